@@ -8,7 +8,7 @@ namespace elimina::network {
 
 namespace {
 
-// Of level 0, and by how much each level has more. A solved neighbourhood visits at most some millions of cells.
+// Sizes of level 0, and factors from each level to the next. A neighbourhood visits at most some millions of cells.
 constexpr double first_cells = 1 << 6, more_cells = 4;
 constexpr double first_variables = 32, more_variables = 2, most_variables = 1024;
 constexpr int last_level = 5;
