@@ -13,9 +13,8 @@ from elimina.dcop.cycles import CycleBucket
 from elimina.dcop.dpop import Bucket, Effort
 from elimina.dcop.engine import Engine
 from elimina.dcop.filtering import FilterBucket
-from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value
+from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value, begin, hear
 from elimina.dcop.problem import View
-from elimina.dcop.traversal import begin, hear
 from elimina.errors import DcopError, MemoryLimitError
 
 

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from elimina._core import TableList, Traversal, mini_buckets
 from elimina.dcop.engine import IMPOSSIBLE, Engine, row
-from elimina.dcop.messages import Util, Utility, Value
+from elimina.dcop.messages import Send, Util, Utility, Value
 from elimina.dcop.problem import Settings
-from elimina.dcop.traversal import Send
 from elimina.errors import InputError
 from elimina.inference.encode import distances_of
 from elimina.planning.prepare import allowed_ranges

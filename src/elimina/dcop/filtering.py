@@ -22,9 +22,8 @@ from elimina.backends.sparse.device import Rows
 from elimina.backends.sparse.tables import Lookup, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
-from elimina.dcop.messages import Cost, Limit, Listed, Utility, Value
+from elimina.dcop.messages import Cost, Limit, Listed, Send, Utility, Value
 from elimina.dcop.problem import Settings
-from elimina.dcop.traversal import Send
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.layout import Layout
 from elimina.planning.plan import bytes_text

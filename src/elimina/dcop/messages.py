@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from elimina._core import Traversal
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -235,3 +238,26 @@ class Message(NamedTuple):
         """Bytes: of the body, and four numbers more."""
         body = self.body
         return FIXED[type(body)] if isinstance(body, TRAVERSAL) else _HEADER + body.size
+
+
+Send = Callable[[int, Body], None]
+"""Sends something to another variable."""
+
+_NUMBERS = {kind: number for number, kind in enumerate(TRAVERSAL)}
+_FIELDS = [len(kind._fields) for kind in TRAVERSAL]
+
+
+def begin(place: Traversal, send: Send) -> None:
+    """Let a variable begin to build the pseudo-tree: it tells its neighbours its rank."""
+    _forward(place.start(), send)
+
+
+def hear(place: Traversal, source: int, body: Body, send: Send) -> None:
+    """Let a variable react to what another one sent, which is of a kind of ``TRAVERSAL``."""
+    fields = cast("tuple[int, ...]", body)
+    _forward(place.receive(source, _NUMBERS[type(body)], fields[0], fields[1] if len(fields) > 1 else 0), send)
+
+
+def _forward(sent: Iterable[tuple[int, int, int, int]], send: Send) -> None:
+    for target, kind, *fields in sent:
+        send(target, TRAVERSAL[kind](*fields[: _FIELDS[kind]]))

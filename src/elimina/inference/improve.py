@@ -1,4 +1,6 @@
-"""Better assignments by local search: tabu moves, and large neighbourhoods that elimination solves exactly.
+"""Better assignments by local search, from a user's hint or from nothing.
+
+The local search takes tabu moves, and solves large neighbourhoods exactly by elimination, in turns.
 
 A neighbourhood is a connected part of the problem, less the variables without which its induced width is small. It
 grows, as in variable neighbourhood search (A. Ouali et al., "Variable neighborhood search for graphical model energy
@@ -8,17 +10,22 @@ minimization", Artificial Intelligence 278, 2020), until it yields a better assi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from elimina._core import FORBIDDEN_COST, LocalSearch
 from elimina.inference.encode import distances
-from elimina.inference.known import NO_PLAN
+from elimina.inference.known import NO_PLAN, SLACK, between
+from elimina.inference.minibucket import meet
+from elimina.inference.options import Options
 from elimina.inference.shares import can_copy, cells_of
-from elimina.planning.prepare import Problem
+from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
 from elimina.states import named
+
+COMPLETION_CELLS = 3e7
+"""Cells that local search visits where a hint names some variables alone or is forbidden: about 0.1 s."""
 
 
 class Improvement:
@@ -27,10 +34,11 @@ class Improvement:
     Args:
         problem: Problem of the task ``mpe``, with free variables.
         core: The search of these.
+        least: Lower bound on the cost of an assignment, negated where totals are maximised.
     """
 
-    def __init__(self, problem: Problem, core: LocalSearch) -> None:
-        self.problem, self._core = problem, core
+    def __init__(self, problem: Problem, core: LocalSearch, least: float) -> None:
+        self.problem, self._core, self._least = problem, core, least
         self.start([0] * len(problem.model.variables))
 
     @staticmethod
@@ -54,16 +62,16 @@ class Improvement:
                 table[table >= FORBIDDEN_COST] = math.inf
         sizes = [problem.model.sizes[v] for v in problem.free]
         scopes = [[number[v] for v in group.scope] for group in problem.groups]
-        return Improvement(problem, LocalSearch(sizes, scopes, tables, seed))
+        return Improvement(problem, LocalSearch(sizes, scopes, tables, seed), given.offset - _slack(problem))
 
     def found(self) -> Result | None:
         """Return the best assignment as what is known; None if it is not allowed."""
-        model, score = self.problem.model, self.score
-        if math.isinf(score) or model.is_beyond_bound(score):
+        chosen = self.best
+        score = self.problem.model.score(chosen)
+        if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return None
-        lower, upper = (None, score) if model.sense == "min-cost" else (score, None)
-        stats = {**NO_PLAN, "method": "local search", "seconds": {}}
-        return Result("bounded", "mpe", score, lower, upper, named(model.variables, self.best), stats=stats)
+        found = between(self.problem, self._least, chosen)
+        return found.replace(stats={**found.stats, "method": "local search"})
 
     def start(self, chosen: Sequence[int]) -> None:
         """Go on from a value for each variable of the model."""
@@ -90,3 +98,51 @@ class Improvement:
         for v, value in (*self.problem.fixed.items(), *zip(self.problem.free, self._core.best, strict=True)):
             chosen[v] = value
         return chosen
+
+
+def first_assignment(problem: Problem, hint: Mapping[int, int], options: Options, memory: int) -> Result | None:
+    """Complete a hint, and return it as what is known; None if it leads to no allowed assignment.
+
+    Args:
+        problem: Problem of the task ``mpe``; its evidence comes before the hint.
+        hint: Variable -> index of its state.
+        options: ``upper_bound``: a worse assignment does not count; ``seed``.
+        memory: Bytes that the completion may take.
+    """
+    model = problem.model
+    given = {**hint, **problem.fixed}
+    chosen = [given.get(v, 0) for v in range(len(model.variables))]
+    if len(given) < len(chosen):
+        chosen = _improved(prepare(model, "mpe", given), chosen, options, memory)
+    if math.isinf(model.score(chosen)):
+        chosen = _improved(problem, chosen, options, memory)
+    score = model.score(chosen)
+    if math.isinf(score) or model.is_beyond_bound(score):
+        return None
+    sign = 1 if model.sense == "min-cost" else -1
+    limit = options.upper_bound
+    if limit is not None and sign * score > sign * limit and not meet(limit, score):
+        return None
+    lower, upper = (None, score) if sign == 1 else (score, None)
+    stats = {**NO_PLAN, "method": "hint", "seconds": {}}
+    return Result("bounded", "mpe", score, lower, upper, named(model.variables, chosen), stats=stats)
+
+
+def _slack(problem: Problem) -> float:
+    """Return what rounding may add to the sum of the tables' least costs."""
+    model = problem.model
+    if model.is_integer:
+        return 0
+    ends = [known for known in problem.tables.listed.ends(model.sense) if known is not None]
+    bests = [known[0] if model.sense == "min-cost" else known[1] for known in ends]
+    costs = map(math.log, bests) if model.sense == "probability" else bests
+    return SLACK * sum(map(abs, costs), abs(model.constant))
+
+
+def _improved(problem: Problem, chosen: list[int], options: Options, memory: int) -> list[int]:
+    search = Improvement.of(problem, memory, options.seed)
+    if search is None:
+        return chosen
+    search.start(chosen)
+    search.run(math.inf, COMPLETION_CELLS)
+    return search.best

@@ -30,7 +30,7 @@ _MOST_LISTED_CELLS = 1 << 16
 _DESCENT_SECONDS = 0.5
 """Limit of the local search that improves the first assignment."""
 
-_SLACK = 1e-12
+SLACK = 1e-12
 """Rounding of sums of floats, relative to the sum of their sizes."""
 
 _FAR = 10.0
@@ -132,14 +132,14 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
                     touching[v].append((table.scope, costs))
             memory -= costs.nbytes
         best, size = best + least, size + abs(least)
-    slack = _SLACK * size if math.isfinite(size) else 0.0
+    slack = SLACK * size if math.isfinite(size) else 0.0
     chosen = [0] * len(problem.model.variables)
     for v, value in problem.fixed.items():
         chosen[v] = value
     for v, charged in wanted.items():
         chosen[v] = int(charged.argmin())
     _descend(chosen, touching, min(until, time.monotonic() + _DESCENT_SECONDS))
-    return _between(problem, best - slack, chosen)
+    return between(problem, best - slack, chosen)
 
 
 def _descend(chosen: list[int], touching: Mapping[int, Sequence[tuple[tuple[int, ...], Array]]], until: float) -> None:
@@ -184,8 +184,14 @@ def _cost(value: float, sense: Sense, forbidden: float) -> float:
     return float(value if sense == "min-cost" else -value)
 
 
-def _between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
-    """Return the answer that the least cost of all tables and an assignment prove."""
+def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
+    """Return the answer that the least cost of all tables and an assignment prove.
+
+    Args:
+        problem: A problem of the task ``mpe``, ``pr``, ``mmap`` or ``count``.
+        least: Lower bound on the cost of an assignment, negated where totals are maximised.
+        chosen: A value for each variable.
+    """
     model = problem.model
     number = math.prod(model.sizes[v] for v in problem.free)
     stats = {**NO_PLAN, "method": "first bounds", "seconds": {}}
@@ -205,7 +211,7 @@ def _between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
         return result_between(model, total, chosen).replace(stats=stats)
     reached = [table.at(chosen) for table in problem.tables]
     upper = math.log(number) - least
-    lower = -math.inf if 0 in reached else math.fsum([model.constant, *map(math.log, reached)]) - _SLACK * abs(least)
+    lower = -math.inf if 0 in reached else math.fsum([model.constant, *map(math.log, reached)]) - SLACK * abs(least)
     if problem.task == "pr":
         return sum_between(min(lower, upper) / math.log(10), upper / math.log(10)).replace(stats=stats)
     if lower == -math.inf:

@@ -127,7 +127,7 @@ class Solver:
 
     def _take(self, hint: Evidence) -> None:
         """Complete the user's assignment, and keep it as what is known."""
-        from elimina.inference.hint import first_assignment
+        from elimina.inference.improve import first_assignment
 
         with self.run.phase("hint"):
             given = assignment_of(self.question.model, hint, "hint")
