@@ -42,7 +42,13 @@ WORTH_SECONDS = 0.5
 """Estimated time of a plan that fits from which it is divided all the same."""
 
 _SHARES = 8
-"""Tasks for each worker: a lost one costs little, and all end at about the same time."""
+"""Tasks for each worker at most: a lost one costs little, and all end at about the same time."""
+
+_DEALT = 1e-3
+"""Seconds that the client takes to deal out a task with Dask: tasks of many workers are larger, so that none waits."""
+
+_FEW = 64
+"""Tasks whose dealing takes no time that matters."""
 
 _AHEAD = 2
 """Tasks of each worker that are submitted: the later one is, the better a solution it knows."""
@@ -213,6 +219,18 @@ def _finer(planned: Planned, options: Options, lanes: int) -> Plan:
     return finer if options.slices == "auto" or finer.slicing is None or finer.slicing.number <= most else plan
 
 
+def task_number(slices: int, seconds: float, lanes: int) -> int:
+    """Return the number of tasks that slices are divided into.
+
+    Args:
+        slices: Slices of the plan.
+        seconds: Estimated time of them all, one after the other.
+        lanes: Tasks that run at the same time.
+    """
+    each = int(seconds / lanes / (2 * _DEALT) / lanes)
+    return min(slices, _SHARES * lanes, max(_FEW, lanes * max(each, 1)))
+
+
 class _Shares:
     """Slices of a plan as tasks, and the answer merged from theirs.
 
@@ -237,7 +255,7 @@ class _Shares:
     ) -> None:
         self._tasks, self._job, self._run, self._progress = tasks, job, run, progress
         number = 1 if job.plan.slicing is None else job.plan.slicing.number
-        self._count = min(number, _SHARES * tasks.lanes)
+        self._count = task_number(number, job.plan.seconds, tasks.lanes)
         ends = [number * place // self._count for place in range(self._count + 1)]
         self._left = deque(range(*pair) for pair in itertools.pairwise(ends))
         self._best: Result | None = None
