@@ -37,7 +37,7 @@ class Record:
         """Write the file, in place of the one of an earlier run."""
         path = FOLDER / f"{self.name}.json"
         found = {
-            "command": " ".join(["python", f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+            "command": " ".join(["python", f"bench/{Path(sys.argv[0]).name}", *map(_shown, sys.argv[1:])]),
             "machine": machine(),
             "date": datetime.date.today().isoformat(),
             "commit": commit(),
@@ -47,6 +47,14 @@ class Record:
         }
         path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
         return path
+
+
+def _shown(argument: str) -> str:
+    """Return an argument, paths of this machine under general names."""
+    path = Path(argument)
+    if not path.is_absolute():
+        return argument
+    return "PEER_PYTHON" if os.access(path, os.X_OK) and path.is_file() else f"DATA/{path.name}"
 
 
 def machine() -> str:

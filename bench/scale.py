@@ -48,7 +48,7 @@ class Site(NamedTuple):
     """A place where tasks run.
 
     Attributes:
-        name: What an executor is.
+        name: Word for an executor.
         start: Seconds until an executor takes its first task.
         link: Bytes a second to an executor.
         is_shared: True if all executors share that link.
@@ -88,7 +88,7 @@ class Work(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a simulated run took.
+    """Figures of a simulated run.
 
     Attributes:
         seconds: Wall time.

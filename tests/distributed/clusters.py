@@ -123,14 +123,21 @@ def count_calls(client: Client, module: str, owner: str, method: str) -> Callabl
 
 
 def kill_at(
-    client: Client, address: str | None, module: str, owner: str, method: str, number: int, after: float = 0
+    client: Client,
+    address: str | None,
+    module: str,
+    owner: str,
+    method: str,
+    number: int,
+    after: float = 0,
+    by: signal.Signals = signal.SIGKILL,
 ) -> None:
-    """Make a worker (None: the first one that gets there) kill itself seconds after a call of a method, from 1 on."""
+    """Make a worker (None: the first one that gets there) signal itself seconds after a call of a method, from 1 on."""
     token = Path(tempfile.gettempdir()) / f"elimina-{uuid.uuid4()}"
     atexit.register(token.unlink, missing_ok=True)
 
     # A nested function travels by value: workers do not have the tests.
-    def arm(module: str, owner: str, method: str, number: int, after: float, token: str) -> None:
+    def arm(module: str, owner: str, method: str, number: int, after: float, token: str, by: int) -> None:
         import contextlib
         import importlib
         import time
@@ -144,12 +151,12 @@ def kill_at(
                 with contextlib.suppress(FileExistsError):
                     os.close(os.open(token, os.O_CREAT | os.O_EXCL))
                     time.sleep(after)
-                    os.kill(os.getpid(), signal.SIGKILL)
+                    os.kill(os.getpid(), by)
             return plain(self, *args, **kwargs)
 
         setattr(kind, method, counting)
 
-    client.run(arm, module, owner, method, number, after, str(token), workers=[address] if address else None)
+    client.run(arm, module, owner, method, number, after, str(token), int(by), workers=[address] if address else None)
 
 
 def addresses(client: Client) -> list[str]:

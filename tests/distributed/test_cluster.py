@@ -6,7 +6,6 @@ import contextlib
 import importlib.metadata
 import itertools
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -30,6 +29,7 @@ from tests.distributed.clusters import (
     addresses,
     cluster_of,
     free_port,
+    kill_at,
     scheduler,
     scheduler_process,
     slow_down,
@@ -242,9 +242,7 @@ def test_worker_that_hangs() -> None:
     """The scheduler gives it up, and the others go on."""
     problem = narrow_problem(30, 1)
     with dask.config.set({"distributed.scheduler.worker-ttl": "3s"}), cluster_of(2) as client:
-        slow_down(client, "elimina.dcop.agent", "Agent", "work", 0.1)
-        hung = next(iter(client.run(os.getpid).values()))
-        threading.Timer(0.7, os.kill, (hung, signal.SIGSTOP)).start()
+        kill_at(client, addresses(client)[0], "elimina.dcop.agent", "Agent", "work", 4, by=signal.SIGSTOP)
         found = solve_agents(problem, client=client)
     assert found.value == solve(problem.model).value
     assert found.stats["lost_workers"] == 1
