@@ -32,6 +32,16 @@ def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
     assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats["method"] == "filter"
 
 
+def test_what_ends_at_once_takes_no_local_search_and_no_filtering(monkeypatch):
+    monkeypatch.setattr(method_module, "FIRST_GLANCE", 60.0)
+    variables = [elimina.Variable(f"x{n}", 3) for n in range(30)]
+    differ = (~np.eye(3, dtype=bool)).astype(np.int64)
+    tables = [elimina.Table((a, b), differ) for a in range(30) for b in range(a)]
+    result = elimina.solve(Model(variables, tables), device="cpu")
+    assert (result.status, result.value, result.stats["method"]) == ("optimal", 0, "search")
+    assert not {"improve", "filter"} & result.stats["seconds"].keys()
+
+
 def refuse(*_, **__):
     raise UnsupportedError("no search")
 

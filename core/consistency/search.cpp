@@ -11,6 +11,9 @@ namespace {
 
 constexpr std::uint64_t turn = 32, most_failures = 1 << 14;
 
+// A longer time limit is none.
+constexpr double most_seconds = 1e9;
+
 }  // namespace
 
 Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads)
@@ -40,17 +43,15 @@ void Search::replace_open(std::vector<Open> open) {
 }
 
 bool Search::run(const Limits& limits) {
-  using Clock = std::chrono::steady_clock;
-  const auto begun = Clock::now();
   stop_ = false;
+  deadline_ = Clock::now() + std::chrono::duration<double>(std::min(limits.seconds, most_seconds));
   most_nodes_ = limits.nodes;
   most_open_ = limits.memory / (sizeof(Open) + 16 * sizeof(Decision));
   has_room_ = open_.size() < most_open_;
   run_crew(
       static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); },
       [&] {
-        const double spent = std::chrono::duration<double>(Clock::now() - begun).count();
-        if (!tell(limits) || spent > limits.seconds) {
+        if (!tell(limits) || Clock::now() >= deadline_) {
           stop_ = true;
           changed_.notify_all();
         }
@@ -95,7 +96,7 @@ bool Search::take(std::size_t number, Open& node) {
       changed_.notify_all();
       return false;
     }
-    if (stop_ || nodes_ >= most_nodes_) return false;
+    if (is_over()) return false;
     if (!open_.empty()) break;
     changed_.wait(lock);
   }
@@ -114,7 +115,7 @@ void Search::explore(Explorer& explorer, const Open& node) {
     explorer.prefer(preferred_);
   }
   explorer.enter(node, limits());
-  while (!explorer.done() && !stop_ && nodes_ < most_nodes_) {
+  while (!explorer.done() && !is_over()) {
     if (explorer.run(limits(), turn)) offer(explorer.solution());
     nodes_ += explorer.nodes() - counted;
     counted = explorer.nodes();

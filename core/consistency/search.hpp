@@ -1,6 +1,7 @@
 // Minimisation by branch and bound with soft local consistency at each node.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -53,7 +54,8 @@ class Search {
     bool operator()(const Open& a, const Open& b) const { return a.bound != b.bound ? a.bound > b.bound : a.length < b.length; }
   };
 
-  void begin();
+  using Clock = std::chrono::steady_clock;
+
   void work(std::size_t number);
   bool take(std::size_t number, Open& node);
   void explore(Explorer& explorer, const Open& node);
@@ -62,6 +64,7 @@ class Search {
   bool tell(const Limits& limits);
   void note_bound();
   void adapt(const Explorer& explorer);
+  bool is_over() const { return stop_ || nodes_ >= most_nodes_ || Clock::now() >= deadline_; }
   Explorer::Limits limits() const { return {top_, slack_, &stop_}; }
 
   const Network network_;
@@ -76,6 +79,7 @@ class Search {
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
   Cost told_ = network::forbidden;  // the best solution that was last passed on
   std::uint64_t most_nodes_ = 0;
+  std::chrono::time_point<Clock, std::chrono::duration<double>> deadline_;
   std::size_t most_open_ = 0;
   std::atomic<bool> stop_ = false, has_room_ = true;
   std::mutex mutex_;

@@ -34,8 +34,11 @@ FIRST_TRY, SECOND_TRY = 0.3, 2.0
 AT_ONCE = 1.0
 """Most seconds of a short search before a plan is made."""
 
+FIRST_GLANCE = 0.02
+"""Seconds of soft local consistency before anything else: it proves easy optima at once."""
+
 FIRST_IMPROVED = 0.05
-"""Seconds of local search before anything else: a good assignment narrows all that follows."""
+"""Seconds of local search after that: a good assignment narrows all that follows."""
 
 WORTH_A_TRY, TRY_SHARE = 0.1, 4.0
 """Estimated seconds of an elimination before which a short search comes; seconds of this search for each of them."""
@@ -74,16 +77,18 @@ def before_planning(
     if options.dtype is not None or options.needs_gpu or rough().total_cells < LARGE_WORK:
         return Attempt()
     fits = 2 * rough().largest_table < _memory(options)
-    yield improving(problem, options, run, FIRST_IMPROVED)
     is_filtered = problem.model.is_integer and _can_filter(problem, options)
-    if is_filtered and fits:
-        share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(CELLS_PER_SECOND)))
-        yield _filter_for(share, problem, rough(), options, run)
     is_free = options.tables != "sparse" and options.ibound is None and isinstance(options.order, str)
     is_searched = is_free and rough().total_cells >= _VARIABLE_SECONDS * len(problem.free) * CELLS_PER_SECOND
     ordered = options._replace(order=rough().order)
     if is_searched:
         logger.info("soft local consistency first, as a quick order has %s cells", count_text(rough().total_cells))
+        yield by_search(problem, ordered, run, paused, rounds=0, first_turn=FIRST_GLANCE)
+    yield improving(problem, options, run, FIRST_IMPROVED)
+    if is_filtered and fits:
+        share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(CELLS_PER_SECOND)))
+        yield _filter_for(share, problem, rough(), options, run)
+    if is_searched:
         yield by_search(problem, ordered, run, paused, rounds=0)
     if is_filtered and not fits:
         yield _filter_for(FIRST_TRY, problem, rough(), options, run)
