@@ -10,7 +10,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple, TextIO
@@ -23,6 +23,12 @@ WATCHDOG = 60
 
 SHRINKING = 30.0
 """Seconds to make a case smaller."""
+
+CORES = 2
+"""Cores of a worker: its calls start no more threads than these, however large the machine is."""
+
+_CASE_BYTES = 64
+"""First bytes of a worker's log: the case that runs."""
 
 
 class Failure(NamedTuple):
@@ -51,6 +57,7 @@ class Job(NamedTuple):
         until: End, by ``time.monotonic``.
         most: Cases of each kind, if not None.
         setting: Options of all cases.
+        cores: Cores to run on.
     """
 
     kinds: Sequence[str]
@@ -59,10 +66,17 @@ class Job(NamedTuple):
     until: float
     most: int | None
     setting: Setting
+    cores: Sequence[int]
 
 
 def attack(
-    kinds: Sequence[str], seed: int, seconds: float, jobs: int, setting: Setting, most: int | None = None
+    kinds: Sequence[str],
+    seed: int,
+    seconds: float,
+    jobs: int,
+    setting: Setting,
+    most: int | None = None,
+    tell: Callable[[Failure], None] = lambda _: None,
 ) -> tuple[dict[str, int], list[Failure]]:
     """Run cases on a few workers, starting another where one hangs or crashes.
 
@@ -73,19 +87,33 @@ def attack(
         jobs: Workers.
         setting: See there.
         most: Cases of each kind and worker, if not None.
+        tell: Called with the first failure of each signature when it is found.
 
     Returns:
-        Cases run of each kind, and the failures, one of each signature.
+        Cases run of each kind, and the failures, one of each signature. An interrupt ends the workers, and returns what
+        they have reported by then.
     """
     until = time.monotonic() + seconds
-    counts: dict[str, int] = dict.fromkeys(kinds, 0)
+    cores = sorted(os.sched_getaffinity(0))
+    watched = [
+        _Watched(Job(kinds, seed + n, jobs, until, most, setting, [cores[(n + k) % len(cores)] for k in range(CORES)]))
+        for n in range(jobs)
+    ]
     failures: dict[str, Failure] = {}
-    watched = [_Watched(Job(kinds, seed + n, jobs, until, most, setting)) for n in range(jobs)]
+
+    def heard(failure: Failure) -> None:
+        if failures.setdefault(failure.signature, failure) is failure:
+            tell(failure)
+
     with ThreadPoolExecutor(jobs) as pool:
-        for done in pool.map(lambda worker: worker.run(failures), watched):
-            for kind, number in done.items():
-                counts[kind] += number
-    return counts, list(failures.values())
+        runs = [pool.submit(worker.run, heard) for worker in watched]
+        try:
+            for run in runs:
+                run.result()
+        except KeyboardInterrupt:
+            for worker in watched:
+                worker.stop()
+    return {kind: sum(worker.counts.get(kind, 0) for worker in watched) for kind in kinds}, list(failures.values())
 
 
 class _Watched:
@@ -93,6 +121,8 @@ class _Watched:
 
     def __init__(self, job: Job) -> None:
         self.job = job
+        self.counts: dict[str, int] = {}
+        self.is_stopped = False
         self.start()
 
     def start(self) -> None:
@@ -104,49 +134,56 @@ class _Watched:
         self.process.start()
         far.close()
 
-    def run(self, failures: dict[str, Failure]) -> dict[str, int]:
+    def stop(self) -> None:
+        """End the worker where it is."""
+        self.is_stopped = True
+        self.process.kill()
+
+    def run(self, heard: Callable[[Failure], None]) -> None:
         """Collect what the worker says until it is done."""
-        counts: dict[str, int] = {}
         while True:
-            running = None
             try:
                 while True:
                     what, value = self.pipe.recv()
-                    if what == "running":
-                        running = value
-                    elif what == "counts":
+                    if what == "counts":
                         for kind, number in value.items():
-                            counts[kind] = counts.get(kind, 0) + number
+                            self.counts[kind] = self.counts.get(kind, 0) + number
                     elif what == "failure":
-                        failures.setdefault(value.signature, value)
+                        heard(value)
                     elif what == "done":
                         self.process.join()
                         os.unlink(self.log)
-                        return counts
+                        return
             except EOFError:
                 self.process.join()
-            self._bury(running, failures)
+            if self.is_stopped:
+                os.unlink(self.log)
+                return
+            self._bury(heard)
             self.start()
 
-    def _bury(self, running: tuple[str, int] | None, failures: dict[str, Failure]) -> None:
+    def _bury(self, heard: Callable[[Failure], None]) -> None:
         with open(self.log) as file:
-            stacks = file.read()
-        if running is None:
+            running, stacks = file.read(_CASE_BYTES).split(), file.read()
+        os.unlink(self.log)
+        if not running:
             raise RuntimeError(
                 f"a worker ended with exit code {self.process.exitcode} before its first case:\n{stacks}"
             )
-        os.unlink(self.log)
-        kind, seed = running
+        kind, seed = running[0], int(running[1])
         what = f"hung or crashed (exit code {self.process.exitcode})"
         place = next((line.strip() for line in stacks.splitlines() if "elimina/" in line), "")
         case = make(kind, seed, self.job.setting)
         report = f"{kind_of(kind).script(case)}\n# {what}\n{stacks}"
-        failures.setdefault(f"{what} {place}", Failure(kind, seed, f"{what} {place}", report))
+        heard(Failure(kind, seed, f"{what} {place}", report))
         self.job = self.job._replace(first=seed + self.job.step)
 
 
 def _work(job: Job, pipe: Connection, log: str) -> None:
+    os.sched_setaffinity(0, job.cores)
     with open(log, "w") as file:
+        file.write(" " * _CASE_BYTES)
+        file.flush()
         faulthandler.enable(file)
         warnings.simplefilter("error")
         logging.disable()
@@ -160,7 +197,7 @@ def _run_cases(job: Job, pipe: Connection, file: TextIO) -> None:
     seed, said = job.first, time.monotonic()
     while time.monotonic() < job.until and (job.most is None or (seed - job.first) // job.step < job.most):
         for kind in job.kinds:
-            pipe.send(("running", (kind, seed)))
+            os.pwrite(file.fileno(), f"{kind} {seed}".ljust(_CASE_BYTES).encode(), 0)
             faulthandler.dump_traceback_later(WATCHDOG, exit=True, file=file)
             case = make(kind, seed, job.setting)
             error = failure_of(kind, case)
