@@ -91,7 +91,7 @@ def test_dtypes():
         (([0], [1]), {"rows": [[0.7]], "sizes": [2], "default": 0}, "are float64; they must be integers"),
         (([0], [1, 5]), {"rows": [[0], [0]], "sizes": [2], "default": 9}, "listed twice"),
         (([0, 1], [1, 5, 1]), {"rows": [[1, 0], [0, 1], [1, 0]], "sizes": [2, 2], "default": 9}, "listed twice"),
-        (([0], [1, 2]), {"rows": [[0, 1, 2]], "sizes": [2], "default": 0}, r"rows of shape \(1, 3\) and values of"),
+        (([0], [1, 2]), {"rows": [[0, 1, 2]], "sizes": [2], "default": 0}, r"tuples of shape \(1, 3\) and values of"),
         (([0], [[1]]), {"rows": [[0]], "sizes": [2], "default": 0}, r"values of shape \(1, 1\)"),
         (([0.9], [1, 2]), {}, "a table's scope must be integers"),
         (([0], [[1, 2], [3]]), {}, "not an array of numbers"),

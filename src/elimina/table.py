@@ -83,7 +83,7 @@ class Table:
             self.default: int | float | None = None
             return
         if sizes is None or default is None or not self.scope:
-            raise InputError("a sparse table needs a scope, sizes and a default besides its rows and values")
+            raise InputError("a sparse table needs a scope, sizes and a default besides its tuples and values")
         self.sizes = _integers("a table's sizes", sizes)
         self.rows = self._checked_rows(rows)
         self.default = _default(default, self.values.dtype)
@@ -95,15 +95,15 @@ class Table:
         if len(self.sizes) != len(self.scope) or listed.shape != (*self.values.shape, len(self.scope)):
             raise InputError(
                 f"a sparse table over {len(self.scope)} variables got {len(self.sizes)} sizes, "
-                f"rows of shape {listed.shape} and values of shape {self.values.shape}"
+                f"tuples of shape {listed.shape} and values of shape {self.values.shape}"
             )
         if listed.dtype.kind not in "iu":
-            raise InputError(f"the rows of the table over {self.scope} are {listed.dtype}; they must be integers")
+            raise InputError(f"the tuples of the table over {self.scope} are {listed.dtype}; they must be integers")
         if ((listed < 0) | (listed >= np.array(self.sizes))).any() or max(self.sizes) > _MOST_VALUES:
-            raise InputError(f"a row of the table over {self.scope} is outside the domain sizes {self.sizes}")
+            raise InputError(f"a tuple of the table over {self.scope} is outside the domain sizes {self.sizes}")
         listed = listed.astype(np.int32, copy=False)
         if _has_duplicates(listed, self.sizes):
-            raise InputError(f"a row of the table over {self.scope} is listed twice; each may be listed once")
+            raise InputError(f"a tuple of the table over {self.scope} is listed twice; each may be listed once")
         return listed
 
     @property

@@ -81,7 +81,7 @@ ADVICE = [
     ("generate grid --side 3 --agents 2 a.wcsp", "leave --agents out, or name a .yaml, .json or .xml file",
      "generate grid --side 3 a.wcsp", "generate grid --side 3 --agents 2 a.json"),
     ("plot radio.wcsp --tour towns.tsp -o a.svg", "use --what tour", "plot towns.tsp --what tour -o a.svg"),
-    ("solve towns.tsp", "'elimina tsp' finds its tours", "tsp towns.tsp"),
+    ("solve towns.tsp", "use 'elimina tsp'", "tsp towns.tsp"),
     # Agents.
     ("dcop agents.json --algo adpop", "(--ibound N)", "dcop agents.json --algo adpop --ibound 2"),
     ("dcop agents.json --ibound 2", "or use --algo adpop", "dcop agents.json --algo adpop --ibound 2"),
@@ -148,7 +148,7 @@ def test_counts_and_marginals_are_not_told_to_use_mini_buckets():
 def test_advice_of_constraints_is_followed():
     model = cp.Model()
     x, y = model.int_vars(2, 0, 9, "x")
-    with pytest.raises(InputError, match="hand it to"):
+    with pytest.raises(InputError, match="add it with"):
         bool(x < y)
     model.add(x < y)
     assert model.solve().status == "satisfied" or model.solve().assignment is not None

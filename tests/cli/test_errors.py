@@ -94,7 +94,7 @@ def test_files_that_cannot_be_read(elimina, tmp_path):
         (["--evidence", "x0=1,x1"], "evidence 'x1' is not of the form name=state"),
         (["--evidence", "x0=1,x0=2"], "evidence gives variable 'x0' two states: '1' in 'x0=1' and '2' in 'x0=2'"),
         (["--evidence", ""], "the evidence is empty"),
-        (["--evidence", "nowhere"], "cannot read nowhere: No such file"),
+        (["--evidence", "nowhere"], "'nowhere' is neither a file that exists nor of the form NAME=STATE"),
         (["--order", "best"], "order 'best' is neither a method (auto, min-fill"),
         (["--order", "."], ".: cannot be read"),
         (["--task", "pr"], "elimina convert MODEL OUT.uai"),
@@ -151,8 +151,8 @@ def test_numbers_of_thousands_of_digits(elimina, radio, tmp_path):
 
 def test_files_of_other_commands(elimina):
     for command in (["solve"], ["plan"], ["plot", "-o", "x.svg"]):
-        assert "'minizinc --solver elimina' solves it" in one_line(elimina(*command, "model.mzn"))
-    assert "'elimina tsp' finds its tours" in one_line(elimina("solve", "berlin52.tsp"))
+        assert "then 'minizinc --solver elimina'" in one_line(elimina(*command, "model.mzn"))
+    assert "use 'elimina tsp'" in one_line(elimina("solve", "berlin52.tsp"))
 
 
 def test_names_that_are_not_there(elimina, radio):

@@ -99,7 +99,7 @@ def test_interval_domains_and_glued_numbers(tmp_path):
         ("1 2 50", "1 2 5.0", "5: expected a cost, found '5.0'"),
         ("1 2 50", "0 0 50", "listed with two costs"),
         ("0 4 0", "0 4 1\n5", "no tuples in a function of arity 0"),
-        ("2 1 2 0 -1", "2 0 2 0 -1", "shared function 1 has domain sizes (3, 1), its user has (2, 1)"),
+        ("2 1 2 0 -1", "2 0 2 0 -1", "shared function 1 has domain sizes (3, 1), expected (2, 1)"),
         ("2 1 2 0 -1", "2 1 2 0 -2", "expected one of the 1 shared functions"),
     ],
 )

@@ -52,7 +52,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
 
     def __init__(self, cpm_model: Any = None, subsolver: str | None = None) -> None:
         if subsolver is not None:
-            raise UnsupportedError(f"elimina has no other solvers within it, such as {subsolver!r}")
+            raise UnsupportedError(f"elimina has no subsolver {subsolver!r}: leave the subsolver out")
         self._model = Model()
         self._aim: Any = None
         super().__init__(name=NAME, cpm_model=cpm_model)
@@ -117,7 +117,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
             UnsupportedError: There is an objective.
         """
         if self.has_objective():
-            raise UnsupportedError("all optimal solutions are not searched for: require the optimum by a constraint")
+            raise UnsupportedError("solveAll cannot list all optimal solutions: solve once, then add the constraint that the objective has this value")
         # Solutions may differ in variables that only the decompositions have.
         variables, seen = list(self.user_vars), set()
         own = self.solver_vars(variables)

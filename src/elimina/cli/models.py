@@ -67,9 +67,9 @@ def _be_verbose(context: click.Context, option: click.Parameter, value: bool) ->
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _ELSEWHERE = {
-    "mzn": "'minizinc --solver elimina' solves it once 'elimina install-minizinc' has run, and with -c makes a .fzn "
-    "file of it, which may be small enough for this command",
-    "tsp": "'elimina tsp' finds its tours",
+    "mzn": "run 'elimina install-minizinc' once, then 'minizinc --solver elimina' on this file; to solve a small model "
+    "by elimina solve, compile it to a .fzn file first ('minizinc -c')",
+    "tsp": "use 'elimina tsp'",
 }
 """Suffixes of problems that other commands solve."""
 

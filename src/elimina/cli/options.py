@@ -367,8 +367,10 @@ def _one_hint(source: str, model: Model) -> Given:
 
 
 def _one_evidence(source: str, model: Model) -> Given:
-    if ("=" not in source and source.strip()) or os.path.exists(source):
+    if os.path.exists(source):
         return {**read_evidence(source, model)}
+    if "=" not in source and source.strip():
+        raise InputError(f"{source!r} is neither a file that exists nor of the form NAME=STATE,NAME=STATE")
     return parse_assignments(source, model)
 
 

@@ -79,7 +79,7 @@ class Globals(ABC):
 
     def _extreme(self, name: str, xs: list[Operand], of: Any) -> Expression:
         if not xs:
-            raise InputError("a maximum or minimum is of one variable at least")
+            raise InputError("maximum and minimum need at least one expression")
         ends = [self.bounds(x) for x in xs]
         z = self.int_var(of(lo for lo, _ in ends), of(hi for _, hi in ends))
         self.post(name, z, xs)

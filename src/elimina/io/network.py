@@ -20,8 +20,8 @@ Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 """The parents and then the child, and the values with the axes in that order."""
 
 NOT_A_NETWORK = (
-    "{} holds one conditional distribution for each variable, without cycles, and nothing else; make the model with "
-    "children=, the variable whose distribution each factor is, or use .uai"
+    "{} holds exactly one conditional distribution for each variable, without cycles; make the model with children=, "
+    "which lists for each factor the variable whose distribution it is, or use .uai"
 )
 
 

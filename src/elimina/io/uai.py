@@ -151,8 +151,8 @@ def _as_factors(log_constant: float) -> list[float]:
     count = max(1, math.ceil(min(abs(log_constant) / _LARGEST_EXPONENT, _MOST_CONSTANTS + 1)))
     if count > _MOST_CONSTANTS:
         logger.warning(
-            "the factor exp(%.6g) of all totals is not written: it would take over %d numbers; assignments stay as "
-            "good as they are, log scores and log Z lack %.6g",
+            "the constant factor exp(%.6g) is not written: it would take over %d numbers; the best assignments stay "
+            "the same, but add %.6g to log scores and log Z",
             log_constant,
             _MOST_CONSTANTS,
             log_constant,

@@ -194,7 +194,7 @@ class _Functions:
             raise TextError(f"expected one of the {len(self.shared)} shared functions before this line, found {count}")
         function = self.shared[-count - 1]
         if function.sizes != sizes:
-            raise TextError(f"shared function {-count} has domain sizes {function.sizes}, its user has {sizes}")
+            raise TextError(f"shared function {-count} has domain sizes {function.sizes}, expected {sizes}")
         return function
 
 

@@ -55,7 +55,7 @@ class Layout(NamedTuple):
         if word >= MOST_WORDS:
             bits = sum(map(field_bits, sizes))
             raise UnsupportedError(
-                f"a sparse table over {len(scope)} variables needs {bits} bits a row, more than {MOST_WORDS * WORD}: "
+                f"a sparse table over {len(scope)} variables needs {bits} bits a tuple, more than {MOST_WORDS * WORD}: "
                 "use dense tables or a smaller bucket size"
             )
         places = tuple((word - w, s) for w, s in reversed(backwards))

@@ -106,7 +106,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     if largest is not None and largest.cells > _MOST_CELLS:
         raise MemoryLimitError(
             f"a table over {len(largest.scope)} variables, {model.variables[largest.scope[0]].name!r} among them, has "
-            f"10^{math.log10(largest.cells):.0f} cells, and is needed as a whole; give evidence on its variables"
+            f"10^{math.log10(largest.cells):.0f} cells, and has to be stored densely; give evidence on its variables"
         )
     free = tuple(sorted(relevant.difference(fixed)))
     constants = tuple([i for i, table in enumerate(tables) if not table.scope])

@@ -316,7 +316,7 @@ def test_more_rows_than_the_memory_of_a_device():
     left, right = (
         tables.from_rows((0, v), (2, many), side, np.zeros(many, dtype=int)) for v, side in enumerate(sides, 1)
     )
-    with pytest.raises(MemoryLimitError, match="a step on rows makes more of them"):
+    with pytest.raises(MemoryLimitError, match="a sparse step makes more tuples than fit"):
         tables.join(left, right)
     assert len(tables.project(left, 1).rows.values) == 1
 

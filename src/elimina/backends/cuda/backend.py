@@ -117,7 +117,7 @@ class CudaRows:
             total = int(made[-1]) if blocks else 0
             if total > order.most:
                 raise MemoryLimitError(
-                    f"a join of {rows} and {len(right.values)} rows makes {total}, more than {order.most}"
+                    f"a join of {rows} and {len(right.values)} tuples makes {total}, more than {order.most}"
                 )
             keys, values = self._room(total, words)
             choices = self._cupy.empty(total, dtype=np.int32) if order.choose else None
@@ -224,7 +224,7 @@ class CudaRows:
         except DeviceError as error:
             # How many rows a step makes is not known before: too many may still be made in slices.
             if isinstance(error.__cause__, MemoryError):
-                raise MemoryLimitError(f"a step on rows makes more of them than there is room for: {error}") from error
+                raise MemoryLimitError(f"a sparse step makes more tuples than fit: {error}") from error
             raise
 
 

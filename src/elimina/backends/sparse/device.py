@@ -188,7 +188,7 @@ class CpuRows:
             )  # fmt: skip
         except OverflowError as error:
             raise MemoryLimitError(
-                f"a join of {len(left.values)} and {len(right.values)} rows makes more than {order.most}"
+                f"a join of {len(left.values)} and {len(right.values)} tuples makes more than {order.most}"
             ) from error
 
     def project(self, rows: Rows, low: int, choose: bool) -> tuple[Any, Any, Any]:
