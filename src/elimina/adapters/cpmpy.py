@@ -117,7 +117,9 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
             UnsupportedError: There is an objective.
         """
         if self.has_objective():
-            raise UnsupportedError("solveAll cannot list all optimal solutions: solve once, then add the constraint that the objective has this value")
+            raise UnsupportedError(
+                "solveAll cannot list all optimal solutions: solve once, then constrain the objective to its optimum"
+            )
         # Solutions may differ in variables that only the decompositions have.
         variables, seen = list(self.user_vars), set()
         own = self.solver_vars(variables)
