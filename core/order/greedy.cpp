@@ -1,6 +1,7 @@
 #include "order/greedy.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <iterator>
 #include <queue>
@@ -16,6 +17,12 @@ Remainder::Remainder(const Graph& graph)
       left_(graph.count()),
       mark_(graph.count(), 0) {
   for (double size : size_) log_size_.push_back(std::log2(size));
+  constexpr Vertex most = 4096;  // 2 MiB of bits
+  if (graph.count() > most) return;
+  words_ = (graph.count() + 63) / 64;
+  bits_.resize(words_ * graph.count());
+  for (Vertex v = 0; v < graph.count(); ++v)
+    for (Vertex u : adjacent_[v]) bits(v)[u / 64] |= std::uint64_t{1} << (u % 64);
 }
 
 double Remainder::log_bucket(Vertex v) const {
@@ -43,12 +50,35 @@ void Remainder::eliminate(Vertex v) {
     adjacent_[a].erase(std::lower_bound(adjacent_[a].begin(), adjacent_[a].end(), a));
   }
   for (Vertex a : clique) adjacent_[a].erase(std::lower_bound(adjacent_[a].begin(), adjacent_[a].end(), v));
+  if (words_) {
+    for (Vertex a : clique) bits(a)[v / 64] &= ~(std::uint64_t{1} << (v % 64));
+    for (const auto& [a, b] : fill_) {
+      bits(a)[b / 64] |= std::uint64_t{1} << (b % 64);
+      bits(b)[a / 64] |= std::uint64_t{1} << (a % 64);
+    }
+  }
   adjacent_[v] = {};
   gone_[v] = 1;
   --left_;
 }
 
+void Remainder::common(Vertex a, Vertex b, std::vector<Vertex>& found) const {
+  const auto &x = adjacent_[a], &y = adjacent_[b];
+  if (words_ && words_ < x.size() + y.size()) {
+    for (std::size_t w = 0; w < words_; ++w)
+      for (std::uint64_t left = bits(a)[w] & bits(b)[w]; left; left &= left - 1) found.push_back(static_cast<Vertex>(w * 64) + std::countr_zero(left));
+    return;
+  }
+  std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(found));
+}
+
 double Remainder::missing(Vertex v, bool weighted) {
+  if (!weighted && words_ && words_ < adjacent_[v].size()) {
+    std::uint64_t absent = 0;
+    for (Vertex u : adjacent_[v])
+      for (std::size_t w = 0; w < words_; ++w) absent += std::popcount(bits(v)[w] & ~bits(u)[w]);
+    return static_cast<double>(absent - adjacent_[v].size()) / 2;  // nothing is its own neighbour
+  }
   ++stamp_;
   double all = 0, absent = 0;
   for (Vertex u : adjacent_[v]) {
@@ -115,6 +145,8 @@ class GreedyRun {
         random_(random),
         score_(graph.count()),
         version_(graph.count(), 0),
+        widened_(graph.count(), 0),
+        credited_(graph.count(), 0),
         joined_(graph.count(), 0) {}
 
   std::optional<Order> run(double bound, const Clock& clock) {
@@ -180,28 +212,43 @@ class GreedyRun {
   void step(Vertex v) {
     const std::vector<Vertex> around = rest_.neighbours(v);
     rest_.eliminate(v);
-    if (rule_ == Rule::min_fill || rule_ == Rule::weighted_min_fill) credit_common_neighbours();
-    for (Vertex u : around) rescore(u);
+    if (rule_ != Rule::min_fill && rule_ != Rule::weighted_min_fill) {
+      for (Vertex u : around) rescore(u);
+      return;
+    }
+    ++stamp_;
+    credit_common_neighbours();
+    for (const auto& [a, b] : rest_.fill()) widened_[a] = widened_[b] = stamp_;
+    double clique = 0;
+    for (Vertex u : around) clique += weight(u);
+    for (Vertex u : around) {
+      if (widened_[u] == stamp_) {
+        rescore(u);
+        continue;
+      }
+      // It has no new neighbours, so that the edges that it missed between the eliminated vertex and others are all that change.
+      double others = weight(u) - clique;
+      for (Vertex w : rest_.neighbours(u)) others += weight(w);
+      score_[u] -= others * weight(v);
+      push(u);
+    }
   }
+
+  double weight(Vertex v) const { return rule_ == Rule::min_fill ? 1 : rest_.size(v); }
 
   // A new edge is one that its common neighbours no longer miss.
   void credit_common_neighbours() {
     touched_.clear();
     for (const auto& [a, b] : rest_.fill()) {
-      const double weight = rule_ == Rule::min_fill ? 1 : rest_.size(a) * rest_.size(b);
-      const auto &x = rest_.neighbours(a), &y = rest_.neighbours(b);
-      for (auto i = x.begin(), j = y.begin(); i != x.end() && j != y.end();) {
-        if (*i == *j) {
-          score_[*i] -= weight;
-          touched_.push_back(*i);
-        }
-        const bool advance_i = *i <= *j, advance_j = *j <= *i;
-        i += advance_i;
-        j += advance_j;
+      const double weight = this->weight(a) * this->weight(b);
+      common_.clear();
+      rest_.common(a, b, common_);
+      for (Vertex u : common_) {
+        score_[u] -= weight;
+        if (std::exchange(credited_[u], stamp_) != stamp_) touched_.push_back(u);
       }
     }
     std::sort(touched_.begin(), touched_.end());
-    touched_.erase(std::unique(touched_.begin(), touched_.end()), touched_.end());
     for (Vertex u : touched_) push(u);
   }
 
@@ -221,9 +268,10 @@ class GreedyRun {
   double noise_;
   Random& random_;
   std::vector<double> score_;
-  std::vector<std::uint32_t> version_;
+  std::vector<std::uint32_t> version_, widened_, credited_;
+  std::uint32_t stamp_ = 0;  // of the present step
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
-  std::vector<Vertex> touched_;
+  std::vector<Vertex> common_, touched_;
   std::vector<std::uint64_t> joined_;
   std::uint64_t front_ = 0;
 };

@@ -23,6 +23,8 @@ class Remainder {
   const std::vector<std::pair<Vertex, Vertex>>& fill() const { return fill_; }
   // Pairs of v's neighbours that are not joined: how many, or the sum of their sizes' products.
   double missing(Vertex v, bool weighted);
+  // Append the neighbours that two vertices share.
+  void common(Vertex a, Vertex b, std::vector<Vertex>& found) const;
   // The one neighbour without which the others are a clique; v itself if all are one; none if there is no such vertex.
   Vertex odd_neighbour(Vertex v);
   // Remaining graph, and the original vertices of its vertices.
@@ -37,6 +39,10 @@ class Remainder {
   std::vector<std::uint64_t> mark_;
   std::uint64_t stamp_ = 0;
   std::vector<Vertex> scratch_;
+  std::size_t words_ = 0;  // of a vertex' neighbours as bits; 0 for large graphs, which have none
+  std::vector<std::uint64_t> bits_;
+  std::uint64_t* bits(Vertex v) { return bits_.data() + words_ * v; }
+  const std::uint64_t* bits(Vertex v) const { return bits_.data() + words_ * v; }
 };
 
 // `sweep` walks through the graph from one end: only neighbours of what is gone are candidates, the smallest bucket
