@@ -78,7 +78,7 @@ def measure(model: Model, dtype: str, threads: int, repeat: int) -> tuple[float,
     outputs = np.zeros(0, dtype=np.int64)
 
     session = _core.DenseSession(
-        plan.semiring, float(plan.forbidden), integer, program.words, starts, outputs, arena, peaks, None, threads
+        plan.semiring, float(plan.forbidden), integer, program.words, starts, outputs, arena, peaks, threads
     )
     step = plan.steps[last]
     cells = step.out_cells + sum(operand.cells for operand in step.operands)

@@ -87,7 +87,7 @@ def step_time(step: Step, arena: np.ndarray, semiring: str, threads: int, repeat
     outputs = np.zeros(0, dtype=np.int64)
 
     session = _core.DenseSession(
-        semiring, float(parameter), parameter, packed.words, starts, outputs, arena, peaks, None, threads
+        semiring, float(parameter), parameter, packed.words, starts, outputs, arena, peaks, threads
     )
     return best_seconds(session.run, repeat) / runs
 

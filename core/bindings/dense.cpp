@@ -115,15 +115,24 @@ nb::bytes count_exactly(Words<const i64> words, Words<const i64> starts, Words<c
 class DenseSession {
  public:
   DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words, Words<const i64> starts,
-               Words<const i64> outputs, Arena arena, Words<double> peaks, std::optional<Words<int>> assignment, int threads)
-      : words_(words), starts_(starts), arena_(arena), peaks_(peaks), assignment_(assignment) {
+               Words<const i64> outputs, Arena arena, Words<double> peaks, int threads)
+      : words_(words), starts_(starts), arena_(arena), peaks_(peaks) {
     const SemiringKind kind = semiring_kind(semiring);
     kind_ = value_kind(arena, kind);
     executor_ = dense_function()({kind, kind_, parameter, integer_parameter, words.data(), starts.data(),
-                                  i64(starts.size()), outputs.data(), i64(outputs.size()), arena.data(), peaks.data(), assignment ? assignment->data() : nullptr, threads});
+                                  i64(starts.size()), outputs.data(), i64(outputs.size()), arena.data(), peaks.data(), threads});
   }
 
   void fix(Words<const int> values) { executor_->fix(values.data(), i64(values.size())); }
+
+  Array<int> decode(i64 variables) {
+    std::vector<int> assignment(static_cast<std::size_t>(variables));
+    {
+      nb::gil_scoped_release release;
+      executor_->decode(assignment.data());
+    }
+    return array_of(std::move(assignment));
+  }
 
   void run_cases(Words<const int> variables, Rows<const int> values, Words<int> given, i64 first, AnyRows zones, Rows<double> peaks) {
     const size_t bytes = zones.shape(1) * zones.itemsize();
@@ -182,7 +191,6 @@ class DenseSession {
   Arena arena_;
   ValueKind kind_;
   Words<double> peaks_;
-  std::optional<Words<int>> assignment_;
   std::vector<i64> all_;
   std::unique_ptr<DenseExecutor> executor_;
 };
@@ -204,12 +212,12 @@ void bind_dense(nb::module_& m) {
            "natural logarithm of the sum of everything, the sum itself where a float holds it, the induced width, the cells of the largest table, the combinations, and the cells of all tables; "
            "None where that takes too much room or time, or may have left the range of doubles.");
   nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
-      .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena, Words<double>,
-                    std::optional<Words<int>>, int>(),
-           "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "outputs"_a, "arena"_a, "peaks"_a, "assignment"_a.none(),
-           "threads"_a)
+      .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena, Words<double>, int>(),
+           "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "outputs"_a, "arena"_a, "peaks"_a, "threads"_a)
       .def("fix", &DenseSession::fix, "values"_a,
            "Compute only cells with these values from now on; -1 where none is given. What depends on a changed one must run again.")
+      .def("decode", &DenseSession::decode, "variables"_a, nb::sig("def decode(self, variables: int) -> NDArray[numpy.int32]"),
+           "Return the best assignment of so many variables: walk the steps from the roots to the leaves; each value is the first best one, given those of the step's axes.")
       .def("run_cases", &DenseSession::run_cases, "variables"_a, "values"_a, "given"_a, "first"_a, "zones"_a, "peaks"_a,
            "For each row of values: `fix` them, run all steps, copy the arena from `first` on into `zones` and the peaks into `peaks`.")
       .def("run_planned", &DenseSession::run_planned, "planner"_a, "variables"_a, "values"_a, "given"_a, "zones"_a, "logs"_a, "sound"_a,

@@ -347,11 +347,16 @@ class CaseNetwork:
 class DenseSession:
     """A packed program translated for an arena; one run at a time."""
 
-    def __init__(self, semiring: str, parameter: float, integer_parameter: int, words: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], outputs: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')], peaks: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], assignment: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')] | None, threads: int) -> None: ...
+    def __init__(self, semiring: str, parameter: float, integer_parameter: int, words: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], outputs: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')], peaks: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu')], threads: int) -> None: ...
 
     def fix(self, values: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None:
         """
         Compute only cells with these values from now on; -1 where none is given. What depends on a changed one must run again.
+        """
+
+    def decode(self, variables: int) -> NDArray[numpy.int32]:
+        """
+        Return the best assignment of so many variables: walk the steps from the roots to the leaves; each value is the first best one, given those of the step's axes.
         """
 
     def run_cases(self, variables: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], values: Annotated[NDArray[numpy.int32], dict(shape=(None, None), order='C', device='cpu', writable=False)], given: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu')], first: int, zones: Annotated[NDArray, dict(shape=(None, None), order='C', device='cpu')], peaks: Annotated[NDArray[numpy.float64], dict(shape=(None, None), order='C', device='cpu')]) -> None:

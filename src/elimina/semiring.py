@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 Dtype = Literal["int16", "int32", "int64", "float32", "float64", "uint64"]
 INTEGERS: tuple[Dtype, ...] = ("int16", "int32", "int64")
 FLOATS: tuple[Dtype, ...] = ("float64", "float32")
@@ -32,3 +35,16 @@ SEMIRINGS = {
     "count": Semiring(("uint64",), False),
 }
 """By name. ``count`` works modulo 2^64 or a prime (``Program.parameter``)."""
+
+
+def scale_exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
+    """Return the powers of two that readers divide messages by, from their largest values.
+
+    Args:
+        highs: Largest value of each message.
+        dtype: ``float32`` or ``float64``; ``scale_exponent`` in ``include/elimina/semiring.hpp`` has the same bounds.
+    """
+    limit = 126.0 if dtype == "float32" else 1022.0
+    exponents: NDArray[np.float64] = np.minimum(np.maximum(np.frexp(highs)[1] - 1.0, -limit), limit)
+    exponents[highs == 0] = 0
+    return exponents

@@ -237,9 +237,9 @@ def test_the_core_refuses_what_it_has_no_kernel_for():
     words = np.zeros(0, np.int64)
     peaks = np.zeros(0)
     with pytest.raises(ValueError, match="unknown semiring most"):
-        DenseSession("most", 0, 0, words, words, words, np.zeros(1, np.int32), peaks, None, 1)
+        DenseSession("most", 0, 0, words, words, words, np.zeros(1, np.int32), peaks, 1)
     with pytest.raises(ValueError, match="no kernel for the arena's dtype"):
-        DenseSession("sum-product", 0, 0, words, words, words, np.zeros(1, np.int32), peaks, None, 1)
+        DenseSession("sum-product", 0, 0, words, words, words, np.zeros(1, np.int32), peaks, 1)
 
 
 def test_devices_by_name():

@@ -21,8 +21,7 @@ struct DenseRun {
   const i64* outputs;  // the steps that write the answer
   i64 output_count;
   void* arena;
-  double* peaks;    // [steps][2]
-  int* assignment;  // nullptr: no decoding
+  double* peaks;  // [steps][2]
   int threads;
 };
 
@@ -38,6 +37,8 @@ class DenseExecutor {
   virtual void fix(const int* values, i64 variables) = 0;
   // Runs the steps of these numbers, ascending. Returns false if `poll` stopped it.
   virtual bool run(const i64* sequence, i64 count, const DensePoll& poll) = 0;
+  // Writes the best value of each variable that a step eliminates, from the messages and output ranges of all steps.
+  virtual void decode(int* assignment) = 0;
   // Runs the steps of another program over the same arena, which `run` knows nothing of; writes their output ranges.
   virtual bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll) = 0;
 };

@@ -83,9 +83,31 @@ class Executor final : public DenseExecutor {
 
   bool run(const i64* sequence, i64 count, const DensePoll& poll) override {
     peaks_ = run_.peaks;
-    if (!eliminate(sequence, count, poll)) return false;
-    if (run_.assignment) decode();
-    return true;
+    return in_sequence(count, poll, [&](i64 turn, double done) {
+      Peak<V> peak;
+      if (!one_step(sequence[turn], done, peak, poll)) return kStopped;
+      keep(peak, sequence[turn]);
+      return entries_[sequence[turn]].work;
+    });
+  }
+
+  void decode(int* assignment) override {
+    peaks_ = run_.peaks;
+    for (i64 number = run_.steps - 1; number >= 0; --number) {
+      const StepView step = view(number);
+      if (step[kVariable] < 0) continue;
+      prepare(step);
+      for (auto& source : sources_)
+        for (i64 axis = 0; axis < step[kAxes]; ++axis)
+          source.data += i64(assignment[step.variable(axis)]) * source.view.stride(axis);
+      i64 best = 0;
+      V best_value = value_at(0);
+      for (i64 d = 1; d < step[kDomain]; ++d) {
+        const V value = value_at(d);
+        if (ring_.better(value, best_value)) best = d, best_value = value;
+      }
+      assignment[step[kVariable]] = int(best);
+    }
   }
 
   bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll) override {
@@ -107,15 +129,6 @@ class Executor final : public DenseExecutor {
   static constexpr i64 kOrdinary = -1, kLevelled = -2;
   static constexpr i64 kUnseen = -3, kSeen = -4;  // translated when they run for the second time: once costs less as they are
   static constexpr double kStopped = -1;
-
-  bool eliminate(const i64* sequence, i64 count, const DensePoll& poll) {
-    return in_sequence(count, poll, [&](i64 turn, double done) {
-      Peak<V> peak;
-      if (!one_step(sequence[turn], done, peak, poll)) return kStopped;
-      keep(peak, sequence[turn]);
-      return entries_[sequence[turn]].work;
-    });
-  }
 
   // Calls `step` for each turn, which returns its work or kStopped; asks `poll` in between. Returns false if that stopped it.
   template <class Step>
@@ -164,24 +177,6 @@ class Executor final : public DenseExecutor {
     const double work = step_work(step);
     if (work >= kGivenWork) return large_step(step, work, done, peak, poll);
     return peak = plain_step(step), true;
-  }
-
-  void decode() {
-    for (i64 number = run_.steps - 1; number >= 0; --number) {
-      const StepView step = view(number);
-      if (step[kVariable] < 0) continue;
-      prepare(step);
-      for (auto& source : sources_)
-        for (i64 axis = 0; axis < step[kAxes]; ++axis)
-          source.data += i64(run_.assignment[step.variable(axis)]) * source.view.stride(axis);
-      i64 best = 0;
-      V best_value = value_at(0);
-      for (i64 d = 1; d < step[kDomain]; ++d) {
-        const V value = value_at(d);
-        if (ring_.better(value, best_value)) best = d, best_value = value;
-      }
-      run_.assignment[step[kVariable]] = int(best);
-    }
   }
 
   StepView view(i64 number) const { return {run_.words + run_.starts[number]}; }

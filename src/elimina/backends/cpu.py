@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from elimina.backends.tiers import DiskSession
 
 
+NO_STEPS = np.zeros(0, dtype=np.int64)
+
+
 class CpuBackend:
     """Runs programs on the host's cores.
 
@@ -60,6 +63,33 @@ class CpuBackend:
         return CpuSession(program, factors, self.threads)
 
 
+def dense_session(
+    program: Program,
+    words: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    arena: NDArray[np.generic],
+    peaks: NDArray[np.float64],
+    threads: int,
+    *,
+    outputs: NDArray[np.int64] = NO_STEPS,
+) -> DenseSession:
+    """Translate steps for the compiled core.
+
+    Args:
+        program: Program whose semiring and number type the steps have.
+        words: Records of the steps.
+        starts: Start of each record.
+        arena: All tables.
+        peaks: Output ranges of the steps, which runs write.
+        threads: Number of threads.
+        outputs: Numbers of the steps whose tables are the answer.
+    """
+    parameter = int(program.parameter) if program.dtype.kind in "iu" else 0
+    return DenseSession(
+        program.semiring, float(program.parameter), parameter, words, starts, outputs, arena, peaks.reshape(-1), threads
+    )
+
+
 class CpuSession:
     """A program in the host's memory: see ``Session``."""
 
@@ -73,18 +103,9 @@ class CpuSession:
             raise MemoryLimitError(f"cannot allocate {size} of host memory; set a smaller --memory") from error
         self._arena[: program.factor_cells] = factors
         self._peaks = np.zeros((len(program.starts), 2))
-        self._assignment = np.zeros(program.variables, dtype=np.int32) if program.decode else None
-        self._core = DenseSession(
-            program.semiring,
-            float(program.parameter),
-            int(program.parameter) if program.dtype.kind in "iu" else 0,
-            program.words,
-            program.starts,
-            np.ascontiguousarray(program.outputs[:, 0]),
-            self._arena,
-            self._peaks.reshape(-1),
-            self._assignment,
-            threads,
+        outputs = np.ascontiguousarray(program.outputs[:, 0])
+        self._core = dense_session(
+            program, program.words, program.starts, self._arena, self._peaks, threads, outputs=outputs
         )
         self._zone = slice(*program.zone)
         self._upload = time.perf_counter() - started
@@ -121,8 +142,6 @@ class CpuSession:
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
         """Run all or some of the steps: see ``Session.run``."""
-        if self._assignment is not None:
-            self._assignment[:] = 0
         started = time.perf_counter()
         if progress is None:
             self._core.run(steps, None)
@@ -130,8 +149,9 @@ class CpuSession:
             work = self._program.work if steps is None else max(1, work_of(self._program, steps))
             self._core.run(steps, lambda done: progress(min(1.0, done / work)))
         upload, self._upload = self._upload, 0.0
-        seconds = {"upload": upload, "run": time.perf_counter() - started, "download": 0.0}
-        assignment = None if self._assignment is None else self._assignment.copy()
+        ran = time.perf_counter()
+        assignment = self._core.decode(self._program.variables) if self._program.decode else None
+        seconds = {"upload": upload, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
         return Run(self._arena[self._zone].copy(), self._peaks.copy(), assignment, seconds)
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:

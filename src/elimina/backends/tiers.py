@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from elimina import system
 from elimina._core import DenseSession
 from elimina.backends.base import Progress, Run
-from elimina.backends.decode import decode
+from elimina.backends.cpu import dense_session
 from elimina.backends.host import available_threads
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.program import Program
@@ -137,29 +137,6 @@ def with_following(items: Iterator[Item], ahead: int) -> Iterator[tuple[Item, li
 Report = Callable[[float], None]
 
 
-def dense_session(
-    program: Program,
-    words: NDArray[np.int64],
-    starts: NDArray[np.int64],
-    arena: NDArray[np.generic],
-    peaks: NDArray[np.float64],
-    threads: int,
-) -> DenseSession:
-    """Pack some steps of a program for the compiled core, without decoding."""
-    return DenseSession(
-        program.semiring,
-        float(program.parameter),
-        int(program.parameter) if program.dtype.kind in "iu" else 0,
-        words,
-        starts,
-        np.zeros(0, dtype=np.int64),
-        arena,
-        peaks.reshape(-1),
-        None,
-        threads,
-    )
-
-
 class TiledSession(ABC):
     """A program whose arena lies on the host: see ``Session``.
 
@@ -203,7 +180,7 @@ class TiledSession(ABC):
         self.run_all(progress)
         ran = time.perf_counter()
         self.peaks[np.isinf(self.peaks[:, 1]), 1] = 0
-        assignment = decode(self.program, self.arena, self.peaks) if self.program.decode else None
+        assignment = self._host.decode(self.program.variables) if self.program.decode else None
         seconds = {"upload": self.upload_seconds, "run": ran - started, "decode": time.perf_counter() - ran}
         return Run(self.arena[slice(*self.program.zone)].copy(), self.peaks.copy(), assignment, seconds)
 

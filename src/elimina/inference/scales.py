@@ -21,6 +21,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.products import library_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
+from elimina.semiring import scale_exponents
 
 _MORE = 8
 """Roundings of a sum besides its additions: of the tables' own differences, of constants, and of the total."""
@@ -100,7 +101,7 @@ class Scales:
         Args:
             peaks: ``Run.peaks``, of any number of runs.
         """
-        return np.asarray(_exponents(peaks[..., self._below, 0], self._plan.dtype).sum(axis=-1))
+        return np.asarray(scale_exponents(peaks[..., self._below, 0], self._plan.dtype).sum(axis=-1))
 
     def may_underflow(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
         """Return whether a product of values, each as small as its table holds, could leave the dtype's normal range.
@@ -116,7 +117,7 @@ class Scales:
         # Most often it is seen at once that nothing comes near.
         if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(most)[1]) >= self._smallest:
             return False
-        lows = log2_lows(peaks[..., 1]) - _exponents(peaks[..., 0], self._plan.dtype)
+        lows = log2_lows(peaks[..., 1]) - scale_exponents(peaks[..., 0], self._plan.dtype)
         lows = np.concatenate([lows.min(axis=tuple(range(lows.ndim - 1))), log2_lows(ranges[:, 1])])
         products = np.bincount(self._reader, weights=lows[self._table], minlength=1)
         return bool(products.min() < self._smallest)
@@ -141,7 +142,7 @@ class Scales:
             peaks: ``Run.peaks``.
         """
         smallest = float(np.finfo(self._plan.dtype).minexp)
-        exponents = _exponents(peaks[:, 0], self._plan.dtype).tolist()
+        exponents = scale_exponents(peaks[:, 0], self._plan.dtype).tolist()
         with np.errstate(divide="ignore"):
             tops = np.maximum(np.log2(ranges[:, 0]), 0.0).tolist()
         errors: list[float] = []
@@ -183,11 +184,3 @@ def log2_lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:
     lows = np.frexp(smallest)[1] - 1.0
     lows[smallest == 0] = np.inf
     return lows
-
-
-def _exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
-    """Return the powers of two that readers divide messages by, from their largest values."""
-    limit = 126.0 if dtype == "float32" else 1022.0  # as scale_exponent in include/elimina/semiring.hpp
-    exponents: NDArray[np.float64] = np.minimum(np.maximum(np.frexp(highs)[1] - 1.0, -limit), limit)
-    exponents[highs == 0] = 0
-    return exponents

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.base import Backend, Progress, Run, run_once
-from elimina.backends.decode import scale_of
 from elimina.backends.sparse.bounds import RowBounds
 from elimina.backends.sparse.device import Rows, RowsDevice, zero_of
 from elimina.backends.sparse.tables import Lookup, SparseTables
@@ -21,7 +20,7 @@ from elimina.planning.plan import FactorLayout, Operand, Sparse, Step, bytes_tex
 from elimina.planning.program import Program
 from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes
 from elimina.planning.steps import Steps
-from elimina.semiring import SEMIRINGS
+from elimina.semiring import SEMIRINGS, scale_exponents
 
 Array = NDArray[np.generic]
 
@@ -338,7 +337,8 @@ class RowsSession:
 
     def _scale(self, number: int) -> float:
         """Return the factor by which readers multiply a message."""
-        return scale_of(float(self._peaks[number, 0]), self._program.dtype)
+        high, dtype = self._peaks[number : number + 1, 0], self._program.dtype.name
+        return float(2.0 ** -scale_exponents(high, dtype)[0])
 
     def _put(self, number: int, table: Rows | Flat) -> None:
         self._drop(number)
