@@ -18,7 +18,7 @@ from elimina.model import Model, Variable
 from elimina.result import Bounds
 from elimina.table import Table
 from elimina.viz import plot
-from elimina.viz.graph import edges_of
+from elimina.viz.graph import draw_graph, edges_of
 from elimina.viz.timeline import draw_trace
 from elimina.viz.trees import central_cliques
 from tests.io.models import named_variables, networks
@@ -219,3 +219,14 @@ def test_times_of_a_trace_are_plain_numbers_with_room(tmp_path):
         draw_trace([Bounds(seconds, 4, 8, 0) for seconds in moments], "run").save(tmp_path / "run.svg")
         labels = " ".join(Picture(tmp_path / "run.svg").texts("matplotlib.axis_1")).split()
         assert labels[: len(expected)] == expected
+
+
+def test_a_large_network_fits_a_page():
+    """Layers that would be too wide to read give way to a compact layout."""
+    rng, count = np.random.default_rng(0), 120
+    variables = [Variable(f"a-long-name-{v:03}", 2) for v in range(count)]
+    parents = [sorted(rng.choice(15, 2, replace=False).tolist()) if v >= 15 else [] for v in range(count)]
+    tables = [Table([*own, v], np.full((2,) * (len(own) + 1), 0.5)) for v, own in enumerate(parents)]
+    canvas = draw_graph(Model(variables, tables, sense="probability", children=range(count)), "")
+    width, height = np.subtract(*canvas.bounds[::-1])
+    assert width < 5 * height

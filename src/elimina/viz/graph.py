@@ -41,6 +41,9 @@ _MOST_PUSHED = 1500
 """Nodes that are pushed apart: each round looks at all pairs."""
 
 _ROW_SHARE = 1.8
+_WIDEST = 5.0
+"""Width by height from which on the layers of a network with small names cannot be read on a page."""
+
 _MOST_HUBS, _HUB_POINTS = 15, 7.0
 _PATCH = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
 
@@ -77,8 +80,9 @@ def draw_graph(model: Model, title: str, result: Result | None = None, observed:
         widths = np.full(count, 2 * _DOT)
     directed = model.children is not None
     # Beyond some hundreds of variables the layers of a DAG are wide and its long edges cover everything.
-    if directed and labels and is_acyclic(count, edges):
-        places, runs = _layered(count, edges, widths, height, style)
+    layers = _layered(count, edges, widths, height, style) if directed and labels and is_acyclic(count, edges) else None
+    if layers is not None and (count <= _MOST_LARGE or np.ptp(layers[0][:, 0]) < _WIDEST * np.ptp(layers[0][:, 1])):
+        places, runs = layers
     else:
         places = stress_layout(count, edges) * (_EDGE if labels else _EDGE_OF_DOTS)
         if count <= _MOST_PUSHED:
@@ -95,7 +99,7 @@ def draw_graph(model: Model, title: str, result: Result | None = None, observed:
     low, high = canvas.bounds
     figures = f"{count} variables, {len(edges)} {'arrows' if directed else 'edges'}"
     title = f"{_shortened(title, 60)}: {figures}" if title else figures
-    size = max(10.0, 0.35 * float(high[0] - low[0]))
+    size = max(10.0, 0.6 * float(high[0] - low[0]))
     canvas.text(low[0], high[1] + 0.15 + size / 72, title, size, gid="title", centred=False, color=FAINT)
     return canvas
 

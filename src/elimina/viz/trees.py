@@ -181,24 +181,28 @@ def _points(size: float, digits: Points) -> float:
 
 def _draw_legend(canvas: Canvas, digits: Points) -> None:
     """Draw circles and lines of a few round sizes below the tree."""
-    low, _ = canvas.bounds
+    low, high = canvas.bounds
+    font = max(8.0, 0.45 * float(high[0] - low[0]))
+    # The circles and lines have the sizes of the tree; the text is as large as the picture needs.
+    wide = font / 8
     largest = max(1, math.ceil(float(digits.max())))
     sizes = np.array([math.log10(2), 1.0] if largest == 1 else sorted({1, math.ceil(largest / 2), largest}))
     radii = _radii(sizes)
-    x, y = float(low[0]), float(low[1]) - 0.45 - float(radii.max())
+    line = max(float(radii.max()), 0.6 * font / 72)
+    x, y = float(low[0]), float(low[1]) - 0.45 - line
     for number, (size, radius) in enumerate(zip(sizes, radii, strict=True)):
         centre = np.array([[x + radius, y]])
         canvas.circles(centre, np.array([radius]), f"legend-circle-{number}", _fills(np.array([size]), digits))
-        x += 2 * radius + 0.06
-        canvas.text(x, y, _power(size), 8, gid="legend", centred=False, color=FAINT)
-        x += canvas.text_width(_power(size), 8) + 0.16
-    canvas.text(x, y, "cells in a clique (area)", 8, gid="legend", centred=False, color=FAINT)
-    x, y = float(low[0]), y - float(radii.max()) - 0.2
+        x += 2 * radius + 0.06 * wide
+        canvas.text(x, y, _power(size), font, gid="legend", centred=False, color=FAINT)
+        x += canvas.text_width(_power(size), font) + 0.16 * wide
+    canvas.text(x, y, "cells in a clique (area)", font, gid="legend", centred=False, color=FAINT)
+    x, y = float(low[0]), y - line - max(0.2, 0.6 * font / 72)
     for number, size in enumerate(sizes):
-        canvas.lines([np.array([[x, y], [x + 0.3, y]])], f"legend-line-{number}", _points(size, digits))
-        canvas.text(x + 0.38, y, _power(size), 8, gid="legend", centred=False, color=FAINT)
-        x += 0.38 + canvas.text_width(_power(size), 8) + 0.16
-    canvas.text(x, y, "cells in a separator (width)", 8, gid="legend", centred=False, color=FAINT)
+        canvas.lines([np.array([[x, y], [x + 0.3 * wide, y]])], f"legend-line-{number}", _points(size, digits))
+        canvas.text(x + 0.38 * wide, y, _power(size), font, gid="legend", centred=False, color=FAINT)
+        x += 0.38 * wide + canvas.text_width(_power(size), font) + 0.16 * wide
+    canvas.text(x, y, "cells in a separator (width)", font, gid="legend", centred=False, color=FAINT)
 
 
 def _power(digits: float) -> str:
@@ -210,7 +214,7 @@ def _draw_title(canvas: Canvas, cliques: Sequence[Clique], model: Model, title: 
     cells = [math.prod(model.variables[v].size for v in clique.scope) for clique in cliques]
     figures = f"{len(cells)} cliques, {_cells(sum(cells))} cells, {_cells(max(cells))} in the largest"
     text = f"{title[:60]}: {figures}" if title else figures
-    size = max(10.0, 0.35 * float(high[0] - low[0]))
+    size = max(10.0, 0.6 * float(high[0] - low[0]))
     canvas.text(low[0], high[1] + 0.15 + size / 72, text, size, gid="title", centred=False, color=FAINT)
 
 
