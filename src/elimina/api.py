@@ -81,7 +81,7 @@ def solve(
     time_limit: float | None = None,
     options: Options = DEFAULT,
 ) -> Result:
-    """Answer a task by bucket elimination, exactly where it fits.
+    """Answer a task: exactly if elimination fits into memory, otherwise with bounds.
 
     The optimum of integer costs may also be found by filtered elimination, which stores only rows that can be part of a
     better solution than the best one known, and divides the problem where these are too many: ``stats["method"]`` is

@@ -34,7 +34,7 @@ _short.maxlong = 40
 
 
 def shown(given: Any) -> str:
-    """Return a value as an error quotes it, cut where it is long."""
+    """Return a value as errors quote it, shortened if it is long."""
     if isinstance(given, int) and given.bit_length() > _LONGEST_INTEGER:
         return f"an integer of {given.bit_length():,} bits"
     return _short.repr(given)
@@ -53,7 +53,7 @@ def wrong_type(name: str, given: Any, taken: str) -> TypeError:
 
 
 def integer(name: str, given: Any, least: int | None = None, most: int | None = None, *, taken: str = "") -> int:
-    """Return an integer as an int; a bool is none.
+    """Return an integer as an int, and refuse a bool.
 
     Args:
         name: The argument's name.
@@ -101,7 +101,7 @@ def number(name: str, given: Any, taken: str = "a number") -> int | float:
 
 
 def seconds(name: str, given: Any) -> float | None:
-    """Return a time limit in seconds; None is none.
+    """Return a time limit in seconds; None if there is no limit.
 
     Raises:
         TypeError: It is not a number.

@@ -1,4 +1,4 @@
-"""Measuring the speeds of the machine at hand, and keeping them for the planner."""
+"""Measurement of this machine's speeds, which are saved for the planner."""
 
 from __future__ import annotations
 

@@ -161,7 +161,7 @@ def _off_together(factors: Sequence[Table], numbers: Sequence[int], size: int) -
 
 
 def _snapped(totals: NDArray[np.float64], slack: Any) -> NDArray[np.float64]:
-    """Return sums with 1.0 for those that are as close as that."""
+    """Return the sums, with 1.0 for those that differ from it by rounding alone."""
     return np.where(np.abs(totals - 1.0) <= slack, 1.0, totals)
 
 

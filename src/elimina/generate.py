@@ -135,7 +135,7 @@ def coloring_model(n: int, colors: int, p1: float, seed: int = 0) -> Model:
 
 
 def maximized(model: Model) -> Model:
-    """Return the same tables as gains, to be maximised: what was forbidden still is."""
+    """Return the same tables as gains to maximise; forbidden combinations stay forbidden."""
     factors = [Table(f.scope, np.where(f.values == FORBIDDEN, -FORBIDDEN, f.values)) for f in model.factors]
     return Model(model.variables, factors, sense="max-cost", name=f"{model.name}-max")
 

@@ -132,12 +132,12 @@ def index_of(variable: Variable, state: Any) -> int:
 
 
 def integer_of(text: str) -> int | None:
-    """Return the integer that ``str`` writes as this text; None if there is none."""
+    """Return the integer whose ``str`` is this text; None if there is none."""
     return int(text) if _INTEGER.fullmatch(text) else None
 
 
 def find_text(variable: Variable, text: str) -> int | None:
-    """Return the index of the state that is written as this text; None if there is none.
+    """Return the index of the state with this text; None if there is none.
 
     A str is written as it is, an int in decimal digits, a bool as true or false, capitalised or not.
     """

@@ -1,4 +1,4 @@
-"""A table: a scope and a value for each assignment of it, stored densely or as rows that differ from a default."""
+"""A table: a scope and a value for each assignment of it, stored densely or as tuples that differ from a default."""
 
 from __future__ import annotations
 

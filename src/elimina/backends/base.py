@@ -153,11 +153,11 @@ class KeepingSession(Session, Protocol):
     """A session whose messages have no place in an arena."""
 
     def fetch_message(self, number: int) -> NDArray[np.uint8]:
-        """Return all there is to know of the output of a step, after a run of it."""
+        """Return the complete output of a step as bytes, after a run of the step."""
         ...
 
     def load_message(self, number: int, data: NDArray[np.uint8]) -> None:
-        """Take what ``fetch_message`` returned, in another session of the same program."""
+        """Restore the output of a step from the bytes of ``fetch_message``, in another session of the same program."""
         ...
 
     def message_table(self, number: int) -> NDArray[np.generic]:

@@ -246,7 +246,7 @@ def dcop(
 
 
 def _announce(ahead: Forecast, progress: Progress) -> None:
-    """Show a progress bar, or print the forecast of a long run where there is no terminal."""
+    """Show a progress bar; without a terminal, print the forecast of a long run."""
     logger.info("%s", ahead)
     progress.show(f"width {ahead.width}, about {seconds_text(ahead.seconds)}", ahead.seconds)
     if ahead.seconds > _LONG_SECONDS and not sys.stderr.isatty() and not logger.isEnabledFor(logging.INFO):

@@ -145,7 +145,7 @@ def _warn_of_another(path: Path, executable: str) -> None:
 
 
 def _executable_of(path: Path) -> str | None:
-    """Return the executable in a solver's file; None if there is no file, or it is of another solver."""
+    """Return the executable that a solver's file names; None if the file is missing or belongs to another solver."""
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):

@@ -22,7 +22,7 @@ _logger = logging.getLogger("elimina")
 
 
 class _Echo(logging.Handler):
-    """Writer of a line for each notice, on what is standard error at that time: it may have been redirected."""
+    """Writer of a line for each notice, on the present standard error (which may have been redirected)."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line."""

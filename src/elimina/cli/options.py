@@ -345,7 +345,7 @@ def evidence_of(given: Sequence[str], model: Model) -> Given:
 
 
 def _hint_of(given: Sequence[str], model: Model) -> Given | None:
-    """Read and combine what ``--hint`` names: answers in JSON, and what evidence may be; None if there is nothing.
+    """Read and combine the values of ``--hint``: answers in JSON, evidence files and states; None without any.
 
     Raises:
         InputError: A file or an assignment cannot be read, or two of them contradict each other.
@@ -375,7 +375,7 @@ def _one_evidence(source: str, model: Model) -> Given:
 
 
 def query_of(given: Sequence[str], model: Model) -> list[str] | None:
-    """Read the variables that ``--query`` names: files of the competitions, and names; None if there is none.
+    """Read the variables of ``--query``, from names and from files of the competitions; None without any.
 
     Raises:
         InputError: A file cannot be read, or the model has no such variable.

@@ -156,7 +156,7 @@ def word() -> str:
 
 
 def end() -> None:
-    """Note that the command has ended: what Python has dropped is not raised again, and another signal exits."""
+    """Record the end of the command: dropped interrupts are not raised again, and another signal exits."""
     _State.is_over = True
     signal.setitimer(signal.ITIMER_REAL, 0)
 

@@ -377,7 +377,7 @@ RULES: dict[str, Rule] = {
 
 
 def rule_of(name: str) -> tuple[Rule, str] | None:
-    """Return the rule of a constraint and the suffix that it gets; None if there is none."""
+    """Return the rule of a constraint and the suffix for it; None if there is no rule."""
     if name in RULES:
         return RULES[name], ""
     for suffix in ("_reif", "_imp"):

@@ -24,7 +24,7 @@ class Filterable(Protocol):
         """Let a device filter from now on."""
 
     def accelerate_later(self, find: Callable[[], Future[CpDevice | None]]) -> None:
-        """Look for a device once that time has passed, and use it if there is one."""
+        """After a delay, look for a device and use it."""
 
 
 @functools.cache
@@ -41,7 +41,7 @@ def cuda_device(number: int = 0) -> CpDevice:
 
 
 def accelerate(solver: Filterable, device: str) -> None:
-    """Let a GPU filter AllDifferents where it is asked for, or may be worth it.
+    """Let a GPU filter AllDifferent constraints, if requested or if it may be faster.
 
     Args:
         solver: After everything is posted.

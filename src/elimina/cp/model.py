@@ -453,7 +453,7 @@ class Model(Globals, Displayed):
         return x if isinstance(x, Expression) else Expression(self, {}, whole(x, "an operand"))
 
     def variable_of(self, x: Operand) -> Expression:
-        """Return a variable that equals an expression; the expression itself where it is a view of one variable."""
+        """Return a variable that equals an expression, or the expression itself if it is a view of one variable."""
         x = self.expression(x)
         self._check(x)
         if is_view(x):

@@ -33,7 +33,7 @@ def constant(value: int) -> View:
 
 
 class Piece(NamedTuple):
-    """The rows that a constraint, or a part of it, allows.
+    """The tuples that a constraint, or a part of it, allows.
 
     Attributes:
         scope: Different variables.

@@ -252,7 +252,7 @@ class Run:
 
 
 def check_time(deadline: float) -> None:
-    """Look whether there is time left for posting.
+    """Check the time limit while constraints are posted.
 
     Raises:
         TimeLimitError: The deadline passed.

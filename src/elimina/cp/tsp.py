@@ -228,7 +228,7 @@ class _Run:
                 return
 
     def _prove(self, search: TourSearch) -> None:
-        """Ask for tours up to a length, a little more each time, until there is one: all shorter ones are ruled out."""
+        """Search for tours up to a length that rises until there is one; then all shorter tours are ruled out."""
         if self.bound is None:
             return
         step, seconds = max(1, (self.length - self.bound) // 4), _SLICE

@@ -120,7 +120,7 @@ class Agent:
 
     @property
     def is_done(self) -> bool:
-        """True if all of its variables have their values, or are known to have none."""
+        """True if each variable of the agent has its value, or is known to have no solution."""
         return all(bucket.is_done for bucket in self._buckets.values())
 
     @property

@@ -85,7 +85,7 @@ class CycleBucket(Bucket):
             self._silent.discard(child)
 
     def becomes_ready(self, send: Send) -> bool:
-        """Return whether there is work to be done now: all children that were asked have answered."""
+        """Return whether the variable can go on: all children have answered its requests."""
         if self._cuts is None and self._place.is_done and len(self._labels) == len(self._place.children):
             self._cut(send)
         if self._is_ready or self._context is None or self._silent:

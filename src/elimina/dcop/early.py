@@ -53,7 +53,7 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
 
 
 def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | None:
-    """Return the total of the roots' values; None if a root has none yet, or there are no trees yet."""
+    """Return the total of the roots' values; None before all roots have values."""
     places = {v: place for agent in agents for v, place in agent.places.items()}
     roots = {v: bound for agent in agents for v, bound in agent.bounds.items()}
     if len(places) < len(model.variables) or not all(place.is_done for place in places.values()):

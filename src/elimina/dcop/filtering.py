@@ -109,7 +109,7 @@ class FilterBucket(Bucket):
             self._add_up(send)
 
     def becomes_ready(self, send: Send) -> bool:
-        """Return whether there is work to be done now: to bound, to pass bounds on, or to make rows."""
+        """Return whether the variable can go on: compute bounds, send bounds, or make tuples."""
         if self._limit is None:
             return super().becomes_ready(send)
         if self._is_ready or (self._has_passed and len(self._listed) < len(self._place.children)):
@@ -208,7 +208,7 @@ class FilterBucket(Bucket):
             self.decide(Value(None), send)
 
     def _joined(self, scale: _Scale, limit: Limit, engine: Engine, room: int | None) -> Rows:
-        """Return the variable's message as rows; those that cannot be wanted are dropped as they are made."""
+        """Return the variable's message as tuples; those that cannot be optimal are dropped at once."""
         tables = self._finder = engine.rows(*scale)
         parts: list[Rows] = []
         under: dict[int, list[Bound]] = {}

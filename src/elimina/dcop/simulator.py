@@ -106,7 +106,7 @@ class Queue:
         self._count = 0
 
     def put(self, time: float, event: Any, is_due: bool = False) -> None:
-        """Add what happens at a time: something arrives, or is due."""
+        """Add an event: an arrival or a timer."""
         self._count += 1
         if self._order == "time" or is_due:
             heapq.heappush(self._heap, (time, self._count, event))
@@ -116,7 +116,7 @@ class Queue:
             self._any.append((time, event))
 
     def take(self) -> tuple[float, Any] | None:
-        """Return the next event and its time; None if none is left."""
+        """Return the next event and its time; None if no event is left."""
         if self._first:
             return self._first.popleft()
         if self._any:
@@ -296,7 +296,7 @@ class Simulation:
         self._work(host, time, None)
 
     def _work(self, host: _Host, time: float, packet: _Packet | None) -> None:
-        """Let an agent start, or work on what arrived at a time, and post what it sends."""
+        """Let an agent start, or work on its arrivals, and post its messages."""
         agent, timer = host.agent, self._timer
         if time > host.clock:
             host.clock = time

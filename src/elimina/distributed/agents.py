@@ -324,7 +324,7 @@ class _Run:
             self._start(number, part)
 
     def _start(self, number: int, part: Sequence[str]) -> None:
-        """Start agents, maybe none, on an agent host that has none."""
+        """Start agents (perhaps none) on an empty agent host."""
         post = self._posts[number]
         post.agents, post.has_places, post.outcomes = set(part), False, None
         own = [self._views[name] for name in part]
@@ -418,7 +418,7 @@ class _Run:
             self._ask(post, "redirect", moved, lost, self._addresses)
 
     def _wait_for_workers(self) -> list[int]:
-        """Go on with new workers, if any come; the numbers of their agent hosts."""
+        """Continue with new workers, if there are any, and return the numbers of their agent hosts."""
         ends = time.monotonic() + _REPLACEMENT_SECONDS
         while True:
             if known_workers(self._client) and (made := self._open()):

@@ -114,7 +114,7 @@ class _Optimum:
         return (yield self.search(job.problem))
 
     def search(self, problem: Problem, seconds: float = math.inf) -> Strategy:
-        """Return a search for so many seconds; again it goes on where it was left."""
+        """Return a search for this many seconds; a later search continues it."""
 
         def work(budget: Budget) -> Result:
             with tasks_on(self.client, self.options.device) as tasks:

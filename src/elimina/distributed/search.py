@@ -168,7 +168,7 @@ class _Running(NamedTuple):
 
 
 class ClusterSearch(Knowledge):
-    """A search that goes on where it was left, on whichever workers there are.
+    """A search that can be continued, on the workers present at that time.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -197,7 +197,7 @@ class ClusterSearch(Knowledge):
         self._running: dict[int, _Running] = {}
 
     def run(self, tasks: Tasks, seconds: float = math.inf) -> Result:
-        """Search until the bounds are close enough, so many seconds have passed, or the user has enough of it.
+        """Search until the bounds are close enough, the time has passed, or the user interrupts.
 
         Args:
             tasks: On the workers.

@@ -199,7 +199,7 @@ def _plan(
     worth: float,
     is_whole: bool,
 ) -> Job:
-    """Plan on a worker; what takes long in as many slices as there are tasks at a time, if that is faster."""
+    """Plan on a worker; cut a long run into as many slices as tasks run at a time, if that is faster."""
     first = options._replace(slices="never") if is_whole else options
     planned = plan_call(model, task, evidence, None, first).planned
     plan = _finer(planned, options, lanes) if planned.plan.seconds > worth else planned.plan

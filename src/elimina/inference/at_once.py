@@ -93,7 +93,7 @@ def is_small(model: Model, options: Options) -> bool:
 def answer_at_once(
     model: Model, task: Task, evidence: Evidence | None, options: Options, limit: float | None, begun: float
 ) -> Result | None:
-    """Answer ``mar``, ``pr`` or ``count`` of a small model; None where it takes more than a few milliseconds.
+    """Answer ``mar``, ``pr`` or ``count`` of a small model; None if it would take more than a few milliseconds.
 
     Args:
         model: Any model.

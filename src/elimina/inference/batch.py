@@ -404,7 +404,7 @@ class Batch:
 
 
 def _rounded(cases: int) -> int:
-    """Whole vectors, if that is no more than twice as many."""
+    """Round up to whole vectors, if this at most doubles the number."""
     return max(2, cases) if cases <= _UNIT // 2 else -(-cases // _UNIT) * _UNIT
 
 

@@ -109,7 +109,7 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def _valued(model: Model, bound: int | float, chosen: Sequence[int], tolerance: float = 0.0) -> Result:
-    """Return what a bound and an assignment say; what the model's own bound rules out is not a solution."""
+    """Return the answer from a bound and an assignment; the model's own upper bound may rule the assignment out."""
     found = result_between(model, bound, chosen, tolerance)
     is_none = found.value is None and (meet(bound, model.score(chosen), tolerance) or model.is_beyond_bound(bound))
     return Result("infeasible", "mpe") if is_none else found
@@ -155,7 +155,7 @@ def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
 def _promising(
     execution: Execution, sweep: Sweep, state: State, bounds: SliceBounds | None, sign: int
 ) -> Iterator[int]:
-    """Yield the slices that are left, without those that turn out to be no better than the best one so far."""
+    """Yield the remaining slices, without those that cannot improve on the best answer so far."""
     sequence: Sequence[int] = range(sweep.count)
     if bounds is not None and execution.plan.slicing is not None:
         sequence = bounds.sequence(execution.plan.slicing.sizes)

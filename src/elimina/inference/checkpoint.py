@@ -37,7 +37,7 @@ _VERSION = 1
 
 
 class Checkpoint:
-    """A directory with the state of one run, or of none yet.
+    """A directory for the state of one run; empty before the first save.
 
     The state is written to another name, synchronised with the disk, and then renamed, so that a process that is killed
     at any moment leaves the last state that was complete.

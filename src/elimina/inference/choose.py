@@ -63,7 +63,7 @@ def plan_problem(
     order: Sequence[int] | None = None,
     runs: int = 1,
 ) -> Planned:
-    """Find an order, and plan on the device that is asked for, or (``auto``) on the one that finishes first.
+    """Find an order, and plan on the requested device, or (``auto``) on the faster one.
 
     Args:
         problem: Problem to plan.

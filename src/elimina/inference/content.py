@@ -93,7 +93,7 @@ def partition_by_content(
 
 
 class _Division:
-    """Divides buckets in turn, and makes their messages; scopes are sorted by the order."""
+    """Partitions the buckets in order, and makes their messages; scopes are sorted by the order."""
 
     def __init__(
         self, scopes: Sequence[tuple[int, ...]], tables: Sequence[Floats], order: Sequence[int], ibound: int
@@ -133,7 +133,7 @@ class _Division:
         return self._merge(self._contain(single))
 
     def _contain(self, single: Sequence[Joined]) -> list[Joined]:
-        """Join each table to one that has all of its variables, if there is one: to the one where it tells most."""
+        """Join each table to one that contains its variables, if there is one: the one with the largest gain."""
         parts: list[Joined] = []
         for table in sorted(single, key=lambda table: -len(table.scope)):
             holders = [n for n, part in enumerate(parts) if set(table.scope) <= set(part.scope)]

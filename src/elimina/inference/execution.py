@@ -71,7 +71,7 @@ class Execution(NamedTuple):
         return {"done": 0, **{key: value for key, value in known.items() if key != "steps"}}
 
     def save(self, state: State) -> None:
-        """Keep the state so far, if there is a checkpoint."""
+        """Save the present state, if there is a checkpoint."""
         if self.checkpoint is not None:
             self.checkpoint.save(state)
 

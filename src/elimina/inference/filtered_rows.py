@@ -154,7 +154,7 @@ def optimum_on_rows(
 def _better(
     known: Known, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
 ) -> Result:
-    """Look for a better solution; in slices, where there are more rows than the memory holds, and in finer ones."""
+    """Look for a better solution; in slices, ever finer ones, if the tuples exceed the memory."""
     while True:
         planned = filtered_plan(known, backend, options)
         try:

@@ -210,7 +210,7 @@ class _Costs(NamedTuple):
         return self.offset + self.sign * distance
 
     def bounds(self, least: int, most: int) -> tuple[int | None, int | None]:
-        """Both bounds in the model's units, the lower one first; None where none is known."""
+        """Both bounds in the model's units, the lower one first; None for an unknown bound."""
         ends = self.total(least), None if most > MOST_COST else self.total(most)
         return ends if self.sign == 1 else ends[::-1]
 
@@ -225,7 +225,7 @@ class _Costs(NamedTuple):
         return best if bound >= distance else self.bounded(bound, best)
 
     def bounded(self, least: int, best: Result | None) -> Result:
-        """Return the result that a bound and the best solution, if there is one, prove."""
+        """Return the result that follows from a bound and the best solution, if there is one."""
         if best is None:
             return Result("bounded", "mpe", None, *self.bounds(least, FORBIDDEN_COST), stats=_statistics({}, {}))
         ends = (self.total(least), best.value) if self.sign == 1 else (best.value, self.total(least))

@@ -65,7 +65,7 @@ class Improvement:
         return Improvement(problem, LocalSearch(sizes, scopes, tables, seed), given.offset - _slack(problem))
 
     def found(self) -> Result | None:
-        """Return the best assignment as what is known; None if it is not allowed."""
+        """Return the best assignment; None if it is not allowed."""
         chosen = self.best
         score = self.problem.model.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
@@ -101,7 +101,7 @@ class Improvement:
 
 
 def first_assignment(problem: Problem, hint: Mapping[int, int], options: Options, memory: int) -> Result | None:
-    """Complete a hint, and return it as what is known; None if it leads to no allowed assignment.
+    """Complete a hint to an assignment, and return it; None if it leads to no allowed assignment.
 
     Args:
         problem: Problem of the task ``mpe``; its evidence comes before the hint.
@@ -129,7 +129,7 @@ def first_assignment(problem: Problem, hint: Mapping[int, int], options: Options
 
 
 def _slack(problem: Problem) -> float:
-    """Return what rounding may add to the sum of the tables' least costs."""
+    """Return the largest rounding error of the sum of the tables' least costs."""
     model = problem.model
     if model.is_integer:
         return 0

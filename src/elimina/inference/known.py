@@ -143,7 +143,7 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
 
 
 def _descend(chosen: list[int], touching: Mapping[int, Sequence[tuple[tuple[int, ...], Array]]], until: float) -> None:
-    """Give each variable in turn its best value, the others as they are, until none changes or time is up."""
+    """Give each variable in turn its best value given the others, until no value changes or time is up."""
     changed = True
     while changed:
         changed = False

@@ -1,4 +1,4 @@
-"""Posteriors of a batch of cases, as they are returned."""
+"""The posteriors of a batch of cases."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ class Propagator:
         return {key: tuple(steps) for key, steps in found.items()}
 
     def run(self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None) -> Answer:
-        """Compute outputs of the plan (and the sum of everything), as far as they are not known from runs before."""
+        """Compute outputs of the plan (and the sum of all), except those known from earlier runs."""
         asked = {*outputs, *self._roots} if log_sum else set(outputs)
         if len(asked) == len(self._plan.outputs) or not self._plan.keep:
             steps = self._stale.nonzero()[0]
@@ -259,7 +259,7 @@ class Propagator:
     def run_planned_cases(
         self, variables: Sequence[int], values: NDArray[np.int32]
     ) -> tuple[Answer, NDArray[np.bool_]]:
-        """``run_cases`` in ``sum-product``, each case on a plan of its own; not sound, too, where none fits."""
+        """``run_cases`` in ``sum-product`` with a plan for each case; a case whose plan does not fit is not sound."""
         assert self._slicing is not None
         chosen = np.array(variables, dtype=np.int32)
         zone, logs, sound = self._slicing.run_planned(self._planner, chosen, values)

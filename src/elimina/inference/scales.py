@@ -36,7 +36,7 @@ def epsilon(dtype: str) -> float:
 
 
 def additions(plan: Plan) -> int:
-    """Return the most additions that any cell takes part in on its way to the roots of a plan."""
+    """Return the largest number of additions on a path from a cell to the roots of a plan."""
     return Steps.packed(plan.steps).additions + Factors.packed(plan.factors).joined + _MORE
 
 

@@ -251,7 +251,7 @@ class Shifted(NamedTuple):
 
 
 class Original(NamedTuple):
-    """A problem, and the one that its costs were shifted to, if they were."""
+    """A problem, and the problem after cost shifting, if its costs were shifted."""
 
     problem: Problem
     shifted: Shifted | None

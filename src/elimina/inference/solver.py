@@ -1,4 +1,4 @@
-"""One question, and its strategies in turn: the call keeps the results of each, whatever ends it."""
+"""One question and its strategies; the call keeps the results of each, whatever ends it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Question(NamedTuple):
 
 
 class Solver:
-    """The ways to answer a question, in turn.
+    """The strategies that answer a question, tried one after another.
 
     Args:
         question: Question to answer.
@@ -126,7 +126,7 @@ class Solver:
                 self.run.fallback = lambda _: found
 
     def _take(self, hint: Evidence) -> None:
-        """Complete the user's assignment, and keep it as what is known."""
+        """Complete the user's assignment, and keep it as the best one so far."""
         from elimina.inference.improve import first_assignment
 
         with self.run.phase("hint"):

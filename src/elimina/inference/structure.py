@@ -210,7 +210,7 @@ def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
 
 
 class _Search:
-    """Estimates by quick orders, as long as they take a share of what the one tree would."""
+    """Estimates by quick orders, which may take a share of the time of the single tree."""
 
     def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
         self._model, self._evidence, self._sizes = model, evidence, model.sizes
@@ -253,7 +253,7 @@ class _Search:
         return merged if sum(group.seconds for group in merged) < running + planning else [tree]
 
     def _add(self, merged: list[_Group], factors: int, variables: tuple[int, ...]) -> None:
-        """Put a group to the one that needs the fewest further factors for it, if that is estimated to pay."""
+        """Merge a group with the one that needs the fewest additional factors, if the estimate is lower."""
         if merged:
             nearest = min(range(len(merged)), key=lambda i: (factors & ~merged[i].factors).bit_count())
             other = merged[nearest]

@@ -119,7 +119,7 @@ def quick_bounds(problem: Problem, options: Options, deadline: float | None, lea
 
 
 def rungs(problem: Problem, order: Sequence[int], options: Options, left: float) -> Iterator[Planned]:
-    """Yield plans whose i-bounds rise to the one that is asked for, which is left out.
+    """Yield plans with rising i-bounds below the requested one.
 
     Args:
         problem: A problem of the task ``mpe`` or ``pr``.

@@ -208,7 +208,7 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
 
 
 def _report_losses(model: Model, path: Path, handler: _Format) -> None:
-    """Warn about what a file cannot hold."""
+    """Warn about content that a file cannot hold."""
     own = (v.states is not None or v.name != f"x{i}" for i, v in enumerate(model.variables))
     if not handler.HOLDS_NAMES and any(own):
         _logger.warning("%s lacks the names of variables and states: the format has no place for them", path)

@@ -401,7 +401,7 @@ def _plain(cost: float) -> str:
 
 
 def _forbidden_cost(table: Table, sign: int, reach: Fraction) -> str:
-    """Return a cost with which no assignment stays below the bound, whatever the other functions say."""
+    """Return a cost so high that an assignment with it reaches the bound, whatever the other functions add."""
     cost = max(math.ceil(reach), 0)
     if table.values.dtype.kind == "i":
         return str(sign * min(cost, FORBIDDEN))

@@ -97,7 +97,7 @@ class NetworkBuilder:
 
 
 def find_cycle(scopes: dict[int, tuple[int, ...]]) -> list[int]:
-    """Return variables each of which has the next one as a parent, the first one again at the end; [] if none."""
+    """Return a cycle: each variable has the next one as a parent, and the first is repeated at the end; [] if none."""
     waiting = {child: sum(v != child for v in scope) for child, scope in scopes.items()}
     uses: dict[int, list[int]] = {}
     for child, scope in scopes.items():
@@ -118,7 +118,7 @@ def find_cycle(scopes: dict[int, tuple[int, ...]]) -> list[int]:
 
 
 def is_network(model: Model) -> bool:
-    """Return whether each variable has exactly one conditional distribution, there is nothing else, and no cycle."""
+    """Return whether the factors are exactly one conditional distribution for each variable, without cycles."""
     if model.children is None or sorted(model.children) != list(range(len(model.variables))) or model.constant:
         return False
     return not find_cycle({c: f.scope for c, f in zip(model.children, model.factors, strict=True)})

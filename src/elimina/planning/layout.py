@@ -317,7 +317,7 @@ def layout_of(factor: FactorLayout) -> Layout:
 
 
 def listing_table(tables: Sequence[Table], scope: Sequence[int], sense: Sense) -> Table | None:
-    """Return the table that lists the fewest tuples of a scope and forbids all others; None if there is none."""
+    """Return the listed table of a scope with the fewest tuples (all others are forbidden); None if there is none."""
     lists = [
         table
         for table in tables

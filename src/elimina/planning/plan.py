@@ -1,4 +1,4 @@
-"""A plan: what will be computed, in which order, from where to where; plain data, made before any memory is touched."""
+"""A plan: the steps in their order and the places of all tables; plain data, made before any memory is allocated."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class Sparse(NamedTuple):
 
 
 class Slicing(NamedTuple):
-    """A problem cut into slices: a few variables are fixed to each combination of their values in turn.
+    """A problem cut into slices, one for each combination of values of a few variables.
 
     Attributes:
         variables: Those fixed, the one that changes least often first.
@@ -342,7 +342,7 @@ class Plan(NamedTuple):
 
     @property
     def has_large_factors(self) -> bool:
-        """True if the factors alone take more memory than there is."""
+        """True if the factors alone exceed the memory."""
         room = min(self.memory_limit, dict(self.limits).get("host", self.memory_limit))
         return self.factor_cells * self.itemsize > room
 

@@ -102,7 +102,7 @@ class _Layout(NamedTuple):
         return not self.placed.record_words or len(self.placed.starts) > 0
 
     def is_too_large(self, machine: Machine, memory: int) -> bool:
-        """Return whether the arena does not fit where it lies."""
+        """Return whether the arena exceeds the memory of its tier."""
         return self.tiers(machine)[machine.home] > memory
 
 
@@ -264,7 +264,7 @@ def _tree(
 def _minibuckets(
     tree: PlannedTree, buckets: int, ibound: int | None, levelled: bool, by_content: bool
 ) -> MiniBuckets | None:
-    """Return how buckets are divided; None if none is."""
+    """Return the partition of the buckets; None if no bucket is partitioned."""
     nodes = len(tree.variables)
     if ibound is None or nodes == buckets:
         return None

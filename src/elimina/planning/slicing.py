@@ -90,7 +90,7 @@ def make_sliced_plan(
 def make_finer_plan(
     problem: Problem, order: Sequence[int], machine: Machine, plan: Plan, least: int, dtype: str | None = None
 ) -> Plan:
-    """Plan with so many slices at least, for as many that run them at the same time; as it is, if nothing is gained.
+    """Plan with at least this many slices, to be run at the same time; without slices if they save no time.
 
     Args:
         problem: Problem of the task ``mpe``, ``pr`` or ``count``.
@@ -115,7 +115,7 @@ def make_finer_plan(
 def rows_in_slices(
     problem: Problem, machine: Machine, on_rows: Plan, most_bytes: int, most: float, times: float
 ) -> Plan | None:
-    """Plan on rows with as many variables fixed as it is expected to take; None if that takes more slices than allowed.
+    """Plan sparse steps in as many slices as the expected tuples need; None if this exceeds the allowed number.
 
     The next ones are those whose messages have most rows for each doubling of the slices, several at a time while the
     plan is far from fitting.
@@ -245,7 +245,7 @@ class Cut:
 
 
 class Slicer:
-    """Fixes one variable after another, the one that saves most memory for the least work.
+    """Chooses variables for conditioning, one after another: most memory saved for the least work.
 
     Slicing a contraction tree greedily is due to Chen et al. (2018, "Classical simulation of intermediate-size quantum
     circuits") and Gray and Kourtis (2021, "Hyper-optimized tensor network contraction"). Here a variable leaves the

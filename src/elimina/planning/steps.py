@@ -150,7 +150,7 @@ class Steps(Sequence[Step]):
         return axes[AXIS_VARIABLE::AXIS_WORDS], axes[AXIS_STRIDE::AXIS_WORDS]
 
     def reads_of(self, step: int) -> Iterator[tuple[int, int]]:
-        """Yield the factor and the source of each table that a step reads; -1 for the one that it is not."""
+        """Yield the factor and the source step of each table that a step reads; one of the two is -1."""
         begin, end = self.firsts[step : step + 2].tolist()
         return zip(self.factors[begin:end].tolist(), self.sources[begin:end].tolist(), strict=True)
 
@@ -161,7 +161,7 @@ class Steps(Sequence[Step]):
 
     @cached_property
     def additions(self) -> int:
-        """Most additions that any cell takes part in on its way to the last step."""
+        """Largest number of additions on a path from a cell to the last step."""
         depths: list[int] = []
         sources = self.sources.tolist()
         for begin, end in itertools.pairwise(self.firsts.tolist()):

@@ -215,7 +215,7 @@ def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple
 
 
 def _in_one_row(record: Record, lengths: Sequence[int], stays: bool) -> bool:
-    """Return whether the lo cells of every tile follow each other where they are written, as kernels assume.
+    """Return whether each tile writes its lo cells contiguously, as kernels assume.
 
     In the whole output (``stays``) they do so only if the axes behind the first one along which a tile has several
     cells are not cut; in a slot, if these are cut into equal parts.

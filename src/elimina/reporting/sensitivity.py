@@ -178,7 +178,7 @@ def _size(change: float) -> float:
 
 
 def _within(deadline: float, names: Sequence[str], without: Callable[[str], Effect | None]) -> list[Effect]:
-    """Return the effects of as many observations as there is time for."""
+    """Return the effects of the observations, as many as the time allows."""
     found: list[Effect] = []
     for name in names:
         if time.monotonic() > deadline:

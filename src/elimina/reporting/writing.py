@@ -1,4 +1,4 @@
-"""Reports: pages with the answer to a question, and all that is known of it."""
+"""Reports: pages about a question, its plan and its answer."""
 
 from __future__ import annotations
 

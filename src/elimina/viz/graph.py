@@ -134,7 +134,7 @@ def _shade(probability: float) -> str:
 
 
 def _name_hubs(canvas: Canvas, model: Model, edges: Sequence[Edge], places: Points) -> None:
-    """Write the names of the variables with most neighbours, where they do not cover one another."""
+    """Write the names of the variables with the most neighbours, unless they would overlap."""
     degrees = np.bincount(np.array(edges, dtype=np.int64).ravel(), minlength=len(places))
     size = max(_HUB_POINTS, 0.25 * float(np.ptp(places[:, 0])))
     height = 1.4 * size / 72

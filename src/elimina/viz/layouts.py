@@ -199,7 +199,7 @@ def _abscissas(
     spans: NDArray[np.float64],
     count: int,
 ) -> NDArray[np.float64]:
-    """Return places along the layers: each row in turn goes as near to its neighbours as the spans allow."""
+    """Return positions along the layers; each row moves as close to its neighbours as the spans allow."""
     x = np.zeros(len(spans))
     offsets = []
     for row in rows:

@@ -30,7 +30,7 @@ _PAGE, _TALL, _ASPECT, _LANE = 12.0, 3.0, 1.4, 0.3
 
 
 def central_cliques(model: Model, seed: int = 0) -> tuple[Clique, ...]:
-    """Triangulate with the order that ``find_order`` finds, contract, and root where there are the fewest levels."""
+    """Return the cliques of a triangulation by ``find_order``, rooted so that there are the fewest levels."""
     scopes = [f.scope for f in model.factors if f.scope]
     found = plan_tree(scopes, model.sizes, find_order(model.sizes, scopes, seed=seed).order)
     return junction_tree(

@@ -126,7 +126,7 @@ def cost(shape: Shape, cut: Cut, multiprocessors: int, itemsize: int) -> float:
 
 
 def choose(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> Cut | None:
-    """Return the cut that takes the least time by a simple model of it; None where streaming takes less."""
+    """Return the cut with the least estimated time; None if streaming takes less."""
     if shape.sharing < LEAST or shape.domain < LEAST:
         return None
     costs = [(cost(shape, cut, multiprocessors, dtype.itemsize), cut) for cut in cuts(shape, semiring, dtype)]

@@ -100,7 +100,7 @@ def side(tables: list[list[int]], first: int, sizes: list[int], axes: range, out
 
 
 def cut(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> Cut:
-    """Choose the tile that takes the least time by a simple model of it."""
+    """Choose the tile with the least estimated time."""
     best: tuple[float, Cut] | None = None
     for form in range(len(product_shapes(semiring, dtype))):
         for columns in range(1, PRODUCT_THREADS + 1):

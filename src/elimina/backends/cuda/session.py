@@ -376,7 +376,7 @@ class CudaSession:
             progress(1.0)
 
     def _stop(self, part: Part) -> None:
-        """Have the launches that wait return at once, and wait for the one that runs."""
+        """Cancel the waiting launches, and wait for the running one."""
         other = self._cuda.Stream(non_blocking=True)
         self._cuda.runtime.memsetAsync(part.state_at, 1, 4, other.ptr)
         other.synchronize()

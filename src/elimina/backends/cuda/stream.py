@@ -59,7 +59,7 @@ class Arena(Protocol):
     array: NDArray[np.generic]
 
     def prepare(self, tile: Tile) -> None:
-        """Start to prepare the uploads of a later tile, as far as they are written."""
+        """Start to prepare the uploads of a later tile, if their data are written."""
         ...
 
     def upload(self, tile: Tile, base: int, stream: Any) -> None:
@@ -407,7 +407,7 @@ class StreamSession(TiledSession):
         return cut, record
 
     def _settle(self) -> None:
-        """Wait until nothing is on its way."""
+        """Wait until all copies and kernels have finished."""
         for queue in self._queues:
             queue.synchronize()
         self._place.settle()

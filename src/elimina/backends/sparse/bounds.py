@@ -19,7 +19,7 @@ from elimina.planning.steps import Steps
 
 
 class Bound(NamedTuple):
-    """A small dense table on the host: its scope, and an axis for each variable of it."""
+    """A small dense table on the host: its scope, and an array with an axis for each variable of the scope."""
 
     scope: tuple[int, ...]
     cells: NDArray[Any]

@@ -97,7 +97,7 @@ class RowsDevice(Protocol):
         ...
 
     def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> Any:
-        """Return a dense table's cells, the semiring's zero where there is no row."""
+        """Return a dense table's cells; cells without a tuple hold the semiring's zero."""
         ...
 
     def peaks(self, values: Any) -> tuple[float, float]:

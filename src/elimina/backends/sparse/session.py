@@ -226,7 +226,7 @@ class RowsSession:
         return parts, lookups
 
     def _run_dense(self, numbers: Sequence[int]) -> None:
-        """Run steps as a program of their own: what others made comes first in its arena, then what others read."""
+        """Run steps as a separate program: its arena holds its inputs first, then its outputs."""
         inside = {number: place for place, number in enumerate(numbers)}
         arena = Arena(self._item)
         pieces: list[tuple[int, Array]] = []

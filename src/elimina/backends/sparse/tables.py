@@ -28,7 +28,7 @@ _MANY_RUNS = 50.0
 
 
 class Lookup(NamedTuple):
-    """A dense table that rows are joined with: its scope, and an array with an axis for each variable of it."""
+    """A dense table to join tuples with: its scope, and an array with an axis for each variable of the scope."""
 
     scope: tuple[int, ...]
     cells: Any
@@ -167,7 +167,7 @@ class SparseTables:
         return (own[is_found, word] >> np.uint64(shift) & field).astype(np.int64), values_between[is_found]
 
     def find(self, rows: Rows, values: Mapping[int, int]) -> int | None:
-        """Return the number of the row with these values of its variables; None if there is none."""
+        """Return the index of the tuple with these values; None if it is not listed."""
         key = _key(rows.layout, values, rows.layout.scope)
         at = self._place(rows, key, 0, len(rows.values))
         return at if at < len(rows.values) and self._key_at(rows, at) == key else None

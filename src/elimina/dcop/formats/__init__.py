@@ -112,7 +112,7 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
 
 
 def _report_losses(problem: Problem, path: Path, module: str) -> None:
-    """Warn about what a file cannot hold."""
+    """Warn about content that a file cannot hold."""
     logger, agents = logging.getLogger("elimina"), problem.agents
     if problem.model.upper_bound is not None and module != "xcsp":
         logger.warning("%s lacks the upper bound %s: the format has no place for it", path, problem.model.upper_bound)

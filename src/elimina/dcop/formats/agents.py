@@ -61,7 +61,7 @@ def owners(
 
 
 class AgentReader:
-    """Reads what a file says about agents.
+    """Reads the agents of a file.
 
     Attributes:
         names: The agents, in the order of the file.

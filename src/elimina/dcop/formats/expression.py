@@ -289,7 +289,7 @@ def _evaluate(node: ast.expr, cells: _Cells) -> Column:
 
 
 def _connect(is_and: bool, values: Column, rest: Sequence[ast.expr], cells: _Cells) -> Column:
-    """Return the value that decides an ``and`` or an ``or``; the rest is evaluated only where it is still open."""
+    """Return the deciding value of an ``and`` or an ``or``; later operands are evaluated only where it is undecided."""
     if not rest:
         return values
     open_cells = columns.truth(values) if is_and else ~columns.truth(values)
@@ -337,7 +337,7 @@ _NOT_WORDS = re.compile(r"""[\\#ξ]|\'{3}|"{3}|\.\s*[^\W\d]|\breturn\b""")
 
 
 class Expressions:
-    """Evaluates the expressions of a file, those that differ only by their variables' names once.
+    """Evaluates the expressions of a file; expressions that differ only in the names of variables are evaluated once.
 
     Attributes:
         external: Variables that are not decisions, with their values.
