@@ -129,7 +129,7 @@ def _gap_of(text: str | float) -> float:
     type=int,
     metavar="COST",
     group="expert",
-    help="Total that an assignment is known to reach; worse assignments are skipped (mpe).",
+    help="Cost of a known solution; assignments that cost more are ignored (mpe).",
 )
 @option(
     "--hint",
@@ -311,10 +311,11 @@ def _human(result: Result, model: Model) -> str:
         name = "log10 Z" if result.task == "pr" else "bounds"
         rows.append((name, " to ".join("unknown" if end is None else number_text(end) for end in ends)))
     if stats.get("method") == "search":
-        rows.append(("nodes", f"{count_text(stats['nodes'])} in {stats['rounds']} rounds, {stats['turns']} turns"))
+        searches = f"{stats['rounds']} with mini-buckets, {stats['turns']} with soft local consistency"
+        rows.append(("nodes", f"{count_text(stats['nodes'])} (searches: {searches})"))
     if stats.get("method") == "filter":
         rows.append(
-            ("rows", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them filtered")
+            ("tuples", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them dropped by bounds")
         )
     elif stats["induced_width"] is not None:
         rows.append(("width", f"{stats['induced_width']} (largest table: {count_text(stats['largest_table'])} cells)"))
