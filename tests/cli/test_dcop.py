@@ -47,8 +47,8 @@ def test_filter(elimina, grid):
     answer = json.loads(elimina("dcop", grid, "--filter", 1, "--json").out)
     assert (answer["status"], answer["value"], answer["stats"]["filtering"]) == ("optimal", best, 1)
     shown = elimina("dcop", grid, "--filter", 1).out
-    assert f"rows:       {answer['stats']['rows_sent']} sent of " in shown
-    assert "rows:" not in elimina("dcop", grid).out
+    assert f"tuples:     {answer['stats']['rows_sent']} sent of " in shown
+    assert "tuples:" not in elimina("dcop", grid).out
 
 
 def test_faults(elimina, grid):

@@ -305,7 +305,7 @@ def _human(result: Result) -> str:
 def _filtered(stats: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "rows_sent" not in stats:
         return []
-    return [("rows", f"{count_text(stats['rows_sent'])} sent of {count_text(stats['dense_rows'])} of whole tables")]
+    return [("tuples", f"{count_text(stats['rows_sent'])} sent of {count_text(stats['dense_rows'])} of whole tables")]
 
 
 def _simulated(stats: Mapping[str, Any]) -> tuple[str, str]:

@@ -315,7 +315,7 @@ def _human(result: Result, model: Model) -> str:
         rows.append(("nodes", f"{count_text(stats['nodes'])} (searches: {searches})"))
     if stats.get("method") == "filter":
         rows.append(
-            ("tuples", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them dropped by bounds")
+            ("tuples", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them filtered")
         )
     elif stats["induced_width"] is not None:
         rows.append(("width", f"{stats['induced_width']} (largest table: {count_text(stats['largest_table'])} cells)"))
