@@ -1,13 +1,11 @@
 #include "exec/sparse/rows.hpp"
 
 #include <nanobind/ndarray.h>
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string>
 #include <tuple>
 
@@ -27,8 +25,7 @@ using Keys = Matrix<const u64>;
 using Values = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using MadeKeys = nb::ndarray<nb::numpy, u64, nb::ndim<2>>;
 using MadeValues = nb::ndarray<nb::numpy, nb::ndim<1>>;
-using MadeChoices = nb::ndarray<nb::numpy, i32, nb::ndim<1>>;
-using Rows = std::tuple<MadeKeys, MadeValues, std::optional<MadeChoices>, i64>;
+using Rows = std::tuple<MadeKeys, MadeValues, i64>;
 
 Ring ring_of(const std::string& semiring, double parameter, i64 integer_parameter, nb::dlpack::dtype dtype) {
   constexpr std::array<const char*, 6> names{"min-sum", "max-sum", "max-product", "sum-product", "log-sum-exp", "count"};
@@ -71,14 +68,11 @@ MadeKeys made_keys(Buffer&& buffer, i64 rows, std::size_t words) {
   return MadeKeys(data, {std::size_t(rows), words}, owner_of(std::move(buffer)));
 }
 
-Rows rows_of(Made&& made, std::size_t words, nb::dlpack::dtype dtype, bool choose) {
+Rows rows_of(Made&& made, std::size_t words, nb::dlpack::dtype dtype) {
   const std::size_t rows = std::size_t(made.rows);
   void* values = made.values.as<void>();
-  i32* choices = made.choices.as<i32>();
-  std::optional<MadeChoices> chosen;
-  if (choose) chosen = MadeChoices(choices, {rows}, owner_of(std::move(made.choices)));
   return {made_keys(std::move(made.keys), made.rows, words), MadeValues(values, {rows}, owner_of(std::move(made.values)), {}, dtype),
-          std::move(chosen), made.candidates};
+          made.candidates};
 }
 
 void check_words(const Words<const u64>& mask, std::size_t words) {
@@ -86,7 +80,7 @@ void check_words(const Words<const u64>& mask, std::size_t words) {
 }
 
 Rows join(const std::string& semiring, double parameter, i64 integer_parameter, Keys left_keys, Values left_values, Keys right_keys,
-          Values right_values, Words<const u64> group, u64 low, bool eliminate, bool choose, Words<const i64> stage, double budget,
+          Values right_values, Words<const u64> group, u64 low, bool eliminate, Words<const i64> stage, double budget,
           i64 integer_budget, i64 most, int threads) {
   const std::size_t words = left_keys.shape(1);
   if (right_keys.shape(1) != words || left_values.dtype() != right_values.dtype())
@@ -98,13 +92,13 @@ Rows join(const std::string& semiring, double parameter, i64 integer_parameter, 
   Made made;
   {
     nb::gil_scoped_release release;
-    made = functions.join(ring, left, right, {group.data(), low, eliminate, eliminate && choose, most},
+    made = functions.join(ring, left, right, {group.data(), low, eliminate, most},
                           {stage.data(), budget, integer_budget}, threads);
   }
-  return rows_of(std::move(made), words, left_values.dtype(), eliminate && choose);
+  return rows_of(std::move(made), words, left_values.dtype());
 }
 
-Rows project(const std::string& semiring, double parameter, i64 integer_parameter, Keys keys, Values values, u64 low, bool choose,
+Rows project(const std::string& semiring, double parameter, i64 integer_parameter, Keys keys, Values values, u64 low,
              int threads) {
   const Ring ring = ring_of(semiring, parameter, integer_parameter, values.dtype());
   const Table table = table_of(keys, values);
@@ -112,9 +106,9 @@ Rows project(const std::string& semiring, double parameter, i64 integer_paramete
   Made made;
   {
     nb::gil_scoped_release release;
-    made = functions.project(ring, table, low, choose, threads);
+    made = functions.project(ring, table, low, threads);
   }
-  return rows_of(std::move(made), keys.shape(1), values.dtype(), choose);
+  return rows_of(std::move(made), keys.shape(1), values.dtype());
 }
 
 Rows semi_join(Keys keys, Values values, Keys others, Words<const u64> group, int threads) {
@@ -128,7 +122,7 @@ Rows semi_join(Keys keys, Values values, Keys others, Words<const u64> group, in
     nb::gil_scoped_release release;
     made = functions.semi_join(left, bytes, right, group.data(), threads);
   }
-  return rows_of(std::move(made), keys.shape(1), values.dtype(), false);
+  return rows_of(std::move(made), keys.shape(1), values.dtype());
 }
 
 bool sorted(Keys keys, int threads) {
@@ -146,7 +140,7 @@ Rows sort(Keys keys, Values values, int threads) {
     nb::gil_scoped_release release;
     made = functions.sort(table, bytes, threads);
   }
-  return rows_of(std::move(made), keys.shape(1), values.dtype(), false);
+  return rows_of(std::move(made), keys.shape(1), values.dtype());
 }
 
 MadeKeys move(Keys keys, Matrix<const i64> segments, int words, int threads) {
@@ -175,7 +169,7 @@ Rows from_dense(const std::string& semiring, double parameter, i64 integer_param
     nb::gil_scoped_release release;
     made = functions.from_dense(ring, cells.data(), axes.data(), sizes.data(), int(sizes.size()));
   }
-  return rows_of(std::move(made), std::size_t(words), cells.dtype(), false);
+  return rows_of(std::move(made), std::size_t(words), cells.dtype());
 }
 
 void to_dense(Keys keys, Values values, Matrix<const i64> terms, nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu> cells) {
@@ -191,12 +185,12 @@ void to_dense(Keys keys, Values values, Matrix<const i64> terms, nb::ndarray<nb:
 
 void bind_rows(nb::module_& m) {
   m.def("rows_join", &join, "semiring"_a, "parameter"_a, "integer_parameter"_a, "left_keys"_a, "left_values"_a, "right_keys"_a,
-        "right_values"_a, "group"_a, "low"_a, "eliminate"_a, "choose"_a, "stage"_a, "budget"_a, "integer_budget"_a, "most"_a,
+        "right_values"_a, "group"_a, "low"_a, "eliminate"_a, "stage"_a, "budget"_a, "integer_budget"_a, "most"_a,
         "threads"_a,
-        "Join two sorted tables in one layout: keys, values, chosen values, candidates. `low`: the bits of the least significant "
+        "Join two sorted tables in one layout: keys, values, candidates. `low`: the bits of the least significant "
         "variable, which may be eliminated. OverflowError: more than `most` rows.");
-  m.def("rows_project", &project, "semiring"_a, "parameter"_a, "integer_parameter"_a, "keys"_a, "values"_a, "low"_a, "choose"_a,
-        "threads"_a, "Eliminate the least significant variable of a sorted table.");
+  m.def("rows_project", &project, "semiring"_a, "parameter"_a, "integer_parameter"_a, "keys"_a, "values"_a, "low"_a, "threads"_a,
+        "Eliminate the least significant variable of a sorted table.");
   m.def("rows_semi_join", &semi_join, "keys"_a, "values"_a, "others"_a, "group"_a, "threads"_a,
         "Keep the rows of a sorted table whose bits of `group` occur in another one.");
   m.def("rows_sorted", &sorted, "keys"_a, "threads"_a, "Whether no key is less than the one before it.");

@@ -68,21 +68,14 @@ def join(ring: Ring, left: Reference, right: Reference, tables=(), bounds=(), bu
     return Reference(scope, rows)
 
 
-def project(ring: Ring, table: Reference, variable: int) -> tuple[Reference, dict[tuple[int, ...], int]]:
-    """The table without a variable, and the variable's first best value for each row."""
+def project(ring: Ring, table: Reference, variable: int) -> Reference:
+    """The table without a variable."""
     axis = table.scope.index(variable)
-    groups: dict[tuple[int, ...], dict[int, Any]] = {}
+    groups: dict[tuple[int, ...], list[Any]] = {}
     for row, value in table.rows.items():
-        groups.setdefault(row[:axis] + row[axis + 1 :], {})[row[axis]] = value
-    rows = {key: ring.marginal(list(found.values())) for key, found in groups.items()}
-    best = {}
-    for key, found in groups.items():
-        first = min(found)
-        for x in sorted(found):
-            if ring.worse(found[first], found[x]):
-                first = x
-        best[key] = first
-    return Reference(table.scope[:axis] + table.scope[axis + 1 :], rows), best
+        groups.setdefault(row[:axis] + row[axis + 1 :], []).append(value)
+    rows = {key: ring.marginal(found) for key, found in groups.items()}
+    return Reference(table.scope[:axis] + table.scope[axis + 1 :], rows)
 
 
 def semi_join(left: Reference, right: Reference) -> Reference:

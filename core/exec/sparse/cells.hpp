@@ -8,14 +8,14 @@
 namespace elimina::sparse {
 
 template <class R, int W>
-Made project_rows(const R& ring, const Table& table, u64 low, bool choose, int threads) {
+Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
   using Value = typename R::Value;
   constexpr i64 block_rows = i64(1) << 15;
   const auto* keys = reinterpret_cast<const Key<W>*>(table.keys);
   const auto* values = static_cast<const Value*>(table.values);
   const Key<W> runs = all_but<W>(low);
   const std::vector<i64> cuts = group_cuts(keys, table.rows, std::max<i64>(1, table.rows / block_rows), runs);
-  Output<W, Value> output(table.rows, choose);
+  Output<W, Value> output(table.rows);
   return output.run(
       i64(cuts.size()) - 1, threads, [&](i64 n) { return cuts[std::size_t(n) + 1] - cuts[std::size_t(n)]; },
       [&](i64 n, Writer<W, Value>& writer) {
@@ -24,10 +24,10 @@ Made project_rows(const R& ring, const Table& table, u64 low, bool choose, int t
         for (i64 i = cuts[std::size_t(n)], i_end; i < end; i = i_end) {
           i_end = run_end(keys, i, end, runs);
           Marginal<R> marginal(ring);
-          for (i64 row = i; row < i_end; ++row) marginal.add(ring, keys[row].word[W - 1] & low, values[row]);
+          for (i64 row = i; row < i_end; ++row) marginal.add(ring, values[row]);
           Key<W> key = keys[i];
           key.word[W - 1] &= ~low;
-          writer.put(key, ring.finish(marginal.sum), marginal.choice);
+          writer.put(key, ring.finish(marginal.sum));
         }
       });
 }
@@ -42,7 +42,7 @@ Made rows_of_cells(const R& ring, const typename R::Value* cells, const i64* axe
   made.candidates = all;
   made.keys = Buffer(all * i64(sizeof(Key<W>)));
   made.values = Buffer(all * i64(sizeof(Value)));
-  Writer<W, Value> writer{made.keys.as<Key<W>>(), made.values.as<Value>(), nullptr};
+  Writer<W, Value> writer{made.keys.as<Key<W>>(), made.values.as<Value>()};
   std::vector<i64> digit(std::size_t(count), 0);
   Key<W> key{};
   for (i64 n = 0, cell = 0; n < all; ++n) {

@@ -24,10 +24,7 @@ class Grid {
   void eliminate(const Side<R, W>& left, const std::vector<i64>& left_starts, const Side<R, W>& right,
                  const std::vector<i64>& right_starts, Writer<W, Value>& writer) {
     spread(right, right_starts);
-    for (std::size_t m = 0; m + 1 < left_starts.size(); ++m) {
-      if (writer.choices) write<true>(left, left_starts[m], left_starts[m + 1], writer);
-      else write<false>(left, left_starts[m], left_starts[m + 1], writer);
-    }
+    for (std::size_t m = 0; m + 1 < left_starts.size(); ++m) write(left, left_starts[m], left_starts[m + 1], writer);
   }
 
   // One row for each value that both runs of a pair have.
@@ -70,23 +67,17 @@ class Grid {
     return key;
   }
 
-  template <bool kChoose>
   void write(const Side<R, W>& left, i64 i, i64 i_end, Writer<W, Value>& writer) {
     const R ring = ring_;
     const i64 runs = runs_;
     const Key<W> left_key = without_low(left.keys[i]);
     sums_.assign(std::size_t(runs), ring.start());
     typename R::Sum* sums = sums_.data();
-    if constexpr (kChoose) {
-      best_.assign(std::size_t(runs), zero_);
-      choices_.assign(std::size_t(runs), 0);
-    }
     for (; i < i_end; ++i) {
       const i64 x = i64(left.keys[i].word[W - 1] & low_);
       const Value value = left.values[i];
       const Value* row = right_.data() + x * runs;
       for (i64 n = 0; n < runs; ++n) ring.add(sums[n], ring.combine(value, row[n]));
-      if constexpr (kChoose) choose(i32(x), value, row);
     }
     Key<W>* keys = writer.keys + writer.rows;
     Value* values = writer.values + writer.rows;
@@ -96,22 +87,9 @@ class Grid {
       const Value value = ring.finish(sums[n]);
       keys[rows] = left_key | right_keys[n];
       values[rows] = value;
-      if constexpr (kChoose) writer.choices[writer.rows + rows] = choices_[std::size_t(n)];
       rows += feasible(ring, value);
     }
     writer.rows += rows;
-  }
-
-  void choose(i32 x, Value value, const Value* row) {
-    const R ring = ring_;
-    Value* best = best_.data();
-    i32* choices = choices_.data();
-    for (i64 n = 0, runs = runs_; n < runs; ++n) {
-      const Value sum = ring.combine(value, row[n]);
-      const bool better = ring.better(sum, best[n]);
-      choices[n] = better ? x : choices[n];
-      best[n] = better ? sum : best[n];
-    }
   }
 
   R ring_;
@@ -119,9 +97,7 @@ class Grid {
   Value zero_;
   i64 domain_, runs_ = 0;
   std::vector<Value> right_;  // [x][right run]
-  std::vector<Value> best_;
   std::vector<typename R::Sum> sums_;
-  std::vector<i32> choices_;
   std::vector<Key<W>> keys_;
 };
 

@@ -88,7 +88,7 @@ class Join {
       bound += block.bound;
       if (bound > kMostPairs) throw std::overflow_error("the join has too many candidate rows");
     }
-    Output<W, Value> output(bound, order_.choose, order_.most);
+    Output<W, Value> output(bound, order_.most);
     return output.run(i64(blocks_.size()), threads_, [&](i64 n) { return blocks_[std::size_t(n)].bound; },
                       [&](i64 n, Writer<W, Value>& writer) { fill(blocks_[std::size_t(n)], writer); });
   }
@@ -214,7 +214,6 @@ class Join {
         rows += feasible(stage_.ring, value);
       }
     }
-    if (writer.choices) std::fill(writer.choices + writer.rows, writer.choices + rows, 0);
     writer.rows = rows;
   }
 
@@ -231,11 +230,11 @@ class Join {
       return;
     }
     Marginal<R> marginal(stage_.ring);
-    each([&](const Key<W>& key, Value value) { marginal.add(stage_.ring, key.word[W - 1] & order_.low, value); });
-    if (!marginal.any()) return;
+    each([&](const Key<W>&, Value value) { marginal.add(stage_.ring, value); });
+    if (!marginal.any) return;
     Key<W> key = left_.keys[l.begin] | right_.keys[r.begin];
     key.word[W - 1] &= ~order_.low;
-    writer.put(key, stage_.ring.finish(marginal.sum), marginal.choice);
+    writer.put(key, stage_.ring.finish(marginal.sum));
   }
 
   Stage<R, W> stage_;
@@ -257,7 +256,7 @@ Made semi_join_rows(const Table& left, const Table& right, const u64* group_word
   const auto* others = reinterpret_cast<const Key<W>*>(right.keys);
   const auto* values = static_cast<const V*>(left.values);
   const i64 blocks = (left.rows + block_rows - 1) / block_rows;
-  Output<W, V> output(left.rows, false);
+  Output<W, V> output(left.rows);
   return output.run(blocks, threads, [&](i64) { return block_rows; }, [&](i64 block, Writer<W, V>& writer) {
     const i64 end = std::min(left.rows, (block + 1) * block_rows);
     i64 at = reach(others, 0, right.rows, keys[block * block_rows], group);

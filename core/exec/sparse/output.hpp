@@ -18,14 +18,12 @@ template <int W, class V>
 struct Writer {
   Key<W>* keys;
   V* values;
-  i32* choices;  // nullptr: none are kept
   i64 rows = 0;
   i64 candidates = 0;
 
-  void put(const Key<W>& key, V value, i32 choice = 0) {
+  void put(const Key<W>& key, V value) {
     keys[rows] = key;
     values[rows] = value;
-    if (choices) choices[rows] = choice;
     ++rows;
   }
 };
@@ -33,10 +31,9 @@ struct Writer {
 template <int W, class V>
 class Output {
  public:
-  Output(i64 bound, bool choose, i64 most = std::numeric_limits<i64>::max()) : choose_(choose), most_(most) {
+  explicit Output(i64 bound, i64 most = std::numeric_limits<i64>::max()) : most_(most) {
     made_.keys = Buffer(bound * i64(sizeof(Key<W>)));
     made_.values = Buffer(bound * i64(sizeof(V)));
-    if (choose) made_.choices = Buffer(bound * i64(sizeof(i32)));
   }
 
   // Calls produce(block, writer) for each block; `bound(block)`: its rows at most.
@@ -45,7 +42,7 @@ class Output {
     threads = int(std::clamp<i64>(blocks, 1, threads));
 #pragma omp parallel num_threads(threads)
     {
-      Buffer keys, values, choices;
+      Buffer keys, values;
       i64 room = 0;
       // In ascending order, so that a block only waits for blocks that have begun.
       for (i64 block = next_++; block < blocks; block = next_++) {
@@ -56,9 +53,8 @@ class Output {
               room = bound(block) + 1;  // what is written and then not counted may lie behind the last row
               keys = Buffer(room * i64(sizeof(Key<W>)));
               values = Buffer(room * i64(sizeof(V)));
-              if (choose_) choices = Buffer(room * i64(sizeof(i32)));
             }
-            writer = {keys.as<Key<W>>(), values.as<V>(), choose_ ? choices.as<i32>() : nullptr};
+            writer = {keys.as<Key<W>>(), values.as<V>()};
             produce(block, writer);
           }
         } catch (...) {
@@ -71,7 +67,6 @@ class Output {
     if (failure_) std::rethrow_exception(failure_);
     made_.keys.shrink(made_.rows * i64(sizeof(Key<W>)));
     made_.values.shrink(made_.rows * i64(sizeof(V)));
-    if (choose_) made_.choices.shrink(made_.rows * i64(sizeof(i32)));
     return std::move(made_);
   }
 
@@ -89,7 +84,6 @@ class Output {
     turn_.notify_all();
     std::copy_n(writer.keys, writer.rows, made_.keys.template as<Key<W>>() + at);
     std::copy_n(writer.values, writer.rows, made_.values.template as<V>() + at);
-    if (choose_) std::copy_n(writer.choices, writer.rows, made_.choices.template as<i32>() + at);
   }
 
   void fail(std::exception_ptr failure) {
@@ -99,7 +93,6 @@ class Output {
   }
 
   Made made_;
-  bool choose_;
   i64 most_;
   std::atomic<i64> next_{0}, turn_{0};
   std::atomic<bool> failed_{false};

@@ -62,7 +62,7 @@ struct Table {
 };
 
 struct Made {
-  Buffer keys, values, choices;
+  Buffer keys, values;
   i64 rows = 0;
   i64 candidates = 0;  // rows, or pairs of runs, considered
 };
@@ -78,7 +78,6 @@ struct JoinOrder {
   const u64* group;  // [words]: bits of the shared variables that are not in the low field
   u64 low;           // bits of a variable of both tables that is the least significant one; 0: none
   bool eliminate;    // it leaves the tables
-  bool choose;       // and its best value is kept
   i64 most;          // output rows, beyond which std::overflow_error is thrown
 };
 
@@ -94,7 +93,7 @@ class RowsFunctions {
   virtual ~RowsFunctions() = default;
   virtual Made join(const Ring& ring, const Table& left, const Table& right, const JoinOrder& order, const StageOrder& stage,
                     int threads) const = 0;
-  virtual Made project(const Ring& ring, const Table& rows, u64 low, bool choose, int threads) const = 0;
+  virtual Made project(const Ring& ring, const Table& rows, u64 low, int threads) const = 0;
   virtual Made semi_join(const Table& left, int value_bytes, const Table& right, const u64* group, int threads) const = 0;
   virtual Made sort(const Table& rows, int value_bytes, int threads) const = 0;
   virtual bool sorted(const u64* keys, i64 rows, int threads) const = 0;

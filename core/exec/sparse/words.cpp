@@ -46,8 +46,8 @@ class Functions final : public RowsFunctions {
     });
   }
 
-  Made project(const Ring& ring, const Table& rows, u64 low, bool choose, int threads) const override {
-    return with_ring(ring, [&](const auto& r) { return project_rows<std::decay_t<decltype(r)>, W>(r, rows, low, choose, threads); });
+  Made project(const Ring& ring, const Table& rows, u64 low, int threads) const override {
+    return with_ring(ring, [&](const auto& r) { return project_rows<std::decay_t<decltype(r)>, W>(r, rows, low, threads); });
   }
 
   Made semi_join(const Table& left, int value_bytes, const Table& right, const u64* group, int threads) const override {

@@ -146,12 +146,12 @@ struct Pairing {
   __device__ i64 count() const {
     i64 rows = 0;
     if constexpr (kMany) each([&](const Key<W>&, Value) { ++rows; });
-    else rows = marginal().any();
+    else rows = marginal().any;
     return rows;
   }
   __device__ Marginal<R> marginal() const {
     Marginal<R> found(stage.ring);
-    each([&](const Key<W>& key, Value value) { found.add(stage.ring, key.word[W - 1] & low, value); });
+    each([&](const Key<W>&, Value value) { found.add(stage.ring, value); });
     return found;
   }
 };
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(kThreads)
     rows_join(const Key<W>* left, const typename R::Value* left_values, const i64* left_starts, i64 left_rows, const Key<W>* right,
               const typename R::Value* right_values, const i64* right_starts, const i64* first, const i64* sums, i64 pairs, u64 low,
               const i64* stage_words, typename R::Value budget, typename R::Value parameter, i64* counts, Key<W>* keys,
-              typename R::Value* values, i32* choices) {
+              typename R::Value* values) {
   using Value = typename R::Value;
   constexpr int kRounds = 8;
   const i64 begin = i64(blockIdx.x) * kThreads * kRounds;
@@ -194,13 +194,12 @@ __global__ void __launch_bounds__(kThreads)
       at += all;
     } else {
       const Marginal<R> marginal = work.marginal();
-      const i64 to = at + block_scan(marginal.any(), all);
-      if (marginal.any()) {
+      const i64 to = at + block_scan(marginal.any, all);
+      if (marginal.any) {
         Key<W> key = left[work.i] | right[work.j];
         key.word[W - 1] &= ~low;
         keys[to] = key;
         values[to] = ring.finish(marginal.sum);
-        if (choices) choices[to] = marginal.choice;
       }
       at += all;
     }
@@ -215,17 +214,16 @@ __global__ void __launch_bounds__(kThreads)
 template <class R, int W>
 __global__ void __launch_bounds__(kThreads)
     rows_project(const Key<W>* keys, const typename R::Value* values, const i64* starts, i64 runs, u64 low,
-                 typename R::Value parameter, Key<W>* to_keys, typename R::Value* to_values, i32* choices) {
+                 typename R::Value parameter, Key<W>* to_keys, typename R::Value* to_values) {
   const i64 run = thread_number();
   if (run >= runs) return;
   const R ring = make_semiring<R>(parameter);
   Marginal<R> marginal(ring);
-  for (i64 i = starts[run]; i < starts[run + 1]; ++i) marginal.add(ring, keys[i].word[W - 1] & low, values[i]);
+  for (i64 i = starts[run]; i < starts[run + 1]; ++i) marginal.add(ring, values[i]);
   Key<W> key = keys[starts[run]];
   key.word[W - 1] &= ~low;
   to_keys[run] = key;
   to_values[run] = ring.finish(marginal.sum);
-  if (choices) choices[run] = marginal.choice;
 }
 
 // The rows that are kept: those at which the running sum grows.

@@ -100,7 +100,7 @@ class CudaRows:
         words, rows = left.layout.words, len(left.values)
         with self._working(2 * (left.keys.nbytes + right.keys.nbytes)):
             if not rows or not len(right.values):
-                return (*self._room(0, words), self._cupy.empty(0, dtype=np.int32) if order.choose else None, 0)
+                return (*self._room(0, words), 0)
             starts = [self._starts(table, order.low) if order.low else (None, None) for table in (left, right)]
             first, counts = self._match(left, starts[0], right.keys, starts[1], order.group)
             sums = self._cupy.cumsum(counts)
@@ -112,7 +112,7 @@ class CudaRows:
             made = self._cupy.empty(blocks, dtype=np.int64)
             arguments = (*sides, first, sums, pairs, *scalars)
             name = f"rows_join<{self._ring}, {words}, {kind}, "
-            self._launch(name + "false>", blocks * kernels.THREADS, *arguments, made, None, None, None)
+            self._launch(name + "false>", blocks * kernels.THREADS, *arguments, made, None, None)
             made = self._cupy.cumsum(made)
             total = int(made[-1]) if blocks else 0
             if total > order.most:
@@ -120,22 +120,20 @@ class CudaRows:
                     f"a join of {rows} and {len(right.values)} tuples makes {total}, more than {order.most}"
                 )
             keys, values = self._room(total, words)
-            choices = self._cupy.empty(total, dtype=np.int32) if order.choose else None
-            self._launch(name + "true>", blocks * kernels.THREADS, *arguments, made, keys, values, choices)
-            return keys, values, choices, pairs
+            self._launch(name + "true>", blocks * kernels.THREADS, *arguments, made, keys, values)
+            return keys, values, pairs
 
-    def project(self, rows: Rows, low: int, choose: bool) -> tuple[Any, Any, Any]:
+    def project(self, rows: Rows, low: int) -> tuple[Any, Any]:
         """Eliminate the low field: see ``SparseTables.project``."""
         words = rows.layout.words
         with self._working(rows.keys.nbytes + rows.values.nbytes):
             starts, last = self._starts(rows, low)
             runs = int(last[0]) if len(rows.values) else 0
             keys, values = self._room(runs, words)
-            choices = self._cupy.empty(runs, dtype=np.int32) if choose else None
             name = f"rows_project<{self._ring}, {words}>"
-            arguments = rows.keys, rows.values, starts, runs, np.uint64(low), self._parameter, keys, values, choices
+            arguments = rows.keys, rows.values, starts, runs, np.uint64(low), self._parameter, keys, values
             self._launch(name, runs, *arguments)
-            return keys, values, choices
+            return keys, values
 
     def semi_join(self, left: Rows, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
         """Keep the tuples with a match: see ``SparseTables.semi_join``."""

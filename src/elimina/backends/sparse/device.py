@@ -40,12 +40,11 @@ class Rows(NamedTuple):
 
 
 class Order(NamedTuple):
-    """Order of a join of two tables (``JoinOrder`` of the core); ``choose`` only with ``eliminate``."""
+    """Order of a join of two tables (``JoinOrder`` of the core)."""
 
     group: NDArray[np.uint64]
     low: int
     eliminate: bool
-    choose: bool
     most: int
 
 
@@ -81,11 +80,11 @@ class RowsDevice(Protocol):
         ...
 
     def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
-        """Return keys, values, choices and number of candidates of the join of sorted tables in one layout."""
+        """Return keys, values and number of candidates of the join of sorted tables in one layout."""
         ...
 
-    def project(self, rows: Rows, low: int, choose: bool) -> tuple[Any, Any, Any]:
-        """Return keys, values and choices without the low field."""
+    def project(self, rows: Rows, low: int) -> tuple[Any, Any]:
+        """Return keys and values without the low field."""
         ...
 
     def semi_join(self, left: Rows, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
@@ -183,7 +182,7 @@ class CpuRows:
         try:
             return rows_join(
                 *self._ring, left.keys, left.values, right.keys, right.values,
-                order.group, order.low, order.eliminate, order.choose,
+                order.group, order.low, order.eliminate,
                 stage, float(budget), _integer(self.dtype, budget), order.most, self.threads,
             )  # fmt: skip
         except OverflowError as error:
@@ -191,9 +190,9 @@ class CpuRows:
                 f"a join of {len(left.values)} and {len(right.values)} tuples makes more than {order.most}"
             ) from error
 
-    def project(self, rows: Rows, low: int, choose: bool) -> tuple[Any, Any, Any]:
+    def project(self, rows: Rows, low: int) -> tuple[Any, Any]:
         """Eliminate the low field: see ``SparseTables.project``."""
-        return rows_project(*self._ring, rows.keys, rows.values, low, choose, self.threads)[:3]
+        return rows_project(*self._ring, rows.keys, rows.values, low, self.threads)[:2]
 
     def semi_join(self, left: Rows, others: NDArray[np.uint64], group: NDArray[np.uint64]) -> tuple[Any, Any]:
         """Keep the tuples with a match: see ``SparseTables.semi_join``."""

@@ -56,13 +56,10 @@ class Made(NamedTuple):
 
     Attributes:
         rows: The table.
-        choices: int32, the best value index of the variable that was eliminated, for each row (the smallest of equals);
-            None unless asked for.
         candidates: Number of rows considered.
     """
 
     rows: Rows
-    choices: Any
     candidates: int
 
 
@@ -133,7 +130,7 @@ class SparseTables:
             self.device.upload(np.zeros((1, layout.words), dtype=np.uint64)),
             self.device.upload(np.array([one], dtype=self.dtype)),
         )
-        order = Order(layout.mask(()), 0, False, False, UNLIMITED)
+        order = Order(layout.mask(()), 0, False, UNLIMITED)
         return self._join(rows, unit, order, tables, keep)
 
     def along(self, rows: Rows, chosen: Mapping[int, int], variable: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
@@ -181,13 +178,13 @@ class SparseTables:
         found: list[int] = self.device.download(rows.keys[number : number + 1])[0].tolist()
         return found
 
-    def project(self, rows: Rows, variable: int, choose: bool = False) -> Made:
+    def project(self, rows: Rows, variable: int) -> Made:
         """Eliminate a variable of one table."""
         rows = self.arrange(rows, _with_last(rows.layout, variable)) if rows.layout.scope[-1] != variable else rows
         if rows.layout.places[-1] != (rows.layout.words - 1, 0):
             rows = self.arrange(rows, Layout.of(rows.layout.scope, rows.layout.sizes))
-        keys, values, choices = self.device.project(rows, rows.layout.low(), choose)
-        return Made(Rows(rows.layout.without_last(), keys, values), choices, len(rows.values))
+        keys, values = self.device.project(rows, rows.layout.low())
+        return Made(Rows(rows.layout.without_last(), keys, values), len(rows.values))
 
     def semi_join(self, left: Rows, right: Rows) -> Rows:
         """Return the left table's rows that match a row of the right one; the order of its variables may change."""
@@ -205,7 +202,6 @@ class SparseTables:
         *,
         eliminate: int | None = None,
         last: int | None = None,
-        choose: bool = False,
         tables: Sequence[Lookup] = (),
         keep: Filter | None = None,
         most: int = UNLIMITED,
@@ -218,7 +214,6 @@ class SparseTables:
             eliminate: A variable that leaves; the joined table is not stored if both tables have it.
             last: A variable of both tables that is to be the least significant one of the result, for a join that
                 eliminates it; implied by ``eliminate``.
-            choose: True to keep the eliminated variable's best values.
             tables: Dense tables over variables of the union that are joined too.
             keep: Drops rows of the joint table before anything is eliminated.
             most: Rows of the result at most.
@@ -235,13 +230,13 @@ class SparseTables:
             shared = [v for v in left.layout.scope if v in right.layout.scope and v != low]
             one, other = self.arrange(left, layout), self.arrange(right, layout)
             fused = low is not None and eliminate is not None
-            order = Order(layout.mask(shared), 0 if low is None else layout.low(), fused, fused and choose, most)
+            order = Order(layout.mask(shared), 0 if low is None else layout.low(), fused, most)
             found = self._join(one, other, order, tables, keep)
             if eliminate is None and both is not None and low is None:
                 return found._replace(rows=self.arrange(found.rows, _with_last(found.rows.layout, both)))
             if eliminate is None or fused:
                 return found
-            return self.project(found.rows, eliminate, choose)._replace(candidates=found.candidates)
+            return self.project(found.rows, eliminate)._replace(candidates=found.candidates)
 
         if both is not None and _is_scattered(left, right, both):
             # What is joined before anything is eliminated may be too much.
@@ -254,7 +249,6 @@ class SparseTables:
         parts: Sequence[Rows],
         *,
         eliminate: int | None = None,
-        choose: bool = False,
         tables: Sequence[Lookup] = (),
         guard: Guard = lambda *_: None,
         most: int = UNLIMITED,
@@ -267,7 +261,6 @@ class SparseTables:
         Args:
             parts: Rows in any layouts.
             eliminate: A variable that leaves.
-            choose: True to keep its best values.
             tables: Dense tables over variables of the union that are joined too.
             guard: Says which rows of each joint table are kept, before anything is eliminated.
             most: Rows of any table that is made at most.
@@ -291,7 +284,7 @@ class SparseTables:
             scope = frozenset((*rows.layout.scope, *part.layout.scope))
             keep = guard(scope, waiting)
             if not waiting:
-                options: dict[str, Any] = {"eliminate": eliminate, "choose": choose, "keep": keep, "most": most}
+                options: dict[str, Any] = {"eliminate": eliminate, "keep": keep, "most": most}
                 made = self.join(rows, part, tables=dense, **options)
                 return made._replace(candidates=candidates + made.candidates)
             ready = [table for table in dense if scope.issuperset(table.scope)]
@@ -299,10 +292,10 @@ class SparseTables:
             made = self.join(rows, part, last=eliminate, tables=ready, keep=keep, most=most)
             rows, candidates = made.rows, candidates + made.candidates
         keep = guard(frozenset(rows.layout.scope), ())
-        made = self.lookup(rows, dense, keep) if dense or keep is not None else Made(rows, None, len(rows.values))
+        made = self.lookup(rows, dense, keep) if dense or keep is not None else Made(rows, len(rows.values))
         if eliminate is None:
             return made
-        return self.project(made.rows, eliminate, choose)._replace(candidates=made.candidates)
+        return self.project(made.rows, eliminate)._replace(candidates=made.candidates)
 
     def _join(self, left: Rows, right: Rows, order: Order, tables: Sequence[Lookup], keep: Filter | None) -> Made:
         layout = left.layout
@@ -320,9 +313,9 @@ class SparseTables:
         budget = keep.budget if keep is not None else 0
         if self.device.semiring == "min-sum" and self.dtype.kind == "i":
             budget = min(math.floor(min(budget, 2.0**62)), int(self.device.parameter) - 1)
-        keys, values, choices, candidates = self.device.join(left, right, order, stage, budget)
+        keys, values, candidates = self.device.join(left, right, order, stage, budget)
         made = layout.without_last() if order.eliminate else layout
-        return Made(Rows(made, keys, values), choices, candidates)
+        return Made(Rows(made, keys, values), candidates)
 
     def _sorted(self, layout: Layout, keys: Any, values: Any) -> Rows:
         if not self.device.is_sorted(keys):

@@ -124,21 +124,15 @@ ELIMINA_HD void meet(const Stage<R, W>& stage, u64 low, const Side<R, W>& a, i64
   }
 }
 
-// The marginal over rows that come one by one, and the value of the low field where it is attained (the smallest one).
+// The marginal over rows that come one by one.
 template <class R>
 struct Marginal {
-  using Value = typename R::Value;
   typename R::Sum sum;
-  Value best{};
-  i32 choice = -1;
+  bool any = false;
   ELIMINA_HD explicit Marginal(const R& ring) : sum(ring.start()) {}
-  ELIMINA_HD bool any() const { return choice >= 0; }
-  ELIMINA_HD void add(const R& ring, u64 x, Value value) {
+  ELIMINA_HD void add(const R& ring, typename R::Value value) {
     ring.add(sum, value);
-    if (choice < 0 || ring.better(value, best)) {
-      best = value;
-      choice = i32(x);
-    }
+    any = true;
   }
 };
 
