@@ -55,6 +55,7 @@ bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
     if (state.free().empty()) {
       solution_.resize(network_.size.size());
       for (Var v = 0; v < network_.count(); ++v) solution_[v] = state.value(v);
+      propagator_.extend(solution_);
       back({std::min(limits.top, state.constant()), limits.slack, limits.stop});
       return true;
     }

@@ -26,10 +26,13 @@ Propagator::Propagator(const Network& network)
       removed_(network.count()),
       risen_(network.count()),
       unsupported_(network.count()),
+      thin_(network.count()),
       support_(network.size.size(), 0),
       suspect_(network.size.size(), -1),
       hint_(network.cells.size(), 0),
-      weight_(network.functions.size(), 1.0), exchanged_(weight_) {
+      weight_(network.functions.size(), 1.0), exchanged_(weight_),
+      is_dead_(network.functions.size(), 0),
+      added_(network.size.size()) {
   int most = 1, arity = 2;
   for (const int n : network.size) most = std::max(most, n);
   for (const Function& f : network.functions) arity = std::max(arity, f.arity());
@@ -120,6 +123,7 @@ bool Propagator::propagate(Cost top, Cost slack) {
     if (!removed_.empty()) possible = after_removals(removed_.pop_first());
     else if (!risen_.empty()) possible = after_rise(risen_.pop_last());
     else if (!unsupported_.empty()) possible = exist(unsupported_.pop_first());
+    else if (!thin_.empty() && state_.depth() > 0) possible = eliminate(thin_.pop_last());
     else return true;
   }
   forget();
@@ -131,6 +135,7 @@ void Propagator::forget() {
   removed_.clear();
   risen_.clear();
   unsupported_.clear();
+  thin_.clear();
 }
 
 // Node consistency.
@@ -191,35 +196,32 @@ void Propagator::rise(Var v, int x, Cost by, int function) {
 
 // The other variables of a function may have lost what supported them.
 void Propagator::wake_others(const Place& place) {
-  for (const Var v : network_.functions[place.function].scope)
+  for (const Var v : function(place.function).scope)
     if (state_.is_free(v)) unsupported_.push(v);
 }
 
 bool Propagator::after_removals(Var v) {
-  for (const Place& place : network_.touching[v]) {
-    const Function& f = network_.functions[place.function];
+  if (!state_.is_free(v)) wake_thin(v);
+  return each_place(v, [&](const Place& place) {
+    const Function& f = function(place.function);
     wake_others(place);
     const int target = first_free(f);
-    if (target < 0) {
-      if (!pull({place.function, place.position == 0 ? 1 : 0})) return false;
-      continue;
-    }
+    if (target < 0) return pull({place.function, place.position == 0 ? 1 : 0});
     for (int k = 0; k < f.arity(); ++k) {
       if (k == place.position || !state_.is_free(f.scope[k])) continue;
       if (!(k == target ? gather({place.function, k}) : pull({place.function, k}))) return false;
     }
-  }
-  return true;
+    return true;
+  });
 }
 
 bool Propagator::after_rise(Var v) {
   if (!state_.is_free(v)) return true;
-  for (const Place& place : network_.touching[v]) {
+  return each_place(v, [&](const Place& place) {
     wake_others(place);
-    const int target = first_free(network_.functions[place.function]);
-    if (target >= 0 && target != place.position && !gather({place.function, target})) return false;
-  }
-  return true;
+    const int target = first_free(function(place.function));
+    return target < 0 || target == place.position || gather({place.function, target});
+  });
 }
 
 // If each value of a variable would cost something, here or as its neighbours follow, that is shifted to it.
@@ -237,24 +239,20 @@ bool Propagator::exist(Var v) {
   --patience_;
   for (const int x : state_.values(v))
     if (state_.unary(v)[x] == 0) support_[v] = x;
-  for (const Place& place : network_.touching[v])
-    if (!gather(place)) return false;
+  if (!each_place(v, [&](const Place& place) { return gather(place); })) return false;
   pending_.push(v);
   return true;
 }
 
 bool Propagator::is_supported(Var v, int x) {
   Cost total = state_.unary(v)[x];
-  for (const Place& place : network_.touching[v]) {
-    if (total > slack_) return false;
-    total += least(place, x);
-  }
+  each_place(v, [&](const Place& place) { return total <= slack_ && (total += least(place, x), true); });
   return total <= slack_;
 }
 
 // The least cost of a function with a value, unary costs of its other variables included where no earlier function counts them.
 Cost Propagator::least(const Place& place, int x) {
-  const Function& f = network_.functions[place.function];
+  const Function& f = function(place.function);
   int q;
   if (free_positions(f, place.position, &q) > 1) {
     if (is_wide(f)) return 0;
@@ -280,7 +278,7 @@ Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added
 
 // The least cost of a function with each value of the variable, as amounts to be shifted; values that cost too much are dropped.
 Propagator::Found Propagator::find(const Place& place, bool with_unary) {
-  const Function& f = network_.functions[place.function];
+  const Function& f = function(place.function);
   const Var v = f.scope[place.position];
   int q;
   const bool many = free_positions(f, place.position, &q) > 1;
@@ -297,7 +295,7 @@ Propagator::Found Propagator::find(const Place& place, bool with_unary) {
     amount_[x] = 0;
     if (low <= 0) continue;
     if (over(state_.unary(v)[x] + low)) {
-      suspect_[v] = place.function;
+      suspect_[v] = origin_of(place.function);
       if (!drop(v, x)) return Found::conflict;
     } else if (state_.shift(f, place.position)[x] + low <= most_shifted) {
       amount_[x] = low;
@@ -316,14 +314,14 @@ bool Propagator::pull(const Place& place) {
 // The needed part of the other variables' unary costs is shifted.
 bool Propagator::gather(const Place& place) {
   const Found found = find(place, true);
-  const Function& f = network_.functions[place.function];
+  const Function& f = function(place.function);
   int q;
   if (found == Found::something && (free_positions(f, place.position, &q) > 1 ? lend_all(place) : lend(place, q))) project(place);
   return found != Found::conflict;
 }
 
 bool Propagator::lend(const Place& place, int q) {
-  const Function& f = network_.functions[place.function];
+  const Function& f = function(place.function);
   const View t = view(f, place.position, q);
   const Cost* unary = state_.unary(t.other);
   for (const int y : state_.values(t.other)) {
@@ -343,7 +341,7 @@ bool Propagator::lend(const Place& place, int q) {
 
 // All unary costs go into the function; what the amounts leave of them goes back to where it came from.
 bool Propagator::lend_all(const Place& place) {
-  const Function& f = network_.functions[place.function];
+  const Function& f = function(place.function);
   for (int k = 0; k < f.arity(); ++k) {
     if (k == place.position) continue;
     for (const int x : state_.values(f.scope[k]))
@@ -383,12 +381,12 @@ void Propagator::give_back(const Function& f, int k) {
 }
 
 void Propagator::project(const Place& place) {
-  const Function& f = network_.functions[place.function];
+  const Function& f = function(place.function);
   const Var v = f.scope[place.position];
   for (const int x : state_.values(v)) {
     if (amount_[x] <= 0) continue;
     state_.shift_cell(f, place.position, x) += amount_[x];
-    rise(v, x, amount_[x], place.function);
+    rise(v, x, amount_[x], origin_of(place.function));
   }
 }
 
@@ -446,11 +444,11 @@ void Propagator::exchange_weights(std::vector<double>& of_all) {
 
 double Propagator::weight(Var v) const {
   double total = 0;
-  for (const Place& place : network_.touching[v]) {
-    const Function& f = network_.functions[place.function];
+  each_place(v, [&](const Place& place) {
     int q;
-    if (free_positions(f, place.position, &q) > 0) total += weight_[place.function];
-  }
+    if (free_positions(function(place.function), place.position, &q) > 0) total += weight_[origin_of(place.function)];
+    return true;
+  });
   return total;
 }
 

@@ -1,5 +1,7 @@
 // Soft local consistency: costs shifted between functions, variables and the constant, which bounds all that is left.
 #pragma once
+#include <array>
+#include <optional>
 #include <vector>
 
 #include "decision.hpp"
@@ -10,13 +12,14 @@ namespace elimina::consistency {
 
 // EDAC* (de Givry, Heras, Zytnicki and Larrosa, 2005) on functions of two variables that are free. On more of them, as long as their cells
 // are few, costs of the others are shifted to the first one, or to one that has no value without costs, and marginals after removals.
+// Below the root, free variables with at most two free neighbours are eliminated: their functions give way to one of the neighbours.
 class Propagator {
  public:
   explicit Propagator(const Network& network);
 
   const State& state() const { return state_; }
-  void mark() { state_.mark(); }
-  void undo() { state_.undo(); }
+  void mark();
+  void undo();
 
   // Leaves only values that the decision allows; false: there are none. `propagate` draws the conclusions, unless `forget` is called.
   bool decide(const Decision& decision);
@@ -28,6 +31,9 @@ class Propagator {
 
   // A value of a free variable that costs nothing, and that the other variables can follow for nothing, as far as that is known.
   int support(Var v) const { return support_[v]; }
+
+  // Gives their best values to the eliminated variables, once all others have values.
+  void extend(std::vector<int>& value) const;
 
   // Number of conflicts of the functions with another free variable (Boussemart et al., 2004).
   double weight(Var v) const;
@@ -81,13 +87,40 @@ class Propagator {
   void marginal(const Function& f, int p, std::span<const int> values, std::uint32_t with_unary);
   void wake_others(const Place& place);
 
+  // Functions of the network, and after these the messages of eliminated variables.
+  const Function& function(int i) const {
+    const auto given = network_.functions.size();
+    return static_cast<std::size_t>(i) < given ? network_.functions[i] : messages_[i - given].function;
+  }
+  int origin_of(int i) const {
+    const auto given = network_.functions.size();
+    return static_cast<std::size_t>(i) < given ? i : messages_[i - given].origin;
+  }
+
+  // Calls the action with each place of a variable until it returns false; returns whether none did.
+  template <class Action>
+  bool each_place(Var v, Action action) const {
+    for (const auto* places : {&network_.touching[v], &added_[v]})
+      for (const Place& place : *places)
+        if (!is_dead_[place.function] && !action(place)) return false;
+    return true;
+  }
+
+  void wake_thin(Var v);
+  bool eliminate(Var v);
+  std::optional<int> find_neighbours(Var v, std::array<Var, 2>& found) const;
+  struct Part;
+  Part part_of(const Function& f, const std::array<Var, 3>& along) const;
+  bool add_message(const std::array<Var, 2>& scope, int origin);
+
   const Network& network_;
   State state_;
   Cost top_ = forbidden, slack_ = 0;
   Queue pending_, removed_, risen_, unsupported_;
+  Queue thin_;  // variables that may have few free neighbours
   bool raised_ = true;
   std::size_t patience_ = 0;  // for variables without existential support, in one propagation
-  std::vector<int> support_, suspect_;      // of each variable; the function that its last costs came from
+  std::vector<int> support_, suspect_;  // of each variable; the function of the network that its last costs came from
   std::vector<int> hint_;                   // of each shifted cost: a value of the other variable
   std::vector<double> weight_;
   std::vector<double> exchanged_;  // the weights after the last exchange
@@ -99,6 +132,27 @@ class Propagator {
   };
   std::vector<Axis> axes_;
   std::vector<std::size_t> digit_;
+
+  // The minimum over the values of an eliminated variable as a function of two others.
+  struct Message {
+    Function function;
+    int origin = 0;  // function of the network whose conflicts are counted
+  };
+  struct Mark {
+    std::size_t eliminated, killed, messages, cells;
+  };
+  struct Eliminated {
+    Var var;
+    std::size_t first, last;  // of the functions that went with it, among those killed
+  };
+  std::vector<Message> messages_;  // the first `message_count_` are in use
+  std::size_t message_count_ = 0;
+  std::vector<char> is_dead_;                // of each function
+  std::vector<std::vector<Place>> added_;    // of each variable: its messages
+  std::vector<Eliminated> eliminated_;
+  std::vector<int> killed_;
+  std::vector<Mark> marks_;
+  std::vector<Cost> message_;
 };
 
 }  // namespace elimina::consistency

@@ -1,11 +1,12 @@
 #include "state.hpp"
 
+#include <limits>
 #include <numeric>
 
 namespace elimina::consistency {
 
 State::State(const Network& network)
-    : network_(network), constant_(network.constant), cells_(network.cells), count_(network.size), free_place_(network.size.size(), -1) {
+    : network_(network), constant_(network.constant), cells_(network.cells), count_(network.size), free_place_(network.size.size(), std::numeric_limits<int>::max()) {
   for (Var v = 0; v < network.count(); ++v) {
     values_.resize(values_.size() + static_cast<std::size_t>(network.size[v]));
     std::iota(values_.end() - network.size[v], values_.end(), 0);
@@ -40,7 +41,10 @@ void State::swap(Var v, int from, int to) {
 void State::shrink(Var v, int count) {
   shrunk_.push_back({v, count_[v]});
   count_[v] = count;
-  if (count > 1) return;
+  if (count <= 1) retire(v);
+}
+
+void State::retire(Var v) {
   const int from = free_place_[v];
   const Var last = free_[--free_count_];
   std::swap(free_[from], free_[free_count_]);

@@ -20,18 +20,26 @@ class State {
   void raise(Cost by) { constant_ += by; }
 
   int count(Var v) const { return count_[v]; }
-  bool is_free(Var v) const { return count_[v] > 1; }
+  // More than one value, and not retired.
+  bool is_free(Var v) const { return free_place_[v] < free_count_; }
   // Without an order.
   std::span<const int> values(Var v) const { return {values_.data() + network_.first[v], static_cast<std::size_t>(count_[v])}; }
   // The value of a variable that is not free.
   int value(Var v) const { return values_[network_.first[v]]; }
   bool has(Var v, int x) const { return place_[network_.first[v] + x] < count_[v]; }
-  // Variables of more than one value; without an order.
+  // Free variables; without an order.
   std::span<const Var> free() const { return {free_.data(), static_cast<std::size_t>(free_count_)}; }
 
   // Leaves at least one value to each variable: the caller sees to it.
   void remove(Var v, int x);
   void assign(Var v, int x);
+
+  // Takes a free variable out of the free ones, with the values that it has.
+  void retire(Var v);
+
+  // Adds cells of cost 0, or takes the last ones away.
+  void resize(std::size_t cells) { cells_.resize(cells, 0); }
+  std::size_t cells() const { return cells_.size(); }
 
   const Cost* unary(Var v) const { return cells_.data() + network_.first[v]; }
   const Cost* shift(const Function& f, int position) const { return cells_.data() + f.shift[position]; }

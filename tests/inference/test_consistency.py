@@ -155,6 +155,21 @@ def test_trees_need_no_search():
     assert costs.search().bound == costs.total.min()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_rings_around_a_hub_are_eliminated(seed):
+    """Once the hub has a value, each variable of the ring has two neighbours: no node branches on them."""
+    rng = np.random.default_rng(seed)
+    count, size = 12, 2
+    costs = Costs.none([size] * (count + 1))
+    for v in range(count):
+        costs.add([v, (v + 1) % count], rng.integers(0, 100, (size, size)))
+        costs.add([v, count], rng.integers(0, 100, (size, size)))
+    found = run(costs.search())
+    assert found["cost"] == costs.total.min()
+    assert costs.total[tuple(found["value"])] == found["cost"]
+    assert found["nodes"] <= 6
+
+
 def test_existential_supports_raise_the_bound():
     """Each value of the variable in the middle is refused by one neighbour: arc consistency alone does not see it."""
     costs = Costs.none([2, 2, 2])
