@@ -1,5 +1,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -222,11 +223,16 @@ void bind_tables(nb::module_& m) {
       .def("values", &values, "assignment"_a, "Each table's value at an assignment, which has a value index for each variable.")
       .def("groups", &groups, "For each group of tables whose scopes one of them contains its members, that one first; without tables of no variables.")
       .def("largest", &largest, "The first table of the most cells (counted up to 2^62); -1 if there is none.")
-      .def("incumbent_cost", [](const TableList& own, const std::string& sense, u64 visits) {
-            nb::gil_scoped_release release;
-            return network::incumbent_cost(own.tables, sense_of(sense), visits);
-          }, "sense"_a, "visits"_a,
-           "Cost above the integer tables' least costs of an assignment that a local search of so many visits to cells finds; None if it finds none.")
+      .def("incumbent", [](const TableList& own, const std::string& sense, u64 descent, u64 moves, i64 table, i64 listed_table, i64 all) {
+            network::Incumbent found;
+            {
+              nb::gil_scoped_release release;
+              found = network::incumbent(own.tables, sense_of(sense), {descent, moves, table, listed_table, all});
+            }
+            return nb::make_tuple(std::move(found.values), found.cost);
+          }, "sense"_a, "descent"_a, "moves"_a, "table"_a, "listed_table"_a, "all"_a,
+           "Find an assignment by a descent that visits so many cells, and as many tabu moves, on copies of the tables with at most so many cells (`all`: of all copies). "
+           "Returns pairs of a variable and its value, and the cost above the tables' least costs; None if a table is left out or of floats, or the assignment is forbidden.")
       .def("join", &join, "sense"_a, "rule"_a, "limit"_a, "scope"_a, "sizes"_a, "arena"_a, "block"_a,
            "Write all tables to an arena as one factor over a scope that contains theirs, the last variable fastest: see `encode`.")
       .def("encode", &encode_factors, "sense"_a, "rule"_a, "limit"_a, "member_starts"_a, "members"_a, "starts"_a, "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a,

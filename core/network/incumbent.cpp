@@ -1,5 +1,6 @@
 #include "network/incumbent.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 #include "network/local_search.hpp"
@@ -12,58 +13,82 @@ namespace {
 constexpr i64 kForbidden = i64{1} << 40;  // differences from here on count as forbidden: sums of thousands are exact as floats
 constexpr i64 kBlock = 1 << 16;           // cells that are encoded at a time
 
-}  // namespace
-
-std::optional<i64> incumbent_cost(const tables::Tables& tables, tables::Sense sense, u64 visits) {
-  const i64 count = tables.size();
-  for (const tables::Ends& ends : tables.ends(sense))
-    if (!ends.any) return std::nullopt;
-  View view{{Type::int64, 1, double(kForbidden)}, {}, {}};
-  std::vector<int> members(count), variables, number;
-  std::iota(members.begin(), members.end(), 0);
+// Copies of tables, one after the other, the last variable fastest.
+struct Copies {
+  std::vector<int> members, variables;
   std::vector<i64> starts{0}, sizes, strides, offsets;
   i64 cells = 0;
-  for (i64 table = 0; table < count; ++table) {
-    offsets.push_back(cells);
-    const auto scope = tables.scope(table);
-    variables.insert(variables.end(), scope.begin(), scope.end());
-    sizes.insert(sizes.end(), tables.sizes(table).begin(), tables.sizes(table).end());
-    strides.resize(sizes.size());
-    i64 stride = 1;
-    for (i64 axis = i64(sizes.size()); axis-- > starts.back(); stride *= sizes[axis]) strides[axis] = stride;
-    starts.push_back(i64(sizes.size()));
-    cells += stride;
+
+  Copies(const tables::Tables& tables, const Effort& effort) {
+    for (i64 table = 0; table < tables.size(); ++table) {
+      const i64 most = tables.source(table).rows ? effort.listed_table : effort.table;
+      if (tables.cells(table) > std::min(most, effort.all - cells)) continue;
+      members.push_back(int(table));
+      offsets.push_back(cells);
+      const auto scope = tables.scope(table);
+      variables.insert(variables.end(), scope.begin(), scope.end());
+      sizes.insert(sizes.end(), tables.sizes(table).begin(), tables.sizes(table).end());
+      strides.resize(sizes.size());
+      i64 stride = 1;
+      for (i64 axis = i64(sizes.size()); axis-- > starts.back(); stride *= sizes[axis]) strides[axis] = stride;
+      starts.push_back(i64(sizes.size()));
+      cells += stride;
+    }
   }
-  std::vector<i64> member_starts(count + 1), arena(cells);
-  std::iota(member_starts.begin(), member_starts.end(), 0);
-  const tables::Places places{member_starts, members, starts, variables, sizes, strides, offsets};
-  encode(tables, sense, tables::Rule::distances, kForbidden, places, {member_starts.data(), std::size_t(count)}, tables::Number::i64,
-         reinterpret_cast<char*>(arena.data()), kBlock);
-  for (i64 table = 0; table < count; ++table) {
-    view.functions.push_back({arena.data() + offsets[table], {}});
-    for (i64 axis = starts[table]; axis < starts[table + 1]; ++axis) {
-      const auto v = std::size_t(variables[axis]);
-      if (v >= number.size()) number.resize(v + 1, -1);
+
+  std::vector<char> encoded(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, tables::Number number) const {
+    std::vector<char> arena(std::size_t(cells) * sizeof(double));
+    std::vector<i64> numbers(members.size() + 1);
+    std::iota(numbers.begin(), numbers.end(), 0);
+    const tables::Places places{numbers, members, starts, variables, sizes, strides, offsets};
+    encode(tables, sense, rule, kForbidden, places, {numbers.data(), members.size()}, number, arena.data(), kBlock);
+    return arena;
+  }
+};
+
+}  // namespace
+
+Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Effort& effort) {
+  const auto is_allowed = [](const tables::Ends& ends) { return ends.any; };
+  if (!std::ranges::all_of(tables.ends(sense), is_allowed)) return {};
+  bool is_integer = true;
+  for (i64 table = 0; table < tables.size(); ++table) is_integer = is_integer && tables.source(table).type == tables::Type::i64;
+  const Copies copies(tables, effort);
+  const tables::Rule sums = sense == tables::Sense::probability ? tables::Rule::logs : tables::Rule::sums;
+  const std::vector<char> arena = is_integer ? copies.encoded(tables, sense, tables::Rule::distances, tables::Number::i64) : copies.encoded(tables, sense, sums, tables::Number::f64);
+  View view{{Type::int64, 1, double(kForbidden)}, {}, {}};
+  if (!is_integer) view.numbers = {Type::float64, sense == tables::Sense::min_cost ? 1.0 : -1.0, infinite};
+  std::vector<int> number, name;
+  for (std::size_t copy = 0; copy < copies.members.size(); ++copy) {
+    view.functions.push_back({arena.data() + sizeof(double) * std::size_t(copies.offsets[copy]), {}});
+    for (i64 axis = copies.starts[copy]; axis < copies.starts[copy + 1]; ++axis) {
+      const int v = copies.variables[axis];
+      if (std::size_t(v) >= number.size()) number.resize(std::size_t(v) + 1, -1);
       if (number[v] < 0) {
-        number[v] = int(view.sizes.size());
-        view.sizes.push_back(int(sizes[axis]));
+        number[v] = int(name.size());
+        name.push_back(v);
+        view.sizes.push_back(int(copies.sizes[axis]));
       }
-      view.functions.back().axes.push_back({number[v], strides[axis]});
+      view.functions.back().axes.push_back({number[v], copies.strides[axis]});
     }
   }
   const std::vector<View::Function> functions = view.functions;
   LocalSearch local(std::move(view), 0);
   local.start(std::vector<int>(local.count()));
-  local.descend(visits);
-  local.run(visits);
+  local.descend(effort.descent);
+  if (effort.moves) local.run(effort.moves);
+  Incumbent found;
+  for (std::size_t v = 0; v < name.size(); ++v) found.values.emplace_back(name[v], local.best()[v]);
+  if (!is_integer || i64(functions.size()) < tables.size()) return found;
   i64 total = 0;
   for (const View::Function& function : functions) {
     const auto* cell = static_cast<const i64*>(function.cells);
     for (const auto& [v, stride] : function.axes) cell += stride * local.best()[v];
     total += *cell;
-    if (total >= kForbidden) return std::nullopt;
+    if (total >= kForbidden) return found;
   }
-  return total;
+  found.cost = total;
+  return found;
 }
 
 }  // namespace elimina::network

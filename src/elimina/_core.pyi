@@ -144,9 +144,9 @@ class TableList:
         The first table of the most cells (counted up to 2^62); -1 if there is none.
         """
 
-    def incumbent_cost(self, sense: str, visits: int) -> int | None:
+    def incumbent(self, sense: str, descent: int, moves: int, table: int, listed_table: int, all: int) -> tuple:
         """
-        Cost above the integer tables' least costs of an assignment that a local search of so many visits to cells finds; None if it finds none.
+        Find an assignment by a descent that visits so many cells, and as many tabu moves, on copies of the tables with at most so many cells (`all`: of all copies). Returns pairs of a variable and its value, and the cost above the tables' least costs; None if a table is left out or of floats, or the assignment is forbidden.
         """
 
     def join(self, sense: str, rule: str, limit: int, scope: Sequence[int], sizes: Sequence[int], arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu')], block: int) -> None:

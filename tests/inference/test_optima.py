@@ -81,7 +81,7 @@ def test_devices_and_slices(monkeypatch, device):
 
 
 def test_what_cannot_be_counted_says_so():
-    with pytest.raises(UnsupportedError, match="counted for integer costs; the model has floats as costs: round"):
+    with pytest.raises(UnsupportedError, match="needs integer costs, and this model has floats as costs: round"):
         elimina.solve(Model.from_arrays([2], [((0,), [0.5, 1.0])], sense="min-cost"), TASK)
     model = Model.from_arrays([8] * 6, [((i, j), np.zeros((8, 8), dtype=int)) for i in range(6) for j in range(i)])
     with pytest.raises(MemoryLimitError, match=r"counting optima needs tables of .* cells"):

@@ -3,38 +3,29 @@
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from elimina.inference.minibucket import meet, result_between, sum_between
 from elimina.model import Sense, forbidden_value
 from elimina.planning.prepare import Problem
 from elimina.result import Result
-from elimina.table import Table
-
-Array = NDArray[Any]
-
-_LOOK = 256
-"""Tables between looks at the clock."""
 
 _MOST_CELLS = 1 << 20
-"""Most cells of a table whose variables are charged."""
+"""Most cells of a table that the first assignment is improved on."""
 
 _MOST_LISTED_CELLS = 1 << 16
 """Likewise, of a table that lists its tuples: writing it out takes more than reading it."""
 
-_DESCENT_SECONDS = 0.5
-"""Limit of the local search that improves the first assignment."""
+_COPY_BYTES = 8
+"""Bytes of a copied cell."""
+
+_DESCENT_CELLS = 30_000_000
+"""Cells that the local search for the first assignment visits: about 0.1 s."""
 
 SLACK = 1e-12
 """Rounding of sums of floats, relative to the sum of their sizes."""
-
-_FAR = 10.0
-"""Cost of forbidden cells, relative to the spread of the table's other costs."""
 
 NO_PLAN: dict[str, Any] = {
     "induced_width": None,
@@ -115,73 +106,29 @@ def first_bounds(problem: Problem, seconds: float, given: int | None = None, mem
 
 
 def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | None:
-    until = time.monotonic() + seconds
-    sign = 1.0 if problem.model.sense == "min-cost" else -1.0
-    wanted: dict[int, Array] = {v: np.zeros(problem.model.sizes[v]) for v in (*problem.free, *problem.kept)}
-    touching: dict[int, list[tuple[tuple[int, ...], Array]]] = {v: [] for v in wanted}
-    best: float = sign * problem.model.constant
+    if seconds <= 0:
+        return None
+    model, tables = problem.model, problem.tables.listed
+    sign = 1 if model.sense == "min-cost" else -1
+    best: float = sign * model.constant
     size = abs(best)
-    for number, table in enumerate(problem.tables):
-        if number % _LOOK == 0 and time.monotonic() > until:
-            return None
-        least, costs = _least(table, problem.model.sense)
-        if costs is not None:
-            for axis, v in enumerate(table.scope):
-                wanted[v] += costs.min(axis=tuple(a for a in range(costs.ndim) if a != axis))
-                if costs.nbytes <= memory:
-                    touching[v].append((table.scope, costs))
-            memory -= costs.nbytes
+    for ends in tables.ends(model.sense):
+        least = math.inf if ends is None else _cost(ends[0] if sign == 1 else ends[1], model.sense)
         best, size = best + least, size + abs(least)
-    slack = SLACK * size if math.isfinite(size) else 0.0
-    chosen = [0] * len(problem.model.variables)
+    slack = 0 if model.is_integer or math.isinf(size) else SLACK * size
+    chosen = [0] * len(model.variables)
     for v, value in problem.fixed.items():
         chosen[v] = value
-    for v, charged in wanted.items():
-        chosen[v] = int(charged.argmin())
-    _descend(chosen, touching, min(until, time.monotonic() + _DESCENT_SECONDS))
+    cells = int(min(memory, sys.maxsize)) // _COPY_BYTES
+    for v, value in tables.incumbent(model.sense, _DESCENT_CELLS, 0, _MOST_CELLS, _MOST_LISTED_CELLS, cells)[0]:
+        chosen[v] = value
     return between(problem, best - slack, chosen)
 
 
-def _descend(chosen: list[int], touching: Mapping[int, Sequence[tuple[tuple[int, ...], Array]]], until: float) -> None:
-    """Give each variable in turn its best value given the others, until no value changes or time is up."""
-    changed = True
-    while changed:
-        changed = False
-        for v, tables in touching.items():
-            if time.monotonic() > until:
-                return
-            rows = [table[tuple(slice(None) if u == v else chosen[u] for u in scope)] for scope, table in tables]
-            costs = np.sum(rows, axis=0) if rows else np.zeros(1)
-            value = int(np.argmin(costs))
-            if rows and costs[value] < costs[chosen[v]]:
-                chosen[v], changed = value, True
-
-
-def _least(table: Table, sense: Sense) -> tuple[float, Array | None]:
-    """Return the least cost of a table, and the distances of all from it, those that are forbidden a large one."""
-    forbidden = forbidden_value(sense, table.values.dtype)
-    is_large = table.cells > (_MOST_CELLS if table.rows is None else _MOST_LISTED_CELLS)
-    given = table.values if is_large else table.dense()
-    values = np.where(given == forbidden, np.inf, given if sense == "min-cost" else -given.astype(np.float64))
-    if sense == "probability":
-        with np.errstate(divide="ignore"):
-            values = -np.log(given, dtype=np.float64)
-    least = float(values.min(initial=math.inf))
-    if table.default is not None and given is table.values:
-        least = min(least, _cost(table.default, sense, forbidden))
-    elif math.isfinite(least):
-        # What is forbidden is far worse than anything that is not.
-        worst = 1.0 + float(values.max(initial=0.0, where=np.isfinite(values))) - least
-        return least, np.minimum(values - least, _FAR * worst)
-    return least, None
-
-
-def _cost(value: float, sense: Sense, forbidden: float) -> float:
-    if value == forbidden:
-        return math.inf
+def _cost(value: float, sense: Sense) -> float:
     if sense == "probability":
         return -math.log(value)
-    return float(value if sense == "min-cost" else -value)
+    return value if sense == "min-cost" else -value
 
 
 def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
@@ -205,7 +152,7 @@ def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
     if problem.task == "mpe":
         if math.isinf(least):
             return Result("infeasible", "mpe", stats=stats)
-        total: float = least if model.sense == "min-cost" else -least
+        total: float = least if model.sense == "min-cost" else 0 - least
         if model.is_integer:
             total = math.ceil(total) if model.sense == "min-cost" else math.floor(total)
         return result_between(model, total, chosen).replace(stats=stats)

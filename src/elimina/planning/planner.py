@@ -6,6 +6,7 @@ import functools
 import itertools
 import math
 import operator
+import sys
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
@@ -43,7 +44,9 @@ def incumbent_cost(problem: Problem) -> int | None:
     """
     if any(table.cells > _LARGEST_TABLE for table in problem.tables):
         return None
-    return problem.tables.listed.incumbent_cost(problem.model.sense, _VISITS)
+    most = sys.maxsize
+    cost: int | None = problem.tables.listed.incumbent(problem.model.sense, _VISITS, _VISITS, most, most, most)[1]
+    return cost
 
 
 LEAST_RECORD_BYTES = 1 << 24
