@@ -15,7 +15,11 @@ namespace elimina::filter::ELIMINA_ISA {
 
 namespace {
 
-constexpr int kBits = 12;                    // mini-buckets have at most 2^kBits cells
+constexpr int kBits = 12;                    // mini-buckets have at most 2^kBits cells,
+constexpr int kLeastBits = 4;                // at least as many, however little memory there is
+constexpr std::size_t kTupleBytes = 64;      // of a tuple in the making
+constexpr std::size_t kLeastBytes = 1 << 23; // that are always allowed for slices and for bounds
+constexpr std::size_t kFewSlices = 2;        // slices that are always allowed
 constexpr std::size_t kFirstRows = 1 << 15;  // of a message in the first attempt
 constexpr std::size_t kMostRows = 1 << 24;   // in the last one before the problem is sliced
 constexpr Cost kRungs = 8;                   // attempts that may raise the bound as much as the last one did; else it is sliced
@@ -143,7 +147,7 @@ class Solver {
     std::size_t rows = std::min(kFirstRows, options_.most_rows);
     // If cost shifting alone is tight, few tuples pass at its own bound.
     Cost limit = lower_;
-    open_ = {part};
+    open(part);
     while (lower_ < upper_ && goes_on()) {
       limit = std::clamp(limit, lower_, upper_ - 1);
       const Cost known = upper_, bound = lower_;
@@ -217,14 +221,19 @@ class Solver {
     const Tree tree = tables_in_tree(network);
     for (const Node& node : tree.nodes)
       if (tree.fields.bits(node.cluster) > 63) return {};
-    const Bounds bounds = bound_tree(tree, kBits);
+    const std::size_t most = std::max(kLeastBytes, memory() / 4);
+    int bits = kBits;
+    std::optional<Bounds> made;
+    while (!(made = bound_tree(tree, bits, bits > kLeastBits ? most : SIZE_MAX))) bits -= 2;
+    const Bounds& bounds = *made;
     t = timed(report_.bounding, t);
     if (bounds.total > tree.budget) return {true, true, limit + 1};
     Filter filter;
-    filter.bits = kBits;
+    filter.bits = bits;
     filter.most = rows;
     filter.most_made = most_made;
-    filter.most_stored = options_.most_rows;
+    const std::size_t held = open_bytes_ + bounds.bytes;
+    filter.most_stored = (memory() - std::min(memory(), held)) / kTupleBytes;
     filter.goes_on = [this] { return goes_on(); };
     const Outcome out = filtered_elimination(tree, bounds, filter);
     timed(report_.eliminating, t);
@@ -249,11 +258,28 @@ class Solver {
   // Work so far, not time, which would give other answers on every run.
   double work() const { return double(report_.made) + shifted_; }
 
+  std::size_t memory() const { return options_.most_rows * kTupleBytes; }
+
+  static std::size_t bytes_of(const Part& part) {
+    std::size_t bytes = 0;
+    for (const Function& f : part.network.functions)
+      bytes += sizeof(f) + f.scope.size() * (sizeof(Var) + sizeof(std::size_t)) + f.cost.size() * sizeof(Cost);
+    return bytes;
+  }
+
+  void open(Part part) {
+    open_bytes_ += bytes_of(part);
+    open_.push_back(std::move(part));
+  }
+
+  bool is_crowded() const { return open_.size() > kFewSlices && open_bytes_ > std::max(kLeastBytes, memory() / 2); }
+
   // Divides the problem until the slices can be eliminated, or so much work was done; a slice whose bound is too high is dropped.
   void slice(double until) {
-    while (!open_.empty() && work() < until && goes_on()) {
+    while (!open_.empty() && work() < until && !is_crowded() && goes_on()) {
       const Part part = std::move(open_.back());
       open_.pop_back();
+      open_bytes_ -= bytes_of(part);
       ++report_.slices;
       Part left;
       if (!shrink(part, upper_ - 1, left)) continue;
@@ -271,9 +297,9 @@ class Solver {
       }
       const int x = cheapest(left.network, v);
       std::erase(kept[v], x);
-      open_.push_back(narrow(left, left.network, kept));
+      open(narrow(left, left.network, kept));
       kept[v] = {x};
-      open_.push_back(narrow(left, left.network, kept));
+      open(narrow(left, left.network, kept));
     }
     if (open_.empty()) lower_ = upper_;
   }
@@ -331,6 +357,7 @@ class Solver {
   Report report_;
   std::vector<double> blame_;  // how often each variable's costs closed a slice
   std::vector<Part> open_;      // slices that are left
+  std::size_t open_bytes_ = 0;
   double shifted_ = 0;          // cells
   Cost unit_ = 1, upper_ = forbidden, lower_ = 0;
   Cost told_ = forbidden;  // the upper bound that was last passed on

@@ -50,18 +50,24 @@ Tree tables_in_tree(const Network& network) {
   return tree;
 }
 
-Bounds bound_tree(const Tree& tree, int bits) {
+std::optional<Bounds> bound_tree(const Tree& tree, int bits, std::size_t most_bytes) {
   const int root = tree.root();
-  Bounds bounds{std::vector<Tables>(root + 1), std::vector<Tables>(root + 1), 0};
+  Bounds bounds{std::vector<Tables>(root + 1), std::vector<Tables>(root + 1)};
+  const auto fits = [&](const Tables& made) {
+    for (const TablePtr& table : made) bounds.bytes += table->value.size() * sizeof(Value);
+    return bounds.bytes <= most_bytes;
+  };
   for (int b = 0; b <= root; ++b) {
     check_stop();
     const Node& node = tree.nodes[b];
     Tables parts = node.factors;
     for (int c : node.children) parts.insert(parts.end(), bounds.up[c].begin(), bounds.up[c].end());
-    if (b < root)
+    if (b < root) {
       bounds.up[b] = eliminate(tree.fields, std::move(parts), b, bits, tree.budget);
-    else
+      if (!fits(bounds.up[b])) return std::nullopt;
+    } else {
       for (const TablePtr& part : parts) bounds.total = clamp(bounds.total + part->value[0]);
+    }
   }
   for (int p = root; p >= 0; --p) {
     const Node& node = tree.nodes[p];
@@ -74,6 +80,7 @@ Bounds bound_tree(const Tree& tree, int bits) {
       for (Var v : node.cluster)
         if (!holds(tree.nodes[b].separator, v)) parts = eliminate(tree.fields, std::move(parts), v, bits, tree.budget);
       bounds.down[b] = pack(tree.fields, std::move(parts), bits, tree.budget);
+      if (!fits(bounds.down[b])) return std::nullopt;
     }
   }
   return bounds;

@@ -1,5 +1,7 @@
 // A bucket tree whose nodes are the variables in elimination order, below one node without variables.
 #pragma once
+#include <optional>
+
 #include "plan/tree.hpp"
 #include "tables.hpp"
 
@@ -26,11 +28,12 @@ plan::Tree plan_tree(const Network& network);
 Tree tables_in_tree(const Network& network);
 
 // Bounds from mini-buckets of at most 2^bits cells. The tables of `up[b]` and of `down[b]` are over subsets of b's
-// separator; their sums bound what b's subtree costs at least, and what the rest of the tree does.
+// separator; their sums bound what b's subtree costs at least, and what the rest of the tree does. None if they take more bytes.
 struct Bounds {
   std::vector<Tables> up, down;
   Value total = 0;
+  std::size_t bytes = 0;
 };
-Bounds bound_tree(const Tree& tree, int bits);
+std::optional<Bounds> bound_tree(const Tree& tree, int bits, std::size_t most_bytes);
 
 }  // namespace elimina::filter::ELIMINA_ISA

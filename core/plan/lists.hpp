@@ -15,6 +15,10 @@ struct Lists {
 
   static Lists of(std::span<const std::vector<int>> lists) {
     Lists found;
+    std::size_t items = 0;
+    for (const auto& list : lists) items += list.size();
+    found.items.reserve(items);
+    found.starts.reserve(lists.size() + 2);
     for (const auto& list : lists) found.append(list);
     return found;
   }

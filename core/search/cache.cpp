@@ -17,6 +17,7 @@ Word note(std::uint64_t nodes, bool solved, int best) {
   return std::clamp<std::uint64_t>(nodes, 1, 0x7fffffff) << 33 | Word(solved) << 32 | Word(static_cast<std::uint32_t>(best));
 }
 constexpr std::size_t first_buckets = 1 << 12;
+constexpr std::size_t least_part = 4;  // of the bytes, for entries
 
 std::uint64_t nodes_of(Word note) { return note >> 33; }
 bool solved_of(Word note) { return note >> 32 & 1; }
@@ -44,6 +45,7 @@ class Cache::Guard {
 
 Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) {
   const auto count = static_cast<Word>(problem.size.size());
+  digits_.reserve(problem.contexts.items.size());
   for (Var v = 0; v <= problem.root(); ++v) {
     first_.push_back(digits_.size());
     int word = 0;
@@ -58,7 +60,10 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) {
   }
   first_.push_back(digits_.size());
   bucket_words_ = static_cast<std::size_t>(ways) * (words_ + 2);
-  active_ = std::max<std::size_t>(1, bytes / (bucket_words_ * sizeof(Word)));
+  // Lists of deep trees may take more than the entries do.
+  const std::size_t listed = problem.bytes() + digits_.size() * sizeof(Digit);
+  const std::size_t left = std::max(bytes / least_part, bytes - std::min(bytes, listed));
+  active_ = std::max<std::size_t>(1, left / (bucket_words_ * sizeof(Word)));
   int doublings = 0;
   for (; active_ > first_buckets; ++doublings) active_ /= 2;
   buckets_ = active_ << doublings;

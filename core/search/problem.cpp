@@ -36,9 +36,8 @@ Problem::Problem(const Arena& arena, std::span<const std::int64_t> words, const 
   build_tree();
   read_tables(words);
   check_contexts(contexts);
-  auto lists = contexts;
-  lists.emplace_back();
-  this->contexts = Lists::of(lists);
+  this->contexts = Lists::of(contexts);
+  this->contexts.close();
   order_children();
   check_range();
   list_tables();
@@ -112,19 +111,20 @@ void Problem::check_table(const Table& table) const {
 }
 
 void Problem::check_contexts(const std::vector<std::vector<Var>>& contexts) const {
-  std::vector<std::vector<Var>> sorted = contexts;
-  sorted.emplace_back();
+  Lists sorted = Lists::of(contexts);
+  sorted.close();
   for (Var v = 0; v < root(); ++v) {
-    std::sort(sorted[v].begin(), sorted[v].end());
+    const auto first = sorted.items.begin() + sorted.starts[v], last = sorted.items.begin() + sorted.starts[v + 1];
+    std::sort(first, last);
     for (const Var u : contexts[v]) {
       check_variable(u, 0, root(), "one of a context");
       if (!is_ancestor(u, v)) invalid("the context of variable " + std::to_string(v) + " has " + std::to_string(u) + ", no ancestor of it");
     }
-    if (std::adjacent_find(sorted[v].begin(), sorted[v].end()) != sorted[v].end())
-      invalid("the context of variable " + std::to_string(v) + " repeats one");
+    if (std::adjacent_find(first, last) != last) invalid("the context of variable " + std::to_string(v) + " repeats one");
   }
   const auto require = [&](Var v, Var u) {
-    if (!std::binary_search(sorted[v].begin(), sorted[v].end(), u))
+    const auto own = sorted[v];
+    if (!std::binary_search(own.begin(), own.end(), u))
       invalid("the context of variable " + std::to_string(v) + " lacks " + std::to_string(u) + ", on which its subtree depends");
   };
   for (const Table& table : tables)
@@ -156,20 +156,41 @@ void Problem::check_range() const {
 }
 
 void Problem::list_tables() {
-  std::vector<std::vector<int>> factors(size.size()), messages(size.size()), below(size.size()), through(size.size());
-  for (int t = 0; t < static_cast<int>(tables.size()); ++t) {
-    const Table& table = tables[t];
-    (table.origin < 0 ? factors : messages)[table.home].push_back(t);
-    if (table.origin < 0) continue;
-    for (Var v = table.origin; v != table.home; v = parent[v]) {
-      below[v].push_back(t);
-      if (v != table.origin) through[v].push_back(t);
-    }
-  }
-  this->factors = Lists::of(factors);
-  this->messages = Lists::of(messages);
-  this->below = Lists::of(below);
-  this->through = Lists::of(through);
+  const int count = static_cast<int>(tables.size());
+  // The variables of a message's way; most tables of deep trees pass hundreds of them.
+  const auto each_above = [&](int t, const auto& visit) {
+    for (Var v = tables[t].origin; v >= 0 && v != tables[t].home; v = parent[v]) visit(v, t);
+  };
+  const auto listed = [&](const auto& each) {
+    Lists lists;
+    lists.starts.assign(size.size() + 1, 0);
+    for (int t = 0; t < count; ++t) each(t, [&](Var v, int) { ++lists.starts[v + 1]; });
+    for (std::size_t v = 0; v < size.size(); ++v) lists.starts[v + 1] += lists.starts[v];
+    lists.items.resize(static_cast<std::size_t>(lists.starts.back()));
+    auto next = lists.starts;
+    for (int t = 0; t < count; ++t) each(t, [&](Var v, int table) { lists.items[next[v]++] = table; });
+    return lists;
+  };
+  const auto at_home = [&](bool is_factor) {
+    return listed([&, is_factor](int t, const auto& visit) {
+      if ((tables[t].origin < 0) == is_factor) visit(tables[t].home, t);
+    });
+  };
+  factors = at_home(true);
+  messages = at_home(false);
+  below = listed(each_above);
+  through = listed([&](int t, const auto& visit) {
+    each_above(t, [&](Var v, int table) {
+      if (v != tables[table].origin) visit(v, table);
+    });
+  });
+}
+
+std::size_t Problem::bytes() const {
+  std::size_t axes = 0, items = 0;
+  for (const Table& table : tables) axes += table.axes.capacity();
+  for (const Lists* lists : {&children, &contexts, &factors, &messages, &below, &through}) items += lists->items.size();
+  return tables.size() * sizeof(Table) + axes * sizeof(Axis) + items * sizeof(int);
 }
 
 network::View Problem::factors_view() const {

@@ -60,6 +60,9 @@ struct Problem {
   // Cost of the factors.
   double cost(const std::vector<int>& value) const;
 
+  // Bytes of the lists and tables, without the arena.
+  std::size_t bytes() const;
+
   // A lower bound on integers, raised to one.
   double rounded(double bound) const;
 

@@ -15,8 +15,9 @@ import pytest
 from elimina import Model, Table, Variable, system
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.generate import random_model
-from elimina.inference import anytime, weighted
+from elimina.inference import anytime, search, weighted
 from elimina.inference.anytime import Run
+from elimina.inference.knowledge import Limits
 from elimina.inference.options import Options
 from elimina.inference.shares import can_copy, shares_of
 from elimina.inference.strategy import Attempt, Strategy
@@ -189,3 +190,17 @@ def test_plans_of_any_width_have_figures(task):
 def test_an_order_of_any_width_has_an_estimated_time():
     order = Order(tuple(range(5000)), 4999, 2**5001, 2**4999, "min-fill", 0.0)
     assert 1e6 < order.seconds_at(1e9) < math.inf
+
+
+def test_a_search_shares_out_what_the_process_has_left(monkeypatch):
+    """Messages and caches are smaller where the process has grown by more than was planned."""
+    problem = prepare(random_model(20, 3, 0.3, seed=1), "mpe", {})
+    resident = 100 << 20
+    monkeypatch.setattr(search.system, "resident_memory", lambda: resident)
+    limited = search._Search(problem, Options(memory=64 << 20), Limits(), None)
+    small = search._Search(problem, Options(memory=1 << 20), Limits(), None)
+    before = limited.left()
+    assert before == limited.shares
+    resident += 44 << 20
+    assert limited.left().cache == (20 << 20) // 4 < before.cache
+    assert small.left() == small.shares

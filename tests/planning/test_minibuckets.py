@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import InputError
 from elimina.generate import grid_model, random_model
+from elimina.planning import minibuckets
 from elimina.planning.plan import LEVEL
 from elimina.tree import bucket_tree
 from tests import calls
@@ -98,3 +99,13 @@ def test_ibounds_of_other_tasks_and_methods():
         calls.solve(GRID, ibound=2, method="eliminate")
     with pytest.raises(InputError, match="unknown shift 'some'"):
         calls.plan(GRID, ibound=2, shift="some")
+
+
+def test_records_count_beside_messages():
+    """Four times their bytes are taken for them where the limit is more than a process takes as it starts."""
+
+    def rough(ibound):
+        return minibuckets._Rough(bytes=1 << 20, records=ibound << 20, seconds=0.0, width=100, is_divided=True)
+
+    assert minibuckets._largest_within(rough, 21 << 20, 1.0) == 5
+    assert minibuckets._largest_within(rough, 2 << 20, 1.0) == 16

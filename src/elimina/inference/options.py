@@ -178,9 +178,15 @@ class Options(NamedTuple):
             held: Bytes that the process has grown by. Of small limits, which a process passes as it starts, and limits
                 of a GPU nothing is taken.
         """
-        if self.room is None or self.needs_gpu or self.room < _LEAST_SHARED:
+        room = self.room
+        if room is None or not self.is_shared:
             return self
-        return self._replace(memory=max(self.room - held, self.room // _LEAST_PART))
+        return self._replace(memory=max(room - held, room // _LEAST_PART))
+
+    @property
+    def is_shared(self) -> bool:
+        """True if a limit of the host's memory is given, and large enough that what a call holds counts."""
+        return self.room is not None and not self.needs_gpu and self.room >= _LEAST_SHARED
 
     @property
     def needs_gpu(self) -> bool:

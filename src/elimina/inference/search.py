@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 
+from elimina import system
 from elimina._core import search_tree
 from elimina.errors import TimeLimitError, UnsupportedError
 from elimina.inference.choose import host_memory, host_threads, plan_within
@@ -21,7 +22,7 @@ from elimina.inference.knowledge import Knowledge, Limits
 from elimina.inference.minibucket import Heuristic, division, heuristic_of
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
-from elimina.inference.shares import shares_of
+from elimina.inference.shares import Shares, shared, shares_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.inference.strategy import Paused
 from elimina.planning.planner import cost_bound
@@ -125,6 +126,16 @@ class _Search(Knowledge):
         if self.paused.problem is not problem:
             self.paused.clear(problem)
         self.shares = shares_of(problem, self.memory)
+        self.resident = system.resident_memory()
+
+    def left(self) -> Shares:
+        """Return the shares of what is left: smaller ones where the process has grown by more than was planned."""
+        if self.resident is None or not self.options.is_shared:
+            return self.shares
+        system.release_memory()
+        grown = max(0, (system.resident_memory() or 0) - self.resident)
+        now = shared(host_memory(self.options.beside(grown)))
+        return Shares(*map(min, now, self.shares))
 
     def run(self, original: Original | None) -> None:
         """Round after round, until the bounds meet or time ends."""
@@ -147,7 +158,10 @@ class _Search(Knowledge):
                 with self.phase("order"):
                     order = elimination_order(problem, options._replace(order_seconds=spent))
             with self.phase("plan"):
-                planned = plan_within(problem, order, options, self.shares.messages, min(budget, limits.seconds / 4))
+                turn = min(budget, limits.seconds / 4)
+                planned = plan_within(problem, order, options, self.left().messages, turn)
+                if not planned.plan.fits:
+                    planned = plan_within(problem, order, options, self.shares.messages, turn)
             plan = planned.plan
             is_same = plan.minibuckets is not None and plan.minibuckets == known
             if is_same and budget < min(limits.seconds, LONGEST_MESSAGES):
@@ -198,6 +212,7 @@ class _Search(Knowledge):
         if self.chosen is None:
             known += max(1.0, STEP * abs(known))  # solutions that reach the given bound count, too
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
+        cache = self.left().cache
         with self.phase("search"):
             found = search_tree(
                 *heuristic.tables,
@@ -206,7 +221,7 @@ class _Search(Knowledge):
                 min(seconds, self.limits.seconds),
                 self.limits.nodes,
                 host_threads(self.options),
-                self.shares.cache,
+                cache,
                 self.options.seed,
                 poll,
             )

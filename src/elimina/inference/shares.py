@@ -77,4 +77,9 @@ def shares_of(problem: Problem, memory: int) -> Shares:
     if memory > _WHOLE and can_copy(cells, tables, memory):
         left -= _KEPT_BYTES * tables + _CELL_BYTES * cells
         left = max(left, int(_LEAST_LEFT * memory))
+    return shared(left)
+
+
+def shared(left: int) -> Shares:
+    """Share out the bytes that tables leave."""
     return Shares(int(_MESSAGES * left), int(_NODES * left), int(_CACHE * left))

@@ -24,6 +24,9 @@ _MOST_BITS = 500.0
 _LEVELLED_PASSES = 2.5
 """Passes over the cells of a moment-matched bucket, for each pass over another one."""
 
+_LEAST_SHARED = 1 << 22
+"""Bytes for messages beyond which their records count, however few they are."""
+
 IBound = int | Literal["auto"]
 """The most variables of a message, or as many as memory (and time) allow."""
 
@@ -90,9 +93,10 @@ def make_bounded_plan(
 
 
 class _Rough(NamedTuple):
-    """Rough cost of mini-buckets."""
+    """Rough cost of mini-buckets: bytes of messages, and of records."""
 
     bytes: float
+    records: int
     seconds: float
     width: int
     is_divided: bool
@@ -105,7 +109,10 @@ def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float)
     """
 
     def fits(needed: _Rough) -> bool:
-        return needed.bytes <= memory and needed.seconds <= seconds
+        # Processes take more than small limits for anything.
+        is_counted = memory > _LEAST_SHARED or needed.records > LEAST_RECORD_BYTES
+        records = RECORD_SHARE * needed.records if is_counted else 0
+        return needed.bytes + records <= memory and needed.seconds <= seconds
 
     low, high = 1, 2
     while fits(needed := rough(high)):
@@ -133,7 +140,8 @@ def _rough(problem: Problem, order: Sequence[int], machine: Machine, passes: flo
     size = float(cells.sum()) * itemsize
     width = int(axes.max(initial=0))
     return _Rough(
-        max(size, RECORD_SHARE * records if records > LEAST_RECORD_BYTES else 0.0),
+        size,
+        records,
         size / machine.fresh + passes * (work / machine.combinations + len(cells) * machine.step),
         width,
         len(cells) > len(order),
