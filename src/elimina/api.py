@@ -35,7 +35,7 @@ def plan(
     memory: int | str | None = None,
     options: Options = DEFAULT,
 ) -> Plan:
-    """Plan an elimination without allocating anything for it; ``print`` the plan to see its figures.
+    """Plan an elimination without allocating its tables; ``print`` the plan to see its figures.
 
     Args:
         model: Any model, or the path of a file that ``elimina.read`` takes.
@@ -45,22 +45,22 @@ def plan(
             all others summed out; ``count``: the number of allowed assignments.
         evidence: Variable (name or index) -> its state, or (probability models) an array of likelihoods, one for each
             state. An index into named states is written ``elimina.StateIndex(1)``.
-        query: ``mar``: the variables whose marginals are asked for; None for all. ``mmap``: those that are not summed
-            out; the plan is for summing out the others.
-        device: ``cpu``, ``cuda``, or ``auto``: the GPU if there is one and the work is worth its start. None: that of
-            the options, ``auto`` by default.
-        memory: Bytes that may be used on the device, a number or text such as ``8GiB``. None: that of the options; by
-            default what is free there, less a reserve.
-        options: Settings for experts. Those of a run, from ``method`` on, do not matter to a plan.
+        query: ``mar``: the variables whose marginals are computed; None for all. ``mmap``: the variables to maximise;
+            the plan sums out the others.
+        device: ``cpu``, ``cuda``, or ``auto`` for the faster one. None: the device of the options, which is ``auto`` by
+            default.
+        memory: Memory limit on the device: bytes, or text such as ``8GiB``. None: the limit of the options, which is
+            the free memory less a reserve by default.
+        options: Settings for experts. A plan ignores the settings of a run (``method`` and those after it).
 
     Returns:
-        The plan; ``plan.fits`` says whether it stays within the memory.
+        The plan. ``plan.fits`` is True if it stays within the memory limit.
 
     Raises:
         TypeError: An argument has the wrong type.
         InputError: An option or the evidence does not fit the model, or the file of the model cannot be read.
         DeviceError: The device is missing or cannot be used.
-        UnsupportedError: Rows are asked for, and the task or the dtype has none.
+        UnsupportedError: The task or the dtype has no sparse tables, and the options ask for them.
     """
     chosen = task_of(task)
     checked = options_of(options, device, memory).planning.checked(chosen)
@@ -83,29 +83,29 @@ def solve(
 ) -> Result:
     """Answer a task: exactly if elimination fits into memory, otherwise with bounds.
 
-    The optimum of integer costs may also be found by filtered elimination, which stores only rows that can be part of a
-    better solution than the best one known, and divides the problem where these are too many: ``stats["method"]`` is
-    then ``filter``.
+    Optima may also be found by filtered elimination or search: ``stats["method"]`` names the method. Filtered
+    elimination of integer costs stores only tuples that can be part of a solution better than the best known one, and
+    splits the problem if there are too many of them.
 
-    Marginals come from one junction tree, or from several eliminations without what is irrelevant to a group of
-    variables, whichever is estimated to take less time: ``stats["structure"]`` says which. The latter take it that each
-    distribution of a network sums to 1, which is checked when a network is read or made.
+    Marginals come from one junction tree, or from several eliminations that each leave out the variables irrelevant to
+    a group of queries. ``solve`` chooses the structure with the shorter estimated time, and ``stats["structure"]``
+    names it. The eliminations rely on distributions that sum to 1, which is checked when a network is read or made.
 
     Args:
         model: Any model, or the path of a file that ``elimina.read`` takes.
         task: See ``plan``.
-        evidence: See ``plan``. Evidence of probability 0 is the answer ``infeasible``; where a query does not depend on
-            the part of the evidence that contradicts itself, that part is not looked at.
+        evidence: See ``plan``. If the evidence has probability 0, the answer is ``infeasible``. A contradiction in a
+            part of the evidence that the query does not depend on goes unnoticed.
         query: See ``plan``.
         device: See ``plan``.
         memory: See ``plan``.
-        time_limit: Seconds for the whole call. What is known by then is the answer: ``bounded``, and ``ended_by`` is
-            ``time-limit``.
+        time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds known by then:
+            the status is ``bounded``, and ``ended_by`` is ``time-limit``.
         options: Settings for experts, such as the method and a function to call with bounds: see ``elimina.Options``.
 
     Returns:
-        The answer. From the first bound on, whatever ends the call leaves the best assignment and both bounds, and
-        ``ended_by`` says what it was: an interrupt (Ctrl-C), the time limit, the memory, a device, or the gap.
+        The answer. Once a bound is known, a call that ends early returns the best assignment and both bounds.
+        ``ended_by`` names the cause: an interrupt (Ctrl-C), the time limit, the memory limit, a device, or the gap.
 
     Raises:
         TypeError: An argument has the wrong type.

@@ -55,16 +55,16 @@ _WHOLE_SECONDS = 5e-4
 class JunctionTree(Displayed):
     """A compiled model that answers one set of evidence after another.
 
-    Both passes run over the bucket tree of one elimination order; new evidence computes again only the messages that it
-    changes, and a query of a few variables only those that it needs (on a GPU all of them, until the same ones are
-    asked for again: laying some out costs more than running all).
+    Both passes run over the bucket tree of one elimination order. After a change of evidence, only the messages that
+    change are computed again, and for a query of a few variables only the messages that it needs. On a GPU, the first
+    query of a set of variables computes all messages, because a partial run takes longer to prepare than a full one.
 
     Args:
         model: A probability model, or the path of a file that ``elimina.read`` takes.
         device: See ``elimina.plan``.
-        memory: Likewise.
+        memory: See ``elimina.plan``.
         options: Settings for experts: the order and its search, ``threads``, and ``dtype`` (``float64`` by default, or
-            ``float32``). Others do not go with a junction tree.
+            ``float32``). A junction tree takes no other options.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -247,8 +247,8 @@ class JunctionTree(Displayed):
             ImpossibleEvidenceError: The evidence has probability 0.
             TypeError: ``count`` or ``seed`` is not an integer.
             InputError: There is no such variable, or ``count`` or ``seed`` is negative.
-            MemoryLimitError: The plan does not keep its messages, because they need more memory; or the samples do not
-                fit the host's.
+            MemoryLimitError: Not all messages fit into the memory limit, or the samples do not fit into the host's
+                memory.
         """
         from elimina.inference.sample import check_room, draw
 
@@ -278,8 +278,8 @@ class JunctionTree(Displayed):
     def mpe(self) -> tuple[dict[str, State], float]:
         """Return the most probable assignment given the evidence (name -> state), and the logarithm of its product.
 
-        The product is that of all factors and likelihoods; less the logarithm of the evidence's probability it is the
-        assignment's posterior.
+        The product is that of all factors and likelihoods. To obtain the logarithm of the assignment's posterior,
+        subtract the logarithm of the evidence's probability.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
@@ -314,15 +314,15 @@ class JunctionTree(Displayed):
         *,
         indices: bool = False,
     ) -> Posteriors:
-        """Compute the posteriors of many cases at once; the evidence that was set takes no part.
+        """Compute the posteriors of many cases at once; the evidence of ``set_evidence`` is ignored.
 
-        A chunk of cases is propagated in one pass. Calls for cases of the same columns share the plan.
+        Many cases are propagated in one pass. Calls with the same columns share the plan.
 
         Args:
             cases: ``elimina.io.cases.Cases``, or what ``elimina.io.cases.cases_from_frame`` takes: a data frame, a
                 mapping from names to sequences, a list of mappings, or an array of shape ``(cases, variables)``.
-            names: The variables whose marginals are asked for; None for all.
-            progress: Called now and then with the share of the cases that is done.
+            names: The variables whose marginals are computed; None for all.
+            progress: Function to call with the share of the cases that is done, now and then.
             indices: Read the cells as indices of states, -1 unobserved, instead of states.
 
         Raises:

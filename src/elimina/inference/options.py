@@ -53,53 +53,56 @@ class Options(NamedTuple):
     """Settings for experts: options of ``elimina.plan`` and ``elimina.solve`` besides their arguments.
 
     Attributes:
-        device: Device, where the call's argument names none.
-        memory: Limit on the device's memory, likewise.
+        device: Device, unless the call's argument names one.
+        memory: Limit on the device's memory, unless the call's argument gives one.
         order: A method of ``elimina.order.find_order``, or the variables (names or indices) in elimination order.
         order_seconds: Time limit of the search for an order.
         seed: Random seed of the order search.
-        threads: CPU threads; None for all that the process may use.
-        dtype: Override of the tables' dtype; by default the narrowest one that is exact.
-        slices: Conditioning where the plan does not fit (``mpe``, ``pr``, ``count``). ``auto``: the problem is solved
-            for each combination of some variables' values, if that takes at most 65,536 slices and an estimated hour; a
-            number: in at most so many slices, however long; ``never``: no slices.
-        scratch: A directory for tables that memory does not hold; nothing is left there. None: none are kept on disk.
-        tables: Layout of the tables. ``dense``: all cells; ``sparse``: tuples, the allowed assignments alone; ``auto``:
-            tuples where so much is forbidden that they are expected to be faster, or nothing else fits.
-        ibound: ``mpe``, ``pr``: divide buckets into mini-buckets, so that no message has more variables than this; the
-            plan then bounds the optimum, or (by weights) the sum from above. ``auto``: as many variables as the memory
-            holds. With the methods ``mbe``, which takes ``auto`` by default, and ``search``, which starts with a small
-            one and raises it.
+        threads: Number of CPU threads; None for all that the process may use.
+        dtype: Number type of the tables; None for the narrowest one that is exact.
+        slices: Conditioning if the plan does not fit (``mpe``, ``pr``, ``count``): the problem is solved for each
+            combination of values of some variables. ``auto``: at most 65,536 slices, and only if they take an estimated
+            hour or less; a number: at most this many slices, however long they take; ``never``: no slices.
+        scratch: A directory for tables that memory cannot hold; they are deleted at the end. None: all tables stay in
+            memory.
+        tables: Layout of the tables. ``dense``: all cells; ``sparse``: only the allowed tuples; ``auto``: sparse if they
+            are expected to be faster, or if nothing else fits.
+        ibound: Largest number of variables in a message between mini-buckets (``mpe``, ``pr``). The plan then bounds
+            the optimum or, with weights, bounds the sum from above. ``auto``: as many variables as memory holds. The
+            method ``mbe`` takes ``auto`` by default; ``search`` starts with a small i-bound and raises it.
         shift: Cost shifting for tighter bounds. ``tables``: between tables, before the plan is made (``mpe``);
-            ``clusters``: then also between tables joined as mini-buckets do, if time and memory suffice for the i-bound
-            (``mpe``); ``buckets``: between the mini-buckets of a variable; ``all``: everywhere; ``none``: nowhere. The
-            method ``mbe`` runs without shifting, too, and keeps the better bounds.
+            ``clusters``: also between joined tables, if time and memory suffice for the i-bound (``mpe``); ``buckets``:
+            between the mini-buckets of a variable; ``all``: everywhere; ``none``: nowhere. The method ``mbe`` also runs
+            without shifting, and keeps the better bounds.
         partition: Partition of buckets into mini-buckets. ``scope``: tables that share most variables go together;
-            ``content`` (``mpe``): tables whose joint message tells most more than theirs apart, if the host's memory
-            holds all of them; ``auto``: by content where that is quick.
-        method: ``eliminate``: run the plan. ``mbe``: mini-bucket elimination. ``mpe``: it bounds the optimum from one
-            side by itself, and from the other by the value of an assignment that it leads to (``bounded``, or
-            ``optimal`` where both are the same). ``pr``: weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from
-            both sides. ``mmap``: where the summation does not fit, they bound the answer from above, and from below by
-            the assignment that this leads to, whose sum is ``value`` if it is known exactly. ``filter``: filtered
-            elimination (``mpe`` of integer costs; with ``cuda``, or ``sparse`` tables, by the plan's steps on rows).
-            ``search`` (``mpe``; ``mmap``, of what is left): branch and bound, guided by mini-buckets and by soft local
-            consistency in turns, which knows both bounds at any time. ``auto``: ``mpe``: filtered elimination and
-            search first where a plan takes long, and alternates between them where nothing fits (neither with a
-            checkpoint, for what they know is not kept); ``pr``, ``mmap``: elimination, or bounds of about a minute
-            where nothing fits.
-        upper_bound: ``mpe`` of integer costs: a total that is known to be reached, the optimum at best; what is worse
-            is not looked for. If nothing reaches it, the answer is ``infeasible`` and its bound the next total, by
-            ``auto``, ``filter`` and ``search`` alike.
-        hint: ``mpe``: an assignment to start from, variable (name or index) -> its state. Local search completes it
-            where it names some variables alone; evidence comes before it. The answer is never worse than the hint.
-        gap: A distance of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``);
-            a number or text such as ``1%``.
-        checkpoint: A directory to keep what a long run knows in (``mpe``, ``pr``, ``count``); the same call goes on
-            from there after the process was ended in any way. It is emptied when the answer is known.
-        on_plan: Called with the plan before it runs.
-        on_bounds: Called now and then with the bounds that are known.
-        progress: Called now and then with the share of the work that is done, from 0 to 1. True: shows the phase, the
+            ``content`` (``mpe``): tables go together if their joint message exceeds the sum of their own messages by
+            the most, provided that the host's memory holds all messages; ``auto``: by content if this is quick.
+        method: Method of solving.
+
+            - ``eliminate``: run the plan.
+            - ``mbe``: mini-bucket elimination. For ``mpe`` it bounds the optimum from one side, and an assignment that
+              follows from the messages bounds it from the other. The answer is ``optimal`` if both bounds are equal,
+              otherwise ``bounded``. For ``pr``, weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from both
+              sides. For ``mmap``, if the sum does not fit, they give the upper bound; the assignment that they lead to
+              gives the lower bound, and its sum is ``value`` if it is known exactly.
+            - ``filter``: filtered elimination of integer costs (``mpe``). With ``cuda`` or ``sparse`` tables, the
+              sparse steps of the plan do the filtering.
+            - ``search``: branch and bound (``mpe``, and the maximisation of ``mmap``). It alternates between
+              mini-buckets and soft local consistency as its guide, and knows both bounds at any time.
+            - ``auto``: for ``mpe``, filtered elimination and search come first if a plan takes long, and alternate if
+              no plan fits; with a checkpoint, neither is used. For ``pr`` and ``mmap``, elimination, or bounds
+              within about a minute if no plan fits.
+        upper_bound: Cost of a known solution (``mpe`` of integer costs); assignments that cost more are ignored. If all
+            do, the answer is ``infeasible``, and its lower bound is the next higher cost.
+        hint: An assignment to start from (``mpe``): variable (name or index) -> its state. If it leaves variables out,
+            local search completes it. Evidence overrides it. The answer is never worse than the hint.
+        gap: Relative distance of the bounds (to the one closer to 0) at which filtering and search end (``bounded``); a
+            number, or text such as ``1%``.
+        checkpoint: A directory that keeps the progress of a long run (``mpe``, ``pr``, ``count``). However the process
+            ended, the same call continues the run. The directory is emptied when the answer is known.
+        on_plan: Function to call with the plan before it runs.
+        on_bounds: Function to call with new bounds, now and then.
+        progress: Function to call with the share of the work that is done, from 0 to 1. True: shows the phase, the
             bounds and the time of the call, on a terminal or in a notebook.
         refined: Number of times that tuples exceeded the memory: each time, ``FINER`` times as many are expected. Set
             by a run.
