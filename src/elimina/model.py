@@ -93,7 +93,7 @@ class Variable:
 
 
 class Model(Displayed):
-    """A discrete graphical model: its objective is the sum (costs) or product (probabilities) of its factors.
+    """A discrete graphical model. Its objective is the sum (costs) or product (probabilities) of its factors.
 
     Attributes:
         variables: In index order.
@@ -101,11 +101,12 @@ class Model(Displayed):
         factors: Tables over the variables' indices. Several may share a scope.
         sense: ``min-cost`` and ``max-cost``: factors are added; ``probability``: factors are non-negative and
             multiplied.
-        constant: Added to the objective: a cost, or the natural logarithm of a factor (probabilities; minus infinity
-            makes all of them 0).
-        upper_bound: Costs only: an assignment whose total is this or worse (at most this, where costs are maximised)
-            is not a solution; None (or infinity, on the side of the worst costs) if there is no such bound.
-        children: Factor i is the conditional distribution of ``children[i]`` given the rest of its scope, if not None.
+        constant: Constant part of the objective: a cost, or the natural logarithm of a probability (minus infinity for
+            probability 0).
+        upper_bound: Bound from which on a total is forbidden (costs only): totals of this or more, or of this or less
+            if costs are maximised. None, or infinity, if there is no such bound.
+        children: Child of each factor: factor i is the conditional distribution of ``children[i]`` given the rest of
+            its scope. None if the model is not a Bayesian network.
         name: Free text.
     """
 
@@ -282,13 +283,14 @@ class Model(Displayed):
         """Build a model from domain sizes and arrays.
 
         Args:
-            sizes: Numbers of values; or name -> number. Without names, variables are ``x0``, ``x1``, ...
-            factors: Pairs of a scope, variables by index or name, and an array with an axis of each one's size in the
-                same order: integers (kept as int64) or floats. Forbidden assignments: infinity in float arrays,
-                ``elimina.FORBIDDEN`` in integer arrays (negated where costs are maximised), 0 in probabilities.
+            sizes: Numbers of states, or name -> number. Without names, variables are ``x0``, ``x1``, ...
+            factors: Pairs of a scope and an array. The scope names variables by index or name; the array has an axis
+                for each of them, in the same order, and holds integers (kept as int64) or floats. A forbidden
+                assignment has infinity in a float array, ``elimina.FORBIDDEN`` in an integer array (both negated if
+                costs are maximised), or probability 0.
             sense: ``min-cost``, ``max-cost`` or ``probability``.
             constant: Constant added to each total.
-            upper_bound: Totals from it on are forbidden (of maximised costs: up to it).
+            upper_bound: Bound from which on totals are forbidden: see ``Model``.
 
         Raises:
             TypeError: An argument has the wrong type.

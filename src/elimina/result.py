@@ -44,9 +44,9 @@ class Bounds(NamedTuple):
     """Bounds on an optimum at some time.
 
     Attributes:
-        seconds: Since filtering or search began.
-        lower: Nothing is below it; None: nothing is known.
-        upper: Likewise from above. The value of an assignment that was found is one of them.
+        seconds: Time since filtering or search began.
+        lower: Lower bound; None if it is unknown. If costs are maximised, the value of the best assignment.
+        upper: Upper bound; None if it is unknown. If costs are minimised, the value of the best assignment.
         nodes: Nodes of the search so far.
     """
 
@@ -64,16 +64,16 @@ class Bounds(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """A message between agents, or (no sender, no kind) the start of one, and when the receiver worked on it.
+    """A message between agents, or the start of an agent (no sender, no kind), with the times of its processing.
 
     Attributes:
-        sender: An agent's name.
-        receiver: Another one's.
+        sender: Name of the sending agent.
+        receiver: Name of the receiving agent.
         kind: Kind of message.
         size: Bytes.
-        sent: Simulated time at which it was sent.
-        begun: Simulated time from which the receiver worked on it.
-        ended: Simulated time at which that was done.
+        sent: Simulated time of sending.
+        begun: Simulated time at which the receiver began to process it.
+        ended: Simulated time at which the receiver finished.
     """
 
     sender: str
@@ -92,29 +92,30 @@ class Result(Displayed):
     Attributes:
         status: ``optimal``: an optimum is proven; ``exact``: sums, marginals and counts are exact; ``bounded``: between
             its bounds; ``feasible``: an assignment without a bound; ``infeasible``: no assignment is allowed (or the
-            evidence has probability 0); ``unbounded``: assignments are better without end; ``unknown``: nothing is
+            evidence has probability 0); ``unbounded``: every assignment can be improved; ``unknown``: nothing is
             known.
         task: The task that was answered: one of ``solve``; ``dcop``; ``tsp``; ``satisfy``, ``minimise`` and
             ``maximise`` of constraint models.
-        value: The value of the assignment in the model's units (a cost; the natural logarithm of a probability; the
-            length of a tour), the partition function where a float can hold it, or a count (an exact int); None if
-            there is none.
-        lower_bound: No better than ``value`` when that is minimised; None if it does not apply. Task ``pr``: of the
-            base-10 logarithm of a sum that is not known itself.
-        upper_bound: Likewise.
+        value: Value of the assignment in the model's units (a cost, the natural logarithm of a probability, or the
+            length of a tour), the partition function if a float can hold it, or a count (an exact int). None if
+            there is no value.
+        lower_bound: Lower bound on ``value``, or for ``pr`` on ``log10_z`` if that is unknown. None if it does not
+            apply.
+        upper_bound: Upper bound, as ``lower_bound``.
         assignment: Variable name -> state; None if there is none.
         tour: Cities in the order of a tour, from 1 on (task ``tsp``).
         count: Number of optimal assignments (task ``count-optima``; an exact int).
         marginals: Variable name -> {state: probability}.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
             is 0.
-        ended_by: The cause that ended the run early; None if it came to its own end.
-        solutions: All solutions in the order found, where a constraint search was asked for them; not part of the JSON
+        ended_by: Cause that ended the run early; None if nothing did.
+        solutions: All solutions in the order found, if a constraint search was asked for them; not part of the JSON
             object.
         stats: Figures of the run: ``induced_width``, ``largest_table`` and ``total_cells`` (cells), ``peak_bytes``,
-            ``seconds`` (by phase, and ``total``), ``device``, ``dtype``; in slices ``slices`` (their number) and
-            ``sliced`` (names of the variables fixed) and ``slices_skipped``; on rows ``rows_made`` (looked at) and
-            ``rows_filtered``; with a checkpoint ``resumed_slices`` and ``resumed_steps``.
+            ``seconds`` (by phase, and ``total``), ``device``, ``dtype``; with slices ``slices`` (their number),
+            ``sliced`` (names of the variables conditioned on) and ``slices_skipped``; with sparse tables
+            ``rows_made`` (tuples considered) and ``rows_filtered``; with a checkpoint ``resumed_slices`` and
+            ``resumed_steps``.
     """
 
     status: Status
@@ -151,8 +152,8 @@ class Result(Displayed):
     def to_json(self) -> str:
         """Return the answer as one JSON object on one line.
 
-        ``docs/reference/answers.md`` describes its keys. Null stands for what does not apply, and for numbers that are
-        not finite. ``tour`` is there for the task ``tsp`` only, ``count`` for ``count-optima``.
+        ``docs/reference/answers.md`` describes its keys. If a key does not apply, or a number is not finite, the value
+        is null. Only the task ``tsp`` has the key ``tour``, and only ``count-optima`` the key ``count``.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]

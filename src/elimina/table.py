@@ -45,10 +45,10 @@ class Table:
     Attributes:
         scope: Indices of the variables, in the order of the axes; the last one varies fastest.
         sizes: The variables' domain sizes, in the same order.
-        values: Dense: an array of shape ``sizes``. Sparse: one value for each row.
-        rows: None if dense; else an int32 array of shape ``(len(values), len(scope))``, the assignments that ``values``
-            belong to, each at most once.
-        default: Sparse: the value of every assignment that is not in ``rows``; None if dense.
+        values: Values: an array of shape ``sizes`` (dense), or one value for each listed tuple (sparse).
+        rows: Listed tuples of a sparse table, each at most once: an int32 array of shape ``(len(values), len(scope))``.
+            None if the table is dense.
+        default: Value of all tuples that a sparse table does not list. None if the table is dense.
     """
 
     __slots__ = ("default", "rows", "scope", "sizes", "values")

@@ -49,19 +49,19 @@ class SearchOptions(NamedTuple):
     """Settings of a search for experts: options of ``Model.solve`` besides its arguments.
 
     Attributes:
-        node_limit: Nodes: domains after a decision, or its opposite, and propagation.
-        fail_limit: Failures.
+        node_limit: Largest number of nodes. A node is a decision, or its opposite, with propagation.
+        fail_limit: Largest number of failures.
         restarts: Restart after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
-            the scale times powers of the growth; ``linear``; ``constant``. What was refuted before is not searched
-            again (nogoods of Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
-        restart_scale: Failures.
+            the scale times powers of the growth; ``linear``; ``constant``. Nogoods exclude subtrees that were refuted
+            before (Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
+        restart_scale: Number of failures that scales the restarts.
         restart_growth: Growth factor of ``geometric`` restarts.
         free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
             try the values of the last solution first, and restart.
         lns: With an objective, search near the best solution and everywhere in alternation (large neighbourhood search,
             Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
             optimum can still be proven.
-        progress: Called now and then with the figures of the search so far, which are those of ``Result.stats``.
+        progress: Function to call with the figures of the search so far (as in ``Result.stats``), now and then.
     """
 
     node_limit: int | None = None
@@ -78,7 +78,7 @@ DEFAULT = SearchOptions()
 
 
 class Model(Globals, Displayed):
-    """Variables, constraints, an objective and rules of search.
+    """A constraint model: variables, constraints, an objective and orderings for the search.
 
     Nothing is propagated before `solve`; a model may be solved again, with more constraints.
     """
@@ -95,8 +95,8 @@ class Model(Globals, Displayed):
     def from_model(cls, model: GraphicalModel) -> Model:
         """Build a constraint model from a graphical model: cost functions by `add_cost`, their sum as the objective.
 
-        Variables keep their names; their values are those of the graphical model, from 0 on. Where nothing costs
-        anything there is no objective. Assignments that the model's upper bound excludes are not solutions.
+        Variables keep their names; their values are the indices of states, from 0 on. If all costs are 0, there is
+        no objective. Assignments that the model's upper bound excludes are not solutions.
 
         Raises:
             InputError: The model is one of probabilities, a cost has decimals, or a function has too many cells.
@@ -133,8 +133,8 @@ class Model(Globals, Displayed):
         """Make a variable.
 
         Args:
-            lo: Its least value, or all of its values.
-            hi: Its greatest value; not with all values.
+            lo: Smallest value, or a list of all values.
+            hi: Largest value; left out if ``lo`` lists all values.
             name: Name in messages and in `Solution.to_dict`.
 
         Raises:
@@ -264,7 +264,7 @@ class Model(Globals, Displayed):
         self._objective, self._sign = objective, sign
 
     def search(self, xs: Iterable[Operand], choose: str = "dom_w_deg", take: str = "indomain_min") -> None:
-        """Add a rule: these variables are decided next, after those of the rules before.
+        """Set the orderings for some variables; these are decided after the variables of earlier calls.
 
         Args:
             xs: Variables or expressions.
@@ -291,22 +291,23 @@ class Model(Globals, Displayed):
 
         Args:
             all_solutions: Keep every solution in ``Result.solutions``; without an objective, search for all of them.
-            solution_limit: End after so many solutions.
-            time_limit: Seconds, for posting the constraints and for the search.
-            threads: Search in so many threads, each with a copy of the model (embarrassingly parallel search, Regin et
-                al., CP 2013). There are as many solutions as with one, in any order; limits are met a little later.
+            solution_limit: Number of solutions after which the search ends.
+            time_limit: Time limit in seconds, for posting the constraints and for the search.
+            threads: Number of threads, each with a copy of the model (embarrassingly parallel search, Regin et al., CP
+                2013). The solutions are the same, in any order; limits take effect a little later.
             seed: Random seed of the search.
             device: Device that filters domain-consistent AllDifferent: ``cpu``, ``cuda``, or ``auto`` for the faster
                 one.
-            on_solution: Gets each solution; ends the search by returning False.
+            on_solution: Function to call with each solution; if it returns False, the search ends.
             options: Settings for experts.
 
         Returns:
-            Task ``satisfy``, ``minimise`` or ``maximise``, and the best solution found: ``optimal`` where it is proven
-            to be the best one, else ``feasible``; ``infeasible``; or ``unknown``, where there is none yet. ``value`` is
-            the objective's. ``assignment`` maps names to values; ``result[x]`` is the value of a variable, of an
-            expression, or of several. ``ended_by`` names the limit or Ctrl-C. ``stats`` has ``complete`` (whether there
-            are no other solutions, or no better ones), ``nodes``, ``failures``, ``solutions``, ``restarts``,
+            The answer to the task ``satisfy``, ``minimise`` or ``maximise``, with the best solution found. The status
+            is ``optimal`` if that solution is proven to be the best, otherwise ``feasible``; ``infeasible``; or
+            ``unknown`` without a solution. ``value`` is the value of the objective. ``assignment`` maps names to
+            values; ``result[x]`` is the value of a variable or expression, or a list of several. ``ended_by`` names the
+            limit or Ctrl-C. ``stats`` has ``complete`` (True if there are no other, or no better, solutions),
+            ``nodes``, ``failures``, ``solutions``, ``restarts``,
             ``nogoods`` (recorded before restarts), ``propagations`` (calls of propagators), ``peak_depth`` (decisions)
             and ``seconds``: ``post``, ``search``, ``other`` and ``total``.
 
@@ -341,12 +342,12 @@ class Model(Globals, Displayed):
     def solutions(
         self, *, time_limit: float | None = None, free: bool = False, seed: int = 0, device: Device = "auto"
     ) -> Iterator[Solution]:
-        """Search for one solution after the other; with an objective, each is better than the one before.
+        """Search for one solution after another; with an objective, each is better than the one before.
 
-        The iterator ends when there are no more, or with the time.
+        The iterator ends after the last solution, or at the time limit.
 
         Args:
-            time_limit: Seconds.
+            time_limit: Time limit in seconds.
             free: See ``solve``.
             seed: Random seed of the search.
             device: See ``solve``.
@@ -369,7 +370,7 @@ class Model(Globals, Displayed):
         """Return the values left to each variable by propagation alone; None if it proves infeasibility.
 
         Raises:
-            InputError: More values would be listed than memory is for; `bounds` has the ends of domains.
+            InputError: The domains have too many values to list; use `bounds` for their ends.
         """
         solver, _ = self._build()
         if not solver.propagate():
@@ -386,16 +387,17 @@ class Model(Globals, Displayed):
     def to_model(self, *, rows: int = 1 << 18) -> GraphicalModel:
         """Return a graphical model for `elimina.solve` with the same number of solutions and the same optimum.
 
-        Each constraint becomes a table of the rows that it allows; sums, counts, automata and others over many
-        variables become tables over few, with variables that follow from them. Variables keep their names (``_3``
-        without one), and their values are its states. A variable that only names the sum of an objective is left out.
+        Each constraint becomes a table of its allowed tuples. Sums, counts, automata and others over many variables
+        become several tables over few variables, with auxiliary variables that the others determine. Variables keep
+        their names (``_3`` without one), and their values become states. A variable that only names the sum of an
+        objective is left out.
 
         Args:
-            rows: The most that one table may have.
+            rows: Largest number of tuples of a table.
 
         Raises:
-            InputError: A constraint would need more, or a variable has more values; it is named. Or two variables have
-                the same name.
+            InputError: A constraint needs more tuples, or a variable has more values; the error names it. Or two
+                variables have the same name.
         """
         from elimina.cp.bridge import Posted, tabulate
 
@@ -473,12 +475,12 @@ class Model(Globals, Displayed):
         """Post a constraint by its name in the core, with FlatZinc's arguments.
 
         Args:
-            name: One of ``elimina.cp.constraint_names()``, for example ``int_times``; ``_reif`` or ``_imp`` at its end
-                where there is a reified or half-reified form.
-            arguments: Each is an operand, a sequence of operands, or an array of whole numbers, which is copied.
+            name: One of ``elimina.cp.constraint_names()``, such as ``int_times``; with the ending ``_reif`` or
+                ``_imp`` for a reified or half-reified form.
+            arguments: Operands, sequences of operands, or arrays of whole numbers, which are copied.
 
         Raises:
-            InputError: An argument is none of them. What the constraint refuses is known when the model is solved.
+            InputError: An argument has another type. Other errors of arguments are raised when the model is solved.
         """
         self._posts.append((name, [self._argument(a) for a in arguments]))
 

@@ -34,14 +34,14 @@ class Network(NamedTuple):
     """Settings of the simulated network.
 
     Attributes:
-        order: See ``ORDERS``.
-        delay: Simulated seconds that a message takes.
-        jitter: Seconds that it may take longer, uniformly, so that messages overtake each other.
+        order: Order of deliveries: see ``ORDERS``.
+        delay: Simulated delay of a message, in seconds.
+        jitter: Maximum random delay added to each message, in seconds (uniform), so that messages overtake each other.
         loss: Share of transmissions that are lost; they are repeated until they are acknowledged.
         duplicate: Share of transmissions that arrive twice.
-        retries: Times that a message is repeated before the run fails.
-        crashes: Agents that lose all but their log of received messages, each when so many have arrived.
-        downtime: Simulated seconds after which such an agent starts again; infinity: never.
+        retries: Number of repeats of a message before the run fails.
+        crashes: Agent -> number of the received message at which it crashes; it keeps only its log of messages.
+        downtime: Simulated time until a crashed agent restarts, in seconds; infinity for never.
         seed: Random seed.
     """
 

@@ -77,24 +77,25 @@ def solve(
     time_limit: float | None = None,
     options: AgentOptions = DEFAULT,
 ) -> Result:
-    """Let agents find the best assignment, each in its turn, in this process.
+    """Let agents find the best assignment, simulated in this process.
 
     Args:
         problem: Problem whose variables belong to agents.
-        algorithm: ``dpop``: exact; ``adpop``: tables of messages have at most ``ibound`` variables; the answer is then
-            bounded by what the roots know, and from the other side by the value of the assignment that the agents agree
-            upon. ``mb-dpop``: exact; ancestors of variables with tables too large for ``memory`` are fixed to one value
-            after another, and the tables made again for each. It is forecast first.
-        memory: Bytes that each agent may use for tables, a number or text such as ``8GiB``; None: no limit.
+        algorithm: ``dpop``: exact. ``adpop``: tables in messages have at most ``ibound`` variables; the roots give one
+            bound on the optimum, and the value of the assignment that the agents agree upon gives the other.
+            ``mb-dpop``: exact; if a table exceeds ``memory``, it conditions on ancestors of the variable, and makes the
+            table again for each combination of their values. A forecast precedes the run.
+        memory: Memory limit for the tables of each agent: bytes, or text such as ``8GiB``; None for no limit.
         threads: Number of CPU threads of an agent; None for all.
         network: Simulated network.
-        time_limit: Wall seconds; infinity: also for a forecast of more than an hour.
+        time_limit: Time limit in seconds of wall time. With infinity, a run starts even if its forecast is more than an
+            hour.
         options: Settings for experts.
 
     Returns:
-        Task ``dcop``. Where the time limit or Ctrl-C ends the run: ``bounded``, with the bound of the roots (or of the
-        cost functions, one by one) and the best assignment at hand, as ``ended_by`` says. Besides the usual ones,
-        ``stats`` has: ``algorithm``, ``agents`` (their number),
+        The answer to the task ``dcop``. If the time limit or Ctrl-C ends the run, the status is ``bounded``, and the
+        answer has the best assignment and a bound from the roots (or from the single cost functions). Besides the usual
+        figures, ``stats`` has ``algorithm``, ``agents`` (their number),
         ``simulated_seconds``, ``nonconcurrent_operations``, ``messages`` and ``message_bytes`` (by kind),
         ``network_load`` (bytes of all), ``largest_message`` (bytes), ``repeated`` (transmissions), ``depth`` (of the
         pseudo-tree), ``ibound``, ``filtering``; with ``filtering`` also ``rows_sent`` and ``dense_rows`` (of the tables

@@ -65,8 +65,8 @@ class Options(NamedTuple):
             hour or less; a number: at most this many slices, however long they take; ``never``: no slices.
         scratch: A directory for tables that memory cannot hold; they are deleted at the end. None: all tables stay in
             memory.
-        tables: Layout of the tables. ``dense``: all cells; ``sparse``: only the allowed tuples; ``auto``: sparse if they
-            are expected to be faster, or if nothing else fits.
+        tables: Layout of the tables. ``dense``: all cells; ``sparse``: only the allowed tuples; ``auto``: sparse if
+            this is likely to be faster, or if nothing else fits.
         ibound: Largest number of variables in a message between mini-buckets (``mpe``, ``pr``). The plan then bounds
             the optimum or, with weights, bounds the sum from above. ``auto``: as many variables as memory holds. The
             method ``mbe`` takes ``auto`` by default; ``search`` starts with a small i-bound and raises it.

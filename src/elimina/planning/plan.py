@@ -138,7 +138,7 @@ class Form(NamedTuple):
     """Storage of a step's output.
 
     Attributes:
-        in_rows: True if the step joins rows and makes rows; else it is a dense step of the plan.
+        in_rows: True if the step is sparse: it joins tuples. False if it is dense.
         rows: Predicted number of feasible cells of the output.
     """
 
@@ -177,7 +177,7 @@ class Slicing(NamedTuple):
     """A problem cut into slices, one for each combination of values of a few variables.
 
     Attributes:
-        variables: Those fixed, the one that changes least often first.
+        variables: Variables conditioned on; the one that changes least often comes first.
         names: Their names.
         sizes: Their numbers of values.
         levels: Number of variables, from the first on, that each step runs again for: those up to the last one it
@@ -211,14 +211,14 @@ class Slicing(NamedTuple):
 
 
 class MiniBuckets(NamedTuple):
-    """Buckets divided into mini-buckets: the plan makes a bound on the optimum.
+    """A partition of buckets into mini-buckets: the plan bounds the optimum.
 
     Attributes:
-        ibound: The most variables of a message.
-        divided: Number of buckets that are divided.
+        ibound: Largest number of variables of a message.
+        divided: Number of buckets that are partitioned.
         parts: Number of all buckets and mini-buckets.
         levelled: True if costs are shifted between the mini-buckets of a variable.
-        by_content: True if the tables' values decided what goes together.
+        by_content: True if the partition depends on the contents of the tables.
     """
 
     ibound: int
@@ -234,7 +234,7 @@ def slice_runs(sizes: Sequence[int]) -> list[int]:
 
 
 class Plan(NamedTuple):
-    """Everything that is known before anything is allocated; ``print(plan)`` shows the figures.
+    """A plan, made before anything is allocated; ``print(plan)`` shows its figures.
 
     Attributes:
         task: ``mpe``, ``pr``, ``mar`` or ``count``.
@@ -246,11 +246,11 @@ class Plan(NamedTuple):
         width: Induced width of the order.
         factors: Tables at the start of the arena.
         steps: In the order in which they run.
-        outputs: Tables that the answer is made of.
+        outputs: Tables that make up the answer.
         factor_cells: Elements that the factors take.
         arena_cells: Elements of the whole arena.
         keep: True if each message has a place of its own until the end.
-        decode: True if the assignment is found from them.
+        decode: True if the assignment is decoded from the messages.
         device: ``cpu`` or ``cuda``.
         memory_limit: Bytes that may be used on the device.
         bytes: Peak bytes by memory tier: ``device``, ``host``, ``disk``.
@@ -266,7 +266,7 @@ class Plan(NamedTuple):
         sparse: Steps on sparse tables, which hold the allowed tuples alone; None: all tables are dense. Bytes and
             seconds are then predictions.
         minibuckets: Partition of the buckets; None: the plan is exact.
-        fits_sparse: True if it does not fit, and one on rows, which was ruled out, would.
+        fits_sparse: True if this plan does not fit, but a sparse one (which the options rule out) would.
     """
 
     task: str

@@ -217,7 +217,7 @@ def report(
         options: Settings for experts.
 
     Returns:
-        The page. What a limit, an error or Ctrl-C keeps from being known is named on it.
+        The page. If a limit, an error or Ctrl-C ends the call, the page names what is missing.
 
     Raises:
         TypeError: An argument has the wrong type.
