@@ -45,7 +45,7 @@ class Named:
         ({"threads": "four"}, r"threads is 'four' \(str\); it takes an integer"),
         ({"threads": True}, r"threads is True \(bool\)"),
         ({"dtype": 32}, r"dtype is 32 \(int\); it takes the name of a dtype such as 'float32'"),
-        ({"device": 3}, r"device is 3 \(int\); it takes one of auto, cpu, cuda"),
+        ({"device": 3}, r"device is 3 \(int\); it takes a name such as 'cuda', or a list of cards"),
         ({"tables": 1}, r"tables is 1 \(int\); it takes one of auto, dense, sparse"),
         ({"slices": 2.5}, r"slices is 2.5 \(float\); it takes auto, never or"),
         ({"scratch": 3}, r"scratch is 3 \(int\); it takes a path"),

@@ -31,7 +31,7 @@ def plan(
     *,
     evidence: Evidence | None = None,
     query: Sequence[str | int] | None = None,
-    device: str | None = None,
+    device: str | Sequence[str] | None = None,
     memory: int | str | None = None,
     options: Options = DEFAULT,
 ) -> Plan:
@@ -47,9 +47,10 @@ def plan(
             state. An index into named states is written ``elimina.StateIndex(1)``.
         query: ``mar``: the variables whose marginals are computed; None for all. ``mmap``: the variables to maximise;
             the plan sums out the others.
-        device: ``cpu``, ``cuda``, or ``auto`` for the faster one. None: the device of the options, which is ``auto`` by
+        device: ``cpu``, ``cuda`` (the first GPU), a GPU such as ``cuda:1``, several GPUs as in
+            ``["cuda:0", "cuda:1"]``, or ``auto`` for the fastest. None: the device of the options, which is ``auto`` by
             default.
-        memory: Memory limit on the device: bytes, or text such as ``8GiB``. None: the limit of the options, which is
+        memory: Memory limit on each device: bytes, or text such as ``8GiB``. None: the limit of the options, which is
             the free memory less a reserve by default.
         options: Settings for experts. A plan ignores the settings of a run (``method`` and those after it).
 
@@ -76,7 +77,7 @@ def solve(
     *,
     evidence: Evidence | None = None,
     query: Sequence[str | int] | None = None,
-    device: str | None = None,
+    device: str | Sequence[str] | None = None,
     memory: int | str | None = None,
     time_limit: float | None = None,
     options: Options = DEFAULT,

@@ -1,21 +1,106 @@
-"""Finding a backend by its name."""
+"""Finding a backend by its name, and several cards of one host as one backend."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib import util
+from typing import TYPE_CHECKING
 
 from elimina.backends.base import Backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import DeviceError, InputError
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from elimina.backends.base import Session
+    from elimina.planning.estimate import Machine
+    from elimina.planning.program import Program
+
 DEVICES = ("auto", "cpu", "cuda")
+
+_CARD = re.compile(r"cuda:(\d{1,4})")
+_HINT = "it is one of auto, cpu, cuda, a card such as cuda:1, or several such as cuda:0,cuda:1"
+
+
+class Devices:
+    """Devices of one kind as one backend: a plan is made for each of them alone, and independent work is shared out.
+
+    Args:
+        members: Their backends, which share nothing; the first one runs what cannot be shared out.
+    """
+
+    def __init__(self, members: Sequence[Backend]) -> None:
+        self.members = tuple(members)
+
+    @property
+    def name(self) -> str:
+        """Number of the devices and the first one's name."""
+        return f"{len(self.members)} x {self.members[0].name}"
+
+    @property
+    def machine(self) -> Machine:
+        """One of the devices as the planner sees it."""
+        return self.members[0].machine
+
+    def memory(self) -> int:
+        """Return the bytes that a program may take at present on each of the devices."""
+        return min(member.memory() for member in self.members)
+
+    def open(self, program: Program, factors: NDArray[np.generic]) -> Session:
+        """Put a program on the first device: see ``Backend.open``."""
+        return self.members[0].open(program, factors)
+
+
+def devices_of(backend: Backend) -> tuple[Backend, ...]:
+    """Return the backends of single devices that a backend consists of."""
+    return backend.members if isinstance(backend, Devices) else (backend,)
+
+
+def cards_of(device: str) -> tuple[int, ...]:
+    """Return the numbers of the cards that a device names; none for ``auto`` and ``cpu``, 0 for ``cuda``."""
+    if device == "cuda":
+        return (0,)
+    return tuple(int(found[1]) for part in device.split(",") if (found := _CARD.fullmatch(part)))
+
+
+def device_name(given: str | Iterable[str]) -> str:
+    """Return the name of a device, or of several cards, in the one way in which it is kept.
+
+    Args:
+        given: A word of ``DEVICES``, a card such as ``cuda:1``, or several, in one text or as a sequence.
+
+    Raises:
+        TypeError: It is neither text nor a sequence of texts.
+        InputError: It is another device, a card comes twice, or cards are mixed with something else.
+    """
+    parts = given.split(",") if isinstance(given, str) else list(given)
+    if not all(isinstance(part, str) for part in parts):
+        raise TypeError(f"device is {given!r}: expected a name such as 'cuda', or a list of cards such as ['cuda:0']")
+    parts = [part.strip() for part in parts]
+    if len(parts) == 1 and parts[0] in DEVICES:
+        return parts[0]
+    shown = ",".join(parts)
+    for number, part in enumerate(parts):
+        if part in DEVICES and len(parts) > 1:
+            raise InputError(f"invalid device {shown!r}: {part} cannot be combined with others; name cards by number")
+        if not _CARD.fullmatch(part):
+            raise InputError(f"unknown device {part!r}; {_HINT}")
+        if part in parts[:number]:
+            raise InputError(f"invalid device {shown!r}: {part} is named twice; name each card once")
+    if not parts:
+        raise InputError(f"device is an empty list; {_HINT}")
+    return ",".join(f"cuda:{int(part[5:])}" for part in parts)
 
 
 def get_backend(device: str, threads: int | None = None) -> Backend:
-    """Return the backend of a device.
+    """Return the backend of a device, or of several cards.
 
     Args:
-        device: ``cpu`` or ``cuda``.
+        device: A name from ``device_name``, but for ``auto``.
         threads: Number of CPU threads; None for all.
 
     Raises:
@@ -24,18 +109,40 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
     """
     if device == "cpu":
         return CpuBackend(threads)
-    if device == "cuda":
-        from elimina.backends.cuda.backend import CudaBackend
+    cards = cards_of(device)
+    if not cards:
+        raise InputError(f"unknown device {device!r}; {_HINT}")
+    from elimina.backends.cuda.backend import CudaBackend
 
-        return CudaBackend()
-    raise InputError(f"unknown device {device!r}; it is one of {', '.join(DEVICES)}")
+    if len(cards) == 1:
+        return CudaBackend(cards[0])
+    # Contexts of several cards are made at the same time.
+    with ThreadPoolExecutor(len(cards)) as pool:
+        return Devices(list(pool.map(CudaBackend, cards)))
 
 
 def find_cuda() -> Backend | None:
-    """Return the CUDA backend if it can be used here."""
+    """Return the backend of the first card if it can be used here."""
     if util.find_spec("cupy") is None:
         return None
     try:
         return get_backend("cuda")
+    except DeviceError:
+        return None
+
+
+def with_other_cards(backend: Backend, least: int) -> Backend:
+    """Return a backend of the first card and of all others that have so many bytes of free memory."""
+    from elimina.backends.cuda.device import CudaDevice
+
+    if not isinstance(backend, CudaDevice) or backend.count < 2:
+        return backend
+    found = [card for card in map(_card_or_none, range(1, backend.count)) if card and card.memory() >= least]
+    return Devices([backend, *found]) if found else backend
+
+
+def _card_or_none(number: int) -> Backend | None:
+    try:
+        return get_backend(f"cuda:{number}")
     except DeviceError:
         return None

@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from elimina import arguments
-from elimina.backends.choose import DEVICES
+from elimina.backends.choose import device_name
 from elimina.cli.help import Decorated, Group, option
 from elimina.errors import InputError
 from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES, Options
@@ -34,6 +34,15 @@ def bytes_of(text: str) -> int:
     """Read an amount of memory: ``8GiB``, ``500 MB``, ``1e9``."""
     try:
         return arguments.parse_size(text)
+    except InputError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def device_of(text: str) -> str:
+    """Read a device, or several GPUs: ``cuda``, ``cuda:0,cuda:1``, ``0,1``."""
+    parts = [part.strip() for part in text.split(",")]
+    try:
+        return device_name(f"cuda:{part}" if part.isdecimal() else part for part in parts)
     except InputError as error:
         raise click.BadParameter(str(error)) from None
 
@@ -123,11 +132,12 @@ def model_options(command: Decorated) -> Decorated:
             ),
             option(
                 "--device",
-                type=click.Choice(DEVICES),
+                "--devices",
+                type=device_of,
                 default="auto",
                 show_default=True,
                 metavar="DEVICE",
-                help="cpu, cuda, or auto for the faster one.",
+                help="cpu, cuda, GPUs by number (0,1), or auto for the fastest.",
             ),
             option(
                 "--memory",

@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elimina import __version__
+from elimina.backends.choose import DEVICES
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
 from elimina.extras import require
 
@@ -212,9 +213,12 @@ def workers_for(client: Client, device: str) -> list[Worker]:
         device: ``cuda``: only those with GPUs.
 
     Raises:
+        InputError: The device names cards, which each worker has its own of.
         ClusterError: There are none, or one of them lacks elimina, or has another release of it or of Python.
         DeviceError: None of them has a GPU.
     """
+    if device not in DEVICES:
+        raise InputError(f"a cluster cannot use the device {device}: each worker has its own GPU; use cuda")
     known = known_workers(client)
     if not known:
         raise ClusterError(

@@ -9,25 +9,24 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from queue import Empty, SimpleQueue
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends import Backend
-from elimina.backends.choose import find_cuda, get_backend
+from elimina.backends.choose import devices_of, find_cuda, with_other_cards
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
 from elimina.inference.answer import Answer, normalised
-from elimina.inference.choose import Planned, plan_on
+from elimina.inference.choose import Planned, asked_backend, plan_on
 from elimina.inference.execution import does_not_fit
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.posteriors import Posteriors
 from elimina.inference.propagator import Propagator
+from elimina.inference.shield import spread
 from elimina.io.cases import Codes
 from elimina.model import Model
 from elimina.planning.compiled import case_planner
@@ -206,7 +205,7 @@ class Batch:
 
     On the CPU each thread has a chunk of its own, small enough for its cache, or runs one case after another, on one
     plan or each on its own, whichever should take least; on a GPU a chunk is as large as memory allows, up to 8192
-    cases.
+    cases, and several GPUs take chunks in turn.
 
     Args:
         model: A probability model.
@@ -228,11 +227,12 @@ class Batch:
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
         self._options = options._replace(threads=1)
-        self._propagators: SimpleQueue[dict[str, Propagator]] = SimpleQueue()
         probe = self._prepare(_UNIT)
         self._order = elimination_order(probe, options, runs=KEPT_TREE_RUNS)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
         self._ways = self._other_ways()
+        # Each thread, or each GPU, has its own.
+        self._propagators: list[dict[str, Propagator]] = [{} for _ in range(self.threads)]
 
     def _other_ways(self) -> list[CaseByCase]:
         """Return the other ways on the CPU, if every thread may have their tables, in two semirings at worst."""
@@ -258,21 +258,23 @@ class Batch:
         return Planned(problem, plan_on(backend, problem, self._order, self._options), backend, {})
 
     def _plan_chunks(self, probe: Problem, count: int, threads: int) -> None:
-        backend: Backend = CpuBackend(1) if not self._options.needs_gpu else get_backend("cuda")
+        backend = asked_backend(self._options)
         first = self._plan_on(backend, probe)
         if self._options.chooses_device and first.plan.seconds / _UNIT * count / threads > 2 * cuda_machine().start:
             cuda = find_cuda()
             if cuda is not None:
-                backend = cuda
-                first = self._plan_on(backend, probe)
+                backend, first = cuda, self._plan_on(cuda, probe)
+                cells = cuda.machine.cell_seconds(first.plan.seconds, len(first.plan.steps))
+                if cells / _UNIT * count > 2 * cuda.machine.start:
+                    backend = with_other_cards(cuda, cuda.memory() // 2)
         memory = backend.memory() if self._options.room is None else self._options.room
         # A chunk may have to be run again in another semiring, with tables of its own.
         memory //= 2
         is_cpu = isinstance(backend, CpuBackend)
-        best, share = _MOST_CASES, count
+        lanes = threads if is_cpu else len(devices_of(backend))
+        best, share = _MOST_CASES, -(-count // lanes)
         if is_cpu:
             best = max(self._cached_cases(first.plan), self._amortised_cases(first.plan))
-            share = -(-count // threads)
         most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
         # Chunks of one size, since what the last one lacks is computed all the same.
         chunks = max(1, -(-share // min(max(best, _UNIT), _MOST_CASES, most)))
@@ -288,7 +290,7 @@ class Batch:
         outputs = self.planned.plan.outputs
         self._outputs = {n: output.scope[0] for n, output in enumerate(outputs) if len(output.scope) > 1}
         self._enough = count if share < min(best, most) else sys.maxsize
-        self.threads = max(1, min(threads, memory // max(1, self.planned.plan.peak_bytes))) if is_cpu else 1
+        self.threads = max(1, min(lanes, memory // max(1, self.planned.plan.peak_bytes))) if is_cpu else lanes
 
     @property
     def peak_bytes(self) -> int:
@@ -324,13 +326,9 @@ class Batch:
             sequence = way.sequence(values)
             rows = [sequence[part] for part in rows]
         chunks = [(way, values[part], part, marginals, log_sums) for part in rows]
-        if self.threads == 1:
-            for done, chunk in enumerate(chunks, 1):
-                self._chunk(*chunk)
-                if progress is not None:
-                    progress(done / len(chunks))
-        else:
-            self._run_threads(chunks, progress)
+        for done, _ in enumerate(spread(range(self.threads), chunks, self._chunks), 1):
+            if progress is not None:
+                progress(done / len(chunks))
         impossible = log_sums == -np.inf
         if impossible.any():
             for table in marginals.values():
@@ -347,46 +345,49 @@ class Batch:
                 best, found = seconds, way
         return found
 
-    def _run_threads(self, chunks: Sequence[_Chunk], progress: Callable[[float], None] | None) -> None:
-        with ThreadPoolExecutor(self.threads) as pool:
-            tasks = [pool.submit(self._chunk, *chunk) for chunk in chunks]
-            try:
-                for done, task in enumerate(as_completed(tasks), 1):
-                    task.result()
-                    if progress is not None:
-                        progress(done / len(tasks))
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
-
     def close(self) -> None:
         """Give the memory back; the next run takes it again."""
-        while not self._propagators.empty():
-            for propagator in self._propagators.get().values():
-                propagator.close()
+        for own in self._propagators:
+            while own:
+                own.popitem()[1].close()
+
+    def _chunks(self, lane: int, chunks: Iterator[_Chunk]) -> Iterator[None]:
+        """Answer chunks in a thread, with its own propagators; write into their rows."""
+        own = self._propagators[lane]
+        devices = devices_of(self.planned.backend)
+        planned = self.planned._replace(backend=devices[lane % len(devices)])
+        try:
+            for chunk in chunks:
+                self._chunk(planned, own, *chunk)
+                yield
+        except BaseException:
+            # What a run that was ended has left cannot be relied on.
+            while own:
+                own.popitem()[1].close()
+            raise
 
     def _chunk(
-        self, way: CaseByCase | None, values: Codes, rows: _Rows, marginals: dict[int, Floats], log_sums: Floats
+        self,
+        planned: Planned,
+        own: dict[str, Propagator],
+        way: CaseByCase | None,
+        values: Codes,
+        rows: _Rows,
+        marginals: dict[int, Floats],
+        log_sums: Floats,
     ) -> None:
-        """Answer a chunk; write into these rows."""
-        try:
-            own = self._propagators.get_nowait()
-        except Empty:
-            own = {}
-        try:
-            if way is not None:
-                tables, log_sums[rows] = way.run(own, values)
-                for v in marginals.keys() & tables.keys():
-                    marginals[v][rows] = tables[v]
-                return
-            answer = self._propagate(own, values)
-        finally:
-            self._propagators.put(own)
+        """Answer a chunk."""
+        if way is not None:
+            tables, log_sums[rows] = way.run(own, values)
+            for v in marginals.keys() & tables.keys():
+                marginals[v][rows] = tables[v]
+            return
+        answer = self._propagate(planned, own, values)
         for v, table in zip(self._outputs.values(), answer.tables, strict=True):
             marginals[v].T[:, rows] = normalised(table[:, : len(values)], answer.logarithmic)
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
 
-    def _propagate(self, own: dict[str, Propagator], values: Codes) -> Answer:
+    def _propagate(self, planned: Planned, own: dict[str, Propagator], values: Codes) -> Answer:
         """Propagate a chunk on a thread's own propagators, which are made when first needed."""
         wide = [self.model.variables[v].size > 1 for v in self.columns]
         codes = np.full((sum(wide), self.cases), -1, dtype=np.intp)
@@ -395,7 +396,7 @@ class Batch:
         # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
         for semiring in ("sum-product", "log-sum-exp"):
             if semiring not in own:
-                own[semiring] = Propagator(self.planned, semiring)
+                own[semiring] = Propagator(planned, semiring)
             own[semiring].observe(observed, codes)
             answer = own[semiring].run(tuple(self._outputs))
             if answer.sound:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,7 +74,17 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     clock["bounds"] = time.perf_counter() - started
     _tell_best(execution, state, bounds)
     sweep = Sweep(execution, clock)
-    for part in sweep.run(_promising(execution, sweep, state, bounds, sign)):
+    numbers = _sequence(execution, bounds, sweep.count)[state["done"] :]
+    sweep.done = state["done"]
+
+    def is_promising(number: int) -> bool:
+        best = state["best"]
+        return bounds is None or best is None or not bounds.is_hopeless(number, sign * best)
+
+    for part in sweep.run(numbers, wanted=is_promising):
+        if part is None:
+            state.update(done=state["done"] + 1, skipped=state["skipped"] + 1)
+            continue
         value = None
         if part.run is not None:
             value = decode_value(part.problem, plan, part.encoded, roots(plan, part.run))
@@ -152,20 +162,13 @@ def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
     return None if known is None else SliceBounds(np.array(known[0]), known[1])
 
 
-def _promising(
-    execution: Execution, sweep: Sweep, state: State, bounds: SliceBounds | None, sign: int
-) -> Iterator[int]:
-    """Yield the remaining slices, without those that cannot improve on the best answer so far."""
-    sequence: Sequence[int] = range(sweep.count)
-    if bounds is not None and execution.plan.slicing is not None:
-        sequence = bounds.sequence(execution.plan.slicing.sizes)
-    sweep.done = state["done"]
-    for number in (sequence[place] for place in execution.places(sweep.count)[sweep.done :]):
-        if bounds is not None and state["best"] is not None and bounds.is_hopeless(number, sign * state["best"]):
-            state.update(done=state["done"] + 1, skipped=state["skipped"] + 1)
-            sweep.done += 1
-        else:
-            yield number
+def _sequence(execution: Execution, bounds: SliceBounds | None, count: int) -> Sequence[int]:
+    """Return the slices that are run, in sequence: promising ones first where there are bounds."""
+    places = execution.places(count)
+    if bounds is None or execution.plan.slicing is None:
+        return places
+    sequence = bounds.sequence(execution.plan.slicing.sizes)
+    return [sequence[place] for place in places]
 
 
 def _partition(execution: Execution, clock: dict[str, float]) -> Result:
@@ -176,7 +179,7 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
     # A number for each slice that has run, in both sweeps; None where it has to run again.
     logs: list[float | None] = execution.state.get("logs", [])[:done]
     sweep.done = min(done, len(numbers))
-    for part in sweep.run(numbers[sweep.done :]):
+    for part in filter(None, sweep.run(numbers[sweep.done :])):
         if part.run is None:
             logs.append(-math.inf)
         elif part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
@@ -189,7 +192,7 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
             execution.learn(Result("bounded", "pr", None, lower, None, stats=statistics(execution, {})))
     del sweep
     left = [number for number, log in zip(numbers, logs, strict=False) if log is None][len(logs) - len(numbers) :]
-    for part in Sweep(execution, clock, "log-sum-exp").run(left) if left else ():
+    for part in filter(None, Sweep(execution, clock, "log-sum-exp").run(left)):
         total = -math.inf if part.run is None else part.encoded.offset + math.fsum(roots(plan, part.run))
         logs.append(total / math.log(2))
         execution.save({"logs": logs, "done": len(logs)})
@@ -215,7 +218,7 @@ def _count(execution: Execution, clock: dict[str, float]) -> Result:
     for number, divisor in enumerate(divisors):
         left = numbers[max(0, state["done"] - number * len(numbers)) :]
         sweep.done = len(numbers) - len(left)
-        for part in sweep.run(left, divisor % 2**64, (number, len(divisors))):
+        for part in filter(None, sweep.run(left, divisor % 2**64, (number, len(divisors)))):
             if part.run is not None:
                 product = functools.reduce(lambda x, root: x * root % divisor, part.run.zone[places].tolist(), 1)
                 residues = list(state["residues"])

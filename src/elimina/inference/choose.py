@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina import arguments
 from elimina.backends.base import Backend
-from elimina.backends.choose import find_cuda, get_backend
+from elimina.backends.choose import devices_of, find_cuda, get_backend, with_other_cards
 from elimina.backends.cpu import CpuBackend
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
@@ -42,6 +42,15 @@ TUPLES_FROM_SECONDS = 0.5
 
 LISTED_SECONDS = 0.05
 """Likewise, of writing out the cells of tables that list their tuples."""
+
+SHARED_SECONDS = 0.3
+"""Estimated seconds of a plan on one card from which a plan for several is thought of."""
+
+SHARED_GAIN = 0.85
+"""Share of one card's time that several may take at most: estimates are not exact."""
+
+FINER_SHARES = (4, 16)
+"""Slices for each card that are tried besides one: more of them end at more nearly the same time."""
 
 FINER = 16
 """Factor of the expected tuples, each time that more were made than memory holds."""
@@ -79,7 +88,7 @@ def plan_problem(
     started = time.perf_counter()
     order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
-    backend: Backend = CpuBackend(options.threads) if not options.needs_gpu else get_backend("cuda")
+    backend = asked_backend(options)
     plan = fitting_plan(backend, problem, order, options)
     if options.chooses_device and (plan.seconds > 2 * cuda_machine().start or not plan.fits):
         cuda = find_cuda()
@@ -87,7 +96,59 @@ def plan_problem(
             on_cuda = fitting_plan(cuda, problem, order, options)
             if on_cuda.fits and (on_cuda.seconds < plan.seconds or not plan.fits):
                 backend, plan = cuda, on_cuda
+    if not isinstance(backend, CpuBackend):
+        backend, plan = _shared_out(backend, problem, order, options, plan)
     return Planned(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
+
+
+def asked_backend(options: Options) -> Backend:
+    """Return the backend that is asked for; the CPU where the estimates choose.
+
+    Raises:
+        DeviceError: The device is missing or cannot be used.
+    """
+    return get_backend(options.device, options.threads) if options.needs_gpu else CpuBackend(options.threads)
+
+
+def _shared_out(
+    backend: Backend, problem: Problem, order: Sequence[int], options: Options, plan: Plan
+) -> tuple[Backend, Plan]:
+    """Return all cards that may be used, and a plan in slices that they share, if that is expected to gain."""
+    start = backend.machine.start if options.chooses_device else 0.0
+    if plan.seconds - backend.machine.start < SHARED_SECONDS + start:
+        return backend, plan
+    cards = with_other_cards(backend, plan.peak_bytes) if options.chooses_device else backend
+    if plan.minibuckets is not None:
+        # Bounds from above and from below, where there are both, are independent.
+        return (cards, plan) if problem.task == "pr" else (backend, plan)
+    finer = shared_plan(cards, problem, options, plan)
+    count = len(devices_of(cards))
+    is_gain = start + shared_seconds(finer, cards, count) < SHARED_GAIN * shared_seconds(plan, cards, 1)
+    return (cards, finer) if is_gain else (backend, plan)
+
+
+def shared_plan(backend: Backend, problem: Problem, options: Options, plan: Plan) -> Plan:
+    """Return a plan in as many slices as devices share in the least time: the plan itself where that is best."""
+    count = len(devices_of(backend))
+    can = plan.fits and plan.sparse is None and plan.stream is None and described(problem.task).merges_slices
+    if count == 1 or not can or options.slices == "never" or options.ibound is not None:
+        return plan
+    from elimina.planning.slicing import make_finer_plan
+
+    machine, memory = limits_of(backend, options)
+    plans = [plan._replace(memory_limit=min(plan.memory_limit, memory))]
+    fixed = () if plan.slicing is None else plan.slicing.variables
+    most = MOST_SLICES if options.slices == "auto" else int(options.slices)
+    for least in (count, *(count * times for times in FINER_SHARES)):
+        plans.append(make_finer_plan(problem, (*plan.order, *fixed), machine, plans[0], least, options.dtype))
+    allowed = [found for found in plans if found.fits and (found.slicing is None or found.slicing.number <= most)]
+    return min(allowed, key=lambda found: shared_seconds(found, backend, count), default=plan)
+
+
+def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
+    """Return the estimated seconds of a plan's slices on so many devices, without their start."""
+    number = 1 if plan.slicing is None else plan.slicing.number
+    return (plan.seconds - backend.machine.start) * -(-number // count) / number
 
 
 def plan_within(problem: Problem, order: Sequence[int], options: Options, most: float, seconds: float) -> Planned:
@@ -105,7 +166,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, most: 
     """
     backend: Backend = CpuBackend(options.threads)
     if options.may_use_gpu and (options.needs_gpu or seconds > 2 * cuda_machine().start):
-        backend = get_backend("cuda") if options.needs_gpu else find_cuda() or backend
+        backend = asked_backend(options) if options.needs_gpu else find_cuda() or backend
     machine, memory = limits_of(backend, options)
     memory = int(min(memory, most, host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
@@ -132,7 +193,7 @@ class Choice(NamedTuple):
     """Data from which a plan can be made again, in another process.
 
     Attributes:
-        device: ``cpu`` or ``cuda``.
+        device: ``cpu`` or ``cuda``: cards may be others when the run goes on.
         threads: Number of CPU threads, as the cost model sees it.
         memory: Bytes that the plan may use.
         order: The order of the plan.
@@ -164,7 +225,7 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
         DeviceError: The device is missing or cannot be used.
     """
     started = time.perf_counter()
-    backend = get_backend(choice.device, options.threads)
+    backend = asked_backend(options) if options.needs_gpu else get_backend(choice.device, options.threads)
     machine = cpu_machine(choice.threads) if choice.device == "cpu" else cuda_machine()
     plan = make_plan(problem, choice.unsliced, machine, choice.memory, options.dtype)
     if options.tables == "sparse":
@@ -257,10 +318,17 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     # What nothing makes fit is explained by its slices, or else by its tiers.
     plan = min(
         (plan for plan in others if plan.fits),
-        key=lambda plan: plan.seconds + (0.0 if plan is on_rows else written),
+        key=lambda plan: _seconds_on(plan, backend) + (0.0 if plan is on_rows else written),
         default=sliced or tiered,
     )
     return plan if options.tables != "dense" else _with_other_tables(machine, problem, order, options, plan)
+
+
+def _seconds_on(plan: Plan, backend: Backend) -> float:
+    """Return the estimated seconds of a plan, whose slices are shared out among the backend's devices."""
+    if plan.slicing is None:
+        return plan.seconds
+    return backend.machine.start + shared_seconds(plan, backend, len(devices_of(backend)))
 
 
 def _with_other_tables(machine: Machine, problem: Problem, order: Sequence[int], options: Options, plan: Plan) -> Plan:

@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina.backends import Backend
-from elimina.backends.choose import get_backend
 from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.bucket import eliminate
-from elimina.inference.choose import FINER, Planned, limits_of, rows_in_fine_slices
+from elimina.inference.choose import FINER, Planned, asked_backend, limits_of, rows_in_fine_slices
 from elimina.inference.execution import Execution
 from elimina.inference.filtering import Listener
 from elimina.inference.knowledge import Limits
@@ -136,7 +135,7 @@ def optimum_on_rows(
         raise UnsupportedError(
             f"filtering adds costs up to {MOST_COST}, and the tables' ranges add up to more; use --method eliminate"
         )
-    backend = get_backend("cuda" if options.needs_gpu else "cpu", options.threads)
+    backend = asked_backend(options)
     started = time.perf_counter()
     known = _first_bounds(problem, options, Limits(deadline, gap, upper_bound, nodes=0, rounds=1), listener)
     clock = {"bounds": time.perf_counter() - started}

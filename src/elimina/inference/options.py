@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import numpy as np
 
 from elimina import arguments
-from elimina.backends.choose import DEVICES
+from elimina.backends.choose import cards_of, device_name
 from elimina.errors import InputError
 from elimina.order import LARGEST_SEED, Method
 from elimina.planning.minibuckets import IBound
@@ -53,8 +53,8 @@ class Options(NamedTuple):
     """Settings for experts: options of ``elimina.plan`` and ``elimina.solve`` besides their arguments.
 
     Attributes:
-        device: Device, unless the call's argument names one.
-        memory: Limit on the device's memory, unless the call's argument gives one.
+        device: Device, unless the call's argument names one; several GPUs as in ``cuda:0,cuda:1``.
+        memory: Memory limit on each device, unless the call's argument gives one.
         order: A method of ``elimina.order.find_order``, or the variables (names or indices) in elimination order.
         order_seconds: Time limit of the search for an order.
         seed: Random seed of the order search.
@@ -194,7 +194,7 @@ class Options(NamedTuple):
     @property
     def needs_gpu(self) -> bool:
         """True if a GPU is asked for."""
-        return self.device == "cuda"
+        return bool(cards_of(self.device))
 
     @property
     def may_use_gpu(self) -> bool:
@@ -236,7 +236,7 @@ class Options(NamedTuple):
             InputError: A field makes no sense, or does not go with the others or the task.
         """
         options = self._replace(
-            device=arguments.choice("device", self.device, DEVICES),
+            device=_checked_device(self.device),
             memory=arguments.memory_size("memory", self.memory),
             order=_checked_order(self.order),
             order_seconds=_checked_seconds(self.order_seconds),
@@ -279,7 +279,7 @@ class Options(NamedTuple):
 DEFAULT = Options()
 
 
-def options_of(options: Options, device: str | None = None, memory: int | str | None = None) -> Options:
+def options_of(options: Options, device: str | Sequence[str] | None = None, memory: int | str | None = None) -> Options:
     """Return a call's options, with its arguments where these are given.
 
     Raises:
@@ -355,6 +355,13 @@ _CLASHES_OF_RUNS: tuple[_Clash, ...] = (
     ),
 )
 """Options that do not go together where a plan is run."""
+
+
+def _checked_device(device: Any) -> str:
+    """Return a device's name, or those of several cards in one text."""
+    if not isinstance(device, str | list | tuple):
+        raise arguments.wrong_type("device", device, "a name such as 'cuda', or a list of cards such as ['cuda:0']")
+    return device_name(device)
 
 
 def _checked_seconds(seconds: Any) -> float:

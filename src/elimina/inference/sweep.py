@@ -18,8 +18,10 @@ from numpy.typing import NDArray
 
 from elimina.backends import Run, Session
 from elimina.backends.base import KeepingSession
+from elimina.backends.choose import devices_of
 from elimina.inference.encode import Encoded, Encoder
 from elimina.inference.execution import Execution
+from elimina.inference.shield import spread
 from elimina.planning.machine import SAVED
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, restrict
@@ -154,24 +156,106 @@ class Slice(NamedTuple):
 
 
 class Sweep:
-    """The slices of a plan (a plan without slices has one), on one session at a time.
+    """The slices of a plan (a plan without slices has one), on the devices of its backend.
+
+    Args:
+        execution: The plan, and where to run it.
+        clock: Seconds by phase, which are added to; where devices work at the same time, those of the longest one.
+        semiring: Another one than the plan's, over the same dtype.
+
+    Attributes:
+        done: Slices that are finished, for the report of progress.
+    """
+
+    def __init__(self, execution: Execution, clock: dict[str, float], semiring: str | None = None) -> None:
+        self._execution, self._clock, self._semiring = execution, clock, semiring
+        self._devices = devices_of(execution.backend)
+        self._lanes: dict[int, _Lane] = {}
+        self.done = 0
+
+    @property
+    def count(self) -> int:
+        """Number of slices."""
+        slicing = self._execution.plan.slicing
+        return 1 if slicing is None else slicing.number
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Rows of sparse tables looked at so far, and those kept."""
+        made, kept = zip((0, 0), *(lane.rows for lane in self._lanes.values()), strict=True)
+        return sum(made), sum(kept)
+
+    def run(
+        self,
+        numbers: Sequence[int],
+        parameter: int | None = None,
+        part: tuple[int, int] = (0, 1),
+        wanted: Callable[[int], bool] | None = None,
+    ) -> Iterator[Slice | None]:
+        """Run slices; the sessions are closed when they are finished, or the iterator is.
+
+        Args:
+            numbers: Numbers of the slices, in any sequence; neighbours that differ in fast variables alone share most
+                steps.
+            parameter: Another one than the plan's: see ``Program.parameter``.
+            part: The number of this sweep, and of all, for the report of progress.
+            wanted: Asked before a slice begins; None: all are wanted.
+
+        Yields:
+            The slices in the given sequence; None for those that are not wanted.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+            DeviceError: All devices failed.
+        """
+        execution = self._execution._replace(part=part)
+        slicing = execution.plan.slicing
+        # Of several devices each one knows only of its own slices.
+        is_alone = len(self._devices) == 1 or len(numbers) == 1
+        told = execution if is_alone else execution._replace(progress=None)
+
+        def work(device: int, taken: Iterator[int]) -> Iterator[Slice]:
+            if device not in self._lanes:
+                own = execution._replace(backend=self._devices[device])
+                self._lanes[device] = _Lane(own, self._semiring)
+            return self._lanes[device].run(taken, parameter, functools.partial(self._report, told))
+
+        together = 1 if slicing is None else slicing.sizes[-1]
+        try:
+            for found in spread(range(len(self._devices)), numbers, work, wanted, together):
+                yield found
+                self.done += 1
+                if found is not None:
+                    execution.report(self.done / self.count)
+        finally:
+            for phase in {phase for lane in self._lanes.values() for phase in lane.clock}:
+                seconds = max(lane.clock.get(phase, 0.0) for lane in self._lanes.values())
+                self._clock[phase] = self._clock.get(phase, 0.0) + seconds
+            for lane in self._lanes.values():
+                lane.clock.clear()
+
+    def _report(self, execution: Execution, share: float) -> None:
+        execution.report((self.done + share) / self.count)
+
+
+class _Lane:
+    """Slices on one device, in one session at a time.
 
     From one slice to the next, only factors with a variable whose value changes are written again, and only steps that
     depend on it run: they are the last ones (``Slicing.levels``).
 
     Args:
-        execution: The plan, and where to run it.
-        clock: Seconds by phase, which are added to.
-        semiring: Another one than the plan's, over the same dtype.
+        execution: The plan and the device.
+        semiring: See ``Sweep``.
 
     Attributes:
         rows: Rows of sparse tables looked at so far, and those kept.
-        done: Slices that are finished, for the report of progress.
+        clock: Seconds by phase.
     """
 
-    def __init__(self, execution: Execution, clock: dict[str, float], semiring: str | None = None) -> None:
+    def __init__(self, execution: Execution, semiring: str | None) -> None:
         started = time.perf_counter()
-        self._execution, self._clock, self._semiring = execution, clock, semiring
+        self._execution, self._semiring = execution, semiring
         plan = self._plan = execution.plan
         slicing = plan.slicing
         self._variables = () if slicing is None else slicing.variables
@@ -185,30 +269,13 @@ class Sweep:
         self._tables = list(self._problem.tables)
         self._touched = _touched(self._whole, plan, self._variables)
         self._encoder = Encoder(self._problem, plan, semiring, self._whole)
-        self.rows, self.done = [0, 0], 0
+        self.rows = [0, 0]
+        self.clock: dict[str, float] = {}
         self._note("encode", time.perf_counter() - started)
         execution.check_deadline("the tables encoded")
 
-    @property
-    def count(self) -> int:
-        """Number of slices."""
-        return 1 if self._plan.slicing is None else self._plan.slicing.number
-
-    def run(
-        self, numbers: Iterable[int], parameter: int | None = None, part: tuple[int, int] = (0, 1)
-    ) -> Iterator[Slice]:
-        """Run slices; the session is closed when they are finished, or the iterator is.
-
-        Args:
-            numbers: Numbers of the slices, in any sequence; neighbours that differ in fast variables alone share most
-                steps.
-            parameter: Another one than the plan's: see ``Program.parameter``.
-            part: The number of this sweep, and of all, for the report of progress.
-
-        Raises:
-            TimeLimitError: The deadline passed.
-        """
-        execution = self._execution._replace(part=part)
+    def run(self, numbers: Iterable[int], parameter: int | None, report: Callable[[float], None]) -> Iterator[Slice]:
+        """Run slices: see ``Sweep.run``; ``report`` is told the share of a slice that is done."""
         program = self._program if parameter is None else self._program._replace(parameter=parameter)
         session: Session | None = None
         run: Run | None = None
@@ -219,30 +286,27 @@ class Sweep:
                 problem, found = self._present
                 if found.impossible:
                     yield Slice(number, problem, found, None)
-                    self.done += 1
-                    execution.report(self.done / self.count)
                     continue
                 if session is None:
-                    session = execution.backend.open(program, self._encoder.arena)
+                    session = self._execution.backend.open(program, self._encoder.arena)
                 first = bisect.bisect_left(self._levels, stale)
                 if run is None or first < len(self._levels):
-                    for run in self._runs(session, execution, parameter, first):
+                    for run in self._runs(session, parameter, first, report):
                         for phase, seconds in run.seconds.items():
                             self._note(phase, seconds)
                         self.rows = [known + new for known, new in zip(self.rows, run.rows, strict=True)]
                 assert run is not None
                 stale = len(self._variables) + 1
                 yield Slice(number, problem, found, run)
-                self.done += 1
-                execution.report(self.done / self.count)
         finally:
             if session is not None:
                 session.close()
 
-    def _runs(self, session: Session, execution: Execution, parameter: int | None, first: int) -> Iterator[Run]:
+    def _runs(
+        self, session: Session, parameter: int | None, first: int, report: Callable[[float], None]
+    ) -> Iterator[Run]:
         """Run the steps from one on, in groups if the only slice is long and is to be kept."""
-        plan, checkpoint = self._plan, execution.checkpoint
-        report = functools.partial(self._report, execution)
+        plan, checkpoint = self._plan, self._execution.checkpoint
         # On a GPU only a plan that keeps its messages has them in the arena.
         can_keep = plan.keep or plan.on_host or plan.sparse is not None
         if checkpoint is not None and plan.slicing is None and can_keep:
@@ -253,9 +317,6 @@ class Sweep:
                 return
         steps = np.arange(first, len(self._levels), dtype=np.int64) if first else None
         yield session.run(steps, report)
-
-    def _report(self, execution: Execution, share: float) -> None:
-        execution.report((self.done + share) / self.count)
 
     def _move(self, number: int, session: Session | None) -> int:
         """Fix a slice's values; return the lowest level of steps that have to run again."""
@@ -292,7 +353,7 @@ class Sweep:
         return {**self._whole.fixed, **dict(zip(self._variables, self._values, strict=True))}
 
     def _note(self, phase: str, seconds: float) -> None:
-        self._clock[phase] = self._clock.get(phase, 0.0) + seconds
+        self.clock[phase] = self.clock.get(phase, 0.0) + seconds
 
 
 class _Touched(NamedTuple):

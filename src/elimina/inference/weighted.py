@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina.backends import Backend
+from elimina.backends.choose import devices_of
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Planned, bounding_plan, plan_on, plan_problem, plan_within
@@ -23,6 +25,7 @@ from elimina.inference.marginal_map import summation_does_not_fit, with_known
 from elimina.inference.minibucket import division, meet, note, running, sum_between
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
+from elimina.inference.shield import spread
 from elimina.order import Method, find_order
 from elimina.planning.minibuckets import IBound
 from elimina.planning.prepare import Problem, restrict
@@ -46,6 +49,9 @@ _RISE = 8.0
 
 _LONGEST_RUNG = 1e4
 """Estimated seconds beyond which no rung is planned."""
+
+_SIDES: tuple[Bound, ...] = ("upper", "lower")
+"""Bounds of a sum, in the sequence in which they are made; two devices make both at the same time."""
 
 _SLICES = 16
 """Assignments of the divided buckets' variables that are summed exactly."""
@@ -81,20 +87,38 @@ def bounded_sum(
         TimeLimitError: The deadline passed before there was a bound.
     """
     clock = dict(seconds)
-    upper = _run(execution, clock, "upper", _SLICES)
-    lower = -math.inf
+    devices = devices_of(execution.backend)
+    upper, lower = _Bound(-math.inf, ()), -math.inf
 
     def known() -> Result:
         result = sum_between(lower / math.log(10), upper.log / math.log(10))
         return result.replace(stats={**statistics(execution, clock), "method": "mbe", **division(execution.plan)})
 
-    if upper.chosen:
-        with contextlib.suppress(TimeLimitError):
-            for bound in (_from_below, functools.partial(_conditioned, chosen=upper.chosen)):
+    def side(backend: Backend, sides: Iterator[Bound]) -> Iterator[tuple[_Bound, dict[str, float]]]:
+        for name in sides:
+            own = execution._replace(backend=backend)
+            spent: dict[str, float] = {}
+            yield (_run(own, spent, name, _SLICES) if name == "upper" else _from_below(own, options, spent)), spent
+
+    with contextlib.closing(spread(devices, _SIDES, side)) as found:
+        upper = _noted(next(found), clock)
+        if upper.chosen:
+            with contextlib.suppress(TimeLimitError):
                 if learn is not None:
                     learn(known())
-                lower = max(lower, bound(execution, options=options, clock=clock))
+                lower = _noted(next(found), clock).log
+                if learn is not None:
+                    learn(known())
+                lower = max(lower, _conditioned(execution, options, clock, upper.chosen))
     return known()
+
+
+def _noted(found: tuple[_Bound, dict[str, float]] | None, clock: dict[str, float]) -> _Bound:
+    """Return a bound, and add its seconds by phase."""
+    assert found is not None
+    for phase, seconds in found[1].items():
+        note(clock, phase, seconds)
+    return found[0]
 
 
 def quick_bounds(problem: Problem, options: Options, deadline: float | None, learn: Listener) -> Result:
@@ -262,14 +286,14 @@ def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments
         return _Bound(float(heuristic.total_of(heuristic.cost)) + (slack if side == "upper" else -slack), chosen)
 
 
-def _from_below(execution: Execution, options: Options, clock: dict[str, float]) -> float:
-    """Hölder's bound on the logarithm with the same mini-buckets, as far as they fit."""
+def _from_below(execution: Execution, options: Options, clock: dict[str, float]) -> _Bound:
+    """Hölder's bound on the logarithm from below with the same mini-buckets, as far as they fit."""
     backend, plan = execution.backend, execution.plan
     started = time.perf_counter()
     ibound = options.ibound if plan.minibuckets is None else plan.minibuckets.ibound
     below = bounding_plan(backend, execution.problem, plan.order, options._replace(ibound=ibound), "lower")
     note(clock, "plan", time.perf_counter() - started)
-    return _run(execution._replace(plan=below), clock, "lower").log
+    return _run(execution._replace(plan=below), clock, "lower")
 
 
 def _conditioned(
@@ -282,19 +306,25 @@ def _conditioned(
     parts = Counter(node.variable for node in nodes)
     divided = [v for v in plan.order if parts[v] > 1]
     order = [v for v in plan.order if parts[v] == 1]
-    whole, logs = None, []
-    # One restricted problem at a time: each has tables of its own.
-    for values in dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen):
-        part = restrict(execution.problem, dict(zip(divided, values, strict=True)))
-        if whole is None:
-            started = time.perf_counter()
-            whole = plan_on(execution.backend, part, order, options)
-            note(clock, "plan", time.perf_counter() - started)
-            if not whole.fits:
-                return -math.inf
-        logs.append(_exact(execution._replace(problem=part, plan=whole), clock))
-        del part
-    return float(np.logaddexp.reduce(logs))
+    given = list(dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen))
+    started = time.perf_counter()
+    first = restrict(execution.problem, dict(zip(divided, given[0], strict=True)))
+    whole = plan_on(execution.backend, first, order, options)
+    del first
+    note(clock, "plan", time.perf_counter() - started)
+    if not whole.fits:
+        return -math.inf
+
+    def work(backend: Backend, parts: Iterator[tuple[int, ...]]) -> Iterator[tuple[_Bound, dict[str, float]]]:
+        # One restricted problem at a time on each device: each has tables of its own.
+        for values in parts:
+            spent: dict[str, float] = {}
+            part = restrict(execution.problem, dict(zip(divided, values, strict=True)))
+            own = execution._replace(problem=part, plan=whole, backend=backend)
+            yield _Bound(_exact(own, spent), ()), spent
+
+    found = spread(devices_of(execution.backend), given, work)
+    return float(np.logaddexp.reduce([_noted(bound, clock).log for bound in found]))
 
 
 def _value(
@@ -309,7 +339,7 @@ def _value(
     whole = Execution(part, planned.plan, planned.backend, deadline=execution.deadline)
     if planned.plan.fits:
         return _exact(whole, clock), True
-    return _from_below(whole, options, clock), False
+    return _from_below(whole, options, clock).log, False
 
 
 def _exact(execution: Execution, clock: dict[str, float]) -> float:

@@ -115,8 +115,21 @@ def _import_cupy() -> Any:
 
 @functools.cache
 def _pools(cupy: Any) -> tuple[Any, Any]:
-    """Device and pinned memory of this process; backends reuse the memory that others have released."""
+    """Device and pinned memory of this process; backends reuse the memory that others have released.
+
+    The pool of device memory has a part for each card, and works on that of the current one.
+    """
     return cupy.cuda.MemoryPool(), cupy.cuda.PinnedMemoryPool()
+
+
+@functools.cache
+def _properties(cupy: Any, device: int) -> Any:
+    """Return a card's properties, which take a while to ask for."""
+    return cupy.cuda.runtime.getDeviceProperties(device)
+
+
+_kernels: dict[tuple[int, str], Any] = {}
+"""Kernels that this process has loaded, by card and name: later calls need not load them again."""
 
 
 class CudaDevice:
@@ -139,12 +152,12 @@ class CudaDevice:
                 f"no usable CUDA driver or device ({error}): install or update NVIDIA's driver, or use --device cpu"
             ) from error
         if not 0 <= device < count:
-            raise DeviceError(
-                f"there is no CUDA device {device}: this machine has {count}; use --device cpu or another number"
-            )
+            named = ", ".join(f"cuda:{number}" for number in range(count)) or "none"
+            raise DeviceError(f"there is no card cuda:{device}; this machine has {named}: use one of them, or cpu")
+        self.number, self.count = device, count
+        self._device = cupy.cuda.Device(device)
         with self.failing(0):
-            properties = runtime.getDeviceProperties(device)
-            self._device = cupy.cuda.Device(device)
+            properties = _properties(cupy, device)
             with self._device:
                 self.stream = cupy.cuda.Stream(non_blocking=True)
                 self.pool, self.pinned = _pools(cupy)
@@ -152,7 +165,6 @@ class CudaDevice:
         self.shared_limit = int(properties["sharedMemPerBlockOptin"])
         self._architecture = f"sm_{properties['major']}{properties['minor']}"
         self._name = f"cuda ({properties['name'].decode()})"
-        self._kernels: dict[str, Any] = {}
 
     @property
     def name(self) -> str:
@@ -168,7 +180,8 @@ class CudaDevice:
         """Return the bytes that a program may take at present: the free memory less a reserve."""
         with self.failing(0), self._device:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
-        return max(0, int(free) + int(self.pool.free_bytes()) - RESERVE)
+            kept = self.pool.free_bytes()
+        return max(0, int(free) + int(kept) - RESERVE)
 
     def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> Layout:
         """Return a program, or some of its steps, prepared for this device."""
@@ -179,18 +192,21 @@ class CudaDevice:
     def blas(self) -> Blas | None:
         """Library for matrix products, opened on first use; None if there is none."""
         with self.at_work(0):
-            return open_blas(self.cupy, self.stream, self.pool)
+            return open_blas(self.cupy, self.stream, self.pool, self.number)
 
     def trim(self) -> None:
         """Give memory that is not used back to the device, if it is much."""
-        if self.pool.total_bytes() > KEEP:
-            self.pool.free_all_blocks()
+        with self.failing(0), self._device:
+            if self.pool.total_bytes() > KEEP:
+                self.pool.free_all_blocks()
 
     def function(self, name: str) -> Any:
         """Return a kernel by its name expression; compiled on first use."""
-        if name not in self._kernels:
-            self._kernels[name] = compiled_function(self.cupy, name, self._architecture)
-        return self._kernels[name]
+        key = self.number, name
+        if key not in _kernels:
+            with self._device:
+                _kernels[key] = compiled_function(self.cupy, name, self._architecture)
+        return _kernels[key]
 
     def binary(self, name: str) -> tuple[bytes, str]:
         """Return a kernel's module and its name there, to launch it without CuPy.
@@ -217,11 +233,12 @@ class CudaDevice:
             raise
         # CuPy's own, or that of its sorting.
         except MemoryError as error:
-            free, total = cuda.runtime.memGetInfo()
+            with self._device:
+                free, total = cuda.runtime.memGetInfo()
             raise DeviceError(
-                f"the device is out of memory: the program needs {size / 2**30:.2f} GiB, {free / 2**30:.2f} of "
-                f"{total / 2**30:.2f} GiB are free; close other programs on it, give a smaller --memory, "
-                "or use --device cpu"
+                f"the card cuda:{self.number} is out of memory: the program needs {size / 2**30:.2f} GiB, "
+                f"{free / 2**30:.2f} of {total / 2**30:.2f} GiB are free; close other programs on it, give "
+                "a smaller --memory, or use --device cpu"
             ) from error
         except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
-            raise DeviceError(f"the CUDA device failed: {error}") from error
+            raise DeviceError(f"the card cuda:{self.number} failed: {error}") from error

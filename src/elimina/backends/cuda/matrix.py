@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import itertools
 import math
 import weakref
@@ -158,15 +159,24 @@ _SCALARS_ON_DEVICE = 1
 _FUNCTIONS = {"float32": "cublasSgemm", "float64": "cublasDgemm"}
 
 
-def open_blas(cupy: Any, stream: Any, pool: Any) -> Blas | None:
-    """Return the library for a stream; None if this system has none that can be loaded."""
+def open_blas(cupy: Any, stream: Any, pool: Any, device: int) -> Blas | None:
+    """Return the library for a stream of the current device; None if this system has none that can be loaded."""
+    library = _library(cupy)
+    return None if library is None else Blas(library, stream, pool.malloc(WORKSPACE), _idle.setdefault(device, []))
+
+
+@functools.cache
+def _library(cupy: Any) -> ctypes.CDLL | None:
     try:
         # CuPy knows where the library lies, and loads it; its own calls cannot be recorded in graphs.
         cupy.cuda.device.get_cublas_handle()
-        library = ctypes.CDLL(f"libcublas.so.{cupy.cuda.runtime.runtimeGetVersion() // 1000}")
+        return ctypes.CDLL(f"libcublas.so.{cupy.cuda.runtime.runtimeGetVersion() // 1000}")
     except (ImportError, OSError, RuntimeError):
         return None
-    return Blas(library, stream, pool.malloc(WORKSPACE))
+
+
+_idle: dict[int, list[ctypes.c_void_p]] = {}
+"""Handles that are not in use, by device: to make one takes longer than many runs."""
 
 
 class Blas:
@@ -176,14 +186,18 @@ class Blas:
         library: The loaded library.
         stream: Stream that calls are queued in.
         workspace: Device memory of ``WORKSPACE`` bytes.
+        idle: Handles of this device that are not in use; it takes one, and gives it back in the end.
     """
 
-    def __init__(self, library: ctypes.CDLL, stream: Any, workspace: Any) -> None:
+    def __init__(self, library: ctypes.CDLL, stream: Any, workspace: Any, idle: list[ctypes.c_void_p]) -> None:
         self._library, self._workspace = library, workspace
-        handle = ctypes.c_void_p()
-        _check(library.cublasCreate_v2(ctypes.byref(handle)))
+        try:
+            handle = idle.pop()
+        except IndexError:
+            handle = ctypes.c_void_p()
+            _check(library.cublasCreate_v2(ctypes.byref(handle)))
         self._handle = handle
-        weakref.finalize(self, library.cublasDestroy_v2, handle)
+        weakref.finalize(self, idle.append, handle)
         _check(library.cublasSetStream_v2(handle, ctypes.c_void_p(stream.ptr)))
         _check(library.cublasSetWorkspace_v2(handle, ctypes.c_void_p(workspace.ptr), ctypes.c_size_t(WORKSPACE)))
         _check(library.cublasSetPointerMode_v2(handle, _SCALARS_ON_DEVICE))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import Stopped, stopped
 from elimina.backends.base import Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.layout import Forest, Layout
@@ -362,6 +363,8 @@ class CudaSession:
         """Poll, so that an interrupt is noticed; without sleeping at first, since most runs are short."""
         began, reported = time.perf_counter(), 0
         while not last.done:
+            if stopped():
+                raise Stopped
             if progress is not None:
                 finished = reported
                 while finished < len(self._marks) and self._marks[finished][0].done:
