@@ -29,7 +29,7 @@ _LOOK_SECONDS = 0.005
 _EXIT_SECONDS = 60.0
 """Seconds for work that was left alone to end before the interpreter does."""
 
-_TURN_SECONDS = 0.05
+_TURN_SECONDS = 0.02
 """Between looks of threads that wait at whether they are to end."""
 
 _SHARES = 4
@@ -156,7 +156,8 @@ def spread(
         try:
             yield from pool.results()
         finally:
-            pool.end()
+            with shielded():
+                pool.end()
         return
     unwanted = 0
 
