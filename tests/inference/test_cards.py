@@ -150,8 +150,7 @@ def test_results_that_nobody_wants_end_the_work():
 
     def work(member, items):
         try:
-            for item in items:
-                yield item
+            yield from items
         finally:
             ended.append(member)
 

@@ -1,0 +1,242 @@
+"""Several cards of one host beside one: slices, cases and bounds; and a call on a card besides its run.
+
+    python bench/cards.py [MODEL ...] [--cards 1 2] [--parts slices small cases bounds calls] [--record]
+
+MODELs are networks (.bif) for the cases and UAI files for the calls. Each part runs on the first card alone, then on as
+many as ``--cards`` says. `slices`: optimum of a grid that does not fit one card. `small`: one that does, where ``auto``
+is beside one card. `cases`: posteriors of cases that observe ten variables. `bounds`: a sum by mini-buckets from both
+sides. `calls`: a second call of the same structure less its run, and whole processes. Seconds; efficiency: one card's
+time over that of all and their number. `--limit` seconds are what one card may take for the cases. `--cpu` puts single
+threads in the place of cards and makes everything small, to try the script.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import elimina
+from elimina.backends.choose import Devices, cards_of
+from elimina.backends.cpu import CpuBackend
+from elimina.inference import choose
+from elimina.inference.options import Options
+from elimina.io.cases import Cases
+from elimina.order import find_order
+from record import Record
+
+COLUMNS = ("work", "cards", "call, s", "run, s", "times one card", "efficiency", "answer")
+NOTE = "Call: the whole call with a given order. Run: the call without preparing, planning and bounds of slices."
+AROUND = ("read", "prepare", "order", "plan", "bounds", "other", "total")
+OBSERVED = 10
+WARM_UP = 2048
+ORDER_SECONDS = 2.0
+REPEATS = 7
+PARTS = ("slices", "small", "cases", "bounds", "calls")
+
+
+class Table:
+    """Rows of the record, printed as they come."""
+
+    def __init__(self) -> None:
+        self.record = Record("several-cards", COLUMNS, NOTE)
+        self._one: dict[str, float] = {}
+        self._answers: dict[str, Any] = {}
+
+    def add(self, work: str, cards: int | str, call: float, run: float, answer: Any, measure: float) -> None:
+        """Add a row; ``measure``: the seconds that are compared."""
+        one = self._one.setdefault(work, measure)
+        first = self._answers.setdefault(work, answer)
+        same = np.allclose(np.asarray(answer, dtype=float), np.asarray(first, dtype=float), rtol=1e-9, atol=1e-12)
+        times = one / measure
+        share = f"{times / cards:.2f}" if isinstance(cards, int) else ""
+        row = (work, cards, f"{call:.3f}", f"{run:.3f}", f"{times:.2f}", share, "same" if same else "DIFFERS")
+        self.record.add(*row)
+        print("{:34}{!s:>6}{:>10}{:>10}{:>8}{:>8}  {}".format(*row), flush=True)
+
+
+def devices(count: int) -> str:
+    """Return the name of the first cards."""
+    return ",".join(f"cuda:{number}" for number in range(count))
+
+
+def lattice(side: int, size: int, seed: int = 0) -> elimina.Model:
+    """A grid of attractive and repulsive pairs."""
+    rng, last = np.random.default_rng(seed), side * side
+    pairs = [(v, v + 1) for v in range(last) if (v + 1) % side] + [(v, v + side) for v in range(last - side)]
+    factors = [(pair, np.exp(rng.normal(size=(size, size)))) for pair in pairs]
+    return elimina.Model.from_arrays([size] * last, factors, sense="probability")
+
+
+def costs(side: int, size: int) -> elimina.Model:
+    """A grid of random costs."""
+    rng, last = np.random.default_rng(1), side * side
+    pairs = [(v, v + 1) for v in range(last) if (v + 1) % side] + [(v, v + side) for v in range(last - side)]
+    factors = [(pair, rng.integers(0, 100, (size, size))) for pair in pairs]
+    return elimina.Model.from_arrays([size] * last, factors, sense="min-cost")
+
+
+def solved(model: elimina.Model, task: str, device: str, order: Sequence[int], **options: Any) -> tuple[float, ...]:
+    """Return the seconds of a call, those of its run, and its answer."""
+    memory = options.pop("memory", None)
+    given = Options(order=tuple(order), **options)
+    started = time.perf_counter()
+    result = elimina.solve(model, task, device=device, memory=memory, options=given)
+    call = time.perf_counter() - started
+    clock = result.stats["seconds"]
+    run = clock["total"] - sum(clock.get(phase, 0.0) for phase in AROUND if phase != "total")
+    value = result.value if task == "mpe" else result.log10_z
+    if value is None:
+        value = result.lower_bound
+    print(
+        f"  {device}: {result.status}, {result.stats.get('slices', 1)} slices, {result.stats.get('slices_skipped', 0)} skipped, on {result.stats['device']}: {clock}"
+    )
+    return call, run, float(value if value is not None else np.nan)
+
+
+def ordered(model: elimina.Model) -> list[int]:
+    """Return an order that all calls share."""
+    return list(find_order(model.sizes, [table.scope for table in model.factors], seconds=ORDER_SECONDS).order)
+
+
+def slices(table: Table, args: argparse.Namespace) -> None:
+    side, size, memory = (5, 4, 15_000) if args.cpu else (*args.grid, args.memory)
+    for task, model, dtype in (("mpe", costs(side, size), "int32"), ("pr", lattice(side, size), "float64")):
+        order = ordered(model)
+        for count in args.cards:
+            known = {"method": "eliminate", "memory": memory, "dtype": dtype}
+            call, run, answer = solved(model, task, devices(count), order, **known)
+            table.add(f"{task}, {side} x {side} grid of {size}, {dtype}", count, call, run, answer, run)
+
+
+def small(table: Table, args: argparse.Namespace) -> None:
+    side, size = (4, 3) if args.cpu else (13, 5)
+    model = costs(side, size)
+    order = ordered(model)
+    solved(model, "mpe", devices(1), order, method="eliminate")
+    for cards, device in ((1, devices(1)), ("auto", "auto"), (max(args.cards), devices(max(args.cards)))):
+        best = min(solved(model, "mpe", device, order, method="eliminate") for _ in range(2))
+        table.add(f"optimum, {side} x {side} grid of {size}", cards, *best, best[0])
+
+
+def cases(table: Table, args: argparse.Namespace) -> None:
+    found = [(path.name, elimina.read(path)) for path in args.models if ".bif" in path.suffixes]
+    for name, model in found or ([("grid 4 x 4 of 3", lattice(4, 3))] if args.cpu else []):
+        rng, order, number = np.random.default_rng(1), None, args.cases
+        columns = tuple(sorted(rng.choice(len(model.variables), OBSERVED, replace=False).tolist()))
+        for count in args.cards:
+            options = Options() if order is None else Options(order=tuple(order))
+            tree = elimina.JunctionTree(model, device=devices(count), options=options)
+            if order is None:
+                order = tree.plan.order
+                drawn = np.asarray(tree.sample(WARM_UP, seed=1, indices=True), dtype=np.int32)[:, columns]
+            # The second time, kernels are there.
+            for _ in range(2):
+                started = time.perf_counter()
+                tree.batch(Cases(columns, drawn))
+                rate = WARM_UP / (time.perf_counter() - started)
+            if count == args.cards[0]:
+                number = min(args.cases, max(WARM_UP, int(args.limit * rate)))
+            values = np.resize(drawn, (number, OBSERVED))
+            started = time.perf_counter()
+            answer = tree.batch(Cases(columns, values))
+            seconds = time.perf_counter() - started
+            tree.close()
+            table.add(f"{number:,} cases of {name}", count, seconds, seconds, answer.log10_evidence, seconds)
+            del answer
+
+
+def bounds(table: Table, args: argparse.Namespace) -> None:
+    side, size, ibound = (5, 3, 3) if args.cpu else (24, 4, args.ibound)
+    model = lattice(side, size)
+    order = ordered(model)
+    for count in args.cards:
+        call, run, answer = solved(model, "pr", devices(count), order, method="mbe", ibound=ibound)
+        table.add(f"log Z, {side} x {side} grid of {size}, i-bound {ibound}", count, call, run, answer, call)
+
+
+def calls(_: Table, args: argparse.Namespace) -> None:
+    """Second calls less their runs, and whole processes."""
+    device = "cpu" if args.cpu else "cuda"
+    models = [("grid 12 x 12 of 2", lattice(12, 2))]
+    models += [(path.name, elimina.read(path)) for path in args.models if ".uai" in path.suffixes]
+    print(f"{'whole call on one card, ms':34}{'steps':>8}{'first':>10}{'second':>10}{'run':>8}{'above':>8}")
+    for name, model in models:
+        order = tuple(ordered(model))
+        clocks = []
+        for number in range(REPEATS + 1):
+            started = time.perf_counter()
+            result = elimina.solve(model, "pr", device=device, options=Options(order=order, method="eliminate"))
+            total = time.perf_counter() - started
+            clocks.append((total, result.stats["seconds"].get("run", 0.0)))
+            if number in (0, REPEATS):
+                print(f"  {result.stats['seconds']}")
+        above = 1e3 * statistics.median(total - run for total, run in clocks[1:])
+        total, run = (1e3 * statistics.median(column) for column in zip(*clocks[1:], strict=True))
+        first = 1e3 * clocks[0][0]
+        print(f"{name:34}{len(order):>8}{first:>10.1f}{total:>10.2f}{run:>8.2f}{above:>8.2f}", flush=True)
+    print("processes, s (fastest of 3)")
+    base = "import cupy, elimina; cupy.zeros(1)" if not args.cpu else "import elimina"
+    example = Path(__file__).parents[1] / "examples" / "radio.wcsp"
+    solve = f"import elimina; elimina.solve({str(example)!r}, device={device!r})"
+    for name, code in (("context alone", base), ("solve", solve)):
+        print(f"{name:34}{min(map(process, [code] * 3)):>8.3f}", flush=True)
+
+
+def process(code: str) -> float:
+    """Wall time of one interpreter."""
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return time.perf_counter() - started
+
+
+def single_threads(device: str, threads: int | None = None) -> Any:
+    """Return single threads in the place of cards."""
+    members = [CpuBackend(1) for _ in cards_of(device)]
+    return CpuBackend(threads) if not members else members[0] if len(members) == 1 else Devices(members)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", type=Path)
+    parser.add_argument("--cards", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--cases", type=int, default=100_000)
+    parser.add_argument("--limit", type=float, default=12.0)
+    parser.add_argument("--grid", nargs=2, type=int, default=(10, 10))
+    parser.add_argument("--memory", help="of each card, for the slices")
+    parser.add_argument("--ibound", type=int, default=11)
+    parser.add_argument("--cpu", action="store_true")
+    parser.add_argument("--record", action="store_true", help="Keep the table as bench/results/several-cards.json.")
+    args = parser.parse_args()
+    if args.cpu:
+        choose.get_backend = single_threads
+        args.cases = min(args.cases, 2 * WARM_UP)
+    parts: dict[str, Callable[[Table, argparse.Namespace], None]] = {
+        "slices": slices,
+        "small": small,
+        "cases": cases,
+        "bounds": bounds,
+        "calls": calls,
+    }
+    table = Table()
+    for name in args.parts:
+        started = time.perf_counter()
+        try:
+            parts[name](table, args)
+        except elimina.EliminaError as error:
+            print(f"{name} failed: {error}", flush=True)
+        print(f"({name}: {time.perf_counter() - started:.1f} s)", flush=True)
+    if args.record:
+        print(f"wrote {table.record.save()}")
+
+
+if __name__ == "__main__":
+    main()

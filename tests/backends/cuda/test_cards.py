@@ -1,0 +1,101 @@
+"""Cards of one machine: each by itself, several together, and one that is lost; those for two skip with fewer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina import DeviceError, JunctionTree, Options
+from elimina.backends.choose import devices_of, get_backend, with_other_cards
+from elimina.backends.cuda.session import CudaSession
+from elimina.io.cases import Cases
+from tests.inference.test_cards import KINDS, costs, lattice, model_for, same, sliced
+
+pytestmark = pytest.mark.gpu
+CARDS = ["cuda:0", "cuda:1"]
+
+
+@pytest.fixture
+def two():
+    if get_backend("cuda").count < 2:
+        pytest.skip("fewer than two cards")
+
+
+@pytest.mark.parametrize("given", ["cuda:99", "cuda:0,cuda:99"])
+def test_a_card_that_is_not_there(given):
+    with pytest.raises(DeviceError, match=r"there is no card cuda:99; this machine has cuda:0"):
+        elimina.solve(costs(3, 2), device=given, options=Options(method="eliminate"))
+
+
+def test_one_card_by_number():
+    model = costs(6, 3)
+    same(sliced(model, "mpe", "cuda:0"), sliced(model, "mpe", "cpu"))
+
+
+def test_the_second_card_alone(two):
+    model = costs(6, 3)
+    same(sliced(model, "mpe", "cuda:1"), sliced(model, "mpe", "cpu"))
+    assert get_backend("cuda:1").memory() > 0
+
+
+@pytest.mark.parametrize(("task", "options"), KINDS)
+def test_slices_of_two_cards(two, task, options):
+    model = model_for(task)
+    found, expected = sliced(model, task, CARDS, **options), sliced(model, task, "cuda:0", **options)
+    same(found, expected)
+    assert found.stats["device"].startswith("2 x cuda")
+
+
+@pytest.mark.parametrize("runs", [0, 1, 5])
+@pytest.mark.parametrize(("task", "options"), KINDS)
+def test_a_card_that_is_lost(two, monkeypatch, task, options, runs):
+    model, left = model_for(task), [runs]
+    expected = sliced(model, task, "cuda:0", **options)
+    run = CudaSession.run
+
+    def failing(session, steps=None, progress=None):
+        if session._backend.number == 1:
+            left[0] -= 1
+            if left[0] < 0:
+                raise DeviceError("the card fell off the bus")
+        return run(session, steps, progress)
+
+    monkeypatch.setattr(CudaSession, "run", failing)
+    same(sliced(model, task, CARDS, **options), expected)
+
+
+def test_a_card_whose_memory_another_program_takes(two):
+    other = get_backend("cuda:1")
+    cupy, model = other.cupy, costs(6, 3)
+    with cupy.cuda.Device(1):
+        free, _ = cupy.cuda.runtime.memGetInfo()
+        taken = cupy.cuda.alloc(free - (64 << 20))
+        assert len(devices_of(with_other_cards(get_backend("cuda"), 1 << 30))) == get_backend("cuda").count - 1
+        same(sliced(model, "mpe", CARDS), sliced(model, "mpe", "cpu"))
+        del taken
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
+def test_cases_of_two_cards(two):
+    model = lattice(4, size=3)
+    values = np.random.default_rng(0).integers(0, 3, (20000, 5)).astype(np.int32)
+    cases = Cases(tuple(range(5)), values)
+    expected, found = (JunctionTree(model, device=device).batch(cases) for device in ("cpu", CARDS))
+    for name, table in expected.marginals.items():
+        np.testing.assert_allclose(found.marginals[name], table, rtol=1e-10)
+    np.testing.assert_allclose(found.log10_evidence, expected.log10_evidence, rtol=1e-10)
+
+
+def test_bounds_of_two_cards(two):
+    model, known = lattice(6, size=3), Options(method="mbe", ibound=3, order="min-fill")
+    found = elimina.solve(model, "pr", device=CARDS, options=known)
+    same(found, elimina.solve(model, "pr", device="cuda:0", options=known))
+
+
+def test_plans_on_all_cards_by_turns(two):
+    """Memory, kernels and streams belong to one card each, whatever card the thread used before."""
+    model = lattice(5, size=3)
+    expected = elimina.solve(model, "pr", device="cpu").log10_z
+    for device in ("cuda:1", "cuda:0", "cuda:1", "cuda:0,cuda:1", "cuda:1,cuda:0"):
+        assert elimina.solve(model, "pr", device=device).log10_z == pytest.approx(expected, rel=1e-12)
