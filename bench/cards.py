@@ -95,9 +95,9 @@ def solved(model: elimina.Model, task: str, device: str, order: Sequence[int], *
     value = result.value if task == "mpe" else result.log10_z
     if value is None:
         value = result.lower_bound
-    print(
-        f"  {device}: {result.status}, {result.stats.get('slices', 1)} slices, {result.stats.get('slices_skipped', 0)} skipped, on {result.stats['device']}: {clock}"
-    )
+    stats = result.stats
+    cut = f"{stats.get('slices', 1)} slices, {stats.get('slices_skipped', 0)} skipped"
+    print(f"  {device}: {result.status}, {cut}, on {stats['device']}: {clock}", flush=True)
     return call, run, float(value if value is not None else np.nan)
 
 
