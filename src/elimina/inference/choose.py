@@ -120,7 +120,7 @@ def _shared_out(
     cards = with_other_cards(backend, plan.peak_bytes) if options.chooses_device else backend
     if plan.minibuckets is not None:
         # Bounds from above and from below, where there are both, are independent.
-        return (cards, plan) if problem.task == "pr" else (backend, plan)
+        return (backend, plan) if _side(problem) is None else (cards, plan)
     finer = shared_plan(cards, problem, options, plan)
     count = len(devices_of(cards))
     is_gain = start + shared_seconds(finer, cards, count) < SHARED_GAIN * shared_seconds(plan, cards, 1)
