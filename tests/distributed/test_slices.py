@@ -141,7 +141,7 @@ def test_a_plan_that_fits_is_divided_where_it_is_long(client, monkeypatch) -> No
 def test_slices_of_a_lost_worker_are_done_again(task) -> None:
     model = grid(6, 4, SENSES[task], 1)
     with cluster_of(2) as client:
-        kill_at(client, addresses(client)[0], "elimina.inference.sweep", "Sweep", "_move", 1)
+        kill_at(client, addresses(client)[0], "elimina.inference.sweep", "_Lane", "_move", 1)
         found = solve_slices(model, task, client=client, options=Options(memory=20_000))
         assert found.stats["tasks"] >= 12
     assert_same(found, calls.solve(model, task, device="cpu", method="eliminate"))
@@ -152,7 +152,7 @@ def test_workers_that_join_run_slices(tmp_path) -> None:
     model, answers = grid(6, 4, "min-cost", 1), []
     joined = tmp_path / "joined"
     with cluster_of(1) as client:
-        slow_down(client, "elimina.inference.sweep", "Sweep", "_move", 0.3, str(joined))
+        slow_down(client, "elimina.inference.sweep", "_Lane", "_move", 0.3, str(joined))
         (first,) = addresses(client)
         options = Options(memory=20_000)
         thread = threading.Thread(target=lambda: answers.append(solve_slices(model, client=client, options=options)))
@@ -170,7 +170,7 @@ def test_workers_that_join_run_slices(tmp_path) -> None:
 def test_all_workers_lost(monkeypatch) -> None:
     monkeypatch.setattr("elimina.distributed.cluster.WITHOUT_WORKERS_SECONDS", 1.0)
     with cluster_of(1) as client:
-        kill_at(client, addresses(client)[0], "elimina.inference.sweep", "Sweep", "_move", 1)
+        kill_at(client, addresses(client)[0], "elimina.inference.sweep", "_Lane", "_move", 1)
         with pytest.raises(ClusterError, match="all workers were lost"):
             solve_slices(grid(5, 3), client=client, options=Options())
 
