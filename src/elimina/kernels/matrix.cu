@@ -16,7 +16,7 @@ __global__ void product_scale(int a_source, int b_source, const u64* peaks, type
 template <class S, int kLanes>
 __global__ void __launch_bounds__(kThreads) extremes(const i64* __restrict__ record, int number, const typename S::Value* arena, u64* peaks, const i32* stop) {
   using Value = typename S::Value;
-  if (stopped(stop)) return;
+  if (__syncthreads_or(stopped(stop))) return;
   const StepView step{record};
   const int lo = int(step[kAxes]) - 1;
   const u64 words = u64(step[kLoCells]) / kLanes, all = words * u64(step[kOuterCells] * step[kMidCells]);
@@ -41,7 +41,22 @@ __global__ void __launch_bounds__(kThreads) extremes(const i64* __restrict__ rec
 #pragma unroll
     for (int lane = 0; lane < kLanes; ++lane) seen.see(values[lane]);
   }
-  seen.publish(peaks + 2 * number);
+  // Atomics on one place take turns: one of each kind for a block, not for a warp.
+  constexpr int kWarps = kThreads / 32;
+  __shared__ Value highs[kWarps], lows[kWarps];
+  seen.reduce_warp();
+  if (threadIdx.x % 32 == 0) {
+    highs[threadIdx.x / 32] = seen.high;
+    lows[threadIdx.x / 32] = seen.low;
+  }
+  __syncthreads();
+  if (threadIdx.x >= 32) return;
+  Peaks<S> block;
+  if (threadIdx.x < kWarps) {
+    block.high = highs[threadIdx.x];
+    block.low = lows[threadIdx.x];
+  }
+  block.publish(peaks + 2 * number);
 }
 
 }  // namespace elimina

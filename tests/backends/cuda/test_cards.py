@@ -70,7 +70,7 @@ def test_a_card_whose_memory_another_program_takes(two):
     cupy, model = other.cupy, costs(6, 3)
     with cupy.cuda.Device(1):
         free, _ = cupy.cuda.runtime.memGetInfo()
-        taken = cupy.cuda.alloc(free - (64 << 20))
+        taken = cupy.cuda.alloc(free - (256 << 20))
         assert len(devices_of(with_other_cards(get_backend("cuda"), 1 << 30))) == get_backend("cuda").count - 1
         same(sliced(model, "mpe", CARDS), sliced(model, "mpe", "cpu"))
         del taken
