@@ -19,7 +19,6 @@ from elimina.inference.consistency import Consistency
 from elimina.inference.knowledge import Limits
 from elimina.inference.options import Options
 from elimina.inference.search import _Search
-from elimina.inference.shifting import shift_tables
 from elimina.planning.prepare import prepare
 from tests import calls
 from tests.reference import brute
@@ -327,7 +326,7 @@ def searched(model, limits=None, shift="tables"):
     """Only turns of soft local consistency."""
     options = Options(device="cpu", threads=1, shift=shift)
     search = _Search(prepare(model, "mpe", {}), options, limits or Limits(), None)
-    search.propagate(shift_tables(search.problem, options, 1.0), 60.0)
+    search.propagate(60.0)
     return search
 
 

@@ -131,6 +131,7 @@ class _Job(NamedTuple):
 
     key: str
     original: Original
+    shift_seconds: float
     order: tuple[int, ...]
     options: Options
     memory: int
@@ -230,7 +231,7 @@ class ClusterSearch(Knowledge):
                 self._begin(tasks, until)
 
     def _begin(self, tasks: Tasks, until: float) -> None:
-        """Shift costs once: workers that did it themselves could end at others, and open nodes are of one problem."""
+        """Shift the costs that mini-buckets read, once for all workers."""
         self._is_stale = False
         if self._job is None:
             seconds = min(LONGEST_SHIFT, max(0.0, until - time.monotonic()) / 10)
@@ -299,7 +300,7 @@ class ClusterSearch(Knowledge):
         ends = [running.nodes.least for running in self._running.values() if running.nodes is not None]
         if len(self._pool):
             ends.append(self._pool.least)
-        return self._units.total(min(ends, default=self._top), self._job.original)
+        return self._units.total(min(ends, default=self._top))
 
     def _end(self, number: int, found: _Turn | Result | None) -> None:
         """Take the state after a task."""
@@ -365,7 +366,8 @@ def _job(problem: Problem, options: Options, seconds: float) -> _Job:
     """Shift costs, and find the order towards whose end they are shifted further."""
     original = shift_tables(problem, options, seconds)
     order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))
-    return _Job("", original, order, options, host_memory(options), None, False)
+    shift_seconds = seconds if options.shifts_tables else 0.0
+    return _Job("", original, shift_seconds, order, options, host_memory(options), None, False)
 
 
 def _round(job: _Job, number: int, limits: Limits, tried: Result | None, seconds: float) -> tuple[int, Result]:
@@ -414,4 +416,5 @@ def _search_of(job: _Job) -> Consistency | None:
         if _idle.get(job.key):
             return _idle[job.key].pop()
     threads = job.options.threads or 1
-    return Consistency.of(job.original, job.order, job.score, job.is_found, threads, job.memory)
+    problem, seconds = job.original.problem, job.shift_seconds
+    return Consistency.of(problem, job.order, job.score, job.is_found, threads, job.memory, seconds)

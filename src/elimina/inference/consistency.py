@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction
+from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction, shift_costs
 from elimina.inference.encode import distances
 from elimina.inference.scales import widened
 from elimina.inference.shares import can_copy, cells_of
-from elimina.inference.shifting import Array, Original
+from elimina.inference.shifting import LEAST_GAIN, Array, parts_of
+from elimina.planning.prepare import Problem
 
 MOST_TOTAL = 2**48
 """Costs from here on are not looked for: the core adds them up."""
@@ -59,23 +60,25 @@ class Units(NamedTuple):
     """Units of the core's costs.
 
     Attributes:
-        offset: The total of the problem that is run where the core's cost is 0.
-        unit: Size of one of the core's cost units in that problem.
+        sign: -1 where totals are maximised, else 1.
+        offset: The total, times the sign, where the core's cost is 0.
+        unit: The core's cost of 1; an int if costs are integers.
     """
 
+    sign: int
     offset: int | float
     unit: int | float
 
-    def total(self, cost: int, original: Original) -> int | float:
-        """Return a cost of the core as a bound in the model's units."""
+    def total(self, cost: int) -> int | float:
+        """Return a cost of the core as a bound in the model's units, integers rounded up to the next one."""
         if isinstance(self.unit, int):
-            return original.bound(_sign(original) * (self.offset + cost))
+            return self.sign * (self.offset - -cost // self.unit)
         distance = cost / self.unit
-        return original.bound(_sign(original) * widened(self.offset + distance, self.offset, distance))
+        return self.sign * widened(self.offset + distance, self.offset, distance)
 
-    def cost(self, total: int | float, original: Original) -> int:
+    def cost(self, total: int | float) -> int:
         """Return a total of the model as a cost of the core, rounded down, and the largest one beyond its range."""
-        distance = _sign(original) * original.moved_total(total) - self.offset
+        distance = self.sign * total - self.offset
         return math.floor(min(max(0, distance * self.unit), 2 * MOST_TOTAL))
 
 
@@ -88,50 +91,56 @@ class Consistency:
     """
 
     def __init__(
-        self, original: Original, core: ConsistencySearch, reduction: Reduction, units: Units, cells: int
+        self, problem: Problem, core: ConsistencySearch, reduction: Reduction, units: Units, cells: int
     ) -> None:
-        self.original, self.core, self.reduction, self.units = original, core, reduction, units
+        self.problem, self.core, self.reduction, self.units = problem, core, reduction, units
         self.bytes = _CELL_BYTES * cells
         self.nodes = 0
 
     @staticmethod
     def of(
-        original: Original, order: Sequence[int], known: int | float | None, is_found: bool, threads: int, memory: int
+        problem: Problem,
+        order: Sequence[int],
+        known: int | float | None,
+        is_found: bool,
+        threads: int,
+        memory: int,
+        shift_seconds: float = 0.0,
     ) -> Consistency | None:
         """Make the root consistent; None if the tables or the costs are too large, or forbid everything.
 
         Args:
-            original: The problem, and what its costs were shifted to.
+            problem: Problem of the task ``mpe``.
             order: Its free variables in elimination order.
             known: A total that is known to be reached.
             is_found: True if the search accepts only better solutions.
             threads: Number of CPU threads.
             memory: Bytes that it may take.
+            shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
         """
-        problem = original.moved
-        sizes = problem.model.sizes
+        model = problem.model
+        sizes = model.sizes
         cells = cells_of(problem)
         if not can_copy(cells, len(problem.groups), memory) or not problem.free:
             return None
         given = distances(problem, FORBIDDEN_COST)
         if not given.possible:
             return None
-        is_integer = problem.model.is_integer
-        limit = FORBIDDEN_COST if is_integer else math.inf
+        sign = 1 if model.sense == "min-cost" else -1
+        limit = FORBIDDEN_COST if model.is_integer else math.inf
         most = sum(table.max(initial=0, where=table < limit).item() for table in given.tables)
         if known is not None:
-            most = min(most, max(0, _sign(original) * original.moved_total(known) - given.offset))
+            most = min(most, max(0, sign * known - given.offset))
         if math.isinf(most):
             return None
-        unit, step = _units(original, most, known)
+        unit, step = _units(problem, most, known, shift_seconds > 0)
         top = int(most * unit) + 1
-        if problem.model.upper_bound is not None:
-            worst = _sign(original) * problem.model.upper_bound
+        if model.upper_bound is not None:
+            worst = sign * model.upper_bound
             distance = worst - given.offset
-            if not is_integer:
+            if not model.is_integer:
                 # Solutions that rounding may have moved below the bound count, too.
-                slack = 0.0 if original.shifted is None else original.shifted.slack
-                distance += slack - widened(0.0, worst, given.offset)
+                distance -= widened(0.0, worst, given.offset)
             top = top if distance * unit >= top else math.ceil(max(0, distance * unit))
         if known is not None and is_found:
             top = min(top, max(0, int(most * unit) - step + 1))
@@ -149,6 +158,14 @@ class Consistency:
         del given
         place = {v: n for n, v in enumerate(reduction.kept)}
         left, scopes, tables = reduction.rest
+        if shift_seconds > 0:
+            gain = max(1, int(LEAST_GAIN * most * unit))
+            bound, found = shift_costs(left, scopes, tables, top, shift_seconds, gain, lambda *_: None)
+            if bound < top:
+                scopes, tables = (
+                    [[], *(scope for scope, _ in found)],
+                    [np.array([bound]), *(costs for _, costs in found)],
+                )
         core = ConsistencySearch(
             left,
             scopes,
@@ -156,20 +173,20 @@ class Consistency:
             [place[number[v]] for v in order if number[v] in place],
             top,
             step,
-            0 if is_integer else int(_SLACK * top),
+            0 if model.is_integer else int(_SLACK * top),
             threads,
         )
-        return Consistency(original, core, reduction, Units(offset, unit), cells)
+        return Consistency(problem, core, reduction, Units(sign, offset, unit), cells)
 
     @property
     def bound(self) -> int | float:
         """The bound in the model's units."""
-        return self.units.total(self.core.bound, self.original)
+        return self.units.total(self.core.bound)
 
     def know(self, total: int | float, chosen: Sequence[int]) -> None:
         """Search for assignments better than that total."""
-        free = self.original.moved.free
-        self.core.know(self.units.cost(total, self.original), [chosen[free[n]] for n in self.reduction.kept])
+        free = self.problem.free
+        self.core.know(self.units.cost(total), [chosen[free[n]] for n in self.reduction.kept])
 
     def run(
         self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, list[int] | None, int], bool]
@@ -186,7 +203,7 @@ class Consistency:
 
         def tell(lower: int, best: int, count: int, value: list[int] | None) -> bool:
             found = None if value is None else self._whole(value)
-            return poll(self.units.total(lower, self.original), found, count - self.nodes)
+            return poll(self.units.total(lower), found, count - self.nodes)
 
         found = self.core.run(seconds, self.nodes + nodes, memory, tell)
         chosen = self._whole(found["value"]) if found["value"] else None
@@ -195,22 +212,18 @@ class Consistency:
 
     def _whole(self, values: Sequence[int]) -> list[int]:
         """Return a value for each variable of the model, given those that the core searches for."""
-        moved = self.original.moved
-        chosen = [0] * len(moved.model.variables)
-        for v, value in (*moved.fixed.items(), *zip(moved.free, self.reduction.extend(values), strict=True)):
+        problem = self.problem
+        chosen = [0] * len(problem.model.variables)
+        for v, value in (*problem.fixed.items(), *zip(problem.free, self.reduction.extend(values), strict=True)):
             chosen[v] = value
         return chosen
 
 
-def _sign(original: Original) -> int:
-    """-1 where totals of the problem that is run are maximised."""
-    return 1 if original.moved.model.sense == "min-cost" else -1
-
-
-def _units(original: Original, most: float, known: int | float | None) -> tuple[int | float, int]:
+def _units(problem: Problem, most: float, known: int | float | None, is_shifted: bool) -> tuple[int | float, int]:
     """Return the unit of a cost, and the least difference between costs that counts."""
-    if original.moved.model.is_integer:
-        return 1, 1 if original.shifted is None else int(original.shifted.scale)
+    if problem.model.is_integer:
+        parts = parts_of(problem) if is_shifted else 1
+        return parts, parts
     unit = min(_FINEST, 2.0 ** math.floor(math.log2((MOST_TOTAL // 2) / max(most, 1e-9))))
     return unit, max(1, int(min(MOST_TOTAL, _STEP * max(1.0, abs(known or 0.0)) * unit)))
 

@@ -140,15 +140,15 @@ class _Search(Knowledge):
     def run(self, original: Original | None) -> None:
         """Round after round, until the bounds meet or time ends."""
         options, limits = self.options, self.limits
+        self.propagate(limits.first_turn)
+        self.improve(limits.first_turn / 2)
+        if self.is_over or limits.rounds == 0:
+            return
         seconds = min(LONGEST_SHIFT, limits.seconds / 10)
         with self.phase("shift"):
             original = original or self.paused.original or shift_tables(self.problem, options, seconds)
         self.paused.original = original
         problem = original.moved
-        self.propagate(original, limits.first_turn)
-        self.improve(limits.first_turn / 2)
-        if self.is_over or limits.rounds == 0:
-            return
         longest = min(options.order_seconds, seconds)
         order: tuple[int, ...] = ()
         budget, known, spent = limits.messages, None, -1.0
@@ -176,7 +176,7 @@ class _Search(Knowledge):
             while not self.is_over:
                 alone = is_last and self.paused.is_spent and not limits.is_alone
                 self.search(original, heuristic, math.inf if alone else turn / (LEAD if self.is_ahead else 1))
-                self.propagate(original, turn * MORE)
+                self.propagate(turn * MORE)
                 self.improve(turn)
                 if is_end or not is_last:
                     break
@@ -237,12 +237,12 @@ class _Search(Knowledge):
         if found["interrupted"]:
             raise KeyboardInterrupt
 
-    def propagate(self, original: Original, seconds: float) -> None:
+    def propagate(self, seconds: float) -> None:
         """Run soft local consistency for one time budget."""
         paused = self.paused
         while not (self.is_over or paused.is_spent or self.limits.is_alone):
             if paused.consistency is None:
-                paused.consistency = self.begin_consistency(original)
+                paused.consistency = self.begin_consistency()
             if paused.consistency is None:
                 paused.is_spent = True
                 return
@@ -307,14 +307,16 @@ class _Search(Knowledge):
                 self.report()
         self.is_improving = self.score != before
 
-    def begin_consistency(self, original: Original) -> Consistency | None:
+    def begin_consistency(self) -> Consistency | None:
         """Return a search, if it is possible."""
         options = self.options
+        seconds = min(LONGEST_SHIFT, self.limits.seconds / 10) if options.shifts_tables else 0.0
         with self.phase("consistency"):
             named = "min-fill" if isinstance(options.order, str) else options.order
-            order = elimination_order(original.moved, options._replace(order=named, order_seconds=0.0))
+            order = elimination_order(self.problem, options._replace(order=named, order_seconds=0.0))
             threads = host_threads(options)
-            return Consistency.of(original, order, self.score, self.chosen is not None, threads, self.memory)
+            is_found = self.chosen is not None
+            return Consistency.of(self.problem, order, self.score, is_found, threads, self.memory, seconds)
 
     def raise_bound(self, original: Original, heuristic: Heuristic, cost: float) -> None:
         """Keep a bound if it is the best one."""

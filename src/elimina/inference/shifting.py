@@ -213,7 +213,7 @@ _HEADROOM = 2**27
 _LEAST_PASSES = 4
 """Passes over clusters that the time has to suffice for."""
 
-_LEAST_GAIN = 1e-5
+LEAST_GAIN = 1e-5
 """A pass that raises the bound by less of the tables' spread is the last one."""
 
 
@@ -346,7 +346,7 @@ def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> tuple[Pro
     tables = [(group.scope, table) for group, table in zip(problem.groups, given, strict=True)]
     exact = [graph.join(cluster, tables) for cluster in graph.clusters]
     moved = [np.rint(table * unit) for table in exact]
-    constant = graph.shift(moved, seconds, max(1.0, _LEAST_GAIN * spread * unit))
+    constant = graph.shift(moved, seconds, max(1.0, LEAST_GAIN * spread * unit))
     if math.isinf(constant):
         return None
     factors = []
@@ -369,6 +369,11 @@ def _unit(spread: float) -> float:
     return float(2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0))))
 
 
+def parts_of(problem: Problem) -> int:
+    """Return the parts of an integer cost of 1 that are shifted."""
+    return max(1, min(_PARTS, _HEADROOM // cost_bound(problem)))
+
+
 def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     """Shift costs between tables; None if these are too large for it, or forbid everything.
 
@@ -389,7 +394,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
         spread = sum(high - low for low, high in ranges)
     else:
         spread = sum(float(table.max(initial=0, where=table < limit)) for table in known.tables)
-    scale: int | float = max(1, min(_PARTS, _HEADROOM // cost_bound(problem))) if model.is_integer else 1.0
+    scale: int | float = parts_of(problem) if model.is_integer else 1.0
     unit = scale if model.is_integer or math.isinf(spread) else _unit(spread)
     if not known.possible or not spread * unit <= _MOST_TOTAL:
         return None
@@ -401,7 +406,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
         [table.reshape(-1) for table in given],
         FORBIDDEN_COST,
         seconds,
-        max(1, int(_LEAST_GAIN * spread * unit)),
+        max(1, int(LEAST_GAIN * spread * unit)),
         lambda *_: None,
     )
     factors = _tables(problem, known.tables, given, found, unit)
