@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -138,6 +139,23 @@ def test_a_full_disk(start, radio):
         process = start("solve", radio, stdout=full)
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (1, "elimina: standard output: No space left on device\n")
+
+
+@pytest.mark.parametrize("command", ["elimina", "fzn-elimina"])
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed(command, closed, radio, tmp_path):
+    """A command answers without its other streams, and says so where it cannot write the answer."""
+    (tmp_path / "a.fzn").write_text("var 2..2: x :: output_var;\nsolve satisfy;\n")
+    program = {"elimina": "from elimina.cli import main", "fzn-elimina": "from elimina.cli.flatzinc import main"}
+    given = {"elimina": ["solve", str(radio)], "fzn-elimina": [str(tmp_path / "a.fzn")]}[command]
+    line = shlex.join([sys.executable, "-c", f"{program[command]}; main()", *given])
+    ended = subprocess.run(["sh", "-c", f"{line} {closed}"], capture_output=True, text=True, timeout=60, check=False)
+    if ">&-" not in closed.replace("2>&-", ""):
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert ended.stdout
+    else:
+        assert ended.returncode == 1
+        assert ended.stderr == ("" if "2>&-" in closed else f"{command}: standard output: Bad file descriptor\n")
 
 
 def test_a_bar_on_a_terminal_only(slow, start):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from elimina.cli import signals
@@ -26,6 +27,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _main(arguments: list[str] | None) -> None:
     try:
         signals.catch()
+        open_streams()
         with signals.deferred():
             from elimina.cli.commands import run
         signals.check()
@@ -36,3 +38,13 @@ def _main(arguments: list[str] | None) -> None:
         print(late if signals.is_late() else signals.word(), file=sys.stderr)
         code = 1 if signals.is_late() else signals.INTERRUPTED
     signals.finish(code, is_process=arguments is None)
+
+
+def open_streams() -> None:
+    """Open standard streams that were closed before the process began, so that no other file takes their numbers.
+
+    Standard input is empty then, and writing to standard output fails as it does on a full disk.
+    """
+    for name, flags, mode in (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elimina import __version__
-from elimina.cli import signals
+from elimina.cli import open_streams, signals
 
 if TYPE_CHECKING:
     from elimina._core import CpSearch, FlatZinc
@@ -35,6 +35,7 @@ def _main(arguments: list[str] | None) -> None:
     started = time.monotonic()
     try:
         signals.catch()
+        open_streams()
         # Signals are checked between steps of the search, so that every solution found is printed.
         with signals.deferred():
             options = _options(arguments)
