@@ -30,6 +30,10 @@ class SimulatedCuda:
 
     name = "cuda (simulated)"
     bytes = 1 << 30
+    count = 1
+
+    def __init__(self, number=0):
+        self.number = number
 
     machine = property(lambda self: cuda_machine())
 

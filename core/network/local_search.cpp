@@ -95,7 +95,9 @@ bool LocalSearch::keep_if_better() {
 }
 
 void LocalSearch::descend(std::uint64_t cells) {
+  constexpr int most_reweighed = 10;
   const std::uint64_t end = cells_ + cells;
+  int reweighed = 0;
   for (bool changed = true; std::exchange(changed, false) && cells_ < end && !stopped();) {
     for (Var v = 0; v < count(); ++v) {
       const int x = static_cast<int>(std::min_element(gain(v), gain(v) + sizes_[v]) - gain(v));
@@ -104,6 +106,9 @@ void LocalSearch::descend(std::uint64_t cells) {
       changed = true;
     }
     cells_ += gain_.size() + 1;
+    if (changed || !broken_ || reweighed++ == most_reweighed) continue;
+    reweigh();
+    changed = true;
   }
   keep_if_better();
 }

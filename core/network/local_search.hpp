@@ -17,7 +17,8 @@ class LocalSearch {
   // Go on from a solution, or anything else.
   void start(const std::vector<int>& value);
 
-  // Give each variable in turn its best value, until none changes or so many cells were visited.
+  // Give each variable in turn its best value, until none changes or so many cells were visited. Where forbidden cells are left then, they
+  // get more weight, a few times.
   void descend(std::uint64_t cells);
 
   // Move until so many cells were visited, or the thread is to stop. Whether a better solution than the start or any since was found.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from contextlib import nullcontext
 
 import pytest
 
@@ -18,6 +19,7 @@ class DeviceFailure(Exception):
 @pytest.fixture
 def backend():
     made = object.__new__(CudaBackend)
+    made.number, made._device = 0, nullcontext()
     runtime = types.SimpleNamespace(memGetInfo=lambda: (2**30, 2**33), CUDARuntimeError=DeviceFailure)
     driver = types.SimpleNamespace(CUDADriverError=DeviceFailure)
     made.cupy = types.SimpleNamespace(cuda=types.SimpleNamespace(runtime=runtime, driver=driver))
