@@ -11,6 +11,7 @@ from elimina.backends.cuda.layout import (
     LINK_WORDS,
     SEVERAL,
     Forest,
+    kept_layout,
     lay_out,
 )
 from elimina.backends.cuda.tile import choose_level
@@ -149,3 +150,29 @@ def test_cells_of_two_bytes_get_rows_that_start_at_words(dtype, lo_cells):
     tables = [words[at + n * (3 + words[AXES]) :][3 : 3 + words[AXES]] for n in range(words[TABLES])]
     assert not any(stride for table in tables[:tables_a] for stride in table[outer + mid :])
     assert not any(stride for table in tables[tables_a : tables_a + tables_b] for stride in table[outer : outer + mid])
+
+
+def test_layouts_are_kept_for_the_same_steps(monkeypatch):
+    made = []
+    monkeypatch.setattr(cuda_layout, "LAYOUTS", 2)
+    monkeypatch.setattr(cuda_layout, "_layouts", type(cuda_layout._layouts)())
+    monkeypatch.setattr(cuda_layout, "lay_out", lambda *args: made.append(args) or lay_out(*args))
+    first, again, other = (random_program(np.random.default_rng(s), "min-sum", "int32")[0] for s in (0, 0, 1))
+    kept = kept_layout(first, 132, 227 << 10, False)
+    assert kept_layout(again, 132, 227 << 10, False) is kept
+    assert kept_layout(again._replace(parameter=5), 132, 227 << 10, False) is kept
+    assert len(made) == 1
+    for changed in (
+        other,
+        first._replace(decode=not first.decode),
+        first._replace(keep=not first.keep),
+        first._replace(semiring="max-sum"),
+        first._replace(arena_cells=first.arena_cells + 64),
+    ):
+        found = kept_layout(changed, 132, 227 << 10, False)
+        assert found is not kept
+        assert np.array_equal(found.words, lay_out(changed, 132, 227 << 10).words)
+    assert len(made) == 6
+    assert kept_layout(again, 132, 227 << 10, False) is not kept
+    monkeypatch.setattr(cuda_layout, "LAYOUT_BYTES", 0)
+    assert kept_layout(again, 132, 227 << 10, False) is not kept_layout(again, 132, 227 << 10, False)

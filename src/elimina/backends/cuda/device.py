@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends.cuda import kernels
-from elimina.backends.cuda.layout import Layout, lay_out
+from elimina.backends.cuda.layout import Layout, kept_layout, lay_out
 from elimina.backends.cuda.matrix import Blas, open_blas
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.estimate import Machine, cuda_machine
@@ -186,6 +186,8 @@ class CudaDevice:
     def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> Layout:
         """Return a program, or some of its steps, prepared for this device."""
         library = program.semiring == "sum-product" and bool(library_steps(program).any()) and self.blas is not None
+        if steps is None:
+            return kept_layout(program, self.multiprocessors, self.shared_limit, library)
         return lay_out(program, self.multiprocessors, self.shared_limit, steps, library)
 
     @functools.cached_property

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import threading
+from collections import OrderedDict
 from typing import NamedTuple
 
 import numpy as np
@@ -46,6 +49,13 @@ LINK_WORDS = 7
 SEVERAL = -2
 """Link of a step whose output has several readers in the launch, or one in chunks."""
 CHUNK_BITS = 20
+LAYOUTS = 16
+"""Layouts that this process keeps for programs which come again."""
+LAYOUT_BYTES = 1 << 20
+"""Bytes of the longest program, likewise."""
+
+_layouts: OrderedDict[bytes, Layout] = OrderedDict()
+_layouts_lock = threading.Lock()
 
 
 class Forest(NamedTuple):
@@ -146,6 +156,28 @@ class _Steps(NamedTuple):
     source_at: NDArray[np.int64]
     sources: NDArray[np.int64]
     readers: NDArray[np.int64]
+
+
+def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, library: bool) -> Layout:
+    """Return the layout of a whole program, the one of an earlier call where that had the same steps."""
+    if program.words.nbytes > LAYOUT_BYTES:
+        return lay_out(program, multiprocessors, shared_bytes, None, library)
+    kind = program.semiring, program.dtype.name, program.keep, program.decode, program.variables, program.arena_cells
+    digest = hashlib.blake2b(repr((kind, multiprocessors, shared_bytes, library)).encode())
+    for array in (program.words, program.starts, program.outputs):
+        digest.update(repr(array.shape).encode())
+        digest.update(array.tobytes())
+    key = digest.digest()
+    with _layouts_lock:
+        if key in _layouts:
+            _layouts.move_to_end(key)
+            return _layouts[key]
+    layout = lay_out(program, multiprocessors, shared_bytes, None, library)
+    with _layouts_lock:
+        _layouts[key] = layout
+        while len(_layouts) > LAYOUTS:
+            _layouts.popitem(last=False)
+    return layout
 
 
 def lay_out(

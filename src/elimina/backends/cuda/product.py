@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ START = 64000.0
 """Cost of starting a block."""
 FILL = 50000.0
 """Cost of waiting for shared memory to be filled."""
+MOST_SPLITS = 64
+"""Most blocks that the passes over the mid cells are split over, besides one for each pass."""
 AT_ONCE = 4
 """Most passes over the mid cells that shared memory is filled for at once."""
 
@@ -99,13 +102,23 @@ def side(tables: list[list[int]], first: int, sizes: list[int], axes: range, out
     return Side(len(tables), word if word >= max(4, itemsize) else 0, constant)
 
 
+@functools.lru_cache(maxsize=1024)
 def cut(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> Cut:
     """Choose the tile with the least estimated time."""
     best: tuple[float, Cut] | None = None
     for form in range(len(product_shapes(semiring, dtype))):
+        tried: set[tuple[int, int]] = set()
         for columns in range(1, PRODUCT_THREADS + 1):
+            cells = product_kernel(semiring, dtype, 0, True, form).cells
+            # With the same passes and chunks, more columns only make B larger.
+            passes = PRODUCT_THREADS // columns, -(-shape.lo_cells // (columns * cells))
+            if passes in tried:
+                continue
             found = _cut_columns(shape, semiring, dtype, form, columns, multiprocessors)
-            if found is not None and (best is None or found[0] < best[0]):
+            if found is None:
+                continue
+            tried.add(passes)
+            if best is None or found[0] < best[0]:
                 best = found
     assert best is not None
     return best[1]
@@ -135,29 +148,33 @@ def _cut_columns(
     # Threads without cells of their own wait, but so do others of other blocks for them.
     lanes = PRODUCT_THREADS * kernel.rows * kernel.cells * item // kernel.lane_bytes
     places, parts = multiprocessors * kernel.blocks, shape.outer_cells * chunks
-    found: tuple[float, Cut] | None = None
-    most = max(1, -(-16 * places // parts))
-    for splits in sorted({*range(1, min(passes, 64, most) + 1), min(passes, most)}):
-        each = -(-passes // splits)
-        used = -(-passes // each)
-        waves = parts * used / places
-        together = max(1, min(each, (room - chunk_bytes) // row_bytes, AT_ONCE)) if whole else 1
-        tile = lanes * _fold_cost(kernel) * shape.domain + build_a + FILL / together
-        if not whole:
-            tile += build_b + FILL * (shape.domain / slab - 1)
+    fold = lanes * _fold_cost(kernel) * shape.domain + build_a
+    most_together = max(1, min((room - chunk_bytes) // row_bytes, AT_ONCE)) if whole else 1
+    again, once = (0.0, START + build_b) if whole else (build_b + FILL * (shape.domain / slab - 1), START)
+    best: tuple[float, int] | None = None
+    for each in _passes_of_a_block(passes, max(1, -(-16 * places // parts))):
+        waves = parts * -(-passes // each) / places
+        tile = fold + FILL / min(each, most_together) + again
         # Blocks that share a multiprocessor do not end together, and the last ones do not keep it busy.
-        cost = (max(1.0, waves) + TAIL) * kernel.blocks
-        cost *= each * tile + START + (build_b if whole else 0.0)
-        if found is None or cost < found[0]:
-            mids = each * rows if used > 1 else shape.mid_cells
-            constant = shape.a.constant | shape.b.constant
-            batch = -(-each // -(-each // together)) * rows
-            cut = Cut(kernel, constant, chunks, chunk, used, mids, columns, batch, slab)
-            found = cost, cut
-    assert found is not None
-    return found
+        cost = (max(1.0, waves) + TAIL) * kernel.blocks * (each * tile + once)
+        if best is None or cost < best[0]:
+            best = cost, each
+    assert best is not None
+    cost, each = best
+    used, together = -(-passes // each), min(each, most_together)
+    mids = each * rows if used > 1 else shape.mid_cells
+    batch = -(-each // -(-each // together)) * rows
+    return cost, Cut(kernel, shape.a.constant | shape.b.constant, chunks, chunk, used, mids, columns, batch, slab)
 
 
+@functools.lru_cache(maxsize=1024)
+def _passes_of_a_block(passes: int, most: int) -> tuple[int, ...]:
+    """Return the passes that a block may take, the most first, for up to ``most`` blocks that share so many."""
+    splits = *range(1, min(passes, MOST_SPLITS, most) + 1), min(passes, most)
+    return tuple(sorted({-(-passes // split) for split in splits}, reverse=True))
+
+
+@functools.cache
 def _fold_cost(kernel: ProductKernel) -> float:
     """Cost of one combination: shared memory must be read for it, and few blocks leave gaps."""
     spread = READ_SPREAD if kernel.cells * kernel.lane_bytes > 16 * kernel.vectors else 1.0
