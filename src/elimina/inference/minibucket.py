@@ -26,6 +26,9 @@ from elimina.result import Result
 _ROUNDING = 1e-6
 """Rounding error of bounds on integers."""
 
+_SUM_TOLERANCE = 1e-12
+"""Gap between the bounds of a sum's logarithm, relative to it (or to 1), up to which only rounding parts them."""
+
 _UNITS = 8
 """Units in the last place that a table of a sum may be off."""
 
@@ -237,7 +240,7 @@ def meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["
 
 def sum_between(lower: float, upper: float) -> Result:
     """Return the result that bounds on the base-10 logarithm of a sum prove."""
-    if upper == -math.inf or meet(lower, upper):
+    if upper == -math.inf or meet(lower, upper, _SUM_TOLERANCE):
         return partition_result(upper)
     return Result("bounded", "pr", None, lower, upper)
 
