@@ -23,7 +23,7 @@ def one_line(ran, code=1):
         (["solve"], "Missing argument 'FILE'"),
         (["solve", "x.wcsp", "--frob"], "No such option '--frob'"),
         (["solve", "x.wcsp", "--task", "best"], "'best' is not one of 'mpe', 'map', 'pr'"),
-        (["solve", "x.wcsp", "--device", "tpu"], "'tpu' is not one of"),
+        (["solve", "x.wcsp", "--device", "tpu"], "unknown device 'tpu'; it is one of auto, cpu, cuda"),
         (
             ["solve", "x.wcsp", "--memory", "much"],
             "invalid memory size 'much': expected a number with a unit",
