@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.generate import grid_model
+from elimina.inference import choose
 from elimina.model import Model
 from elimina.planning import planner
 from elimina.planning.estimate import cpu_machine
@@ -16,6 +17,7 @@ from elimina.planning.planner import incumbent_cost
 from elimina.planning.prepare import allowed_ranges, prepare
 from tests import calls
 from tests.reference import brute
+from tests.simulated import simulate
 from tests.strategies import models
 
 
@@ -23,7 +25,7 @@ from tests.strategies import models
 def quick(monkeypatch):
     """Few visits, and a search for every plan that could gain."""
     monkeypatch.setattr(planner, "_VISITS", 200)
-    monkeypatch.setattr(planner, "_WORTH_A_SOLUTION", -1.0)
+    monkeypatch.setattr(planner, "WORTH_A_SOLUTION", -1.0)
 
 
 @pytest.mark.parametrize("kind", ["integer", "max-integer", "big-integer"])
@@ -82,7 +84,7 @@ def test_steps_alone_are_not_worth_a_solution(monkeypatch) -> None:
     problem = prepare(Model.from_arrays([2] * 2001, tables, sense="min-cost"), "mpe", {})
     sought = []
     monkeypatch.setattr(planner, "incumbent_cost", sought.append)
-    monkeypatch.setattr(planner, "_WORTH_A_SOLUTION", 1e-3)
+    monkeypatch.setattr(planner, "WORTH_A_SOLUTION", 1e-3)
     machine = cpu_machine(1)
     plan = planner.make_plan(problem, range(2001), machine, 1 << 30)
     assert plan.seconds > 1e-3
@@ -90,3 +92,19 @@ def test_steps_alone_are_not_worth_a_solution(monkeypatch) -> None:
     wide = prepare(Model.from_arrays([1500] * 2, [((0, 1), rng.integers(0, 10**6, (1500, 1500)))]), "mpe", {})
     planner.make_plan(wide, range(2), machine, 1 << 30)
     assert sought
+
+
+@pytest.mark.parametrize("card", [True, False])
+def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, card):
+    """``auto`` looks for one only if the CPU is to run the plan."""
+    model = grid_model(10, 5, 0.0, seed=1)
+    sought = []
+    monkeypatch.setattr(planner, "WORTH_A_SOLUTION", 0.5)
+    monkeypatch.setattr(choose, "WORTH_A_SOLUTION", 0.5)
+    monkeypatch.setattr(planner, "incumbent_cost", sought.append)
+    simulate(monkeypatch, 1 << 34)
+    if not card:
+        monkeypatch.setattr(choose, "find_cuda", lambda: None)
+    plan = calls.plan(model, order=range(100))
+    assert plan.device == ("cuda" if card else "cpu")
+    assert len(sought) == (0 if card else 1)

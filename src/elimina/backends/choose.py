@@ -121,9 +121,14 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
         return Devices(list(pool.map(CudaBackend, cards)))
 
 
+def is_cupy_installed() -> bool:
+    """Return whether there may be a card that can be used: looking for one takes much longer."""
+    return util.find_spec("cupy") is not None
+
+
 def find_cuda() -> Backend | None:
     """Return the backend of the first card if it can be used here."""
-    if util.find_spec("cupy") is None:
+    if not is_cupy_installed():
         return None
     try:
         return get_backend("cuda")

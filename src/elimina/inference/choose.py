@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina import arguments
 from elimina.backends.base import Backend
-from elimina.backends.choose import devices_of, find_cuda, get_backend, with_other_cards
+from elimina.backends.choose import devices_of, find_cuda, get_backend, is_cupy_installed, with_other_cards
 from elimina.backends.cpu import CpuBackend
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
@@ -21,11 +21,12 @@ from elimina.planning.layout import seconds_written
 from elimina.planning.machine import speeds
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.plan import Plan
-from elimina.planning.planner import cost_bound, make_plan
+from elimina.planning.planner import WORTH_A_SOLUTION, cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import in_rows, why_dense
 from elimina.planning.weights import Bound
+from elimina.semiring import INTEGERS
 from elimina.tasks import described
 from elimina.tree import Partition
 
@@ -89,13 +90,18 @@ def plan_problem(
     order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
     backend = asked_backend(options)
-    plan = fitting_plan(backend, problem, order, options)
+    # Where a card may do the work, the CPU's plan may be for comparison only.
+    is_hasty = options.chooses_device and is_cupy_installed()
+    plan = fitting_plan(backend, problem, order, options, is_hasty)
     if options.chooses_device and (plan.seconds > 2 * cuda_machine().start or not plan.fits):
         cuda = find_cuda()
         if cuda is not None:
             on_cuda = fitting_plan(cuda, problem, order, options)
             if on_cuda.fits and (on_cuda.seconds < plan.seconds or not plan.fits):
                 backend, plan = cuda, on_cuda
+    is_slow = not plan.fits or plan.seconds > WORTH_A_SOLUTION
+    if is_hasty and is_slow and isinstance(backend, CpuBackend) and plan.dtype in INTEGERS[1:]:
+        plan = fitting_plan(backend, problem, order, options)
     if not isinstance(backend, CpuBackend):
         backend, plan = _shared_out(backend, problem, order, options, plan)
     return Planned(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
@@ -277,7 +283,9 @@ def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
     return backend.machine, backend.memory() if options.room is None else options.room
 
 
-def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
+def fitting_plan(
+    backend: Backend, problem: Problem, order: Sequence[int], options: Options, hasty: bool = False
+) -> Plan:
     """Plan for one backend: dense tables, or rows where that is faster.
 
     What does not fit goes onto rows, down the memory tiers, or into slices, whichever takes least time. Too many
@@ -289,7 +297,7 @@ def fitting_plan(backend: Backend, problem: Problem, order: Sequence[int], optio
     machine, memory = limits_of(backend, options)
     if options.ibound is not None:
         return bounding_plan(backend, problem, order, options, _side(problem))
-    whole = make_plan(problem, order, machine, memory, options.dtype)
+    whole = make_plan(problem, order, machine, memory, options.dtype, hasty=hasty)
     if not whole.is_recorded:
         return whole
     on_rows, written = None, 0.0

@@ -117,7 +117,7 @@ class _Slices(NamedTuple):
     factor_levels: tuple[int, ...] = ()
 
 
-_WORTH_A_SOLUTION = 0.5
+WORTH_A_SOLUTION = 0.5
 """Estimated seconds from which the search for a solution that allows a narrower dtype pays."""
 
 _HOPELESS = 1e9
@@ -147,6 +147,7 @@ def make_plan(
     levelled: bool = False,
     side: Bound | None = None,
     partition: Partition | None = None,
+    hasty: bool = False,
 ) -> Plan:
     """Lay out a whole elimination.
 
@@ -164,6 +165,7 @@ def make_plan(
         levelled: True for moment matching between the mini-buckets of a variable.
         side: Side of the bound on a sum; None for the task ``mpe``, and for exact plans.
         partition: The mini-buckets of each bucket; None: by scopes.
+        hasty: True if no solution is searched for, whose cost might allow smaller numbers.
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
@@ -197,7 +199,7 @@ def make_plan(
     # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
     # The search for a solution runs once, whether it finds one or not.
-    searched = unsliced is not None and unsliced.dtype in INTEGERS and unsliced.seconds < _HOPELESS
+    searched = hasty or (unsliced is not None and unsliced.dtype in INTEGERS and unsliced.seconds < _HOPELESS)
     if unsliced is not None and unsliced.dtype in INTEGERS:
         bound = min(bound, int(unsliced.forbidden))
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
@@ -206,7 +208,7 @@ def make_plan(
     if problem.task == "mar" and chosen.keep and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
-        is_slow = machine.cell_seconds(chosen.seconds, len(chosen.placed.starts)) > _WORTH_A_SOLUTION
+        is_slow = machine.cell_seconds(chosen.seconds, len(chosen.placed.starts)) > WORTH_A_SOLUTION
         if not searched and not problem.kept and (is_slow or chosen.is_too_large(machine, memory)):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
