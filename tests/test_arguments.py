@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -122,11 +121,18 @@ class TestModels:
         assert elimina.plan(path).width == 1
         assert elimina.JunctionTree(path).log10_evidence == pytest.approx(expected)
 
-    def test_a_path_that_is_not_there(self):
-        with pytest.raises(InputError, match=r"cannot read nowhere\.bif: No such file"):
-            elimina.solve("nowhere.bif")
+    @pytest.mark.parametrize("name", ["nowhere.bif", "nowhere.docx", "nowhere"])
+    def test_a_path_that_is_not_there(self, name):
+        with pytest.raises(InputError, match=rf"cannot read {name}: No such file"):
+            elimina.solve(name)
+
+    def test_a_folder_and_an_unknown_suffix(self, tmp_path):
+        with pytest.raises(InputError, match=r"cannot read .*: Is a directory"):
+            elimina.solve(tmp_path)
+        path = tmp_path / "model.docx"
+        path.touch()
         with pytest.raises(InputError, match=r"unknown suffix .\.docx"):
-            elimina.solve(Path("model.docx"))
+            elimina.solve(path)
 
     @pytest.mark.parametrize("model", [None, 3, [], {"a": 2}])
     @pytest.mark.parametrize("call", [elimina.solve, elimina.plan, elimina.JunctionTree])

@@ -45,6 +45,39 @@ def test_against_brute_force(seed):
             np.testing.assert_allclose(found, wanted, atol=1e-10)
 
 
+class Foreign:
+    """An array of another package: it can be read by DLPack alone."""
+
+    def __init__(self, array):
+        self.array, self.reads = array, 0
+
+    def __dlpack__(self, **options):
+        self.reads += 1
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_foreign_arrays():
+    sizes, scopes, tables = problem(1)
+    partition = LogPartition(sizes, scopes)
+    foreign = [Foreign(table) for table in tables]
+    assert partition(foreign)[0] == partition(tables)[0]
+    assert [table.reads for table in foreign] == [1] * len(tables)
+
+
+def test_tensors_are_read_in_place(monkeypatch):
+    torch = pytest.importorskip("torch")
+    partition = LogPartition([2, 3], [[0, 1]])
+    tensor = torch.zeros(2, 3, dtype=torch.float64)
+    seen = []
+    log_z = torch_log_z(lambda tables: (seen.extend(tables), partition(tables))[1])
+    log_z(tensor)
+    assert np.shares_memory(seen[0], tensor.numpy())
+    assert partition([tensor])[0] == pytest.approx(np.log(6))
+
+
 def test_errors():
     with pytest.raises(InputError, match="scope 1 is empty"):
         LogPartition([2], [[0], []])

@@ -82,6 +82,7 @@ ADVICE = [
      "generate grid --side 3 a.wcsp", "generate grid --side 3 --agents 2 a.json"),
     ("plot radio.wcsp --tour towns.tsp -o a.svg", "use --what tour", "plot towns.tsp --what tour -o a.svg"),
     ("solve towns.tsp", "use 'elimina tsp'", "tsp towns.tsp"),
+    ("cp radio.wcsp", "use 'elimina solve'", "solve radio.wcsp"),
     # Agents.
     ("dcop agents.json --algo adpop", "(--ibound N)", "dcop agents.json --algo adpop --ibound 2"),
     ("dcop agents.json --ibound 2", "or use --algo adpop", "dcop agents.json --algo adpop --ibound 2"),

@@ -105,6 +105,7 @@ GOOD = coordinates("EUC_2D", (0, 0), (1, 0), (0, 1))
         (GOOD.replace("2 1 0", "2 1e12 0"), 5, "a distance of 1e+12 is beyond 2^31"),
         (GOOD.replace("DIMENSION: 3", "DIMENSION: 0"), 3, "expected a number of cities from 1 on, found '0'"),
         (GOOD.replace("DIMENSION: 3\n", ""), 4, "expected a DIMENSION before the data"),
+        ("", 1, "expected a DIMENSION before the data"),
         (GOOD.replace("NAME", "NAMEN"), 1, "expected 'KEY : value' or the name of a section, found 'NAMEN: x'"),
         (GOOD.replace("EOF", "NODE_COORD_SECTION"), 9, "a second NODE_COORD_SECTION; the first one is in line 5"),
         (GOOD.replace("EDGE_WEIGHT_TYPE: EUC_2D\n", ""), 8, "expected an EDGE_WEIGHT_TYPE"),

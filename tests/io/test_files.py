@@ -22,6 +22,7 @@ UAI = b"MARKOV 1 2 1 1 0 2 0.25 0.75\n"
 def test_the_suffix_or_the_argument_names_the_format(tmp_path):
     (tmp_path / "a.UAI").write_bytes(UAI)
     (tmp_path / "b.txt").write_bytes(UAI)
+    (tmp_path / "gz").write_bytes(UAI)
     assert eio.read(tmp_path / "a.UAI").sizes == (2,)
     assert eio.read(str(tmp_path / "b.txt"), format="uai").sizes == (2,)
     for path, options in ((tmp_path / "b.txt", {}), (tmp_path / "a.UAI", {"format": "tex"}), (tmp_path / "gz", {})):

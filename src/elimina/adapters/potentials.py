@@ -68,7 +68,8 @@ class LogPartition:
         """Return log Z of tables of logarithms, and the marginals of each table's scope.
 
         Args:
-            tables: Natural logarithms of the values, an array for each scope; minus infinity forbids.
+            tables: Natural logarithms of the values, an array for each scope; minus infinity forbids. Arrays of other
+                packages in the host's memory are read by DLPack, without a copy if they hold float64.
 
         Raises:
             InputError: A table has another shape, or forbids everything.
@@ -76,7 +77,7 @@ class LogPartition:
         """
         logs: dict[int, Array] = {}
         for number, (holder, shape, table) in enumerate(zip(self._holders, self.shapes, tables, strict=True)):
-            values = np.asarray(table, dtype=np.float64)
+            values = np.asarray(table if hasattr(table, "__array__") else np.from_dlpack(table), dtype=np.float64)
             if values.shape != shape:
                 raise InputError(f"table {number} has the shape {values.shape}; its scope has {shape}")
             logs[holder] = logs[holder] + values.ravel() if holder in logs else values.ravel()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from elimina._core import TextError
 from elimina.cp.model import Model
+from elimina.errors import InputError
+from elimina.io import FORMATS as MODELS
 from elimina.io.files import load, reraise, suffix_of
 
 FORMATS = {"fzn": "flatzinc", "opb": "opb", "xml": "xcsp3"}
@@ -27,9 +29,12 @@ def read(path: str | os.PathLike[str]) -> Model:
     Raises:
         FormatError: The file is malformed; it names the line.
         UnsupportedError: An item is well formed, but not supported.
-        InputError: The file cannot be read.
+        InputError: The file cannot be read, or its suffix is that of a graphical model.
     """
-    name = FORMATS.get(suffix_of(Path(path)), "flatzinc")
+    suffix = suffix_of(Path(path))
+    if suffix in MODELS and suffix not in FORMATS:
+        raise InputError(f"{path} is a graphical model, not one of constraints: use 'elimina solve' or elimina.read")
+    name = FORMATS.get(suffix, "flatzinc")
     model: Model = import_module(f"elimina.cp.{name}").read(path)
     return model
 

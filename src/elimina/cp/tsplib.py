@@ -211,7 +211,7 @@ class _Lines:
         self.values: dict[str, str] = {}
 
     def fail(self, problem: str, line: int | None = None) -> FormatError:
-        return FormatError(self.path, self.line if line is None else line, problem)
+        return FormatError(self.path, max(self.line, 1) if line is None else line, problem)
 
     def unsupported(self, problem: str, line: int | None = None) -> UnsupportedError:
         return UnsupportedError(f"{self.path}:{self.line if line is None else line}: unsupported: {problem}")

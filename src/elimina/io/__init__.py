@@ -89,6 +89,8 @@ def _format_of(path: Path, name: str | None, *, writing: bool = False) -> _Forma
     suffix = suffix_of(path) if name is None else name
     usable = [known for known in FORMATS if not (writing and known in READ_ONLY)]
     if suffix not in usable:
+        if name is None and not writing and not path.name.startswith("-.") and not path.is_file():
+            load(path)  # a missing file or a folder is the first thing to mend
         known = ", ".join(usable)
         given, kind = (suffix and f".{suffix}", "suffix") if name is None else (name, "format")
         problem = f"{given!r} is only read, not written" if suffix in FORMATS else f"unknown {kind} {given!r}"
