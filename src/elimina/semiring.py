@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 Dtype = Literal["int16", "int32", "int64", "float32", "float64", "uint64"]
 INTEGERS: tuple[Dtype, ...] = ("int16", "int32", "int64")
 FLOATS: tuple[Dtype, ...] = ("float64", "float32")
+LARGEST = {name: int(np.iinfo(name).max) for name in INTEGERS}
+"""The largest number of each integer type."""
 
 
 class Semiring(NamedTuple):

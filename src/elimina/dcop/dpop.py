@@ -22,6 +22,7 @@ from elimina.dcop.problem import Settings
 from elimina.errors import InputError
 from elimina.inference.encode import distances_of
 from elimina.planning.prepare import allowed_ranges
+from elimina.semiring import LARGEST
 from elimina.table import Table
 
 _WIDEST = 1 << 61
@@ -253,5 +254,5 @@ class Bucket:
             cells = row(table, tuple(slice(None) if v == self._variable else known[v] for v in table.scope))
             total += cells
             forbidden |= cells >= table.forbidden
-        total[forbidden] = np.iinfo(np.int64).max if self._settings.is_integer else math.inf
+        total[forbidden] = LARGEST["int64"] if self._settings.is_integer else math.inf
         return total

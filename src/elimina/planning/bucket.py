@@ -16,7 +16,7 @@ from elimina.planning.plan import Output, Plan
 from elimina.planning.planner import exact_integer
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
-from elimina.semiring import INTEGERS, Dtype
+from elimina.semiring import LARGEST, Dtype
 from elimina.tree import plan_tree
 
 
@@ -39,7 +39,7 @@ def bucket_dtype(tables: int, spread: int | float) -> Dtype:
 
 def forbidden_in(tables: int, dtype: Dtype) -> int | float:
     """Return the number for 'forbidden': the largest integer that so many tables may add up, or infinity."""
-    return int(np.iinfo(dtype).max) // _operands(tables) if dtype in INTEGERS else math.inf
+    return LARGEST[dtype] // _operands(tables) if dtype in LARGEST else math.inf
 
 
 def _operands(tables: int) -> int:

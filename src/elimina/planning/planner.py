@@ -26,7 +26,7 @@ from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
 from elimina.planning.weights import Bound, node_weights
 from elimina.scopes import Scopes
-from elimina.semiring import FLOATS, INTEGERS, SEMIRINGS, Dtype
+from elimina.semiring import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
 from elimina.tasks import described
 from elimina.tree import Partition, plan_tree, tree_of
 
@@ -321,7 +321,7 @@ def _factor_masks(problem: Problem, part: Problem, sliced: Sequence[int]) -> lis
 
 def _operand_limits(bound: int, dtype: Dtype) -> list[int]:
     """Return the most tables that a step may add in each narrower type of integers."""
-    limits = [int(np.iinfo(name).max // bound) for name in INTEGERS[: INTEGERS.index(dtype)]]
+    limits = [LARGEST[name] // bound for name in INTEGERS[: INTEGERS.index(dtype)]]
     return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _FEWEST_OPERANDS]
 
 
@@ -361,7 +361,7 @@ def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
         InputError: It is not wide enough.
     """
     for name in INTEGERS:
-        if dtype in (None, name) and max(operands, 2) * bound <= np.iinfo(name).max:
+        if dtype in (None, name) and max(operands, 2) * bound <= LARGEST[name]:
             return name
     raise InputError(
         f"a step adds {operands} tables whose costs need numbers up to {bound}, more than {dtype or 'int64'} holds "
