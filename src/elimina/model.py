@@ -422,10 +422,10 @@ class Model(Displayed):
 
     def _figures(self) -> list[tuple[str, str]]:
         cells = max((math.prod(factor.sizes) for factor in self.factors), default=0)
-        sizes = f" with {min(self.sizes)} to {max(self.sizes)} states" if self.sizes else ""
+        ends = " to ".join(map(str, sorted({min(self.sizes, default=0), max(self.sizes, default=0)})))
         rows = [
             ("objective", self.sense),
-            ("variables", f"{len(self.variables):,}{sizes}"),
+            ("variables", f"{len(self.variables):,}" + (f" with {ends} states" if self.sizes else "")),
             ("factors", f"{len(self.factors):,} of up to {cells:,} cells"),
         ]
         return [("name", self.name), *rows] if self.name else rows

@@ -221,12 +221,14 @@ def test_times_of_a_trace_are_plain_numbers_with_room(tmp_path):
         assert labels[: len(expected)] == expected
 
 
-def test_a_large_network_fits_a_page():
-    """Layers that would be too wide to read give way to a compact layout."""
+@pytest.mark.parametrize("shape", ["wide", "tall"])
+def test_a_large_network_fits_a_page(shape):
+    """Layers that would be too wide or too many to read give way to a compact layout."""
     rng, count = np.random.default_rng(0), 120
     variables = [Variable(f"a-long-name-{v:03}", 2) for v in range(count)]
-    parents = [sorted(rng.choice(15, 2, replace=False).tolist()) if v >= 15 else [] for v in range(count)]
+    roots = [range(15) if shape == "wide" else range(max(0, v - 6), v) for v in range(count)]
+    parents = [sorted(rng.choice(roots[v], 2, replace=False).tolist()) if v >= 15 else [] for v in range(count)]
     tables = [Table([*own, v], np.full((2,) * (len(own) + 1), 0.5)) for v, own in enumerate(parents)]
     canvas = draw_graph(Model(variables, tables, sense="probability", children=range(count)), "")
     width, height = np.subtract(*canvas.bounds[::-1])
-    assert width < 5 * height
+    assert max(width, height) < 5 * min(width, height)

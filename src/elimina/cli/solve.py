@@ -313,7 +313,7 @@ def _human(result: Result, model: Model) -> str:
     if stats.get("method") == "search":
         searches = f"{stats['rounds']} with mini-buckets, {stats['turns']} with soft local consistency"
         rows.append(("nodes", f"{count_text(stats['nodes'])} (searches: {searches})"))
-    if stats.get("method") == "filter":
+    if stats.get("method") == "filter" and stats["rows_made"]:
         rows.append(
             ("tuples", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them filtered")
         )

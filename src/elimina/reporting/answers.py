@@ -78,8 +78,9 @@ def _part_of(shown: int, count: int) -> str:
 
 def _posteriors(marginals: Mapping[str, Mapping[Any, float]]) -> Markup:
     names = list(marginals)
-    order = "" if len(names) <= _MOST_VARIABLES else ", the least certain first"
-    if order:
+    caption = "Posteriors"
+    if len(names) > _MOST_VARIABLES:
+        caption += f" of the {_MOST_VARIABLES} least certain of {len(names):,} variables"
         names.sort(key=lambda name: max(marginals[name].values()))
     rows: list[tuple[object, ...]] = []
     for name in names[:_MOST_VARIABLES]:
@@ -92,7 +93,6 @@ def _posteriors(marginals: Mapping[str, Mapping[Any, float]]) -> Markup:
         states = Markup("".join(f"<div>{html(text)}</div>" for text, _ in lines))
         bars = Markup("".join(f"<div>{mark or '&nbsp;'}</div>" for _, mark in lines))
         rows.append((short(name), states, bars))
-    caption = f"Posteriors{_part_of(min(len(names), _MOST_VARIABLES), len(names))}{order}"
     return table(caption, ("variable", "state", "probability"), rows)
 
 

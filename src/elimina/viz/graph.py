@@ -41,8 +41,8 @@ _MOST_PUSHED = 1500
 """Nodes that are pushed apart: each round looks at all pairs."""
 
 _ROW_SHARE = 1.8
-_WIDEST = 5.0
-"""Width by height from which on the layers of a network with small names cannot be read on a page."""
+_LONGEST = 5.0
+"""Longer side by shorter one from which on the layers of a network with small names cannot be read on a page."""
 
 _MOST_HUBS, _HUB_POINTS = 15, 7.0
 _PATCH = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
@@ -81,7 +81,8 @@ def draw_graph(model: Model, title: str, result: Result | None = None, observed:
     directed = model.children is not None
     # Beyond some hundreds of variables the layers of a DAG are wide and its long edges cover everything.
     layers = _layered(count, edges, widths, height, style) if directed and labels and is_acyclic(count, edges) else None
-    if layers is not None and (count <= _MOST_LARGE or np.ptp(layers[0][:, 0]) < _WIDEST * np.ptp(layers[0][:, 1])):
+    sides = np.zeros(2) if layers is None else np.ptp(layers[0], axis=0)
+    if layers is not None and (count <= _MOST_LARGE or sides.max() < _LONGEST * sides.min()):
         places, runs = layers
     else:
         places = stress_layout(count, edges) * (_EDGE if labels else _EDGE_OF_DOTS)
