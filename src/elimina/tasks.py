@@ -25,6 +25,8 @@ class Description(NamedTuple):
         portfolio: Module whose ``portfolio`` yields its strategies; None: elimination, after search or bounds.
         methods: Methods besides ``auto`` and ``eliminate``.
         is_sum: True if probabilities are added up, which a model of costs does not have.
+        is_optimum: True if it asks for the best assignment of all variables, which search may find.
+        is_marginal: True if it asks for a distribution of each variable.
         takes_query: True if it asks for some variables only.
         merges_slices: True if answers of slices make one: for conditioning, checkpoints and clusters.
         has_rows: True if its steps may work on sparse tables.
@@ -41,6 +43,8 @@ class Description(NamedTuple):
     portfolio: str | None = None
     methods: tuple[str, ...] = ()
     is_sum: bool = False
+    is_optimum: bool = False
+    is_marginal: bool = False
     takes_query: bool = False
     merges_slices: bool = False
     has_rows: bool = False
@@ -56,6 +60,7 @@ DESCRIPTIONS: dict[str, Description] = {
         "Best assignment: optimum of a WCSP, MPE of a network.",
         aliases=("map",),
         methods=("filter", "search", "mbe"),
+        is_optimum=True,
         merges_slices=True,
         has_rows=True,
         has_bounds=True,
@@ -79,6 +84,7 @@ DESCRIPTIONS: dict[str, Description] = {
         "Posterior marginals.",
         aliases=("marginals",),
         is_sum=True,
+        is_marginal=True,
         takes_query=True,
         has_rows=True,
         soft_evidence="leaves",

@@ -308,7 +308,7 @@ class _Shares:
             self._best = found
         stats = {**found.stats, **self._tasks.statistics}
         task = self._job.plan.task
-        if task == "mpe" and self._best is found:
+        if described(task).is_optimum and self._best is found:
             lower, upper = (None, found.value) if sign == 1 else (found.value, None)
             self._run.learn(Result("bounded", task, found.value, lower, upper, found.assignment, stats=stats))
         elif task == "pr":
@@ -335,7 +335,7 @@ class _Shares:
     def _joined(self) -> Result:
         """Return the answer to the task, of those for all shares."""
         task = self._job.plan.task
-        if task == "mpe":
+        if described(task).is_optimum:
             known = self._best or next((found for found in self._found if found.status == "bounded"), self._found[0])
             return self._bounded(known)
         if task == "count":

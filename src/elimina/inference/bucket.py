@@ -144,7 +144,7 @@ def _tell_best(execution: Execution, state: State, bounds: SliceBounds | None) -
 def first_state(execution: Execution) -> State:
     """Return the state before the first slice, for several runs that share it: see ``Execution.known``."""
     state: State = {"best": None, "chosen": [], **execution.state}
-    if execution.plan.task == "mpe" and execution.plan.slicing is not None:
+    if execution.problem.described.is_optimum and execution.plan.slicing is not None:
         _slice_bounds(execution, state)
     return state
 

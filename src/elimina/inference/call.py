@@ -185,14 +185,14 @@ def plan_call(
     started = time.perf_counter()
     if first is None:
         observed = observe(model, task, {} if evidence is None else evidence)
-        if task == "mar":
+        if described(task).is_marginal:
             inquiry = _inquire(model, observed, asked, options)
             first = First(inquiry.structure.problem, inquiry.structure.rough, inquiry=inquiry)
         else:
             first = First(prepare(observed.model, described(task).problem or task, observed.values, asked))
     problem, rough, order, _ = first
     original = None
-    if options.ibound is not None and task == "mpe":
+    if options.ibound is not None and described(task).is_optimum:
         from elimina.inference.shifting import LONGEST_SHIFT, shift_all
 
         most = min(LONGEST_SHIFT, (time_limit or math.inf) / 10, shift_seconds)

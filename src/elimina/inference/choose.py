@@ -27,7 +27,6 @@ from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import in_rows, why_dense
 from elimina.planning.weights import Bound
 from elimina.semiring import INTEGERS
-from elimina.tasks import described
 from elimina.tree import Partition
 
 MOST_SLICES = 1 << 16
@@ -136,7 +135,7 @@ def _shared_out(
 def shared_plan(backend: Backend, problem: Problem, options: Options, plan: Plan) -> Plan:
     """Return a plan in as many slices as devices share in the least time: the plan itself where that is best."""
     count = len(devices_of(backend))
-    can = plan.fits and plan.sparse is None and plan.stream is None and described(problem.task).merges_slices
+    can = plan.fits and plan.sparse is None and plan.stream is None and problem.described.merges_slices
     if count == 1 or not can or options.slices == "never" or options.ibound is not None:
         return plan
     from elimina.planning.slicing import make_finer_plan
@@ -266,7 +265,7 @@ def _divide(
     problem: Problem, order: Sequence[int], options: Options, seconds: float = DIVISION_SECONDS
 ) -> Callable[[int], Partition | None] | None:
     """Return the partition by content, if it is asked for, or expected to take no longer than the messages."""
-    if options.partition == "scope" or problem.task != "mpe":
+    if options.partition == "scope" or not problem.described.is_optimum:
         return None
     from elimina.inference.content import partition_by_content
 
@@ -275,7 +274,7 @@ def _divide(
 
 
 def _side(problem: Problem) -> Bound | None:
-    return None if problem.task == "mpe" else "upper"
+    return None if problem.described.is_optimum else "upper"
 
 
 def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
@@ -372,7 +371,7 @@ def rows_in_fine_slices(
         room: Bytes.
         times: See ``in_rows``.
     """
-    if options.slices == "never" or not described(problem.task).merges_slices:
+    if options.slices == "never" or not problem.described.merges_slices:
         return plan
     from elimina.planning.slicing import rows_in_slices
 
@@ -384,7 +383,7 @@ def _sliced(
     machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
 ) -> Plan | None:
     """Return a plan in slices; None if the task cannot be merged from them, or nothing helps."""
-    if options.slices == "never" or not described(problem.task).merges_slices:
+    if options.slices == "never" or not problem.described.merges_slices:
         return None
     from elimina.planning.slicing import make_sliced_plan
 

@@ -119,7 +119,7 @@ def advice_on(plan: Plan) -> str | None:
         return None
     if plan.minibuckets is not None:
         return "a smaller i-bound (--ibound)" if plan.minibuckets.ibound > 1 else _what_helps(plan)
-    if plan.task == "mpe":
+    if described(plan.task).is_optimum:
         return (
             "solve it with a time limit (elimina solve --time-limit): search keeps both bounds and the best assignment"
         )

@@ -125,7 +125,7 @@ def optimum_on_rows(
         MemoryLimitError: There are more rows than the memory holds.
         TimeLimitError: The deadline passed before anything was known.
     """
-    if problem.task != "mpe" or not problem.model.is_integer:
+    if not problem.described.is_optimum or not problem.model.is_integer:
         raise UnsupportedError("filtering needs the task mpe and integer costs; use --method eliminate")
     if options.dtype is not None and options.dtype not in INTEGERS:
         raise UnsupportedError(

@@ -65,7 +65,7 @@ class Limits(NamedTuple):
 
 def why_unsupported(problem: Problem) -> str | None:
     """Why a problem cannot be filtered; None if it can."""
-    if problem.task != "mpe" or not problem.model.is_integer:
+    if not problem.described.is_optimum or not problem.model.is_integer:
         return "filtering needs the task mpe and integer costs"
     if _cells(problem) > MOST_CELLS:
         return f"filtering needs tables of at most {MOST_CELLS} cells together"

@@ -149,7 +149,7 @@ def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
             table.at(chosen) != forbidden_value(model.sense, table.values.dtype) for table in problem.tables
         )
         return Result("bounded", "count", None, int(is_allowed), number, stats=stats)
-    if problem.task == "mpe":
+    if problem.described.is_optimum:
         if math.isinf(least):
             return Result("infeasible", "mpe", stats=stats)
         total: float = least if model.sense == "min-cost" else 0 - least

@@ -68,7 +68,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         return _given_order(problem, options.order)
     if problem.task == "mmap":
         return _order_around(problem, options)
-    speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.task == "mar" else 1) / runs
+    speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
     if rough is not None and options.order == "auto":
         worth = max(WORTH_A_SEARCH, _LEAST_SEARCH * rough.seconds / SEARCH_SHARE)
         if rough.total_cells < worth * speed:

@@ -86,7 +86,7 @@ class Solver:
         """Yield the strategies, each chosen by the results so far."""
         model, task, _, query = self.question
         asked = indices_asked(model, task, query)
-        if task != "mar":
+        if not described(task).is_marginal:
             self._prepare(asked)
         if self.options.hint is not None:
             self._take(self.options.hint)
@@ -94,7 +94,7 @@ class Solver:
         if own is not None:
             strategies: Portfolio = importlib.import_module(own).portfolio(self)
             return (yield from strategies)
-        if self._kept is None and task == "mpe":
+        if self._kept is None and described(task).is_optimum:
             outcome = yield from self._before_planning()
             if self.options.looks_for_optimum:
                 return outcome
@@ -242,7 +242,7 @@ class Solver:
 
     def _planned(self, options: Options) -> Generator[Strategy, Attempt, tuple[Attempt, Plan | None]]:
         """Plan, and run the plan; no plan is returned where another way was taken."""
-        is_free = self.options.method == "auto" and self.question.task == "mpe" and self._kept is None
+        is_free = self.options.method == "auto" and described(self.question.task).is_optimum and self._kept is None
         # Who names a number of slices, or a directory, wants elimination with them.
         turns = is_free and options.scratch is None and options.slices in ("auto", "never")
         prepared = self.plan(options._replace(slices="never") if turns else options)
@@ -301,7 +301,7 @@ class Solver:
             prepared = plan_call(model, task, evidence, query, options, limit, self._kept, first=self._first)
             parts.update(prepared.planned.seconds)
         self._first, plan = prepared.first, prepared.planned.plan
-        if task != "mar":
+        if not described(task).is_marginal:
             self._first = self._first._replace(order=plan.whole.order)
         _log_plan(plan)
         return prepared._replace(planned=prepared.planned._replace(seconds={}))
@@ -326,7 +326,7 @@ class Solver:
         """Return the run of a plan with mini-buckets; an optimum's was made from the original problem."""
 
         def work(budget: Budget) -> Result:
-            if self.question.task == "mpe" and original is not None:
+            if described(self.question.task).is_optimum and original is not None:
                 from elimina.inference.minibucket import bounded_optimum
 
                 return bounded_optimum(self.begun(planned, budget), {}, original)

@@ -27,7 +27,6 @@ from elimina.planning.steps import Steps
 from elimina.planning.weights import Bound, node_weights
 from elimina.scopes import Scopes
 from elimina.semiring import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
-from elimina.tasks import described
 from elimina.tree import Partition, plan_tree, tree_of
 
 _VISITS = 100_000_000
@@ -173,7 +172,7 @@ def make_plan(
     part = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
     scopes = Scopes.of([group.scope for group in part.groups])
     tree = _tree(part, scopes, order, ibound, partition)
-    if problem.task == "mar":
+    if problem.described.is_marginal:
         order = [v for v in tree.central_order() if v not in problem.kept]
         tree = _tree(problem, scopes, order)
     minibuckets = _minibuckets(tree, len(order), ibound, levelled, partition is not None)
@@ -181,7 +180,7 @@ def make_plan(
     if side is not None and (minibuckets is not None or part.maximised):
         zeros = [_has_zeros(part, group) for group in part.groups]
         weights = node_weights(tree_of(tree, order), side, zeros, part.maximised)
-    decode = problem.task == "mpe" and minibuckets is None and not problem.kept
+    decode = problem.described.is_optimum and minibuckets is None and not problem.kept
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
 
@@ -203,9 +202,9 @@ def make_plan(
     if unsliced is not None and unsliced.dtype in INTEGERS:
         bound = min(bound, int(unsliced.forbidden))
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
-    reuse = problem.task != "mar" or (bool(problem.kept) and machine.on_host)
+    reuse = not problem.described.is_marginal or (bool(problem.kept) and machine.on_host)
     chosen = lay_out(bound, keep=keep or not reuse)
-    if problem.task == "mar" and chosen.keep and chosen.is_too_large(machine, memory):
+    if problem.described.is_marginal and chosen.keep and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
         is_slow = machine.cell_seconds(chosen.seconds, len(chosen.placed.starts)) > WORTH_A_SOLUTION
@@ -285,14 +284,14 @@ def _plan_steps(
     problem: Problem, tree: PlannedTree, operands: int, levelled: bool, weights: Sequence[float]
 ) -> PlannedSteps:
     """Return the steps of the passes that the task needs."""
-    passes = described(problem.task).passes
+    passes = problem.described.passes
     if problem.kept:
         passes = {"lasting": "upward", "postorder": "both"}.get(passes, passes)
     elif weights and passes == "postorder":
         passes = "lasting"
     wanted = problem.wanted if passes == "both" else ()
     own = np.array(weights, np.float64), np.array(wanted, np.int32)
-    is_sum = problem.model.sense == "probability" and described(problem.task).is_sum
+    is_sum = problem.model.sense == "probability" and problem.described.is_sum
     return plan_steps(tree, passes, operands, levelled, *own, is_sum and not weights)
 
 
@@ -337,7 +336,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     if weighted:
         return Encoding("log-sum-exp", _asked(dtype, ("float64",), "bounds on sums"), -math.inf)
     if problem.model.sense == "probability":
-        if described(problem.task).is_sum:
+        if problem.described.is_sum:
             return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
         return Encoding("max-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), -math.inf)
     maximise = problem.model.sense == "max-cost"
@@ -380,7 +379,7 @@ def _asked(dtype: str | None, allowed: tuple[Dtype, ...], what: str) -> Dtype:
 
 def cost_bound(problem: Problem) -> int:
     """Return a number for 'forbidden' among integer costs shifted to be non-negative; 1 for other models."""
-    if problem.task != "mpe" or not problem.model.is_integer:
+    if not problem.described.is_optimum or not problem.model.is_integer:
         return 1
     ranges = cast(list[tuple[int, int] | None], allowed_ranges(problem.tables, problem.model.sense))
     spread = sum([known[1] - known[0] for known in ranges if known is not None]) + 1

@@ -57,6 +57,11 @@ class Problem(NamedTuple):
     wanted: tuple[int, ...]
     maximised: tuple[int, ...] = ()
 
+    @property
+    def described(self) -> tasks.Description:
+        """Description of the task."""
+        return tasks.described(self.task)
+
 
 def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collection[int] | None = None) -> Problem:
     """Restrict the factors to the evidence, drop irrelevant ones, and group the rest by scope.
@@ -110,7 +115,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         )
     free = tuple(sorted(relevant.difference(fixed)))
     constants = tuple([i for i, table in enumerate(tables) if not table.scope])
-    wanted = tuple([v for v in free if query is None or v in query]) if task == "mar" else ()
+    wanted = tuple([v for v in free if query is None or v in query]) if tasks.described(task).is_marginal else ()
     if task == "mmap":
         wanted = tuple(v for v in query or () if v in fixed)
     kept_variables = tuple(v for v in query or () if v not in fixed) if task in ("mmap", "joint") else ()
