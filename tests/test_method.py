@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,7 +15,12 @@ from elimina import InputError, Model, TimeLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import method as method_module
 from elimina.inference import solver
-from elimina.order import Order
+from elimina.inference.anytime import Run
+from elimina.inference.method import before_planning
+from elimina.inference.options import Options
+from elimina.inference.strategy import Attempt, Paused
+from elimina.order import CELLS_PER_SECOND, Order
+from elimina.planning.prepare import prepare
 from tests import calls
 from tests.reference import brute
 from tests.strategies import models
@@ -40,6 +48,31 @@ def test_what_ends_at_once_takes_no_local_search_and_no_filtering(monkeypatch):
     result = elimina.solve(Model(variables, tables), device="cpu")
     assert (result.status, result.value, result.stats["method"]) == ("optimal", 0, "search")
     assert not {"improve", "filter"} & result.stats["seconds"].keys()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "nodes", "rounds"),
+    [
+        (method_module.WORTH_A_TRY / 2, [], [0, 0]),
+        (method_module.FAR / 2, [], [0, 0, 1]),
+        (method_module.FAR, [method_module.FIRST_NODES], [0, 0, 0, 1]),
+    ],
+)
+def test_soft_local_consistency_gets_nodes_where_elimination_takes_long(monkeypatch, seconds, nodes, rounds):
+    searches = []
+    monkeypatch.setattr(method_module, "by_search", lambda *_, **limits: searches.append(limits))
+    rough = Order((), 20, 10**15, 10**6, "min-fill", 0.0)
+    better = dataclasses.replace(rough, total_cells=int(seconds * CELLS_PER_SECOND))
+    problem = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {})
+    options = Options(device="cpu", threads=1, memory=1 << 20)
+    portfolio = before_planning(problem, lambda: rough, lambda _: better, options, Run("mpe"), Paused())
+    outcome = None
+    with contextlib.suppress(StopIteration):
+        while True:
+            portfolio.send(outcome)
+            outcome = Attempt()
+    assert [limits["nodes"] for limits in searches if "nodes" in limits] == nodes
+    assert [limits["rounds"] for limits in searches][: len(rounds)] == rounds
 
 
 def refuse(*_, **__):

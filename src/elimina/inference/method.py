@@ -11,6 +11,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.inference.choose import Planned
 from elimina.inference.options import Options
+from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
 from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.plan import count_text
@@ -46,6 +47,15 @@ WORTH_A_TRY, TRY_SHARE = 0.1, 4.0
 _VARIABLE_SECONDS = 3e-4
 """Seconds of cost shifting and of a consistent root for each variable: no shorter elimination waits for them."""
 
+FAR = 100.0
+"""Estimated seconds of an elimination from which soft local consistency goes on for a number of nodes."""
+
+GLANCE_ORDER = 0.1
+"""Seconds of an order search that tells such eliminations from short ones."""
+
+FIRST_NODES, LONGEST_NODES = 1 << 14, 2.0
+"""Nodes of that turn, whatever the machine's speed, and the seconds after which it ends nevertheless."""
+
 LONG_TURN, SHORT_TURN = 4.0, 2.0
 """Seconds of soft local consistency before a plan is made: where messages have few variables, and elsewhere."""
 
@@ -59,7 +69,7 @@ SEARCHED_FROM_SECONDS = 2.0
 def before_planning(
     problem: Problem,
     rough: Callable[[], Order],
-    quick: Callable[[], Order],
+    quick: Callable[[float], Order],
     options: Options,
     run: Run,
     paused: Paused,
@@ -69,7 +79,7 @@ def before_planning(
     Args:
         problem: Problem of the task ``mpe``.
         rough: Finds a quick order.
-        quick: Searches for a better one for a short time.
+        quick: Searches for a better one for so many seconds.
         options: Planning options; method ``auto``.
         run: The call.
         paused: State of the searches, each of which goes on where the one before ended.
@@ -94,7 +104,12 @@ def before_planning(
         yield _filter_for(FIRST_TRY, problem, rough(), options, run)
     if not is_searched:
         return Attempt()
-    order = quick()
+    order = quick(GLANCE_ORDER)
+    if order.seconds_at(CELLS_PER_SECOND) >= FAR:
+        logger.info("soft local consistency again, for %s nodes", count_text(FIRST_NODES))
+        yield by_search(problem, ordered, run, paused, rounds=0, first_turn=LONGEST_NODES, nodes=FIRST_NODES)
+    if order.seconds_at(CELLS_PER_SECOND) >= WORTH_A_TRY:
+        order = quick(QUICK_SECONDS)
     expected = order.seconds_at(CELLS_PER_SECOND)
     if expected < WORTH_A_TRY:
         return Attempt()
@@ -105,7 +120,7 @@ def before_planning(
     ordered = options._replace(order=order.order)
     seconds = min(AT_ONCE, TRY_SHARE * expected)
     logger.info("search next, for %.3g s: the order found so far has %s cells", seconds, count_text(order.total_cells))
-    yield by_search(problem, ordered, run, paused, seconds, rounds=1, is_alone=True)
+    yield by_search(problem, ordered, run, paused, seconds, rounds=1)
     if fits or is_loose:
         return Attempt()
     yield by_search(problem, ordered, run, paused, rounds=0, first_turn=SHORT_TURN)
@@ -169,7 +184,7 @@ def by_search(
     seconds: float = math.inf,
     rounds: float = math.inf,
     first_turn: float = FIRST_TURN,
-    is_alone: bool = False,
+    nodes: float = math.inf,
 ) -> Strategy:
     """Return a search that starts from the known bounds and assignment.
 
@@ -179,9 +194,10 @@ def by_search(
         run: The call.
         paused: State of the search before, which goes on.
         seconds: Time budget.
-        rounds: Most rounds of mini-buckets; 0: soft local consistency alone, for its first turn.
+        rounds: Most rounds of mini-buckets; 0: soft local consistency alone, for its first turn; 1: one of mini-buckets
+            alone.
         first_turn: Seconds of this turn.
-        is_alone: True if mini-buckets go without turns of soft local consistency.
+        nodes: Most nodes of each turn.
     """
 
     def work(budget: Budget) -> Result:
@@ -192,9 +208,10 @@ def by_search(
             budget.deadline,
             run.gap,
             options.upper_bound,
+            nodes=nodes,
             rounds=rounds,
             first_turn=first_turn,
-            is_alone=is_alone,
+            is_alone=rounds == 1,
         )
         left = options.beside(budget.held)
         return searched_optimum(problem, left, limits, budget.known, budget.learn, paused=paused)

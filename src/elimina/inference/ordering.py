@@ -18,8 +18,9 @@ from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
 from elimina.scopes import Scopes
 
-_QUICK_SECONDS = 0.35
-"""Seconds of an order search: 50 of 60 large files of the UAI competitions gain less than a bit of work by two more."""
+QUICK_SECONDS = 0.35
+"""Seconds of a quick search for an order: 50 of 60 large files of the UAI competitions gain less than a bit of work by
+two more."""
 
 _ROUGH_SECONDS = 0.5
 """Time limit of a quick order; a problem that takes longer is large."""
@@ -41,13 +42,13 @@ def rough_order(problem: Problem, options: Options) -> Order:
     return dataclasses.replace(found, order=tuple(map(problem.free.__getitem__, found.order)))
 
 
-def quick_order(problem: Problem, options: Options) -> Order:
-    """Search for an order of the free variables as long as most searches gain much."""
+def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
+    """Search for an order of the free variables for a short time."""
     sizes = [problem.model.sizes[v] for v in problem.free]
     found = find_order(
         sizes,
         _scopes(problem, problem.free),
-        seconds=max(_QUICK_SECONDS, _VARIABLE_SECONDS * len(sizes)),
+        seconds=max(seconds, _VARIABLE_SECONDS * len(sizes)),
         seed=options.seed,
         threads=options.threads or 1,
         cells_per_second=CELLS_PER_SECOND,

@@ -180,11 +180,11 @@ class Solver:
         assert self._first.rough is not None
         return self._first.rough
 
-    def _quick_order(self) -> Order:
+    def _quick_order(self, seconds: float) -> Order:
         """Find a better order by a short search, and keep it in place of the quick one."""
         rough = self._rough_order()
         with self.run.phase("order"):
-            found = min(rough, quick_order(self._problem, self.options), key=lambda order: order.total_cells)
+            found = min(rough, quick_order(self._problem, self.options, seconds), key=lambda order: order.total_cells)
         assert self._first is not None
         self._first = self._first._replace(rough=found)
         return found
