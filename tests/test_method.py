@@ -12,14 +12,18 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, Model, TimeLimitError, UnsupportedError
+from elimina.backends.cpu import CpuBackend
 from elimina.generate import grid_model, random_model
 from elimina.inference import method as method_module
 from elimina.inference import solver
 from elimina.inference.anytime import Run
-from elimina.inference.method import before_planning
+from elimina.inference.choose import Planned
+from elimina.inference.method import before_planning, search_for_a_while
 from elimina.inference.options import Options
 from elimina.inference.strategy import Attempt, Paused
 from elimina.order import CELLS_PER_SECOND, Order
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from tests import calls
 from tests.reference import brute
@@ -73,6 +77,16 @@ def test_soft_local_consistency_gets_nodes_where_elimination_takes_long(monkeypa
             outcome = Attempt()
     assert [limits["nodes"] for limits in searches if "nodes" in limits] == nodes
     assert [limits["rounds"] for limits in searches][: len(rounds)] == rounds
+
+
+@pytest.mark.parametrize("gigabytes", [0, 20])
+def test_search_has_more_time_before_a_plan_that_needs_much_new_memory(gigabytes):
+    problem = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {})
+    plan = make_plan(problem, problem.free, cpu_machine(1), 1 << 40)
+    plan = plan._replace(seconds=3.0, bytes={"host": gigabytes * 10**9})
+    planned = Planned(problem, plan, CpuBackend(1), {})
+    search = next(search_for_a_while(planned, Options(device="cpu", threads=1), Run("mpe"), Paused()))
+    assert search.seconds == pytest.approx(3.0 + gigabytes * 1e9 / cpu_machine(1).fresh)
 
 
 def refuse(*_, **__):

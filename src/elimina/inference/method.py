@@ -14,6 +14,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
 from elimina.order import CELLS_PER_SECOND, Order
+from elimina.planning.estimate import cpu_machine
 from elimina.planning.plan import count_text
 from elimina.planning.prepare import Problem
 from elimina.result import Result
@@ -53,7 +54,7 @@ FAR = 100.0
 GLANCE_ORDER = 0.1
 """Seconds of an order search that tells such eliminations from short ones."""
 
-FIRST_NODES, LONGEST_NODES = 1 << 14, 2.0
+FIRST_NODES, LONGEST_NODES = 1 << 14, 1.0
 """Nodes of that turn, whatever the machine's speed, and the seconds after which it ends nevertheless."""
 
 LONG_TURN, SHORT_TURN = 4.0, 2.0
@@ -63,7 +64,11 @@ FEW_VARIABLES, LOOSE_SHARE = 8, 0.65
 """Variables of messages of `AT_ONCE` seconds up to which they are few: a number, and a share of the largest table's."""
 
 SEARCHED_FROM_SECONDS = 2.0
-"""Estimated time of a plan from which search is tried first, for no longer than that."""
+"""Estimated time of a plan from which search is tried first, for about as long."""
+
+SLOW_MEMORY = 2.0
+"""Times by which new memory may take longer than is estimated, as it does on virtual machines: search has as much
+more."""
 
 
 def before_planning(
@@ -155,7 +160,8 @@ def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Pau
     if plan.fits:
         if not plan.on_host or options.dtype is not None or plan.seconds < SEARCHED_FROM_SECONDS:
             return Attempt()
-        most = min(plan.seconds, most)
+        in_doubt = (SLOW_MEMORY - 1) * plan.peak_bytes / cpu_machine(1).fresh
+        most = min(plan.seconds + in_doubt, most)
     reason = "it may be faster than the plan" if plan.fits else "the plan does not fit"
     logger.info("search first, for %s s: %s", f"{most:.3g}", reason)
     return (yield by_search(planned.problem, options, run, paused, most))
