@@ -326,6 +326,7 @@ def test_the_other_kind_of_file(tmp_path):
         FormatError, match=r"p.xml:2: expected <BIF>, found <instance>; .*elimina.dcop.read.*elimina conv"
     ):
         elimina.read(instance)
+    (tmp_path / "p.yaml").touch()
     with pytest.raises(InputError, match=r"unknown suffix '.yaml' of a model .*elimina.dcop.read"):
         elimina.read(tmp_path / "p.yaml")
     with pytest.raises(InputError, match=r"p.wcsp: unknown suffix '.wcsp' of a distributed problem; name one of yaml"):
