@@ -12,6 +12,7 @@ namespace {
 
 constexpr i64 kForbidden = i64{1} << 40;  // differences from here on count as forbidden: sums of thousands are exact as floats
 constexpr i64 kBlock = 1 << 16;           // cells that are encoded at a time
+constexpr u64 kVisits = 10'000;           // of each cell: more tabu moves find nothing better in small models
 
 // Copies of tables, one after the other, the last variable fastest.
 struct Copies {
@@ -76,7 +77,7 @@ Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Eff
   LocalSearch local(std::move(view), 0);
   local.start(std::vector<int>(local.count()));
   local.descend(effort.descent);
-  if (effort.moves) local.run(effort.moves);
+  if (const u64 moves = std::min(effort.moves, kVisits * u64(copies.cells))) local.run(moves);
   Incumbent found;
   for (std::size_t v = 0; v < name.size(); ++v) found.values.emplace_back(name[v], local.best()[v]);
   if (!is_integer || i64(functions.size()) < tables.size()) return found;

@@ -101,4 +101,5 @@ def test_the_plan_names_the_task_that_is_asked():
     plan = elimina.plan(model, TASK)
     assert plan.task == TASK
     assert f"task: {TASK} (min-sum" in " ".join(repr(plan).split())
-    assert plan == elimina.plan(model)._replace(task=TASK)
+    # The free memory, from which the limit comes, may change between the calls.
+    assert plan == elimina.plan(model)._replace(task=TASK, memory_limit=plan.memory_limit)

@@ -38,14 +38,14 @@ def source_of(name: str) -> str:
     return kernels.source(name)
 
 
-def compile_kernel(nvrtc: ctypes.CDLL, name: str, architecture: int) -> str:
-    """Compile one instantiation to machine code; returns the log, empty if all is well."""
+def compile_kernel(nvrtc: ctypes.CDLL, name: str, architecture: int, kind: str = "sm") -> str:
+    """Compile one instantiation to machine code, or to PTX (``compute``); return the log, empty if all is well."""
     program = ctypes.c_void_p()
     source = source_of(name).encode()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"elimina.cu", 0, None, None)
     try:
         nvrtc.nvrtcAddNameExpression(program, name.encode())
-        options = [*kernels.compile_options(), f"-arch=sm_{architecture}"]
+        options = [*kernels.compile_options(), f"-arch={kind}_{architecture}"]
         status = nvrtc.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         )
@@ -59,12 +59,13 @@ def compile_kernel(nvrtc: ctypes.CDLL, name: str, architecture: int) -> str:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def compile_with_nvcc(name: str, architecture: int, folder: Path) -> str:
+def compile_with_nvcc(name: str, architecture: int, folder: Path, kind: str = "sm") -> str:
     """The same by nvcc; an explicit instantiation stands for the name expression."""
     path = folder / "kernel.cu"
     path.write_text(source_of(name) + f"\nconst void* kernel = reinterpret_cast<const void*>(&{name});\n")
     options = [option for option in kernels.compile_options() if not option.startswith("-default")]
-    command = ["nvcc", *options, f"-arch=sm_{architecture}", "-cubin", "-o", str(folder / "kernel.cubin"), str(path)]
+    form = "-cubin" if kind == "sm" else "-ptx"
+    command = ["nvcc", *options, f"-arch={kind}_{architecture}", form, "-o", str(folder / "kernel.out"), str(path)]
     done = subprocess.run(command, capture_output=True, text=True)
     return "" if done.returncode == 0 else done.stderr or "failed"
 
