@@ -126,7 +126,8 @@ def before_planning(
     seconds = min(AT_ONCE, TRY_SHARE * expected)
     logger.info("search next, for %.3g s: the order found so far has %s cells", seconds, count_text(order.total_cells))
     yield by_search(problem, ordered, run, paused, seconds, rounds=1)
-    if fits or is_loose:
+    # The first order may be far worse than this one.
+    if is_loose or 2 * order.largest_table < _memory(options):
         return Attempt()
     yield by_search(problem, ordered, run, paused, rounds=0, first_turn=SHORT_TURN)
     if is_filtered:
