@@ -16,7 +16,7 @@ Path::Path(const Problem& problem)
 void Path::expand(Var v, double* cost, double* bound) {
   const int count = problem_.size[v];
   double known = 0;
-  for (const int t : problem_.through[v]) known += sent_[t];
+  for (const int t : problem_.through(v)) known += sent_[t];
   std::fill_n(cost, count, 0.0);
   std::fill_n(bound, count, known);
   problem_.arena.as_cells([&](const auto* cells) {

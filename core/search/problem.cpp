@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace elimina::search {
 
@@ -22,10 +23,10 @@ void check_variable(std::int64_t v, std::int64_t least, std::int64_t count, cons
 }  // namespace
 
 Problem::Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes, const std::vector<Var>& parents,
-                 const std::vector<std::vector<Var>>& contexts, bool integral)
-    : arena(arena), integral(integral), size(sizes), parent(parents) {
+                 Lists contexts, bool integral)
+    : arena(arena), integral(integral), size(sizes), parent(parents), contexts(std::move(contexts)) {
   const auto count = static_cast<Var>(sizes.size());
-  if (parents.size() != sizes.size() || contexts.size() != sizes.size()) invalid("as many parents and contexts as sizes are needed");
+  if (parents.size() != sizes.size() || this->contexts.size() != count) invalid("as many parents and contexts as sizes are needed");
   for (Var v = 0; v < count; ++v) {
     if (sizes[v] < 1) invalid("variable " + std::to_string(v) + " has " + std::to_string(sizes[v]) + " values");
     check_variable(parents[v], -1, count, "a parent");
@@ -35,8 +36,7 @@ Problem::Problem(const Arena& arena, std::span<const std::int64_t> words, const 
   parent.push_back(-1);
   build_tree();
   read_tables(words);
-  check_contexts(contexts);
-  this->contexts = Lists::of(contexts);
+  check_contexts();
   this->contexts.close();
   order_children();
   check_range();
@@ -110,8 +110,8 @@ void Problem::check_table(const Table& table) const {
   if (table.origin >= 0 && !is_ancestor(table.home, table.origin)) invalid(name + " has a home that is no ancestor of its origin");
 }
 
-void Problem::check_contexts(const std::vector<std::vector<Var>>& contexts) const {
-  Lists sorted = Lists::of(contexts);
+void Problem::check_contexts() const {
+  Lists sorted = contexts;
   sorted.close();
   for (Var v = 0; v < root(); ++v) {
     const auto first = sorted.items.begin() + sorted.starts[v], last = sorted.items.begin() + sorted.starts[v + 1];
@@ -159,37 +159,43 @@ void Problem::list_tables() {
   const int count = static_cast<int>(tables.size());
   // The variables of a message's way; most tables of deep trees pass hundreds of them.
   const auto each_above = [&](int t, const auto& visit) {
-    for (Var v = tables[t].origin; v >= 0 && v != tables[t].home; v = parent[v]) visit(v, t);
+    for (Var v = tables[t].origin; v >= 0 && v != tables[t].home; v = parent[v]) visit(v);
   };
+  // `each` visits the variables that list a table, and is called for all tables twice.
   const auto listed = [&](const auto& each) {
     Lists lists;
     lists.starts.assign(size.size() + 1, 0);
-    for (int t = 0; t < count; ++t) each(t, [&](Var v, int) { ++lists.starts[v + 1]; });
+    each([&](Var v, int) { ++lists.starts[v + 1]; });
     for (std::size_t v = 0; v < size.size(); ++v) lists.starts[v + 1] += lists.starts[v];
     lists.items.resize(static_cast<std::size_t>(lists.starts.back()));
     auto next = lists.starts;
-    for (int t = 0; t < count; ++t) each(t, [&](Var v, int table) { lists.items[next[v]++] = table; });
+    each([&](Var v, int t) { lists.items[next[v]++] = t; });
     return lists;
   };
   const auto at_home = [&](bool is_factor) {
-    return listed([&, is_factor](int t, const auto& visit) {
-      if ((tables[t].origin < 0) == is_factor) visit(tables[t].home, t);
+    return listed([&, is_factor](const auto& visit) {
+      for (int t = 0; t < count; ++t)
+        if ((tables[t].origin < 0) == is_factor) visit(tables[t].home, t);
     });
   };
   factors = at_home(true);
   messages = at_home(false);
-  below = listed(each_above);
-  through = listed([&](int t, const auto& visit) {
-    each_above(t, [&](Var v, int table) {
-      if (v != tables[table].origin) visit(v, table);
-    });
+  below = listed([&](const auto& visit) {
+    for (const bool own : {true, false})
+      for (int t = 0; t < count; ++t)
+        each_above(t, [&](Var v) {
+          if ((v == tables[t].origin) == own) visit(v, t);
+        });
   });
+  sent_.assign(size.size(), 0);
+  for (const Table& table : tables)
+    if (table.origin >= 0 && table.origin != table.home) ++sent_[table.origin];
 }
 
 std::size_t Problem::bytes() const {
   std::size_t axes = 0, items = 0;
   for (const Table& table : tables) axes += table.axes.capacity();
-  for (const Lists* lists : {&children, &contexts, &factors, &messages, &below, &through}) items += lists->items.size();
+  for (const Lists* lists : {&children, &contexts, &factors, &messages, &below}) items += lists->items.size();
   return tables.size() * sizeof(Table) + axes * sizeof(Axis) + items * sizeof(int);
 }
 

@@ -43,16 +43,18 @@ struct Problem {
   std::vector<Var> preorder;  // parents first
   Lists children, contexts;
   Lists factors, messages;    // tables at home in a bucket
-  Lists below;                // messages from the subtree whose homes are above it
-  Lists through;              // those of them that the variable itself did not send
+  Lists below;                // messages from the subtree whose homes are above it, first those that the variable itself sends
 
   // Throws std::invalid_argument and std::out_of_range if anything does not fit. `words` has for each table: offset, home, the home's
-  // stride, origin, the number of its other variables, and for each of them the variable and the stride.
+  // stride, origin, the number of its other variables, and for each of them the variable and the stride. `contexts`: of each variable.
   Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes, const std::vector<Var>& parents,
-          const std::vector<std::vector<Var>>& contexts, bool integral);
+          Lists contexts, bool integral);
 
   Var root() const { return static_cast<Var>(size.size()) - 1; }
   bool is_ancestor(Var upper, Var lower) const { return upper != lower && entry_[upper] <= entry_[lower] && entry_[lower] < exit_[upper]; }
+
+  // The messages that pass a variable: those of `below` that others send.
+  std::span<const int> through(Var v) const { return below[v].subspan(static_cast<std::size_t>(sent_[v])); }
 
   // The factors, for a local search; the root is not one of its variables.
   network::View factors_view() const;
@@ -71,11 +73,12 @@ struct Problem {
   void build_tree();
   void order_children();
   void check_table(const Table& table) const;
-  void check_contexts(const std::vector<std::vector<Var>>& contexts) const;
+  void check_contexts() const;
   void check_range() const;
   void list_tables();
 
   std::vector<int> entry_, exit_;
+  std::vector<int> sent_;  // messages of each variable
 };
 
 }  // namespace elimina::search

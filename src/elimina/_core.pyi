@@ -443,9 +443,9 @@ class LocalSearch:
     def best(self) -> list[int]:
         """The best assignment since the start."""
 
-def search_tree(arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], tables: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], parents: Sequence[int], contexts: Sequence[Sequence[int]], forbidden: float, sign: float, integral: bool, upper: float, start: Sequence[int] | None, seconds: float, nodes: float, threads: int, memory: float, seed: int, poll: object) -> dict:
+def search_tree(arena: Annotated[NDArray, dict(shape=(None,), order='C', device='cpu', writable=False)], tables: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Sequence[int], parents: Sequence[int], starts: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], contexts: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], forbidden: float, sign: float, integral: bool, upper: float, start: Sequence[int] | None, seconds: float, nodes: float, threads: int, memory: float, seed: int, poll: object) -> dict:
     """
-    Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds, the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a variable and its stride.
+    Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds, the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a variable and its stride. `starts`: of each variable's ancestors in `contexts`, and the end.
     """
 
 class Reduction:

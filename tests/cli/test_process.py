@@ -20,15 +20,15 @@ import elimina as library
 from tests.io.test_net import NET
 
 
-def interrupt(process, busy):
-    """Interrupt a process once it has used so many seconds of a processor, far less than its work takes."""
+def interrupt(process, busy, number=signal.SIGINT):
+    """Send a signal to a process once it has used so many seconds of a processor, far less than its work takes."""
     ticks = os.sysconf("SC_CLK_TCK")
     for _ in range(600):
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
         if int(fields[11]) + int(fields[12]) > busy * ticks:
             break
         time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=60)
     return process.returncode, out, err.strip()
 
@@ -57,6 +57,32 @@ def test_an_interrupt_leaves_bounds(slow, start, method):
     assert (code, err) == (130, "")
     assert "status:     bounded" in out
     assert "assignment: x0=" in out
+
+
+ENDINGS = pytest.mark.parametrize(
+    ("number", "code", "reason"), [(signal.SIGINT, 130, "interrupt"), (signal.SIGTERM, 143, "termination")]
+)
+
+
+@ENDINGS
+def test_a_signal_after_the_first_bound(slow, start, tmp_path, number, code, reason):
+    process = start("solve", "hard.wcsp", "--json", "--threads", 1, "--trace", "bounds.csv")
+    trace = tmp_path / "bounds.csv"
+    while process.poll() is None and not (trace.exists() and "\n" in trace.read_text()):
+        time.sleep(0.01)
+    process.send_signal(number)
+    answer = json.loads(process.communicate(timeout=60)[0])
+    assert (process.returncode, answer["status"], answer["ended_by"]) == (code, "bounded", reason)
+    assert 0 <= answer["lower_bound"] <= answer["upper_bound"] == answer["value"]
+
+
+@ENDINGS
+def test_a_signal_leaves_what_agents_know(slow, start, number, code, reason):
+    process = start("dcop", "--json", "--algo", "adpop", "--ibound", 9, "--threads", 1, "hard.wcsp")
+    returncode, out, err = interrupt(process, 2.5, number)
+    answer = json.loads(out)
+    assert (returncode, err, answer["status"], answer["ended_by"]) == (code, "", "bounded", reason)
+    assert 0 <= answer["lower_bound"] <= answer["upper_bound"] == answer["value"]
 
 
 def test_an_interrupt_while_it_loads(elimina, monkeypatch):

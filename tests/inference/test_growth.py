@@ -97,6 +97,14 @@ def test_posteriors_of_a_long_chain_take_little_memory():
     assert peak < 50 << 20
 
 
+def test_posteriors_of_a_long_chain_keep_a_time_limit():
+    chain = model("chain", 100_000)
+    started = time.monotonic()
+    with pytest.raises(elimina.TimeLimitError, match="allow more time"):
+        calls.solve(chain, "mar", threads=1, device="cpu", time_limit=0.01)
+    assert time.monotonic() - started < 3.0
+
+
 def test_evidence_and_queries_of_a_long_chain_take_little_memory():
     chain = model("chain", 2000)
     tracemalloc.start()

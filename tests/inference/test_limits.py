@@ -22,6 +22,9 @@ from elimina.inference.options import Options
 from elimina.inference.shares import can_copy, shares_of
 from elimina.inference.strategy import Attempt, Strategy
 from elimina.order import Order
+from elimina.planning.estimate import cpu_machine
+from elimina.planning.guide import Guide
+from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.prepare import prepare
 from elimina.result import Result
 from tests import calls
@@ -52,6 +55,34 @@ os._exit(0)
 """
 
 MEMORY = 64 << 20
+
+
+def many_tables(number: int = 800) -> Model:
+    """Binary costs of so many variables, 15 tables of three variables for each."""
+    noise = np.random.default_rng(0)
+    variables = [Variable(f"x{n}", 2) for n in range(number)]
+    scopes = [sorted(noise.choice(number, 3, replace=False).tolist()) for _ in range(15 * number)]
+    return Model(variables, [Table(scope, noise.integers(0, 50, (2, 2, 2))) for scope in scopes], sense="min-cost")
+
+
+@pytest.mark.parametrize(("memory", "levelled"), [(1 << 22, False), (1 << 30, True)])
+def test_moment_matching_only_where_its_records_fit(memory, levelled):
+    problem = prepare(many_tables(), "mpe", {})
+    plan = make_bounded_plan(problem, problem.free, cpu_machine(1), memory, None, "auto", True, seconds=0.2)
+    assert plan.minibuckets is not None
+    assert plan.minibuckets.levelled is levelled
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_a_search_whose_lists_do_not_fit_ends(monkeypatch, is_alone):
+    """Soft local consistency goes on as long as it can; then the memory limit is why the call ends."""
+    monkeypatch.setattr(Guide, "bytes", lambda *_: 1 << 40)
+    if is_alone:
+        monkeypatch.setattr(search._Search, "begin_consistency", lambda _: None)
+    model = many_tables(20)
+    found = calls.solve(model, "mpe", method="search", ibound=2, memory=MEMORY)
+    assert (found.status, found.ended_by) == (("bounded", "memory-limit") if is_alone else ("optimal", None))
+    assert found.assignment is not None
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the unit of the largest resident set is the system's own")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina._core import search_tree
-from tests.reference.minibucket import mini_buckets, packed, width
+from tests.reference.minibucket import flat, mini_buckets, packed, width
 
 FORBIDDEN = {np.dtype(np.int16): 20000, np.dtype(np.int32): 2**30, np.dtype(np.int64): 2**50}
 LIMITS = {
@@ -219,7 +219,7 @@ def test_long_chains():
         np.array(words),
         [2] * length,
         [*range(1, length), -1],
-        [[i + 1] for i in range(length - 1)] + [[]],
+        *flat([[i + 1] for i in range(length - 1)] + [[]]).values(),
         FORBIDDEN[np.dtype(np.int32)],
         1,
         True,
@@ -283,11 +283,13 @@ MALFORMED = {
     "its own parent": (ValueError, {"parents": [0, -1]}),
     "no such parent": (IndexError, {"parents": [2, -1]}),
     "too few parents": (ValueError, {"parents": [-1]}),
-    "too few contexts": (ValueError, {"contexts": [[]]}),
-    "a context that lacks a variable": (ValueError, {"contexts": [[], []]}),
-    "a context of no ancestors": (ValueError, {"contexts": [[1], [0]]}),
-    "a context of no variable": (IndexError, {"contexts": [[5], []]}),
-    "a context with one twice": (ValueError, {"contexts": [[1, 1], []]}),
+    "too few contexts": (ValueError, flat([[]])),
+    "a context that lacks a variable": (ValueError, flat([[], []])),
+    "a context of no ancestors": (ValueError, flat([[1], [0]])),
+    "a context of no variable": (IndexError, flat([[5], []])),
+    "starts that end too late": (ValueError, {"starts": np.array([0, 1, 2])}),
+    "starts that go back": (ValueError, {"starts": np.array([0, 2, 1])}),
+    "a context with one twice": (ValueError, flat([[1, 1], []])),
     "a domain of no values": (ValueError, {"sizes": [2, 0]}),
     "another dtype": (ValueError, {"arena": np.zeros(4, np.uint8)}),
     "another sign": (ValueError, {"sign": 2}),
@@ -309,7 +311,7 @@ def test_malformed(name):
         "tables": [0, 0, 2, -1, 1, 1, 1],
         "sizes": [2, 2],
         "parents": [1, -1],
-        "contexts": [[1], []],
+        **flat([[1], []]),
         "forbidden": 2**50,
         "sign": 1,
         "integral": True,

@@ -102,10 +102,10 @@ def test_ibounds_of_other_tasks_and_methods():
 
 
 def test_records_count_beside_messages():
-    """Four times their bytes are taken for them where the limit is more than a process takes as it starts."""
+    """Four times their bytes are taken for them where they are more than a process takes as it starts."""
 
     def rough(ibound):
-        return minibuckets._Rough(bytes=1 << 20, records=ibound << 20, seconds=0.0, width=100, is_divided=True)
+        return minibuckets._Rough(bytes=1 << 20, records=ibound << 18, seconds=0.0, width=100, is_divided=True)
 
-    assert minibuckets._largest_within(rough, 21 << 20, 1.0) == 5
-    assert minibuckets._largest_within(rough, 2 << 20, 1.0) == 16
+    assert minibuckets._largest_within(rough, 21 << 20, 1.0) == 20
+    assert minibuckets._largest_within(rough, 2 << 20, 1.0) == 4

@@ -60,7 +60,7 @@ def test_a_search_reads_records_without_unpacking_them(monkeypatch) -> None:
     fresh = steps.Steps(made.words, made.starts, made.spans, made.factors)
     assert fresh.additions == max(depths)
     guide = guide_of(plan._replace(steps=fresh), model.sizes)
-    assert len(guide.parents) == len(guide.contexts) == 9
+    assert len(guide.parents) == len(guide.starts) - 1 == 9
     assert sum(map(len, guide.homes())) == sum(len(step.operands) for step in unpacked)
 
 
@@ -87,7 +87,7 @@ def test_a_plan_whose_records_are_too_large_does_not_fit(task, monkeypatch) -> N
 
 def test_mini_buckets_are_small_enough_for_their_records(monkeypatch) -> None:
     monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
-    monkeypatch.setattr("elimina.planning.minibuckets.LEAST_RECORD_BYTES", 64)
+    monkeypatch.setattr("elimina.planning.minibuckets._LEAST_RECORDS", 64)
     problem = prepare(clique(30), "mpe", {})
     plan = make_bounded_plan(problem, tuple(range(30)), cpu_machine(1), 1 << 19, None, "auto", levelled=False)
     assert plan.fits

@@ -68,7 +68,7 @@ def mini_buckets(sizes, factors, order, z, forbidden=np.inf) -> list[Sent]:
 
 
 def packed(sizes, tables: list[Sent], order, dtype, sign=1):
-    """Arguments of the search: arena, tables, sizes, parents, contexts."""
+    """Arguments of the search: arena, tables, sizes, parents, starts and contexts."""
     words: list[int] = []
     cells: list[np.ndarray] = []
     offset = 0
@@ -92,7 +92,15 @@ def packed(sizes, tables: list[Sent], order, dtype, sign=1):
         "tables": np.array(words, np.int64),
         "sizes": list(sizes),
         "parents": parents,
-        "contexts": contexts,
+        **flat(contexts),
+    }
+
+
+def flat(contexts) -> dict[str, np.ndarray]:
+    """The contexts of the variables, as the search takes them."""
+    return {
+        "starts": np.cumsum([0, *map(len, contexts)], dtype=np.int64),
+        "contexts": np.array([v for context in contexts for v in context], dtype=np.int32),
     }
 
 

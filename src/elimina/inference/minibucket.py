@@ -33,7 +33,15 @@ _UNITS = 8
 """Units in the last place that a table of a sum may be off."""
 
 _Tables = tuple[
-    NDArray[Any], NDArray[np.int64], Sequence[int], Sequence[int], Sequence[Sequence[int]], float, float, bool
+    NDArray[Any],
+    NDArray[np.int64],
+    Sequence[int],
+    Sequence[int],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    float,
+    float,
+    bool,
 ]
 
 

@@ -12,7 +12,7 @@ import time
 
 from elimina import system
 from elimina._core import search_tree
-from elimina.errors import TimeLimitError, UnsupportedError
+from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.choose import host_memory, host_threads, plan_within
 from elimina.inference.consistency import Consistency
 from elimina.inference.execution import Execution, statistics
@@ -25,6 +25,8 @@ from elimina.inference.ordering import elimination_order
 from elimina.inference.shares import Shares, shared, shares_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.inference.strategy import Paused
+from elimina.planning.guide import Guide
+from elimina.planning.plan import bytes_text
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
 from elimina.result import Result
@@ -128,14 +130,38 @@ class _Search(Knowledge):
         self.shares = shares_of(problem, self.memory)
         self.resident = system.resident_memory()
 
+    @property
+    def grown(self) -> int:
+        """Bytes by which the process has grown since the search began; 0 where no limit counts them."""
+        if self.resident is None or not self.options.is_shared:
+            return 0
+        system.release_memory()
+        return max(0, (system.resident_memory() or 0) - self.resident)
+
     def left(self) -> Shares:
         """Return the shares of what is left: smaller ones where the process has grown by more than was planned."""
         if self.resident is None or not self.options.is_shared:
             return self.shares
-        system.release_memory()
-        grown = max(0, (system.resident_memory() or 0) - self.resident)
-        now = shared(host_memory(self.options.beside(grown)))
+        now = shared(host_memory(self.options.beside(self.grown)))
         return Shares(*map(min, now, self.shares))
+
+    def has_room(self, guide: Guide) -> bool:
+        """Return whether the lists of a round's search fit beside what the process holds.
+
+        Raises:
+            MemoryLimitError: They do not, and nothing else is left to do.
+        """
+        if self.resident is None or not self.options.is_shared:
+            return True
+        needed, room = guide.bytes(host_threads(self.options)), self.memory - self.grown
+        if needed <= room:
+            return True
+        if self.paused.is_spent or self.limits.is_alone:
+            raise MemoryLimitError(
+                f"the search needs {bytes_text(needed)} for its lists and may use {bytes_text(max(0, room))}; "
+                "give more memory (--memory)"
+            )
+        return False
 
     def run(self, original: Original | None) -> None:
         """Round after round, until the bounds meet or time ends."""
@@ -196,7 +222,7 @@ class _Search(Knowledge):
         """Run one round."""
         self.is_empty = math.isinf(heuristic.cost)
         self.raise_bound(original, heuristic, heuristic.cost)
-        if self.is_over:
+        if self.is_over or not self.has_room(heuristic.guide):
             return
         before = self.stats["nodes"]
 

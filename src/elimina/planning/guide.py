@@ -7,7 +7,6 @@ dependencies"). Variables are numbered by their place in the order here, so that
 
 from __future__ import annotations
 
-import itertools
 from array import array
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -19,6 +18,12 @@ from elimina.planning.plan import JOIN, LEVEL, Plan
 from elimina.planning.steps import Steps
 from elimina.tree import plan_tree
 
+_TABLE_BYTES, _OWN_BYTES = 150, 80
+"""Bytes of a table of a few variables in the core's lists, and in those of each thread."""
+
+_CONTEXT_BYTES, _PASSED_BYTES = 28, 4
+"""Bytes of an ancestor in a context (there and in the keys of the cache), and of a variable that a message passes."""
+
 
 class Guide(NamedTuple):
     """A pseudo-tree (Dechter and Mateescu 2007) and the tables that a search looks up.
@@ -29,13 +34,34 @@ class Guide(NamedTuple):
             it; -1: it is a factor), the number of its other variables, and each one's number and stride.
         sizes: Domain sizes.
         parents: Parent of each variable; -1 for a root.
-        contexts: Ancestors that each variable's subtree depends on.
+        starts: int64, place of each variable's first context in ``contexts``, and their number.
+        contexts: int32, for each variable the ancestors that its subtree depends on.
     """
 
     tables: NDArray[np.int64]
     sizes: Sequence[int]
     parents: Sequence[int]
-    contexts: Sequence[Sequence[int]]
+    starts: NDArray[np.int64]
+    contexts: NDArray[np.int32]
+
+    def bytes(self, threads: int) -> int:
+        """Return the bytes of the lists that so many threads of a search keep."""
+        depth = [0] * len(self.sizes)
+        for v in reversed(range(len(depth))):
+            if self.parents[v] >= 0:
+                depth[v] = depth[self.parents[v]] + 1
+        words, at, passed, tables = self.tables.data, 0, 0, 0
+        while at < len(words):
+            home, origin = words[at + 1], words[at + 3]
+            if origin >= 0:
+                passed += depth[origin] - (depth[home] if home >= 0 else -1)
+            tables += 1
+            at += 5 + 2 * words[at + 4]
+        return (
+            _PASSED_BYTES * passed
+            + _CONTEXT_BYTES * len(self.contexts)
+            + tables * (_TABLE_BYTES + threads * _OWN_BYTES)
+        )
 
     def homes(self) -> list[list[Placed]]:
         """Return the tables of each variable."""
@@ -85,11 +111,14 @@ def guide_of(plan: Plan, sizes: Sequence[int]) -> Guide:
                 stack.append(source)
     tree = plan_tree([factor.scope for factor in plan.factors], sizes, plan.order)
     starts, members = tree.separators
+    places = np.zeros(len(sizes), dtype=np.int32)
+    places[list(plan.order)] = np.arange(len(plan.order))
     return Guide(
         np.frombuffer(words, dtype=np.int64),
         [sizes[v] for v in plan.order],
         tree.parents.tolist(),
-        [[number[v] for v in members[a:b].tolist()] for a, b in itertools.pairwise(starts.tolist())],
+        starts,
+        places[members],
     )
 
 

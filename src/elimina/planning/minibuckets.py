@@ -12,7 +12,7 @@ import numpy as np
 from elimina.planning.estimate import Machine
 from elimina.planning.machine import EXPONENTIAL
 from elimina.planning.plan import Plan
-from elimina.planning.planner import LEAST_RECORD_BYTES, RECORD_SHARE, make_plan
+from elimina.planning.planner import RECORD_SHARE, make_plan
 from elimina.planning.prepare import Problem
 from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
 from elimina.planning.weights import Bound
@@ -24,8 +24,11 @@ _MOST_BITS = 500.0
 _LEVELLED_PASSES = 2.5
 """Passes over the cells of a moment-matched bucket, for each pass over another one."""
 
-_LEAST_SHARED = 1 << 22
-"""Bytes for messages beyond which their records count, however few they are."""
+_LEVELLED_RECORDS = 5
+"""Bytes of records with moment matching, for each byte without it: 8.4 to 1.5 MiB of 509_VAC."""
+
+_LEAST_RECORDS = 1 << 20
+"""Bytes of records that do not count: a process takes more than four times that for anything."""
 
 IBound = int | Literal["auto"]
 """The most variables of a message, or as many as memory (and time) allow."""
@@ -52,7 +55,8 @@ def make_bounded_plan(
         memory: Bytes that the plan may use there.
         dtype: Override of the arena's dtype.
         ibound: ``auto``: the largest one that fits the memory.
-        levelled: True for moment matching between the mini-buckets of a variable.
+        levelled: True for moment matching between the mini-buckets of a variable; ``auto`` goes without it where its
+            records would not fit.
         seconds: Estimated time that ``auto`` may take besides the device's start.
         side: Side of the bound on a sum; None for the task ``mpe``.
         divide: The mini-buckets for an i-bound, None where they are to be made by scopes, as without it.
@@ -72,9 +76,11 @@ def make_bounded_plan(
 
     if ibound != "auto":
         return divided(int(ibound))
-    passes = (_LEVELLED_PASSES if levelled else 1) * (1 if side is None else EXPONENTIAL)
-    rough = functools.partial(_rough, problem, order, machine, passes)
-    low = _largest_within(rough, memory, seconds)
+    rough = functools.partial(_rough, problem, order, machine, 1 if side is None else EXPONENTIAL)
+    low = _largest_within(functools.partial(rough, levelled), memory, seconds)
+    if levelled and not rough(levelled, low).fits(memory, math.inf):
+        levelled = False
+        low = _largest_within(functools.partial(rough, levelled), memory, seconds)
     found = divided(low) if seconds < math.inf else plan(low)
     # Where memory decides it is used to the last: what was rough is made up for by plans.
     while low > 1 and not found.fits:
@@ -101,31 +107,31 @@ class _Rough(NamedTuple):
     width: int
     is_divided: bool
 
+    def fits(self, memory: int, seconds: float) -> bool:
+        """Return whether they take no more."""
+        records = RECORD_SHARE * self.records if self.records > _LEAST_RECORDS else 0
+        return self.bytes + records <= memory and self.seconds <= seconds
+
 
 def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float) -> int:
     """Return the largest i-bound that takes no more, or the width where no bucket has to be divided.
 
     Large ones are considered last: their trees take longer to build than small ones take to run.
     """
-
-    def fits(needed: _Rough) -> bool:
-        # Processes take more than small limits for anything.
-        is_counted = memory > _LEAST_SHARED or needed.records > LEAST_RECORD_BYTES
-        records = RECORD_SHARE * needed.records if is_counted else 0
-        return needed.bytes + records <= memory and needed.seconds <= seconds
-
     low, high = 1, 2
-    while fits(needed := rough(high)):
+    while (needed := rough(high)).fits(memory, seconds):
         if not needed.is_divided:
             return max(1, needed.width)
         low, high = high, 2 * high
     while low + 1 < high:
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(rough(middle)) else (low, middle)
+        low, high = (middle, high) if rough(middle).fits(memory, seconds) else (low, middle)
     return low
 
 
-def _rough(problem: Problem, order: Sequence[int], machine: Machine, passes: float, ibound: int) -> _Rough:
+def _rough(
+    problem: Problem, order: Sequence[int], machine: Machine, exponential: float, levelled: bool, ibound: int
+) -> _Rough:
     sizes = problem.model.sizes
     itemsize = 4 if problem.model.is_integer else 8
     tree = plan_tree([group.scope for group in problem.groups], sizes, order, problem.kept, ibound)
@@ -139,10 +145,13 @@ def _rough(problem: Problem, order: Sequence[int], machine: Machine, passes: flo
     records = 8 * int((HEADER + AXIS_WORDS * axes + tables * (TABLE_STRIDES + axes)).sum())
     size = float(cells.sum()) * itemsize
     width = int(axes.max(initial=0))
+    is_divided = len(cells) > len(order)
+    is_levelled = levelled and is_divided
+    passes = exponential * (_LEVELLED_PASSES if levelled else 1)
     return _Rough(
         size,
-        records,
+        records * (_LEVELLED_RECORDS if is_levelled else 1),
         size / machine.fresh + passes * (work / machine.combinations + len(cells) * machine.step),
         width,
-        len(cells) > len(order),
+        is_divided,
     )
