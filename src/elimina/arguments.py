@@ -120,30 +120,34 @@ def memory_size(name: str, given: Any) -> int | None:
 
     Raises:
         TypeError: It is neither.
-        InputError: It is negative or infinite, or text without a meaning.
+        InputError: It is less than one byte or infinite, or text without a meaning.
     """
     if given is None:
         return None
     if isinstance(given, str):
         return parse_size(given, name)
     value = number(name, given, "a number of bytes, text such as '8GiB', or None for what is free")
-    if value < 0 or value == math.inf:
-        raise InputError(f"{name} is {shown(value)} bytes; it must be finite and not negative")
-    return int(value)
+    return _bytes(name, value)
 
 
 def parse_size(text: str, name: str = "memory") -> int:
     """Read a number of bytes: ``8GiB``, ``500 MB``, ``1e9``.
 
     Raises:
-        InputError: The text has no meaning.
+        InputError: The text has no meaning, or means less than one byte.
     """
     match = _SIZE.fullmatch(text)
     if match is None or match[2].lower() not in _UNITS:
         raise InputError(
             f"invalid {name} size {shown(text)}: expected a number with a unit, such as 8GiB, 500MB or 100000000"
         )
-    return int(Fraction(match[1]) * _UNITS[match[2].lower()])
+    return _bytes(name, Fraction(match[1]) * _UNITS[match[2].lower()])
+
+
+def _bytes(name: str, given: float | Fraction) -> int:
+    if not 1 <= given < math.inf:
+        raise InputError(f"{name} is {float(given):g} bytes; it must be finite and at least 1, such as 500MB")
+    return int(given)
 
 
 def share(name: str, given: Any) -> float:

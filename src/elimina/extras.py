@@ -10,6 +10,10 @@ from elimina import arguments
 from elimina.errors import InputError
 
 
+_PACKAGES = {"yaml": "PyYAML", "sklearn": "scikit-learn"}
+"""Packages whose modules have another name."""
+
+
 def require(module: str, extra: str, purpose: str) -> Any:
     """Import a module of an optional package.
 
@@ -28,7 +32,7 @@ def require(module: str, extra: str, purpose: str) -> Any:
         if error.name != package:
             raise
         hint = f"pip install 'elimina[{extra}]'"
-        raise InputError(f"{purpose} needs {package}, which is not installed: {hint}") from None
+        raise InputError(f"{purpose} needs {_PACKAGES.get(package, package)}, which is not installed: {hint}") from None
     return import_module(module)
 
 
