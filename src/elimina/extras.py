@@ -9,7 +9,6 @@ from typing import Any, Literal, get_args
 from elimina import arguments
 from elimina.errors import InputError
 
-
 _PACKAGES = {"yaml": "PyYAML", "sklearn": "scikit-learn"}
 """Packages whose modules have another name."""
 
