@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import Model, Table, Variable
-from elimina.dcop import Network, Problem
+from elimina.dcop import AgentOptions, Network, Problem
+from elimina.dcop import solve as solve_directly
 from elimina.dcop.forecast import pseudo_tree
 from elimina.dcop.problem import HEURISTICS, AgentProfile
-from elimina.dcop.simulator import ORDERS
+from elimina.dcop.simulator import ORDERS, Simulation
+from elimina.generate import random_model
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem, run_agents, settings_of
 
@@ -100,3 +104,32 @@ def test_trees_built_in_the_core_are_those_of_agents(kind: str, seed: int, heuri
         messages = [{kind: n for kind, n in counts.items() if kind != "elect"} for counts in messages]
     assert messages[0] == messages[1]
     assert found.stats["simulated_seconds"] >= 0.5 * bool(figures.messages)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "memory", "options"),
+    [
+        ("dpop", None, AgentOptions()),
+        ("adpop", None, AgentOptions(ibound=2)),
+        ("dpop", None, AgentOptions(filtering=2)),
+        ("mb-dpop", 1000, AgentOptions()),
+    ],
+)
+def test_runs_leave_no_garbage_and_are_not_searched_for_it(monkeypatch, algorithm, memory, options):
+    run, seen = Simulation.run, []
+
+    def watched(simulation):
+        gc.collect()
+        seen.append(gc.isenabled())
+        figures = run(simulation)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        gc.set_debug(0)
+        seen.extend(found for found in gc.garbage if type(found).__module__.startswith(("elimina", "numpy")))
+        gc.garbage.clear()
+        return figures
+
+    monkeypatch.setattr(Simulation, "run", watched)
+    solve_directly(Problem.from_model(random_model(14, 3, 0.3)), algorithm, memory=memory, options=options)
+    assert seen == [False]
+    assert gc.isenabled()

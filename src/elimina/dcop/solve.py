@@ -20,6 +20,7 @@ from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.execution import check_value
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import MOST_THREADS
+from elimina.inference.shield import uncollected
 from elimina.model import Model
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.semiring import FLOATS, INTEGERS
@@ -67,6 +68,8 @@ class AgentOptions(NamedTuple):
 DEFAULT = AgentOptions()
 
 
+# Agents and their messages make no reference cycles: there is no garbage to look for.
+@uncollected()
 def solve(
     problem: Problem,
     algorithm: Algorithm = "dpop",

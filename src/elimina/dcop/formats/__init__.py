@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Protocol
@@ -14,6 +12,7 @@ from typing import Protocol
 from elimina._core import TextError
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
+from elimina.inference.shield import uncollected
 from elimina.io.files import load, reraise, save, suffix_of
 
 __all__ = ["FORMATS", "is_distributed", "read", "write"]
@@ -54,18 +53,6 @@ def _module(name: str) -> _Format:
     return module
 
 
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Keep Python's collector from walking through the growing tree of a file again and again: half of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
     """Read a distributed problem: pyDCOP's YAML, FRODO's XCSP 2.1 and XDisCSP 1.0 (.xml), or JSON.
 
@@ -84,7 +71,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
     text: _Source | None = None
     try:
         text = reader.open_text(load(path))
-        with _collector_paused():
+        with uncollected():
             return reader.parse(text)
     except (TextError, UnsupportedError, InputError, MemoryLimitError) as error:
         reraise(path, None if text is None else text.line, error, None if text is None else text.column)
