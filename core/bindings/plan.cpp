@@ -179,7 +179,6 @@ void bind_plan(nb::module_& m) {
         "Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and those that bound the rest: a factor is "
         "its number, a message -1 less its step's.");
   nb::class_<Layout>(m, "PlannedLayout", "Where the tables of a plan lie, and its steps as records.")
-      .def_ro("is_addressable", &Layout::is_addressable, "Whether 64-bit offsets reach all of it; else offsets, strides and spans mean nothing.")
       .def_ro("record_words", &Layout::record_words, "Words of all records, also where they were left out.")
       .def_ro("factor_cells", &Layout::factor_cells, "Elements that the factors take.")
       .def_ro("arena_cells", &Layout::arena_cells, "Elements of all tables that are there at a time.")

@@ -253,12 +253,6 @@ class PlannedLayout:
     """Where the tables of a plan lie, and its steps as records."""
 
     @property
-    def is_addressable(self) -> bool:
-        """
-        Whether 64-bit offsets reach all of it; else offsets, strides and spans mean nothing.
-        """
-
-    @property
     def record_words(self) -> int:
         """Words of all records, also where they were left out."""
 

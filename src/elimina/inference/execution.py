@@ -43,9 +43,9 @@ class Execution(NamedTuple):
     known: State | None = None
     learn: Callable[[Result], None] | None = None
 
-    def program(self, semiring: str | None = None, parameter: int | None = None) -> Program:
+    def program(self, semiring: str | None = None) -> Program:
         """Pack the plan; see ``planning.program.pack``."""
-        return pack(self.plan, len(self.problem.model.variables), semiring, parameter)
+        return pack(self.plan, len(self.problem.model.variables), semiring)
 
     def places(self, count: int) -> range:
         """Return the slices that are run, of so many: see ``share``."""

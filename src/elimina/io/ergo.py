@@ -28,7 +28,7 @@ def open_text(data: bytes) -> Text:
 
 def parse(text: Text) -> Model:
     """Read a model; factor i is the conditional distribution of variable i."""
-    sizes = read_sizes(text, "a number of variables")
+    sizes = read_sizes(text)
     offsets, members = text.lists(len(sizes), len(sizes), "a list of parents")
     flat, ends = members.tolist(), offsets.tolist()
     scopes = [[*flat[a:b], v] for v, (a, b) in enumerate(pairwise(ends))]

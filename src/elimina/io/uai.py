@@ -50,7 +50,7 @@ def read_preamble(text: Text) -> tuple[list[int], list[list[int]], list[int] | N
     kind = text.token("MARKOV or BAYES")
     if kind not in (b"MARKOV", b"BAYES"):
         raise TextError(f"expected MARKOV or BAYES, found {shown(kind)}")
-    sizes = read_sizes(text, "a number of variables")
+    sizes = read_sizes(text)
     count = read_count(text, "a number of tables")
     offsets, members = text.lists(count, len(sizes), "a table's scope")
     if kind == b"BAYES" and count and np.diff(offsets).min() == 0:
@@ -75,9 +75,9 @@ def read_count(text: Text, what: str) -> int:
     return count
 
 
-def read_sizes(text: Text, what: str) -> list[int]:
+def read_sizes(text: Text) -> list[int]:
     """Read the number of variables and their domain sizes."""
-    sizes: list[int] = text.integers(read_count(text, what), "a domain size").tolist()
+    sizes: list[int] = text.integers(read_count(text, "a number of variables"), "a domain size").tolist()
     for v, size in enumerate(sizes):
         if not 1 <= size <= LARGEST_DOMAIN:
             raise TextError(f"expected a domain size from 1 to {LARGEST_DOMAIN} for variable {v}, found {size}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -36,19 +35,16 @@ class Machine(NamedTuple):
     rows: float
     rows_step: float
 
-    def seconds(
-        self, steps: Iterable[Step], itemsize: int, arena: int, runs: Iterable[int] = itertools.repeat(1)
-    ) -> float:
-        """Estimated time of the steps, run so many times each; infinity if it is beyond a float.
+    def seconds(self, steps: Iterable[Step], itemsize: int, arena: int) -> float:
+        """Return the estimated time of the steps; infinity if it is beyond a float.
 
         Args:
             steps: Steps of a plan.
             itemsize: Bytes of a cell.
             arena: Bytes of the whole arena.
-            runs: Number of runs of each step.
         """
         try:
-            work = sum(times * self._step_seconds(step, itemsize) for times, step in zip(runs, steps, strict=False))
+            work = sum(self._step_seconds(step, itemsize) for step in steps)
             return self.start + arena / self.fresh + work
         except OverflowError:
             return float("inf")

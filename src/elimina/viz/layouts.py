@@ -258,7 +258,7 @@ _TOLERANCE = 1e-4
 Places = NDArray[np.float64]
 
 
-def stress_layout(count: int, edges: Sequence[tuple[int, int]], seed: int = 0) -> Places:
+def stress_layout(count: int, edges: Sequence[tuple[int, int]]) -> Places:
     """Return places of the nodes, a float array of shape ``(nodes, 2)``; an edge is about 1 long.
 
     Connected parts stand side by side. Each begins with pivots (Brandes, Pich, 2007, "Eigensolver methods for
@@ -269,13 +269,12 @@ def stress_layout(count: int, edges: Sequence[tuple[int, int]], seed: int = 0) -
     Args:
         count: Number of nodes.
         edges: Pairs of nodes.
-        seed: Random seed of the small displacements that keep nodes of equal distances apart.
     """
     neighbours: list[list[int]] = [[] for _ in range(count)]
     for a, b in edges:
         neighbours[a].append(b)
         neighbours[b].append(a)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     parts = _components(neighbours)
     return _side_by_side(count, [(part, _part_layout(part, neighbours, rng)) for part in parts])
 

@@ -29,10 +29,10 @@ _DROP = 0.38
 _PAGE, _TALL, _ASPECT, _LANE = 12.0, 3.0, 1.4, 0.3
 
 
-def central_cliques(model: Model, seed: int = 0) -> tuple[Clique, ...]:
+def central_cliques(model: Model) -> tuple[Clique, ...]:
     """Return the cliques of a triangulation by ``find_order``, rooted so that there are the fewest levels."""
     scopes = [f.scope for f in model.factors if f.scope]
-    found = plan_tree(scopes, model.sizes, find_order(model.sizes, scopes, seed=seed).order)
+    found = plan_tree(scopes, model.sizes, find_order(model.sizes, scopes).order)
     return junction_tree(
         plan_tree([clique.scope for clique in junction_tree(found)], model.sizes, found.central_order())
     )
