@@ -21,12 +21,13 @@ def main() -> None:
     if "--btd" in sys.argv:
         pytoulbar2.tb2.option.btdMode = 1
         pytoulbar2.tb2.option.setVarOrder("-3")
-    started, processor = time.perf_counter(), time.process_time()
+    started = time.perf_counter()
     network.Read(path)
     found = network.Solve(timeLimit=limit)
     seconds = time.perf_counter() - started
     upper = None if found is None else found[1]
-    is_optimal = upper is not None and time.process_time() - processor < limit
+    # Its timer may ring a little early.
+    is_optimal = upper is not None and network.GetDDualBound() >= upper
     print(json.dumps({"seconds": seconds, "upper": upper, "is_optimal": is_optimal}))
 
 

@@ -29,13 +29,14 @@ struct Propagator::Part {
 void Propagator::mark() {
   if (state_.depth() == 0)
     for (const Var v : state_.free()) thin_.push(v);
-  marks_.push_back({eliminated_.size(), killed_.size(), message_count_, state_.cells()});
+  marks_.push_back({eliminated_.size(), killed_.size(), message_count_, state_.cells(), lowered_.size()});
   state_.mark();
 }
 
 void Propagator::undo() {
   state_.undo();
   const Mark& mark = marks_.back();
+  for (; lowered_.size() > mark.lowered; lowered_.pop_back()) high_[lowered_.back().first] = lowered_.back().second;
   eliminated_.resize(mark.eliminated);
   for (std::size_t i = mark.killed; i < killed_.size(); ++i) is_dead_[killed_[i]] = 0;
   killed_.resize(mark.killed);

@@ -94,6 +94,7 @@ Var Explorer::choose() const {
   double least = 0;
   Cost most = 0;
   for (const Var v : state.free()) {
+    if (best >= 0 && state.count(v) / (1 + propagator_.most_weight(v)) > least) continue;
     const double ratio = state.count(v) / (1 + propagator_.weight(v));
     if (best >= 0 && ratio > least) continue;
     Cost high = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "rows.hpp"
 #include "stop.hpp"
 
 namespace elimina::consistency {
@@ -11,11 +12,8 @@ namespace {
 // Cells of a function with three or more free variables from which it waits for values.
 constexpr std::size_t most_cells = 1 << 12;
 
-// Positions whose unary costs count.
-constexpr std::uint32_t all = ~std::uint32_t{0}, none = 0;
-
-// Costs shifted to one value; more would come near forbidden ones.
-constexpr Cost most_shifted = Cost{1} << 53;
+// A row is read as a whole where so many values are left, and this share of them.
+constexpr int least_row = 6, row_share = 6;
 
 }  // namespace
 
@@ -31,6 +29,7 @@ Propagator::Propagator(const Network& network)
       suspect_(network.size.size(), -1),
       hint_(network.cells.size(), 0),
       weight_(network.functions.size(), 1.0), exchanged_(weight_),
+      high_(network.size.size(), forbidden),
       is_dead_(network.functions.size(), 0),
       added_(network.size.size()) {
   int most = 1, arity = 2;
@@ -39,10 +38,12 @@ Propagator::Propagator(const Network& network)
   marginal_.resize(most);
   amount_.resize(most);
   need_.resize(most);
+  along_.resize(most);
   nothing_.resize(most);
   axes_.resize(arity);
   digit_.resize(arity);
   lent_.resize(arity);
+  add_weights();
   for (Var v = 0; v < network.count(); ++v) {
     pending_.push(v);
     removed_.push(v);
@@ -145,8 +146,11 @@ bool Propagator::settle() {
       if (!normalise(pending_.pop_first())) return false;
     if (!raised_) return true;
     raised_ = false;
-    for (std::size_t i = state_.free().size(); i-- > 0;)
-      if (!prune(state_.free()[i])) return false;
+    for (Var v = 0; v < network_.count(); ++v) {
+      if (!over(high_[v])) continue;
+      if (!state_.is_free(v)) lower(v, 0);
+      else if (!prune(v)) return false;
+    }
   }
 }
 
@@ -164,12 +168,21 @@ bool Propagator::normalise(Var v) {
 }
 
 bool Propagator::prune(Var v) {
+  if (!over(high_[v])) return true;
   const Cost* unary = state_.unary(v);
+  Cost high = 0;
   for (int k = state_.count(v); k-- > 0;) {
     const int x = state_.values(v)[k];
-    if (over(unary[x]) && !drop(v, x)) return false;
+    if (!over(unary[x])) high = std::max(high, unary[x]);
+    else if (!drop(v, x)) return false;
   }
+  lower(v, high);
   return true;
+}
+
+void Propagator::lower(Var v, Cost high) {
+  lowered_.push_back({v, high_[v]});
+  high_[v] = high;
 }
 
 bool Propagator::drop(Var v, int x) {
@@ -181,16 +194,12 @@ bool Propagator::drop(Var v, int x) {
   return true;
 }
 
-bool Propagator::fail(Var v) {
-  if (suspect_[v] >= 0) ++weight_[suspect_[v]];
-  return false;
-}
-
 void Propagator::rise(Var v, int x, Cost by, int function) {
   Cost& unary = state_.unary_cell(v, x);
   if (unary == 0) pending_.push(v);
   if (unary <= slack_ && unary + by > slack_) risen_.push(v);
   unary += by;
+  high_[v] = std::max(high_[v], unary);
   suspect_[v] = function;
 }
 
@@ -267,13 +276,40 @@ Cost Propagator::least(const Place& place, int x) {
 Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added) {
   const Cost row = t.row(x);
   int& hint = hint_[cell];
-  if (hint < network_.size[t.other] && state_.has(t.other, hint) && t.at(x, hint) + added[hint] + row == 0) return 0;
+  if (is_least(t, hint, x, added)) return 0;
   Cost low = 4 * forbidden;
   for (const int y : state_.values(t.other)) {
     const Cost cost = t.at(x, y) + added[y];
-    if (cost < low) low = cost, hint = y;
+    if (cost >= low) continue;
+    low = cost;
+    hint = y;
+    if (low + row <= 0) return 0;
   }
-  return std::max<Cost>(0, low + row);
+  return low + row;
+}
+
+bool Propagator::is_least(const View& t, int y, int x, const Cost* added) const {
+  return y < network_.size[t.other] && state_.has(t.other, y) && t.at(x, y) + added[y] + t.row(x) == 0;
+}
+
+bool Propagator::is_dense(const View& t) const {
+  const int count = state_.count(t.other);
+  return t.minor == 1 && count >= least_row && row_share * count >= network_.size[t.other];
+}
+
+// The same from a whole row. `is_laid`: `along_` is that of the function.
+Cost Propagator::least_of_row(const View& t, std::size_t cell, int x, const Cost* added, bool& is_laid) {
+  if (is_least(t, hint_[cell], x, added)) return 0;
+  const int size = network_.size[t.other];
+  if (!is_laid) {
+    std::fill_n(along_.begin(), size, 2 * forbidden);
+    for (const int y : state_.values(t.other)) along_[y] = added[y] - t.other_shift[y];
+    is_laid = true;
+  }
+  const Cost* row = t.table + x * t.major;
+  const Cost low = least_sum(row, along_.data(), size);
+  hint_[cell] = place_of_sum(row, along_.data(), low);
+  return std::max<Cost>(0, low + t.row(x));
 }
 
 // The least cost of a function with each value of the variable, as amounts to be shifted; values that cost too much are dropped.
@@ -288,10 +324,13 @@ Propagator::Found Propagator::find(const Place& place, bool with_unary) {
   }
   const View t = many ? View{} : view(f, place.position, q);
   const Cost* added = many || !with_unary ? nothing_.data() : state_.unary(t.other);
+  const bool is_row = !many && is_dense(t);
+  bool is_laid = false;
   Found found = Found::nothing;
   for (int k = state_.count(v); k-- > 0;) {
     const int x = state_.values(v)[k];
-    const Cost low = many ? marginal_[k] : least(t, f.shift[place.position] + x, x, added);
+    const std::size_t cell = f.shift[place.position] + x;
+    const Cost low = many ? marginal_[k] : is_row ? least_of_row(t, cell, x, added, is_laid) : least(t, cell, x, added);
     amount_[x] = 0;
     if (low <= 0) continue;
     if (over(state_.unary(v)[x] + low)) {
@@ -324,11 +363,20 @@ bool Propagator::lend(const Place& place, int q) {
   const Function& f = function(place.function);
   const View t = view(f, place.position, q);
   const Cost* unary = state_.unary(t.other);
-  for (const int y : state_.values(t.other)) {
-    need_[y] = 0;
-    if (unary[y] == 0) continue;
+  const bool is_row = is_dense(t);
+  if (is_row) {
+    const int size = network_.size[t.other];
+    std::copy_n(t.other_shift, size, need_.begin());
+    for (Cost& need : std::span(need_.data(), static_cast<std::size_t>(size))) need = -need;
     for (const int x : state_.values(f.scope[place.position]))
-      if (amount_[x] > 0) need_[y] = std::max(need_[y], amount_[x] - t.at(x, y) - t.row(x));
+      if (amount_[x] > 0) raise_to(need_.data(), amount_[x] - t.row(x), t.table + x * t.major, size);
+  }
+  for (const int y : state_.values(t.other)) {
+    need_[y] = is_row && unary[y] > 0 ? need_[y] + t.other_shift[y] : 0;
+    if (unary[y] == 0) continue;
+    if (!is_row)
+      for (const int x : state_.values(f.scope[place.position]))
+        if (amount_[x] > 0) need_[y] = std::max(need_[y], amount_[x] - t.at(x, y) - t.row(x));
     if (t.other_shift[y] - need_[y] < -most_shifted) return false;
   }
   for (const int y : state_.values(t.other)) {
@@ -339,47 +387,6 @@ bool Propagator::lend(const Place& place, int q) {
   return true;
 }
 
-// All unary costs go into the function; what the amounts leave of them goes back to where it came from.
-bool Propagator::lend_all(const Place& place) {
-  const Function& f = function(place.function);
-  for (int k = 0; k < f.arity(); ++k) {
-    if (k == place.position) continue;
-    for (const int x : state_.values(f.scope[k]))
-      if (state_.shift(f, k)[x] - state_.unary(f.scope[k])[x] < -most_shifted) return false;
-  }
-  for (int k = 0; k < f.arity(); ++k) {
-    const Var v = f.scope[k];
-    lent_[k].clear();
-    if (k == place.position || !state_.is_free(v)) continue;
-    for (const int x : state_.values(v)) {
-      const Cost cost = state_.unary(v)[x];
-      lent_[k].push_back(cost);
-      if (cost == 0) continue;
-      state_.shift_cell(f, k, x) -= cost;
-      state_.unary_cell(v, x) = 0;
-    }
-  }
-  // The amounts are taken while it is seen what they leave.
-  for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) += amount_[x];
-  for (int k = 0; k < f.arity(); ++k) give_back(f, k);
-  for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) -= amount_[x];
-  return true;
-}
-
-void Propagator::give_back(const Function& f, int k) {
-  const std::vector<Cost>& lent = lent_[k];
-  if (std::all_of(lent.begin(), lent.end(), [](Cost cost) { return cost == 0; })) return;
-  const Var v = f.scope[k];
-  marginal(f, k, state_.values(v), none);
-  for (std::size_t i = 0; i < lent.size(); ++i) {
-    const int x = state_.values(v)[i];
-    const Cost back = std::clamp<Cost>(marginal_[i], 0, lent[i]);
-    if (back == 0) continue;
-    state_.shift_cell(f, k, x) += back;
-    state_.unary_cell(v, x) = back;
-  }
-}
-
 void Propagator::project(const Place& place) {
   const Function& f = function(place.function);
   const Var v = f.scope[place.position];
@@ -388,68 +395,6 @@ void Propagator::project(const Place& place) {
     state_.shift_cell(f, place.position, x) += amount_[x];
     rise(v, x, amount_[x], origin_of(place.function));
   }
-}
-
-// Least costs of a function, with the unary costs of the other variables or without, for each of the values.
-void Propagator::marginal(const Function& f, int p, std::span<const int> values, std::uint32_t with_unary) {
-  int count = 0;
-  std::size_t base = 0;
-  Cost fixed = 0;
-  for (int k = 0; k < f.arity(); ++k) {
-    if (k == p) continue;
-    const Var v = f.scope[k];
-    const Cost* shift = state_.shift(f, k);
-    if (!state_.is_free(v)) {
-      base += f.stride[k] * state_.value(v);
-      fixed -= shift[state_.value(v)];
-      continue;
-    }
-    const Cost* unary = state_.unary(v);
-    Axis& axis = axes_[count];
-    axis.offset.clear();
-    axis.cost.clear();
-    for (const int x : state_.values(v)) {
-      axis.offset.push_back(f.stride[k] * x);
-      axis.cost.push_back((with_unary >> k & 1 ? unary[x] : 0) - shift[x]);
-    }
-    digit_[count++] = 0;
-  }
-  std::fill_n(marginal_.begin(), values.size(), 4 * forbidden);
-  std::size_t at = base;
-  Cost sum = fixed;
-  for (int k = 0; k < count; ++k) at += axes_[k].offset[0], sum += axes_[k].cost[0];
-  while (true) {
-    const Cost* cells = f.cost.data() + at;
-    for (std::size_t i = 0; i < values.size(); ++i) marginal_[i] = std::min(marginal_[i], cells[f.stride[p] * values[i]] + sum);
-    int k = count;
-    while (k-- > 0) {
-      const Axis& axis = axes_[k];
-      at -= axis.offset[digit_[k]];
-      sum -= axis.cost[digit_[k]];
-      if (++digit_[k] == axis.offset.size()) digit_[k] = 0;
-      at += axis.offset[digit_[k]];
-      sum += axis.cost[digit_[k]];
-      if (digit_[k] > 0) break;
-    }
-    if (k < 0) break;
-  }
-  for (std::size_t i = 0; i < values.size(); ++i) marginal_[i] -= state_.shift(f, p)[values[i]];
-}
-
-void Propagator::exchange_weights(std::vector<double>& of_all) {
-  of_all.resize(weight_.size(), 1.0);
-  for (std::size_t f = 0; f < weight_.size(); ++f) of_all[f] += weight_[f] - exchanged_[f];
-  weight_ = exchanged_ = of_all;
-}
-
-double Propagator::weight(Var v) const {
-  double total = 0;
-  each_place(v, [&](const Place& place) {
-    int q;
-    if (free_positions(function(place.function), place.position, &q) > 0) total += weight_[origin_of(place.function)];
-    return true;
-  });
-  return total;
 }
 
 Cost Propagator::at(const std::vector<int>& value) const {

@@ -38,6 +38,9 @@ class Propagator {
   // Number of conflicts of the functions with another free variable (Boussemart et al., 2004).
   double weight(Var v) const;
 
+  // An upper bound of it, which takes no time.
+  double most_weight(Var v) const;
+
   // Add the weights of functions that were learned since the last exchange to those of all threads, and take these.
   void exchange_weights(std::vector<double>& of_all);
 
@@ -45,6 +48,12 @@ class Propagator {
   Cost at(const std::vector<int>& value) const;
 
  private:
+  // Positions whose unary costs count.
+  static constexpr std::uint32_t all = ~std::uint32_t{0}, none = 0;
+
+  // Costs shifted to one value; more would come near forbidden ones.
+  static constexpr Cost most_shifted = Cost{1} << 53;
+
   // A function as one of two of its positions; the others have values.
   struct View {
     const Cost* table;
@@ -64,7 +73,9 @@ class Propagator {
 
   bool settle();
   bool normalise(Var v);
+  void add_weights();
   bool prune(Var v);
+  void lower(Var v, Cost high);
   bool drop(Var v, int x);
   bool fail(Var v);
   void rise(Var v, int x, Cost by, int function);
@@ -77,6 +88,9 @@ class Propagator {
   enum class Found { nothing, something, conflict };
   Cost least(const Place& place, int x);
   Cost least(const View& view, std::size_t cell, int x, const Cost* added);
+  Cost least_of_row(const View& view, std::size_t cell, int x, const Cost* added, bool& is_laid);
+  bool is_least(const View& view, int y, int x, const Cost* added) const;
+  bool is_dense(const View& view) const;
   Found find(const Place& place, bool with_unary);
   bool pull(const Place& place);
   bool gather(const Place& place);
@@ -123,8 +137,11 @@ class Propagator {
   std::vector<int> support_, suspect_;  // of each variable; the function of the network that its last costs came from
   std::vector<int> hint_;                   // of each shifted cost: a value of the other variable
   std::vector<double> weight_;
-  std::vector<double> exchanged_;  // the weights after the last exchange
-  std::vector<Cost> marginal_, amount_, need_, nothing_;
+  std::vector<double> exchanged_;      // the weights after the last exchange
+  std::vector<double> weight_of_all_;  // of each variable: the sum over its functions of the network
+  std::vector<Cost> high_;      // of each variable: no value that is left costs more
+  std::vector<std::pair<Var, Cost>> lowered_;
+  std::vector<Cost> marginal_, amount_, need_, along_, nothing_;
   std::vector<std::vector<Cost>> lent_;
   struct Axis {
     std::vector<std::size_t> offset;
@@ -139,7 +156,7 @@ class Propagator {
     int origin = 0;  // function of the network whose conflicts are counted
   };
   struct Mark {
-    std::size_t eliminated, killed, messages, cells;
+    std::size_t eliminated, killed, messages, cells, lowered;
   };
   struct Eliminated {
     Var var;

@@ -60,7 +60,7 @@ class Costs:
         return ConsistencySearch(self.sizes, self.scopes, self.tables, self.order, upper, step, slack, threads)
 
 
-def run(search, seconds=60.0, nodes=1e9, memory=1e6, poll=lambda lower, best, nodes: None):
+def run(search, seconds=60.0, nodes=1e9, memory=1e6, poll=lambda *_: None):
     return search.run(seconds, nodes, memory, poll)
 
 

@@ -1,0 +1,95 @@
+// Functions with several other free variables.
+#include <algorithm>
+
+#include "propagator.hpp"
+
+namespace elimina::consistency {
+
+// All unary costs go into the function; what the amounts leave of them goes back to where it came from.
+bool Propagator::lend_all(const Place& place) {
+  const Function& f = function(place.function);
+  for (int k = 0; k < f.arity(); ++k) {
+    if (k == place.position) continue;
+    for (const int x : state_.values(f.scope[k]))
+      if (state_.shift(f, k)[x] - state_.unary(f.scope[k])[x] < -most_shifted) return false;
+  }
+  for (int k = 0; k < f.arity(); ++k) {
+    const Var v = f.scope[k];
+    lent_[k].clear();
+    if (k == place.position || !state_.is_free(v)) continue;
+    for (const int x : state_.values(v)) {
+      const Cost cost = state_.unary(v)[x];
+      lent_[k].push_back(cost);
+      if (cost == 0) continue;
+      state_.shift_cell(f, k, x) -= cost;
+      state_.unary_cell(v, x) = 0;
+    }
+  }
+  // The amounts are taken while it is seen what they leave.
+  for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) += amount_[x];
+  for (int k = 0; k < f.arity(); ++k) give_back(f, k);
+  for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) -= amount_[x];
+  return true;
+}
+
+void Propagator::give_back(const Function& f, int k) {
+  const std::vector<Cost>& lent = lent_[k];
+  if (std::all_of(lent.begin(), lent.end(), [](Cost cost) { return cost == 0; })) return;
+  const Var v = f.scope[k];
+  marginal(f, k, state_.values(v), none);
+  for (std::size_t i = 0; i < lent.size(); ++i) {
+    const int x = state_.values(v)[i];
+    const Cost back = std::clamp<Cost>(marginal_[i], 0, lent[i]);
+    if (back == 0) continue;
+    state_.shift_cell(f, k, x) += back;
+    state_.unary_cell(v, x) = back;
+  }
+}
+
+// Least costs of a function, with the unary costs of the other variables or without, for each of the values.
+void Propagator::marginal(const Function& f, int p, std::span<const int> values, std::uint32_t with_unary) {
+  int count = 0;
+  std::size_t base = 0;
+  Cost fixed = 0;
+  for (int k = 0; k < f.arity(); ++k) {
+    if (k == p) continue;
+    const Var v = f.scope[k];
+    const Cost* shift = state_.shift(f, k);
+    if (!state_.is_free(v)) {
+      base += f.stride[k] * state_.value(v);
+      fixed -= shift[state_.value(v)];
+      continue;
+    }
+    const Cost* unary = state_.unary(v);
+    Axis& axis = axes_[count];
+    axis.offset.clear();
+    axis.cost.clear();
+    for (const int x : state_.values(v)) {
+      axis.offset.push_back(f.stride[k] * x);
+      axis.cost.push_back((with_unary >> k & 1 ? unary[x] : 0) - shift[x]);
+    }
+    digit_[count++] = 0;
+  }
+  std::fill_n(marginal_.begin(), values.size(), 4 * forbidden);
+  std::size_t at = base;
+  Cost sum = fixed;
+  for (int k = 0; k < count; ++k) at += axes_[k].offset[0], sum += axes_[k].cost[0];
+  while (true) {
+    const Cost* cells = f.cost.data() + at;
+    for (std::size_t i = 0; i < values.size(); ++i) marginal_[i] = std::min(marginal_[i], cells[f.stride[p] * values[i]] + sum);
+    int k = count;
+    while (k-- > 0) {
+      const Axis& axis = axes_[k];
+      at -= axis.offset[digit_[k]];
+      sum -= axis.cost[digit_[k]];
+      if (++digit_[k] == axis.offset.size()) digit_[k] = 0;
+      at += axis.offset[digit_[k]];
+      sum += axis.cost[digit_[k]];
+      if (digit_[k] > 0) break;
+    }
+    if (k < 0) break;
+  }
+  for (std::size_t i = 0; i < values.size(); ++i) marginal_[i] -= state_.shift(f, p)[values[i]];
+}
+
+}  // namespace elimina::consistency
