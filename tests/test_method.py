@@ -20,6 +20,7 @@ from elimina.inference.anytime import Run
 from elimina.inference.choose import Planned
 from elimina.inference.method import before_planning, search_for_a_while
 from elimina.inference.options import Options
+from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import Attempt, Paused
 from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.estimate import cpu_machine
@@ -54,6 +55,28 @@ def test_what_ends_at_once_takes_no_local_search_and_no_filtering(monkeypatch):
     assert not {"improve", "filter"} & result.stats["seconds"].keys()
 
 
+def before_a_plan(monkeypatch, rough, better):
+    """Limits of the searches before a plan, and the seconds of the searches for orders, given the seconds of both."""
+    searches, ordered = [], []
+    monkeypatch.setattr(method_module, "by_search", lambda *_, **limits: searches.append(limits))
+    first = Order((), 20, int(rough * CELLS_PER_SECOND), 10**6, "min-fill", 0.0)
+    found = dataclasses.replace(first, total_cells=int(better * CELLS_PER_SECOND))
+    problem = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {})
+    options = Options(device="cpu", threads=1, memory=1 << 20)
+
+    def quick(seconds):
+        ordered.append(seconds)
+        return found
+
+    portfolio = before_planning(problem, lambda: first, quick, options, Run("mpe"), Paused())
+    outcome = None
+    with contextlib.suppress(StopIteration):
+        while True:
+            portfolio.send(outcome)
+            outcome = Attempt()
+    return searches, ordered
+
+
 @pytest.mark.parametrize(
     ("seconds", "nodes", "rounds"),
     [
@@ -63,20 +86,16 @@ def test_what_ends_at_once_takes_no_local_search_and_no_filtering(monkeypatch):
     ],
 )
 def test_soft_local_consistency_gets_nodes_where_elimination_takes_long(monkeypatch, seconds, nodes, rounds):
-    searches = []
-    monkeypatch.setattr(method_module, "by_search", lambda *_, **limits: searches.append(limits))
-    rough = Order((), 20, 10**15, 10**6, "min-fill", 0.0)
-    better = dataclasses.replace(rough, total_cells=int(seconds * CELLS_PER_SECOND))
-    problem = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {})
-    options = Options(device="cpu", threads=1, memory=1 << 20)
-    portfolio = before_planning(problem, lambda: rough, lambda _: better, options, Run("mpe"), Paused())
-    outcome = None
-    with contextlib.suppress(StopIteration):
-        while True:
-            portfolio.send(outcome)
-            outcome = Attempt()
+    searches, ordered = before_a_plan(monkeypatch, method_module.VERY_FAR / 2, seconds)
     assert [limits["nodes"] for limits in searches if "nodes" in limits] == nodes
     assert [limits["rounds"] for limits in searches][: len(rounds)] == rounds
+    assert ordered[0] == method_module.GLANCE_ORDER
+
+
+def test_no_order_is_looked_for_at_first_where_elimination_takes_very_long(monkeypatch):
+    searches, ordered = before_a_plan(monkeypatch, 2 * method_module.VERY_FAR, method_module.FAR)
+    assert [limits.get("nodes") for limits in searches][:2] == [None, method_module.FIRST_NODES]
+    assert ordered == [QUICK_SECONDS]
 
 
 @pytest.mark.parametrize("gigabytes", [0, 20])

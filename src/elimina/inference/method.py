@@ -54,6 +54,9 @@ FAR = 100.0
 GLANCE_ORDER = 0.1
 """Seconds of an order search that tells such eliminations from short ones."""
 
+VERY_FAR = 1e5
+"""Estimated seconds with a quick order from which that search is left out: it would not make them short."""
+
 FIRST_NODES, LONGEST_NODES = 1 << 14, 1.0
 """Nodes of that turn, whatever the machine's speed, and the seconds after which it ends nevertheless."""
 
@@ -103,13 +106,14 @@ def before_planning(
     if is_filtered and fits:
         share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(CELLS_PER_SECOND)))
         yield _filter_for(share, problem, rough(), options, run)
-    if is_searched:
+    is_hopeless = rough().seconds_at(CELLS_PER_SECOND) >= VERY_FAR
+    if is_searched and not is_hopeless:
         yield by_search(problem, ordered, run, paused, rounds=0)
     if is_filtered and not fits:
         yield _filter_for(FIRST_TRY, problem, rough(), options, run)
     if not is_searched:
         return Attempt()
-    order = quick(GLANCE_ORDER)
+    order = rough() if is_hopeless else quick(GLANCE_ORDER)
     if order.seconds_at(CELLS_PER_SECOND) >= FAR:
         logger.info("soft local consistency again, for %s nodes", count_text(FIRST_NODES))
         yield by_search(problem, ordered, run, paused, rounds=0, first_turn=LONGEST_NODES, nodes=FIRST_NODES)
