@@ -26,3 +26,11 @@ time PATH=/nowhere CC=/bin/false CXX=/bin/false "$work/clean/bin/python" -m pip 
 PATH=/nowhere "$work/clean/bin/elimina" solve examples/radio.wcsp
 "$work/clean/bin/python" -m pip install -q "$wheel[plot,frames,dcop]" pytest pytest-xdist hypothesis networkx
 PATH="$work/clean/bin" "$work/clean/bin/python" -m pytest -n "${JOBS:-2}" -p no:cacheprovider @tests/quick.txt
+
+# The time from the installation to a first posterior in a notebook.
+"$python" -m venv "$work/notebook"
+"$work/notebook/bin/python" -m pip install -q nbclient ipykernel pytest hypothesis
+time {
+  "$work/notebook/bin/python" -m pip install -q "$wheel"
+  "$work/notebook/bin/python" -m pytest -p no:cacheprovider tests/test_notebook.py -k first_posterior
+}

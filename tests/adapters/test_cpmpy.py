@@ -104,6 +104,16 @@ def test_objectives(minimise):
     assert answers[0] == answers[1]
 
 
+def test_send_more_money():
+    """The example of CPMpy's documentation."""
+    s, e, n, d, m, o, r, y = letters = cpmpy.intvar(0, 9, shape=8)
+    words = [sum(x * 10**power for power, x in enumerate(reversed(w))) for w in ([s, e, n, d], [m, o, r, e])]
+    money = sum(x * 10**power for power, x in enumerate(reversed([m, o, n, e, y])))
+    given = [cpmpy.AllDifferent(letters), sum(words) == money, s > 0, m > 0]
+    found = solutions(given, letters, "elimina")
+    assert found == solutions(given, letters, THEIRS) == {(9, 5, 6, 7, 1, 0, 8, 2)}
+
+
 def test_the_solver_itself():
     x = cpmpy.intvar(0, 3, shape=2)
     solver = CPM_elimina(cpmpy.Model(x[0] < x[1]))

@@ -38,6 +38,17 @@ def test_costs_on_nodes_and_edges():
     assert sorted(map(sorted, to_networkx(model).edges)) == [["a", "b"], ["b", "c"]]
 
 
+def test_colourings_are_counted_as_by_the_chromatic_polynomial():
+    pytest.importorskip("sympy")
+    graph = networkx.petersen_graph()
+    for node in graph:
+        graph.nodes[node]["states"] = ["red", "green", "blue"]
+    for edge in graph.edges:
+        graph.edges[edge]["costs"] = np.where(np.eye(3), np.inf, 0)
+    number = networkx.chromatic_polynomial(graph).subs("x", 3)
+    assert elimina.solve(from_networkx(graph), "count").value == number == 120
+
+
 def test_errors():
     with pytest.raises(InputError, match="node 1 has no attribute 'states'"):
         from_networkx(networkx.path_graph([1, 2]))

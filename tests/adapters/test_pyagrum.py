@@ -16,6 +16,23 @@ with warnings.catch_warnings():
 from elimina.adapters.pyagrum import LazyPropagation  # noqa: E402
 
 
+def test_the_water_sprinkler():
+    """The example of pyAgrum's tutorial."""
+    network = gum.fastBN("c->s->w;c->r->w")
+    network.cpt("c").fillWith([0.5, 0.5])
+    network.cpt("s")[:] = [[0.5, 0.5], [0.9, 0.1]]
+    network.cpt("r")[:] = [[0.8, 0.2], [0.2, 0.8]]
+    for rain, sprinkler, wet in ((0, 0, 0.0), (0, 1, 0.9), (1, 0, 0.9), (1, 1, 0.99)):
+        network.cpt("w")[{"r": rain, "s": sprinkler}] = [1 - wet, wet]
+    for evidence in ({}, {"s": 0, "c": 0}, {"s": [0.5, 1], "w": [0, 1]}):
+        ours, theirs = LazyPropagation(network), gum.LazyPropagation(network)
+        for one in (ours, theirs):
+            one.setEvidence(evidence)
+            one.makeInference()
+        for name in network.names():
+            np.testing.assert_allclose(ours.posterior(name).toarray(), theirs.posterior(name).toarray(), atol=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_the_common_calls(seed):
     gum.initRandom(seed + 1)

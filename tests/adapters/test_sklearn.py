@@ -12,6 +12,7 @@ pytest.importorskip("sklearn")
 
 from sklearn.base import clone
 from sklearn.metrics import accuracy_score
+from sklearn.naive_bayes import CategoricalNB
 
 from elimina.adapters.sklearn import BayesNetClassifier
 from elimina.model import Model, Variable
@@ -44,6 +45,18 @@ def test_it_learns_by_counting(naive):
     assert accuracy_score(y, model.predict(X)) > 0.8
     assert clone(model).get_params()["target"] == "y"
     assert model.predict_proba([{"a": 1}, {}]).shape == (2, 2)
+
+
+def test_it_agrees_with_categorical_naive_bayes(naive):
+    rng = np.random.default_rng(1)
+    X = np.stack([rng.integers(0, 2, 200), rng.integers(0, 3, 200)], axis=1)
+    y = np.where(rng.random(200) < 0.2 + 0.3 * X[:, 0], "yes", "no")
+    prior = (np.array([np.sum(y == c) for c in ("no", "yes")]) + 1) / 202
+    theirs = CategoricalNB(alpha=1.0, class_prior=prior).fit(X, y)
+    frame = {"a": X[:, 0], "b": X[:, 1]}
+    ours = BayesNetClassifier(naive, "y", smoothing=1.0).fit(frame, y)
+    np.testing.assert_allclose(ours.predict_proba(frame), theirs.predict_proba(X))
+    assert (ours.predict(frame) == theirs.predict(X)).all()
 
 
 @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import elimina
 import elimina.io as eio
+from elimina import Model, Table, Variable
 from elimina.errors import FormatError, UnsupportedError
 from elimina.states import evidence_of
 
@@ -44,6 +46,12 @@ def test_network(tmp_path):
     np.testing.assert_array_equal(model.factors[1].values, [[[0.5, 0.25, 0.25]], [[0.3, 0.3, 0.4000001]]])
     np.testing.assert_array_equal(model.factors[2].values, [[1.0], [0.5]])
     assert evidence_of(model, {"wet grass": "0"}) == {1: 1}
+
+
+def test_unknown_is_no_name(tmp_path):
+    nameless = Model([Variable("a", 2)], [Table([0], [0.5, 0.5])], sense="probability", children=[0])
+    elimina.write(nameless, tmp_path / "nameless.bif")
+    assert elimina.read(tmp_path / "nameless.bif").name == ""
 
 
 def test_in_a_conditional_table_the_child_varies_slowest(tmp_path):

@@ -155,6 +155,14 @@ def test_ten_thousand_variables_and_more(monkeypatch):
     assert "cliques far from the root are left out" in report.html
 
 
+def test_rows_of_parts_do_not_run_askew():
+    """A square above a row of nodes: its principal axes are those of neither."""
+    row = [[x, 0.0] for x in range(20)]
+    tall = [[x, 1.0 + y] for x in range(3) for y in range(12)]
+    places = graph.spread(np.array(row + tall))
+    assert np.ptp(places[: len(row), 1]) < 0.2 * np.ptp(places[:, 1])
+
+
 def test_reasons_sum_to_the_distance_from_the_best():
     for sense in ("min-cost", "max-cost", "probability"):
         rng = np.random.default_rng(1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.viz.graph import apart
+from elimina.viz.graph import _near, apart
 from elimina.viz.layouts import assign_layers, is_acyclic, isotonic, layered_layout, stress_layout, tidy_layout
 
 
@@ -120,3 +120,9 @@ def test_equal_subtrees_look_equal():
     x, _ = tidy_layout([-1, 0, 0, 1, 1, 2, 2], [1.0] * 7)
     assert x[4] - x[3] == x[6] - x[5]
     assert x[1] - x[3] == x[2] - x[5]
+
+
+@given(st.lists(st.integers(-20, 20), max_size=12), st.integers(1, 9))
+def test_pairs_that_are_near(x, reach):
+    found = set(map(frozenset, zip(*(part.tolist() for part in _near(np.array(x, float), reach)), strict=True)))
+    assert found == {frozenset(pair) for pair in combinations(range(len(x)), 2) if abs(x[pair[0]] - x[pair[1]]) < reach}

@@ -80,7 +80,8 @@ def _read_header(text: Text) -> str:
     text.token("'{'")
     while _expect(text, b"property", b"}") == b"property":
         _skip_property(text)
-    return " ".join(words)
+    name = " ".join(words)
+    return "" if name == "unknown" else name  # what writers put where there is no name
 
 
 def _read_variable(text: Text, builder: NetworkBuilder) -> None:

@@ -90,9 +90,14 @@ def lay_out(model: Model, first: Sequence[int]) -> Layout:
 
 def spread(places: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return places with the longer axis across, which suits a page, and with nodes further apart that coincide."""
-    centred = places - places.mean(axis=0)
-    _, axes = np.linalg.eigh(centred.T @ centred)
-    turned: NDArray[np.float64] = centred @ axes[:, ::-1]
+    turned: NDArray[np.float64] = places - places.mean(axis=0)
+    _, axes = np.linalg.eigh(turned.T @ turned)
+    along = turned @ axes[:, ::-1]
+    # Parts that stand side by side in rows need more room if the rows run askew.
+    if np.ptp(along, axis=0).prod() < np.ptp(turned, axis=0).prod():
+        turned = along
+    elif np.ptp(turned[:, 1]) > np.ptp(turned[:, 0]):
+        turned = turned[:, ::-1].copy()
     if len(turned) <= _MOST_PUSHED:
         for _ in range(_PUSHES):
             steps = [turned[:, axis, None] - turned[:, axis] for axis in (0, 1)]
