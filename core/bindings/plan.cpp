@@ -12,6 +12,7 @@
 
 #include "arrays.hpp"
 #include "module.hpp"
+#include "plan/arena.hpp"
 #include "plan/mini_buckets.hpp"
 #include "plan/place.hpp"
 
@@ -178,6 +179,12 @@ void bind_plan(nb::module_& m) {
   m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,
         "Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and those that bound the rest: a factor is "
         "its number, a message -1 less its step's.");
+  nb::class_<Arena>(m, "Arena", "Allocator of spans of one block of memory, which reuses freed spans and records its peak.")
+      .def(nb::init<i64>(), "itemsize"_a)
+      .def("take", &Arena::take, "span"_a, "Return the offset of a free span: the first that fits.")
+      .def("seal", &Arena::seal, "Leave free spans below the height unused.")
+      .def("give_back", &Arena::give_back, "offset"_a, "span"_a, "Make a span free again, merged with its free neighbours.")
+      .def_prop_ro("height", &Arena::height, "Elements up to the end of the last span that was taken.");
   nb::class_<Layout>(m, "PlannedLayout", "Where the tables of a plan lie, and its steps as records.")
       .def_ro("record_words", &Layout::record_words, "Words of all records, also where they were left out.")
       .def_ro("factor_cells", &Layout::factor_cells, "Elements that the factors take.")

@@ -249,6 +249,26 @@ def row_bounds(tree: PlannedTree, tables: int, cells: int) -> tuple:
     Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and those that bound the rest: a factor is its number, a message -1 less its step's.
     """
 
+class Arena:
+    """
+    Allocator of spans of one block of memory, which reuses freed spans and records its peak.
+    """
+
+    def __init__(self, itemsize: int) -> None: ...
+
+    def take(self, span: int) -> int:
+        """Return the offset of a free span: the first that fits."""
+
+    def seal(self) -> None:
+        """Leave free spans below the height unused."""
+
+    def give_back(self, offset: int, span: int) -> None:
+        """Make a span free again, merged with its free neighbours."""
+
+    @property
+    def height(self) -> int:
+        """Elements up to the end of the last span that was taken."""
+
 class PlannedLayout:
     """Where the tables of a plan lie, and its steps as records."""
 

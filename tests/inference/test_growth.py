@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import elimina
+from elimina._core import Arena
 from elimina.inference.choose import plan_problem
 from elimina.inference.options import Options
 from elimina.inference.propagator import Propagator
 from elimina.planning.dependence import Reach
-from elimina.planning.layout import Arena
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
 from tests import calls

@@ -8,7 +8,8 @@ from collections.abc import Container, Iterable, Sequence
 from itertools import chain, groupby
 from typing import NamedTuple
 
-from elimina.planning.layout import Arena, table_strides
+from elimina._core import Arena
+from elimina.planning.layout import table_strides
 from elimina.planning.plan import JOIN, LEVEL, FactorLayout, Operand, Step
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.weights import shares

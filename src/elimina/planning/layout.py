@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -174,89 +173,6 @@ def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-class Arena:
-    """Allocator of spans of one block of memory, which reuses freed spans and records its peak.
-
-    Small spans follow each other closely, so that a chain of small messages stays in few lines of a cache; others start
-    where long rows may. Free spans of one length and one distance from such a start are kept together, so that the
-    first one that fits is found without going through all of them.
-    """
-
-    def __init__(self, itemsize: int) -> None:
-        self._item = itemsize
-        self._unit = _ALIGNMENT_BYTES // itemsize
-        self._sizes: dict[int, int] = {}
-        self._starts: dict[int, int] = {}
-        # Heaps of offsets; those that are no longer free are dropped when they come to the top.
-        self._alike: dict[tuple[int, int], list[int]] = {}
-        self.height = 0
-
-    def take(self, span: int) -> int:
-        """Offset of a free span: the first that fits."""
-        unit, span = self._rounded(span)
-        found = self._first(unit, span)
-        if found is not None:
-            start, end = found, found + self._remove(found)
-        else:
-            start = self._starts.get(self.height, self.height)
-            if start < self.height:
-                self._remove(start)
-            end = self.height
-        offset = _round_up(start, unit)
-        self._add(start, offset)
-        self._add(offset + span, end)
-        self.height = max(self.height, offset + span)
-        return offset
-
-    def seal(self) -> None:
-        """Leave free spans below the height unused."""
-        self._sizes.clear()
-        self._starts.clear()
-        self._alike.clear()
-
-    def give_back(self, offset: int, span: int) -> None:
-        """Make a span free again, merged with its free neighbours."""
-        start, end = offset, offset + self._rounded(span)[1]
-        if end in self._sizes:
-            end += self._remove(end)
-        if start in self._starts:
-            start = self._starts[start]
-            self._remove(start)
-        self._add(start, end)
-
-    def _first(self, unit: int, span: int) -> int | None:
-        """Return the lowest free offset from which a span fits."""
-        best = None
-        for kind in list(self._alike):
-            size, rest = kind
-            if size < span + -rest % unit:
-                continue
-            heap = self._alike[kind]
-            while heap and self._sizes.get(heap[0]) != size:
-                heapq.heappop(heap)
-            if not heap:
-                del self._alike[kind]
-            elif best is None or heap[0] < best:
-                best = heap[0]
-        return best
-
-    def _add(self, start: int, end: int) -> None:
-        if start < end:
-            self._sizes[start], self._starts[end] = end - start, start
-            heapq.heappush(self._alike.setdefault((end - start, start % self._unit), []), start)
-
-    def _remove(self, start: int) -> int:
-        """Forget a free span; return its length."""
-        size = self._sizes.pop(start)
-        del self._starts[start + size]
-        return size
-
-    def _rounded(self, span: int) -> tuple[int, int]:
-        """Return the unit that a span's start is a multiple of, and the elements that it takes."""
-        alignment = _ALIGNMENT_BYTES if span * self._item >= _ALIGNMENT_BYTES else _VECTOR_BYTES
-        return alignment // self._item, _round_up(max(span, 1), _VECTOR_BYTES // self._item)
-
-
 Array = NDArray[Any]
 
 FEWEST_CELLS = 1 << 16
@@ -373,12 +289,15 @@ def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
     """
     if all(most is None for most in tuples):
         return plan
-    item, arena = plan.itemsize, Arena(plan.itemsize)
-    factors = []
+    # Not by ``Arena``: the spans of a plan that no machine holds may add up to more than 64 bits.
+    item, height, factors = plan.itemsize, 0, []
     for factor, most in zip(plan.factors, tuples, strict=True):
         span = factor.span if most is None else _span(factor, most, item)
-        factors.append(factor._replace(offset=arena.take(span), span=span, tuples=most))
-    return plan._replace(factors=tuple(factors), factor_cells=arena.height)
+        unit = _ALIGNMENT_BYTES if span * item >= _ALIGNMENT_BYTES else _VECTOR_BYTES
+        offset = _round_up(height, unit // item)
+        factors.append(factor._replace(offset=offset, span=span, tuples=most))
+        height = offset + _round_up(max(span, 1), _VECTOR_BYTES // item)
+    return plan._replace(factors=tuple(factors), factor_cells=height)
 
 
 def cells_span(factor: FactorLayout) -> int:
