@@ -111,6 +111,16 @@ def test_optimum(seed, share, most, slack, threads, memory, off):
 
 
 @settings(max_examples=150, deadline=None)
+@given(seed=st.integers(0, 2**32), share=SHARES, most=st.sampled_from([2, 10, 10**6]), slack=st.sampled_from([0, 3]))
+def test_rows_of_many_values(seed, share, most, slack):
+    """Rows of many values are read as a whole, as long as enough of the values are left."""
+    costs = Costs(seed, variables=4, largest=20, share=share, most=most)
+    found = run(costs.search(10**8, slack=slack))
+    assert found["done"]
+    check(costs, found, 10**8)
+
+
+@settings(max_examples=150, deadline=None)
 @given(
     seed=st.integers(0, 2**32), share=SHARES, nodes=st.lists(st.integers(0, 20), max_size=4), threads=st.integers(1, 2)
 )
