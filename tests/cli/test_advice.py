@@ -37,8 +37,8 @@ ADVICE = [
      f"{RADIO} --ibound 3 --method mbe"),
     (f"{RADIO} --gap much", "such as 0.01 or 1%", f"{RADIO} --gap 1%"),
     # Options that exclude each other.
-    (f"{RADIO} --ibound 3", "leave it out, or use mbe or search", f"{RADIO} --ibound 3 --method mbe"),
-    (f"{RADIO} --ibound 3", "leave it out, or use mbe or search", f"{RADIO} --ibound 3 --method search"),
+    (f"{RADIO} --ibound 3", "choose one of them, or leave the i-bound out", f"{RADIO} --ibound 3 --method mbe"),
+    (f"{RADIO} --ibound 3", "choose one of them, or leave the i-bound out", f"{RADIO} --ibound 3 --method search"),
     (f"{RADIO} --ibound 3 --method mbe --slices 9", "leave these out", f"{RADIO} --ibound 3 --method mbe"),
     (f"{RADIO} --method eliminate --upper-bound 1400", "leave it out, or use filter or search",
      f"{RADIO} --method filter --upper-bound 1400"),

@@ -93,7 +93,7 @@ def test_wrong_options(elimina, grid, options, message):
 
 def test_an_ibound_needs_a_method(elimina, grid):
     code, _, error = elimina("solve", grid, "--ibound", 3)
-    assert (code, "cannot use an i-bound" in error) == (1, True)
+    assert (code, "an i-bound is for the methods mbe and search" in error) == (1, True)
 
 
 def test_gaps_in_percent(elimina, grid):

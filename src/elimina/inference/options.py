@@ -351,7 +351,7 @@ _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
 _CLASHES_OF_RUNS: tuple[_Clash, ...] = (
     (
         lambda o, _: o.ibound is not None and o.method not in ("mbe", "search"),
-        "the method {method} cannot use an i-bound: leave it out, or use mbe or search",
+        "an i-bound is for the methods mbe and search, not {method}: choose one of them, or leave the i-bound out",
     ),
 )
 """Options that do not go together where a plan is run."""
