@@ -29,9 +29,7 @@ def main() -> None:
     model = elimina.read(args.file)
     known: list[tuple[float, Bounds]] = []
     begun = time.perf_counter()
-    options = elimina.Options(
-        threads=1, on_bounds=lambda bounds: known.append((time.perf_counter() - begun, bounds))
-    )
+    options = elimina.Options(threads=1, on_bounds=lambda bounds: known.append((time.perf_counter() - begun, bounds)))
     result = elimina.solve(model, device="cpu", time_limit=args.limit, options=options)
     total = time.perf_counter() - begun
     record = Record(

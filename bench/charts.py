@@ -1,4 +1,4 @@
-"""Charts of the records: speed against peers, and time per variable as models grow.
+"""Charts of the records: speed against peers, time per variable as models grow, and bounds over time.
 
 ``bench/render.py`` writes them to ``docs/images``. They are plain SVG, so that equal records give equal files.
 """
@@ -86,7 +86,29 @@ def growth() -> str:
     return _svg(height + 46, marks, "Time per variable as models grow")
 
 
-CHARTS = {"speed.svg": speed, "growth.svg": growth}
+def bounds() -> str:
+    """Return a chart of the lower bound and the cost of the best assignment over time, as steps."""
+    record = read("bounds-over-time")
+    rows = [[float(cell) for cell in row] for row in record["rows"]]
+    low, high = math.log10(rows[0][0]), math.log10(rows[-1][0])
+    top = max(row[2] for row in rows)
+    marks, height = [], 240
+    for column, label in ((2, "best assignment"), (1, "lower bound")):
+        colour = COLOURS[column - 1]
+        places = [(_place(row[0], low, high), height - 210 * row[column] / top) for row in rows]
+        path = f"M{places[0][0]:.1f},{places[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in places[1:])
+        marks.append(f'<path d="{path}" fill="none" stroke="{colour}" stroke-width="2"><title>{label}</title></path>')
+        marks.append(_text(40, 60 + 20 * (column == 1), label, "start", colour))
+    for cost in (0, rows[-1][1]):
+        y = height - 210 * cost / top
+        marks += [_line(LEFT, y, WIDTH - 20, y, "#8884"), _text(LEFT - 10, y + 4, f"{cost:,.0f}", "end")]
+    for seconds in (10.0**power for power in range(math.ceil(low), math.floor(high) + 1)):
+        marks.append(_text(_place(seconds, low, high), height + 18, f"{seconds:g} s"))
+    marks.append(_text((LEFT + WIDTH) / 2, height + 36, record["note"]))
+    return _svg(height + 46, marks, "Bounds over time")
+
+
+CHARTS = {"speed.svg": speed, "growth.svg": growth, "bounds.svg": bounds}
 """File in ``docs/images`` -> function that draws it."""
 
 

@@ -68,7 +68,7 @@ def test_wrong_types(options, problem):
     ("options", "problem"),
     [
         ({"memory": math.nan}, "memory is NaN"),
-        ({"memory": math.inf}, "memory is inf bytes; it must be finite"),
+        ({"memory": math.inf}, "memory is inf bytes: expected a finite size"),
         ({"memory": "lots"}, "invalid memory size 'lots': expected a number with a unit, such as 8GiB"),
         ({"memory": "-5"}, "invalid memory size '-5'"),
         ({"memory": "x" * 1000}, "invalid memory size 'x{10,40}"),

@@ -35,6 +35,8 @@ def test_charts_have_a_mark_for_each_figure(bench):
     assert [title.text.rpartition(": ")[2] for title in found] == ratios
     found = ElementTree.fromstring(charts.growth()).findall(".//{*}polyline")
     assert len(found) == len(charts.read("growth")["rows"])
+    found = ElementTree.fromstring(charts.bounds()).findall(".//{*}path")
+    assert [path.get("d").count("H") + 1 for path in found] == [len(charts.read("bounds-over-time")["rows"])] * 2
     for name in charts.CHARTS:
         assert (BENCH.parent / "docs" / "images" / name).exists()
 
