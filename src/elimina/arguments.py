@@ -146,7 +146,7 @@ def parse_size(text: str, name: str = "memory") -> int:
 
 def _bytes(name: str, given: float | Fraction) -> int:
     if not 1 <= given < math.inf:
-        raise InputError(f"{name} is {float(given):g} bytes: expected a finite size of at least one byte, such as 500MB")
+        raise InputError(f"{name} is {float(given):g} bytes: expected a finite size of at least one, such as 500MB")
     return int(given)
 
 

@@ -106,7 +106,7 @@ GOOD = coordinates("EUC_2D", (0, 0), (1, 0), (0, 1))
         (GOOD.replace("DIMENSION: 3", "DIMENSION: 0"), 3, "expected a number of cities from 1 on, found '0'"),
         (GOOD.replace("DIMENSION: 3\n", ""), 4, "expected a DIMENSION before the data"),
         ("", 1, "expected a DIMENSION before the data"),
-        (GOOD.replace("NAME", "NAMEN"), 1, "expected 'KEY : value' or the name of a section of a TSPLIB file, found 'NAMEN: x'"),
+        (GOOD.replace("NAME", "NAMEN"), 1, "expected 'KEY : value' or a section of a TSPLIB file, found"),
         (GOOD.replace("EOF", "NODE_COORD_SECTION"), 9, "a second NODE_COORD_SECTION; the first one is in line 5"),
         (GOOD.replace("EDGE_WEIGHT_TYPE: EUC_2D\n", ""), 8, "expected an EDGE_WEIGHT_TYPE"),
         (GOOD.split("NODE_C")[0], 4, "expected a NODE_COORD_SECTION, since distances are EUC_2D"),

@@ -234,7 +234,7 @@ class _Lines:
             elif name in _KEYS and colon:
                 self.values[name], self.lines_of[name] = value, self.line
             else:
-                raise self.fail(f"expected 'KEY : value' or the name of a section of a TSPLIB file, found {text[:40]!r}")
+                raise self.fail(f"expected 'KEY : value' or a section of a TSPLIB file, found {text[:40]!r}")
 
     def numbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """Return the numbers up to the next key or section, and the line of each."""
