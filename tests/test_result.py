@@ -29,6 +29,13 @@ c   0      3.00e-09
     1      1-3.0e-09"""
 
 
+def test_bounds_are_shown_beside_the_best_value():
+    result = Result("bounded", "mpe", 12, lower_bound=7, upper_bound=12)
+    assert "  bounds:             7 to 12" in repr(result).splitlines()
+    assert "bounds:     7 to 12" in str(result).splitlines()
+    assert "bounds" not in repr(Result("optimal", "mpe", 12, lower_bound=12, upper_bound=12))
+
+
 def test_tables():
     assert [line.split() for line in marginals_table(MARGINALS, 80).splitlines()] == [
         line.split() for line in WIDE.splitlines()

@@ -202,11 +202,7 @@ class Result(Displayed):
         rows = [("task", self.task), ("status", self.status)]
         if self.ended_by is not None:
             rows.append(("ended by", self.ended_by))
-        if self.value is not None:
-            rows.append(("value", number_text(self.value)))
-        elif {self.lower_bound, self.upper_bound} != {None}:
-            ends = (self.lower_bound, self.upper_bound)
-            rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
+        rows += self._values()
         if self.log10_z is not None:
             rows.append(("log10 Z", f"{self.log10_z:.12g}"))
         if self.assignment:
@@ -225,10 +221,16 @@ class Result(Displayed):
             rows.append(("seconds", f"{self.stats['seconds'].get('total', 0):.3g}"))
         return rows
 
+    def _values(self) -> list[tuple[str, str]]:
+        """Return rows of the value and, where it is not known to be the answer, of the bounds."""
+        rows = [] if self.value is None else [("value", number_text(self.value))]
+        ends = (self.lower_bound, self.upper_bound)
+        if ends != (None, None) and (self.value is None or self.status == "bounded"):
+            rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
+        return rows
+
     def __str__(self) -> str:
-        rows = [("task", self.task), ("status", self.status)]
-        if self.value is not None:
-            rows.append(("value", number_text(self.value)))
+        rows = [("task", self.task), ("status", self.status), *self._values()]
         if self.log10_z is not None:
             rows.append(("log10 Z", f"{self.log10_z:.12g}"))
         if self.assignment:

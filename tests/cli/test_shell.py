@@ -83,4 +83,5 @@ def test_lines_that_are_folded():
     assert folded("value:      1\nno label " + "x" * 99, 50, False) == "value:      1\nno label " + "x" * 99
     assert folded("a: " + "word " * 9, 10, False) == "a: word word word word word word word\n   word word"
     assert folded("induced width:        6", 80, True) == "\x1b[1minduced width:\x1b[0m        6"
+    assert folded("peak memory, host:    2 B", 80, True) == "\x1b[1mpeak memory, host:\x1b[0m    2 B"
     assert folded("Age   new 0.5   old 0.5", 80, True) == "Age   new 0.5   old 0.5"

@@ -178,6 +178,12 @@ def test_errors_of_pseudo_boolean_problems(tmp_path, text, kind, problem):
     assert problem in str(caught.value)
 
 
+def test_pseudo_boolean_problems_are_text(tmp_path):
+    (tmp_path / "x.opb").write_bytes(b"\xff")
+    with pytest.raises(FormatError, match="expected UTF-8 text: invalid start byte"):
+        cp.read(tmp_path / "x.opb")
+
+
 def test_they_are_only_read(tmp_path):
     model = elimina.Model.from_arrays([2], [])
     with pytest.raises(InputError, match="only read"):

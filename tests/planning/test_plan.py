@@ -48,6 +48,10 @@ def test_the_printed_plan():
     assert estimate.startswith("estimated time:  ")
 
 
+def test_large_counts_have_separators():
+    assert "1,200 to eliminate, 1,199 tables, 1,200 steps\n" in str(plan_of(chain(1200, 2)))
+
+
 def test_a_plan_that_does_not_fit_says_so():
     assert "memory limit:         1000 bytes on cpu: does not fit" in str(plan_of(chain(5, 10), memory=1000))
 

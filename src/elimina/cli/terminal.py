@@ -16,7 +16,7 @@ import click
 from elimina.errors import InputError
 from elimina.result import Bounds
 
-_LABEL = re.compile(r"([A-Za-z][\w ]*:) +")
+_LABEL = re.compile(r"([A-Za-z][\w, ]*:) +")
 _LEAST_WIDTH = 40
 """Characters; a narrower terminal breaks lines itself."""
 

@@ -10,7 +10,7 @@ from elimina._core import TextError
 from elimina.cp.expressions import LIMIT, Expression
 from elimina.cp.model import Model
 from elimina.errors import FormatError, UnsupportedError
-from elimina.io.files import load
+from elimina.io.files import load, reraise
 
 _STATEMENT = re.compile(r"(min:|max:)?\s*(.*?)\s*(?:(>=|<=|=)\s*([+-]?\s*\d{1,400}))?", re.DOTALL)
 _TERM = re.compile(r"\s*([+-]?\s*\d{1,400}|[+-])?\s*\*?\s*(~?)([A-Za-z_]\w*)")
@@ -31,7 +31,7 @@ def read(path: str | os.PathLike[str]) -> Model:
     try:
         text = load(path).decode()
     except (TextError, UnicodeDecodeError) as error:
-        raise FormatError(str(path), None, str(error)) from None
+        reraise(path, None, error)
     # Comments leave their lines, so that errors still name the right ones.
     text = re.sub(r"^[ \t]*\*.*$", "", text, flags=re.MULTILINE)
     model, variables, line = Model(), dict[str, Expression](), 1

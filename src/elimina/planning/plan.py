@@ -390,10 +390,10 @@ class Plan(NamedTuple):
         return html_of("Plan", self._figures(), f"<p>memory, of its limit</p>{bar(self.filled)}")
 
     def _figures(self) -> list[tuple[str, str]]:
-        steps = f"{len(self.steps)} steps" if self.is_recorded else "steps too many to list"
+        steps = f"{len(self.steps):,} steps" if self.is_recorded else "steps too many to list"
         return [
             ("task", f"{self.task} ({self.semiring}, {self.dtype})"),
-            ("variables", f"{len(self.order)} to eliminate, {len(self.factors)} tables, {steps}"),
+            ("variables", f"{len(self.order):,} to eliminate, {len(self.factors):,} tables, {steps}"),
             ("induced width", str(self.width)),
             *self._divided(),
             ("largest table", f"{count_text(self.largest_table)} cells"),
