@@ -317,7 +317,7 @@ class Passes final : public CasePasses {
     std::stable_sort(sequence_.begin(), sequence_.end(), [&](i64 a, i64 b) { return along_[a] > along_[b]; });
   }
 
-  // The first of the last axes that may be lo ones.
+  // The first of the last axes that may be fast ones.
   i64 first_lo() const {
     i64 first = i64(sequence_.size());
     for (i64 cells = 1; first > 0 && cells * sizes_[sequence_[first - 1]] <= kLoCells; --first) cells *= sizes_[sequence_[first - 1]];

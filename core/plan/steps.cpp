@@ -12,7 +12,7 @@ namespace elimina::plan {
 namespace {
 
 constexpr i64 kJoinGain = 4;             // how much smaller than the bucket the common scope of two streamed tables is that are joined
-constexpr i64 kPackWork = i64{1} << 27;  // combinations of a bucket from which its A and B tables are worth a step of their own
+constexpr i64 kPackWork = i64{1} << 27;  // combinations of a bucket from which joining a side is worth a step
 constexpr i64 kPackGain = 900;           // how much smaller than the bucket such a step is
 constexpr i64 kProductGain = 32;         // the same where the bucket becomes a matrix product
 constexpr i64 kLayOutGain = 256;         // the same for a single table that is laid out again for a matrix product
@@ -260,9 +260,9 @@ Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
   }
 }
 
-// Joins the tables of A, and those of B, to matrices [variable][cell] where that is cheap beside the bucket. Tables that have the same
-// outer axes are joined, or all of a side. Outer axes that no B table has are mid ones for A. A single table is laid out again if its
-// cells do not follow each other.
+// Joins the tables of lhs, and those of rhs, to matrices [variable][cell] where that is cheap beside the bucket. Tables that
+// have the same slow axes are joined, or all of a side. Slow axes that no rhs table has are middle ones for lhs. A single table
+// is laid out again if its cells do not follow each other.
 void Writer::pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Tile& tile) {
   std::vector<Read> a, b;
   for (const int t : tile.tables_a) a.push_back(reads[t]);
@@ -336,9 +336,9 @@ bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector
 
 namespace {
 
-// Gives each mini-bucket of a variable one more table, so that all agree on the best cost for each value of what they share: what one has
-// above the mean of all goes to the others (moment matching: Ihler, Flerova, Dechter and Otten 2012, section 3.2; with weights,
-// marginals of their powers: Liu and Ihler 2011).
+// Gives each mini-bucket of a variable one more table, so that all agree on the best cost for each value of what they share:
+// what one has above the mean of all goes to the others (moment matching: Ihler, Flerova, Dechter and Otten 2012, section 3.2;
+// with weights, marginals of their powers: Liu and Ihler 2011).
 class Level {
  public:
   struct Part {

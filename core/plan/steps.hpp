@@ -14,7 +14,7 @@ struct Read {
   bool operator==(const Read&) const = default;
 };
 
-// A step before memory is laid out. Tables are read in the sequence A, B, streamed.
+// A step before memory is laid out. Tables are read in the sequence lhs, rhs, streamed.
 struct Step {
   int variable;       // eliminated; kJoin or kLevel (elimina/program.hpp)
   i64 domain;
@@ -35,7 +35,7 @@ struct Steps {
   Lists scopes;              // of factors, by their numbers, and of outputs
   std::vector<Read> reads;   // of all steps
   std::vector<i64> first;    // of each step's reads, and behind the last one
-  Lists axes;                // of each step: positions in its scope, outer, mid, lo
+  Lists axes;                // of each step: positions in its scope, slow, middle, fast
   std::vector<Output> outputs;
   std::vector<char> lasting; // of each step: its output stays, even where others make room
   int most_tables = 0;
@@ -101,18 +101,18 @@ class Writer {
   StepShape shape_;
 };
 
-// The pass towards the roots. `sequence`: all nodes, children before parents. `levelled`: mini-buckets of a variable, which follow
-// each other then, get moment matching before they are eliminated. `weights`: of each node's elimination; empty: 1.
+// The pass towards the roots. `sequence`: all nodes, children before parents. `levelled`: mini-buckets of a variable, which
+// follow each other then, get moment matching before they are eliminated. `weights`: of each node's elimination; empty: 1.
 Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence, StepRules rules,
                    bool levelled, std::span<const double> weights, bool stays);
 
-// Both passes (Shafer and Shenoy 1990), as far as the wanted variables need them; or, of a joint distribution of the kept variables,
-// the pass towards the roots and their join.
+// Both passes (Shafer and Shenoy 1990), as far as the wanted variables need them; or, of a joint distribution of the kept
+// variables, the pass towards the roots and their join.
 Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules, std::span<const int> wanted);
 Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules);
 
-// Bounds on what a plan's steps on rows do not know (bounds.cpp). For each node the tables that bound its message from below, and those
-// that bound what is outside its subtree: a factor is its number, a message -1 less its step's.
+// Bounds on what a plan's steps on rows do not know (bounds.cpp). For each node the tables that bound its message from below,
+// and those that bound what is outside its subtree: a factor is its number, a message -1 less its step's.
 struct RowBounds {
   Steps steps;
   Lists own, rest;

@@ -8,9 +8,9 @@ namespace {
 
 // Tuned on the CPU and on the GPU (bench/kernels.py, bench/cpu.py).
 constexpr i64 kRowPadding = 64;     // cells behind the first axis from which they are padded to whole vectors
-constexpr i64 kLoCells = 32;        // cells of lo axes that a split should have
+constexpr i64 kLoCells = 32;        // cells of fast axes that a split should have
 constexpr i64 kLoLimit = 16384;     // and those that it need not exceed
-constexpr i64 kMidLimit = 1024;     // cells of mid axes
+constexpr i64 kMidLimit = 1024;     // cells of middle axes
 constexpr double kGathered = 4.0;   // cost of a gathered read, by that of one along a row
 constexpr double kRowOverhead = 64.0;
 
@@ -39,7 +39,7 @@ class Split {
  private:
   int count() const { return int(shape_.sizes.size()); }
 
-  // Growing sets of axes over which the B tables stay: first those that the fewest tables share with the lo axes.
+  // Growing sets of axes over which the rhs tables stay: first those that the fewest tables share with the fast axes.
   void try_mid_axes(int first, i64 lo_cells) {
     const u64 lo = ~u64{0} << first & (count() == 64 ? ~u64{0} : (u64{1} << count()) - 1);
     std::vector<u64> touching;

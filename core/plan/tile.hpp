@@ -1,4 +1,4 @@
-// Splits a step's output axes into outer, mid and lo ones (why: elimina/program.hpp).
+// Splits a step's output axes into slow, middle and fast ones (why: elimina/program.hpp).
 #pragma once
 #include "plan/lists.hpp"
 
@@ -26,11 +26,11 @@ struct StepShape {
 // Position of the first axis of a table's rows: the trailing axes up to where a padding is due, or the first axis.
 int row_axes(std::span<const i64> sizes);
 
-// The split with the fewest streamed tables, then with rows long enough. `rows`: position of the first axis of the output's rows;
-// -1: where `row_axes` puts it.
+// The split with the fewest streamed tables, then with rows long enough. `rows`: position of the first axis of the output's
+// rows; -1: where `row_axes` puts it.
 Tile choose_tile(const StepShape& shape, int rows);
 
-// Tells A, B and streamed tables apart for the tile's axes.
+// Tells lhs, rhs and streamed tables apart for the tile's axes.
 void classify(Tile& tile, const StepShape& shape);
 
 }  // namespace elimina::plan

@@ -1,5 +1,6 @@
-// The tile plan of elimina/program.hpp for steps of many combinations, with rows in L1 and B tiles in L2. Streamed tables that are
-// not contiguous in the lo axes are packed row by row, or, where all tables are contiguous in the eliminated variable, read along it.
+// The tile plan of elimina/program.hpp for steps of many combinations, with rows in L1 and rhs tiles in L2. Streamed tables
+// that are not contiguous in the fast axes are packed row by row, or, where all tables are contiguous in the eliminated
+// variable, read along it.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -15,7 +16,7 @@
 namespace elimina::ELIMINA_ISA {
 
 constexpr i64 kRowBytes = 32768;           // of a row of running marginals
-constexpr i64 kTileBytes = 256 * 1024;     // of a B tile
+constexpr i64 kTileBytes = 256 * 1024;     // of an rhs tile
 constexpr i64 kPackedBytes = 24 * 1024;    // of the packed rows of streamed tables
 constexpr i64 kShortestChunk = 128;        // of a row
 constexpr i64 kShortestPackedChunk = 64;
@@ -126,7 +127,7 @@ class TileStep {
     return true;
   }
 
-  // Layout of each table with lo axes: contiguous, or the places of its lo cells.
+  // Layout of each table with fast axes: contiguous, or the places of its fast cells.
   void index_lo() {
     dense_.resize(tables_);
     if (i64(lo_.size()) < tables_) lo_.resize(tables_);
@@ -142,7 +143,7 @@ class TileStep {
       if (dot_ || !dense_[t]) lo_[t].fill(step_, sources_[t].view, dot_);
   }
 
-  // Places of the mid cells of each table, and then of the output.
+  // Places of the middle cells of each table, and then of the output.
   void index_mid() {
     const i64 first = step_[kOuterAxes], last = step_.lo_axis();
     mid_.resize((tables_ + 1) * mids_);
@@ -183,7 +184,7 @@ class TileStep {
     }
   }
 
-  // B[d][lo] = B_1 x B_2 ...
+  // rhs[d][fast] = rhs_1 x rhs_2 ...
   const V* build_b(i64 lo, i64 cells, Workspace<R>& space) const {
     V* b = space.b.data();
     Buffer<V> packed;
@@ -210,7 +211,7 @@ class TileStep {
     return b;
   }
 
-  // B[lo][d], each cell's values padded to whole vectors.
+  // rhs[fast][d], each cell's values padded to whole vectors.
   const V* build_b_by_cell(i64 lo, i64 cells, Workspace<R>& space) const {
     const i64 padded = whole_vectors(domain_);
     V* b = space.b.data();

@@ -1,8 +1,9 @@
-// One large step with a streamed table that lacks some outer axes, in one launch: the cells of a block are a box of outer, mid and lo
-// cells, and each of A [outer][mid], B [outer][lo] and the streamed table [mid][lo] is a face of it. The first threads are workers: each
-// owns kOuters x kRows x kLanes cells of the box in registers, so that what it reads from shared memory serves kOuters, kRows or kLanes
-// combinations. The others are loaders: each owns up to kItems cells of the faces, brings their next kDepth values to shared memory
-// while the workers are at the last ones, and has the kDepth values after those on their way.
+// One large step with a streamed table that lacks some slow axes, in one launch: the cells of a block are a box of slow, middle
+// and fast cells, and each of lhs [slow][middle], rhs [slow][fast] and the streamed table [middle][fast] is a face of it. The
+// first threads are workers: each owns kOuters x kRows x kLanes cells of the box in registers, so that what it reads from
+// shared memory serves kOuters, kRows or kLanes combinations. The others are loaders: each owns up to kItems cells of the
+// faces, brings their next kDepth values to shared memory while the workers are at the last ones, and has the kDepth values
+// after those on their way.
 #include "tile_parts.cuh"
 
 namespace elimina {
@@ -18,9 +19,9 @@ __device__ __forceinline__ void meet() {
   asm volatile("barrier.sync 1, %0;" ::"n"(kSize) : "memory");
 }
 
-// A block takes `outers` of the `sharing` successive outer cells that have the same streamed values, `batch` mid cells and `chunk` lo
-// cells; its `workers` are [outers / kOuters][batch / kRows][columns], and as many more as fill a warp. `vector`: bytes of the words
-// that the output may be written in.
+// A block takes `outers` of the `sharing` successive slow cells that have the same streamed values, `batch` middle cells and
+// `chunk` fast cells; its `workers` are [outers / kOuters][batch / kRows][columns], and as many more as fill a warp. `vector`:
+// bytes of the words that the output may be written in.
 template <class P, int kOuters, int kRows, int kItems, int kDepth, int kSize, int kBlocks>
 __global__ void __launch_bounds__(kSize, kBlocks)
     faces(const i64* __restrict__ record, int record_words, int number, int tables, int sharing, int outers, int splits, int batch,
@@ -49,7 +50,7 @@ __global__ void __launch_bounds__(kSize, kBlocks)
   locate_lo<i64>(lo_first, cells, chunk, 0, tables, map.los);
   __syncthreads();
 
-  // Face 0 is A, 1 is B, 2 the streamed table.
+  // Face 0 is lhs, 1 is rhs, 2 the streamed table.
   struct Item {
     int face, row, column;
   };

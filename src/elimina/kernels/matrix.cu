@@ -12,7 +12,8 @@ __global__ void product_scale(int a_source, int b_source, const u64* peaks, type
   *scale = typename S::Value(ldexp(1.0, -exponent(a_source) - exponent(b_source)));
 }
 
-// The largest and the smallest positive value of the output, kLanes neighbouring cells at a time. The last axis is the lo one.
+// The largest and the smallest positive value of the output, kLanes neighbouring cells at a time. The last axis is the fast
+// one.
 template <class S, int kLanes>
 __global__ void __launch_bounds__(kThreads) extremes(const i64* __restrict__ record, int number, const typename S::Value* arena, u64* peaks, const i32* stop) {
   using Value = typename S::Value;

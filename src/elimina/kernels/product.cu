@@ -1,7 +1,7 @@
-// One large step without streamed tables in one launch: a matrix product in the semiring. A block takes one outer cell, a chunk of
-// the lo cells and a range of the mid cells. For `slab` values of d it keeps A[d][mid] and B[d][lo] in shared memory; each thread
-// owns kRows mid cells x kVectors vectors of lo cells in registers. Blocks are small, so that several share a multiprocessor: while
-// one of them fills shared memory or writes its output, the others compute.
+// One large step without streamed tables in one launch: a matrix product in the semiring. A block takes one slow cell, a chunk
+// of the fast cells and a range of the middle cells. For `slab` values of d it keeps lhs[d][middle] and rhs[d][fast] in shared
+// memory; each thread owns kRows middle cells x kVectors vectors of fast cells in registers. Blocks are small, so that several
+// share a multiprocessor: while one of them fills shared memory or writes its output, the others compute.
 #include "tile_parts.cuh"
 
 namespace elimina {
@@ -64,8 +64,9 @@ __device__ __forceinline__ void take(const typename P::Cell* (&from)[kTables], c
   }
 }
 
-// slots[d - d_first][i] = product of kTables tables from `first` on, each a matrix [d][cell] whose cells follow each other, at cells
-// from `cell_first` on. Reads whole words, past the last cell too. Its few instructions a word are what small tables wait for.
+// slots[d - d_first][i] = product of kTables tables from `first` on, each a matrix [d][cell] whose cells follow each other, at
+// cells from `cell_first` on. Reads whole words, past the last cell too. Its few instructions a word are what small tables wait
+// for.
 template <class P, class Slot, class Word, int kTables>
 __device__ __forceinline__ void fill_few(int slots_at, int pitch, int count, i64 cell_first, int first, i64 d_first, int depth,
                                          const typename P::Cell* arena, Map map, P policy) {
@@ -193,9 +194,9 @@ struct WordOf<4> {
   using Type = int;
 };
 
-// kWord: bytes of the words that all tables may be read in; 0: cells are gathered one by one. kWhole: all values of d are in shared
-// memory at once; then B stays there for all mid cells, and A holds some passes' worth of them.
-// `chunk` lo cells and `mids` mid cells a block; `columns` threads beside each other along lo; `batch` mid cells and `slab` values
+// kWord: bytes of the words that all tables may be read in; 0: cells are gathered one by one. kWhole: all values of d are in
+// shared memory at once; then rhs stays there for all middle cells, and lhs holds some passes' worth of them. `chunk` fast
+// cells and `mids` middle cells a block; `columns` threads beside each other along the fast axes; `batch` middle cells and `slab` values
 // of d at a time; `vector`: bytes of the words that the output may be written in.
 template <class P, int kWord, bool kWhole, int kRows, int kVectors, int kBlocks>
 __global__ void __launch_bounds__(kProductThreads, kBlocks)
@@ -206,7 +207,8 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
   using Lane = typename P::Lane;
   using Sum = typename P::Sum;
   constexpr int kLanes = kLanesOf<P, kVectors>, kPer = 16 / int(sizeof(Cell)), kVectorLanes = kLanes / kVectors;
-  // An addition and a minimum of float fill the scheduler alone, so the loop's own instructions count; others wait for one unit.
+  // An addition and a minimum of float fill the scheduler alone, so the loop's own instructions count; others wait for one
+  // unit.
   constexpr int kUnroll = same<Lane, float> ? 4 : 2;
   const Map map = map_of<P>(record_words, tables, 0, batch, slab, chunk, 0);
 

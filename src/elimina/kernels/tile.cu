@@ -1,7 +1,7 @@
-// One large step in one launch. A block takes one outer cell, a chunk of the lo cells and a range of the mid cells. It keeps
-// B[d][lo] and, for a batch of mid cells, A[mid][d] in shared memory; each thread owns kRows mid cells x kLanes lanes of lo cells
-// in registers and walks d, reading only the streamed tables (steps without them: product.cu).
-// No division in the inner loops: offsets of lo cells are computed once a block, those of mid cells once a batch.
+// One large step in one launch. A block takes one slow cell, a chunk of the fast cells and a range of the middle cells. It
+// keeps rhs[d][fast] and, for a batch of middle cells, lhs[middle][d] in shared memory; each thread owns kRows middle cells x
+// kLanes lanes of fast cells in registers and walks d, reading only the streamed tables (steps without them: product.cu). No
+// division in the inner loops: offsets of fast cells are computed once a block, those of middle cells once a batch.
 #include "tile_parts.cuh"
 
 namespace elimina {
@@ -35,12 +35,12 @@ __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], c
   }
 }
 
-// kDense: cells that follow each other along lo do so in every streamed table too; kAligned: at 16-byte addresses.
+// kDense: cells that follow each other along the fast axes do so in every streamed table too; kAligned: at 16-byte addresses.
 // kWhole: all values of d are in shared memory at once, so sums live for one pass only.
-// kOuters > 1: a block takes up to that many outer cells, for which the streamed tables have the same values: each is read once.
-// `chunk` lo cells and `mids` mid cells a block; `columns` threads beside each other along lo; `batch` mid cells and `slab` values
-// of d in shared memory together; `vector`: bytes of the words that the output may be written in. `sharing` successive outer cells
-// have the same streamed values; a block takes `outers` of them.
+// kOuters > 1: a block takes up to that many slow cells, for which the streamed tables have the same values: each is read once.
+// `chunk` fast cells and `mids` middle cells a block; `columns` threads beside each other along the fast axes; `batch` middle cells and
+// `slab` values of d in shared memory together; `vector`: bytes of the words that the output may be written in. `sharing`
+// successive slow cells have the same streamed values; a block takes `outers` of them.
 template <class P, int kStreamed, bool kDense, bool kAligned, bool kWhole, int kRows, int kLanes, int kDepth, int kBlocks, int kOuters>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     tile(const i64* __restrict__ record, int record_words, int number, int tables, int some_streamed, int chunks, int chunk,
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   }
   Peaks<typename P::Semiring> seen;
 
-  // Adds the rows of one value of d to the sums of an outer cell: kRows x kLanes of them, the streamed values at hand.
+  // Adds the rows of one value of d to the sums of a slow cell: kRows x kLanes of them, the streamed values at hand.
   const auto add_rows = [&](Sum(&sums)[kRows][kLanes], const Lane(&values)[kFixed][kRows][kLanes], const Lane* a, const Cell* b) {
     Lane lanes[kLanes];
     load_shared<P, kDense, kLanes>(lanes, b, columns);
@@ -218,8 +218,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     }
   };
 
-  // All values of d for this thread's rows `top`, `top` + rows_block, ...: every thread streams through its own slots of a ring,
-  // kDepth units of kRows mid cells ahead of what it adds up, so no barrier and no register waits for memory.
+  // All values of d for this thread's rows `top`, `top` + rows_block, ...: every thread streams through its own slots of a
+  // ring, kDepth units of kRows middle cells ahead of what it adds up, so no barrier and no register waits for memory.
   const auto stream = [&](int top, int count) {
     constexpr int kVectors = kAligned ? 1 : 2;
     const auto slot = [&](int unit, int k, int i, int v) {

@@ -1,4 +1,5 @@
-// Preparation of a block of the kernels for large steps (tile.cu, product.cu, faces.cu): layout of shared memory, offsets, A and B.
+// Preparation of a block of the kernels for large steps (tile.cu, product.cu, faces.cu): layout of shared memory, offsets, lhs
+// and rhs.
 #pragma once
 #include "common.cuh"
 
@@ -99,15 +100,15 @@ __device__ __forceinline__ void store_cells(typename P::Cell* out, const Lanes& 
   }
 }
 
-constexpr int kAhead = 8;  // values of d whose loads are in flight together while A and B are built
+constexpr int kAhead = 8;  // values of d whose loads are in flight together while lhs and rhs are built
 
 // Offsets in shared memory, in bytes; backends/cuda/tile.py adds up the same.
 struct Map {
-  int bases;   // of each table, then of the output: offsets at an outer cell; for each of the block's outer cells
+  int bases;   // of each table, then of the output: offsets at a slow cell; for each of the block's slow cells
   int scales;  // of each table
-  int mids;    // offsets of the mid cells of a batch: [streamed tables, then the output][batch]
-  int los;     // offsets of the lo cells, for any number of streamed tables: [streamed][pitch]
-  int a, b;    // [outer cell][d][batch], [outer cell][d][pitch]
+  int mids;    // offsets of the middle cells of a batch: [streamed tables, then the output][batch]
+  int los;     // offsets of the fast cells, for any number of streamed tables: [streamed][pitch]
+  int a, b;    // [slow cell][d][batch], [slow cell][d][pitch]
   int ring;    // streamed values on their way
 };
 
@@ -161,7 +162,7 @@ __device__ __noinline__ bool prepare(const i64* record, int record_words, u64 ou
   return true;
 }
 
-// Offsets of the mid cells [first, first + count) in the streamed tables and in the output.
+// Offsets of the middle cells [first, first + count) in the streamed tables and in the output.
 __device__ __noinline__ void locate(u64 first, int count, int batch, int streamed, int bases_at, int mids_at) {
   const StepView step{shared};
   const int tables = int(step[kTables]);
@@ -177,7 +178,8 @@ __device__ __noinline__ void locate(u64 first, int count, int batch, int streame
   }
 }
 
-// Offsets of the lo cells [first, first + count) in the tables [first_table, last_table): [table][pitch], not the tables' own.
+// Offsets of the fast cells [first, first + count) in the tables [first_table, last_table): [table][pitch], not the tables'
+// own.
 template <class Offset>
 __device__ __forceinline__ void locate_lo(u64 first, int count, int pitch, int first_table, int last_table, int los_at) {
   const StepView step{shared};
@@ -216,8 +218,8 @@ __device__ __forceinline__ typename P::Cell of_slot(Slot slot) {
   }
 }
 
-// slots[outer cell][d - d_first][i] = product of the tables [first, last) at cell number cell_first + i of the axes [axis_first,
-// axis_last), for `outers` outer cells, kOuters at most.
+// slots[slow cell][d - d_first][i] = product of the tables [first, last) at cell number cell_first + i of the axes [axis_first,
+// axis_last), for `outers` slow cells, kOuters at most.
 template <class P, class Slot, int kOuters = 1>
 __device__ __noinline__ void build(int slots_at, int pitch, int count, u64 cell_first, int axis_first, int axis_last, int first,
                                    int last, i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy,

@@ -1,14 +1,15 @@
 // A plan packed into 64-bit words, read alike by the CPU core and by the kernels; elimina/planning/program.py writes it.
 //
 // All tables live in one arena: the factors first, then the messages. A step computes, for every cell of its output,
-//     out[o] = sum over d of (A_1 x A_2 x ...) x (B_1 x B_2 x ...) x S_1 x S_2 ...        in exactly this association,
-// with the semiring's sum and product. The output's axes are split into outer, mid and lo ones (lo: the trailing axes, which are
-// contiguous in the output): an A table has no lo axis, a B table no mid axis, an S ('streamed') table may have any.
-// So for one outer cell, A is a small matrix [mid][d], B a small matrix [d][lo], and only S has to be read for every (mid, d, lo).
+//     out[o] = sum over d of (lhs_1 x lhs_2 x ...) x (rhs_1 x rhs_2 x ...) x streamed_1 x streamed_2 ...    in exactly this association,
+// with the semiring's sum and product. The output's axes are split into slow, middle and fast ones (outer, mid and lo in names;
+// fast: the trailing axes, which are contiguous in the output): an lhs table has no fast axis, an rhs table no middle axis, a
+// streamed table may have any. So for one slow cell, lhs is a small matrix [middle][d], rhs a small matrix [d][fast], and only
+// the streamed table has to be read for every (middle, d, fast).
 //
-// A moment-matching step (elimina/level.hpp) makes what evens out one of several mini-buckets instead. Its tables are the marginals of all of
-// them over the output's axes, in the same order for each mini-bucket; kTablesA is the number of its own one, kTablesB is 0, and how
-// the axes are split is of no matter.
+// A moment-matching step (elimina/level.hpp) makes what evens out one of several mini-buckets instead. Its tables are the
+// marginals of all of them over the output's axes, in the same order for each mini-bucket; kTablesA is the number of its own
+// one, kTablesB is 0, and how the axes are split is of no matter.
 #pragma once
 #include "config.hpp"
 
@@ -18,7 +19,7 @@ enum StepWord : int {
   kWords,       // length of this record
   kDomain,      // values of the eliminated variable; 1 for a join or moment matching
   kVariable,    // the eliminated variable, kJoin or kLevel
-  kAxes,        // axes of the output, in the order outer, mid, lo; slow to fast within each group
+  kAxes,        // axes of the output, in the order slow, middle, fast; slow to fast within each group
   kOuterAxes,
   kMidAxes,
   kOuterCells,
