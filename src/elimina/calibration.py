@@ -164,7 +164,7 @@ def _program(model: Model, task: TaskName = "mpe", dtype: Dtype | None = None) -
 
 
 def _fastest(program: Program) -> float:
-    """Return the seconds of a program's run on one thread; its factors do not matter."""
+    """Return the shortest run time of a program on one thread, in seconds; its factors do not matter."""
     session = CpuBackend(1).open(program, np.ones(program.factor_cells, dtype=program.dtype))
     try:
         return min(session.run().seconds["run"] for _ in range(REPEATS))

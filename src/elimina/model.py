@@ -220,7 +220,7 @@ class Model(Displayed):
                 )
 
     def _check_values(self, numbers: Sequence[int]) -> None:
-        """Check a batch of factors, one by one only where something in them is unusual."""
+        """Check the values of factors in batches; a factor is checked alone only if its batch is unusual."""
         if len(numbers) > 1:
             values = joined_values([self.factors[number] for number in numbers])
             lowest = 0.0 if self.sense == "probability" else -_CLOSE
@@ -464,7 +464,7 @@ def _close(name: str, known: Iterable[str]) -> str:
 
 
 def _number(name: str, number: float) -> int | float:
-    """Return an int if it is one, of Python's or NumPy's; else a float."""
+    """Return a number of Python's or NumPy's as an int if it is an integer, else as a float."""
     exact = operator.index(number) if isinstance(number, bool) else arguments.number(name, number)
     is_infinite = number in (math.inf, -math.inf)
     if (exact == 0) != (number == 0) or (abs(exact) > sys.float_info.max and not is_infinite):
@@ -473,7 +473,7 @@ def _number(name: str, number: float) -> int | float:
 
 
 def _all(name: str, given: Iterable[_Part], kind: type[_Part]) -> tuple[_Part, ...]:
-    """Return parts of a model as a tuple; all are of one class."""
+    """Return parts of a model as a tuple, after checking that all are of a class."""
     taken = f"an iterable of {kind.__name__} objects"
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise arguments.wrong_type(name, given, taken)

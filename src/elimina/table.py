@@ -112,7 +112,7 @@ class Table:
         return math.prod(self.sizes)
 
     def dense(self) -> Values:
-        """Return the values as an array of shape ``sizes`` (a dense table's own array: do not write to it)."""
+        """Return the values as an array of shape ``sizes``. A dense table returns its own array: do not write to it."""
         if self.rows is None:
             return self.values
         full = np.full(self.sizes, self.default, dtype=self.values.dtype)

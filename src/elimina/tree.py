@@ -98,7 +98,7 @@ def tree_of(planned: PlannedTree, order: Sequence[int]) -> Tree:
 
 
 def rows_of(lists: tuple[NDArray[np.int64], NDArray[np.int32]]) -> list[tuple[int, ...]]:
-    """Return lists that the core gives as starts and items, one after another."""
+    """Return the lists that the core encodes as starts and items."""
     items = lists[1].tolist()
     return [tuple(items[a:b]) for a, b in itertools.pairwise(lists[0].tolist())]
 

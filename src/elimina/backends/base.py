@@ -170,7 +170,7 @@ class KeepingSession(Session, Protocol):
 
 
 class Backend(Protocol):
-    """Runs programs on one device."""
+    """A device that runs programs."""
 
     @property
     def name(self) -> str:

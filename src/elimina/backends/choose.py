@@ -68,7 +68,7 @@ def cards_of(device: str) -> tuple[int, ...]:
 
 
 def device_name(given: str | Iterable[str]) -> str:
-    """Return the name of a device, or of several cards, in the one way in which it is kept.
+    """Return the canonical name of a device, or of several cards.
 
     Args:
         given: A word of ``DEVICES``, a card such as ``cuda:1``, or several, in one text or as a sequence.
@@ -122,7 +122,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
 
 
 def is_cupy_installed() -> bool:
-    """Return whether there may be a card that can be used: looking for one takes much longer."""
+    """Return whether CuPy is installed, a quick check before the slower search for a card."""
     return util.find_spec("cupy") is not None
 
 

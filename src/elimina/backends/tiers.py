@@ -185,7 +185,7 @@ class TiledSession(ABC):
         return Run(self.arena[slice(*self.program.zone)].copy(), self.peaks.copy(), assignment, seconds)
 
     def run_all(self, progress: Progress | None) -> None:
-        """Run stretches of steps of the host and of the device, one after another."""
+        """Run consecutive groups of steps, each on the host or on the device."""
         program, done = self.program, 0
         schedule = Schedule(program.words, program.starts, program.dtype.itemsize)
         numbers = range(len(program.starts))
@@ -284,7 +284,7 @@ class DiskSession(TiledSession):
             self._wait(self._writes)
 
     def _is_readable(self, tile: Tile, current: int) -> bool:
-        """Return whether all is written that a tile reads, and its slots are free, while another one is computed."""
+        """Return whether a tile's inputs are written and its slots free while another tile is computed."""
         last = max(tile.written, tile.fetched)
         under_way = [n for n, jobs in self._writes.items() if n <= last and not all(job.done() for job in jobs)]
         return last < current and tile.ran < current and not under_way

@@ -80,7 +80,7 @@ def release() -> None:
 
 
 def alarm(seconds: float) -> None:
-    """Interrupt the command where a time limit passes and the library has not ended by itself.
+    """Interrupt the command if it has not ended when its time limit passes.
 
     Whatever answers Ctrl-C then answers the limit, also in phases that do not look at the time.
 

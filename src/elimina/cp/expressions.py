@@ -24,7 +24,7 @@ LIMIT = 2**52
 
 
 class Expression:
-    """A sum of coefficients times variables, and a constant; a variable is the simplest one.
+    """A linear expression: coefficients times variables, and a constant. A variable is an expression, too.
 
     ``+``, ``-`` and ``*`` with whole numbers and other expressions make expressions, as do ``abs`` and, of Booleans,
     ``~``, ``&`` and ``|``; products, absolute values, ``&`` and ``|`` take a new variable.
@@ -175,7 +175,7 @@ def whole_array(numbers: Any) -> Numbers:
 
 
 def is_of_numbers(argument: Any) -> TypeGuard[Numbers]:
-    """Return whether it is one array of signed whole numbers."""
+    """Return whether a value is an array of signed whole numbers."""
     return isinstance(argument, np.ndarray) and argument.ndim == 1 and np.issubdtype(argument.dtype, np.signedinteger)
 
 

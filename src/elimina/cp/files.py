@@ -40,7 +40,7 @@ def read(path: str | os.PathLike[str]) -> Model:
 
 
 def is_of_constraints(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is one of constraints: by its suffix, and by its content where that is .xml.
+    """Return whether a file holds a constraint model, by its suffix, or by its content if that is .xml.
 
     Raises:
         InputError: The content is needed and cannot be read.

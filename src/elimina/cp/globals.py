@@ -92,13 +92,13 @@ class Globals(ABC):
         return b
 
     def any_of(self, booleans: Iterable[Operand]) -> Expression:
-        """Return a new Boolean: whether one of several is 1."""
+        """Return a new Boolean that is 1 if at least one of several is."""
         b = self.bool_var()
         self.post("array_bool_or", several(booleans, "any_of"), b)
         return b
 
     def clause(self, positive: Iterable[Operand], negative: Iterable[Operand] = ()) -> None:
-        """Require that one of some Booleans is 1, or one of some others is 0."""
+        """Require that a Boolean of one list is 1, or a Boolean of another list is 0."""
         self.post("bool_clause", several(positive, "clause"), several(negative, "clause"))
 
     def member(self, x: Operand, values: Iterable[int]) -> None:

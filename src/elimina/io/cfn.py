@@ -148,7 +148,7 @@ def _read_variables(text: Text) -> list[Variable]:
 
 
 class _Functions:
-    """Reads the functions one by one."""
+    """A reader of functions, one by one."""
 
     def __init__(self, text: Text, variables: list[Variable], sign: int, decimals: int) -> None:
         self.text, self.variables, self.sign, self.decimals = text, variables, sign, decimals

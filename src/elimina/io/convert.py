@@ -95,7 +95,7 @@ def _to_probabilities(model: Model, scale: float) -> Model:
 
 
 def _with_infinity(costs: _Values) -> _Values:
-    """Return costs as doubles, forbidden ones as infinity."""
+    """Return costs as doubles, with infinity for forbidden ones."""
     if costs.dtype.kind == "f":
         return costs.astype(np.float64)
     return np.where(costs == FORBIDDEN, np.inf, costs.astype(np.float64))
@@ -182,7 +182,7 @@ def from_tuples(
 
 
 def _sorted_tuples(rows: NDArray[np.int32], sizes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the order of tuples, the last variable the fastest, and whether each differs from the one before it."""
+    """Return the sorted order of tuples (last variable fastest), and whether each differs from its predecessor."""
     if math.prod(sizes) <= LARGEST_NUMBER:
         numbers = cell_numbers(rows, sizes, range(len(sizes)))
         order = np.argsort(numbers, kind="stable")

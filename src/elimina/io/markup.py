@@ -13,7 +13,7 @@ _HINTS = {"instance": DISTRIBUTED_HINT, "BIF": "Bayesian networks are for elimin
 
 
 class Element:
-    """An element.
+    """An element of an XML document.
 
     Attributes:
         tag: Its name.
@@ -35,7 +35,7 @@ class Element:
 
     @property
     def raw_text(self) -> str:
-        """The text directly in it, with its line breaks (those within comments too)."""
+        """The text directly in the element, with its line breaks (also those of comments)."""
         return "".join(self._text)
 
     @property
@@ -112,7 +112,7 @@ class Document:
         self.line = element.line
 
     def only(self, element: Element, tag: str, owner: str) -> Element:
-        """Return the one child of this name.
+        """Return the only child of a name.
 
         Raises:
             TextError: There is none, or another.

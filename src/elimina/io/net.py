@@ -69,7 +69,7 @@ class Tokens:
         return found
 
     def expect(self, *wanted: bytes) -> bytes:
-        """Read one of these tokens."""
+        """Read a token, which must be one of the given ones."""
         what = " or ".join(f"'{w.decode()}'" for w in wanted)
         found = self.token(what)
         if found not in wanted:

@@ -71,7 +71,7 @@ def factors_of(model: Model) -> list[Conditional]:
 
 
 def arranged(values: NDArray[np.float64], scope: Sequence[Any], wanted: Sequence[Any]) -> NDArray[np.float64]:
-    """Return the array with its axes, those of ``scope``, in another order."""
+    """Return the array with the axes of ``scope`` in another order."""
     return np.transpose(values, [scope.index(v) for v in wanted])
 
 
@@ -301,7 +301,7 @@ def _with_increasing_states(model: Model) -> Model:
 
 
 def _merged(model: Model, names: list[str]) -> dict[tuple[str, ...], NDArray[np.float64]]:
-    """Return the factors, those over the same variables multiplied."""
+    """Return the factors, with those over the same variables multiplied."""
     merged: dict[tuple[int, ...], NDArray[np.float64]] = {}
     for scope, values in factors_of(model):
         key = tuple(sorted(scope))

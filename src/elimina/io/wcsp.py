@@ -107,7 +107,7 @@ def open_text(data: bytes) -> Text:
 
 @dataclass(frozen=True)
 class Shared:
-    """A function that later ones refer to."""
+    """A function to which later functions refer."""
 
     sizes: tuple[int, ...]
     default: int
@@ -150,7 +150,7 @@ def _read_sizes(text: Text, count: int, largest: int) -> list[int]:
 
 
 class _Functions:
-    """Reads the functions one by one."""
+    """A reader of functions, one by one."""
 
     def __init__(self, text: Text, sizes: Sequence[int], bound: int) -> None:
         self.text, self.sizes, self.bound = text, sizes, bound

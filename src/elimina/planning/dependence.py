@@ -29,7 +29,7 @@ _REACHED_KEPT = 1 << 22
 
 
 class Reach:
-    """Sets of steps that lie on ways from a few steps; they are kept while they take little memory.
+    """Sets of steps that are reachable from a few steps, kept while they take little memory.
 
     Args:
         following: Steps to which each step's edges lead.

@@ -349,7 +349,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
 
 
 def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
-    """Return the narrowest integer type, or the given one, that steps of so many tables cannot leave.
+    """Return the narrowest integer type (or the given one) that steps over so many tables cannot overflow.
 
     Args:
         operands: Tables that a step adds at most.

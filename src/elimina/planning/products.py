@@ -42,7 +42,7 @@ class Product(NamedTuple):
 
 
 def product_of(step: Step) -> Product | None:
-    """Return the shape of the matrix product that a step in ``sum-product`` is; None if it is not one."""
+    """Return the shape of a ``sum-product`` step as a matrix product; None if it is not one."""
     if (len(step.operands), step.tables_a, step.tables_b) != (2, 1, 1) or step.domain < DEPTH:
         return None
     lhs, rhs = step.operands

@@ -245,7 +245,7 @@ class Cut:
 
 
 class Slicer:
-    """Chooses variables for conditioning, one after another: most memory saved for the least work.
+    """A greedy choice of variables for conditioning, by memory saved per additional work.
 
     Slicing a contraction tree greedily is due to Chen et al. (2018, "Classical simulation of intermediate-size quantum
     circuits") and Gray and Kourtis (2021, "Hyper-optimized tensor network contraction"). Here a variable leaves the
@@ -310,7 +310,7 @@ class _Scopes:
         self._cells = np.exp(np.minimum(sums, _LARGEST_LOG))
 
     def cells(self) -> Floats:
-        """Return the cells of each table; those beyond any memory are all alike."""
+        """Return the number of cells of each table, capped where no memory suffices."""
         return self._cells
 
     def by_variable(self, weights: Floats, variables: int) -> Floats:

@@ -55,6 +55,6 @@ def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Col
 
 
 def shares(weights: Sequence[float]) -> list[float]:
-    """Return weights as parts of their sum; equal ones where all are 0."""
+    """Return weights normalised to sum to 1; equal weights where all are 0."""
     total = sum(weights)
     return [weight / total for weight in weights] if total else [1 / len(weights)] * len(weights)

@@ -41,7 +41,7 @@ def name_of(model: Model, variable: int, most: int = MOST_LETTERS) -> str:
 
 
 def joined(parts: Iterable[object]) -> Markup:
-    """Return parts one after another."""
+    """Return the concatenation of parts."""
     return Markup("\n".join(map(html, parts)))
 
 
@@ -97,7 +97,7 @@ Series = tuple[str, Sequence[tuple[float, float]]]
 
 
 def time_chart(title: str, series: Sequence[Series], end: float, unit: str) -> Markup:
-    """Draw values that hold from one time to the next.
+    """Draw values over time as steps.
 
     Args:
         title: Description for readers of the page who do not see the chart.
@@ -126,7 +126,7 @@ def time_chart(title: str, series: Sequence[Series], end: float, unit: str) -> M
 
 
 def profile_chart(title: str, values: Sequence[float], labels: tuple[str, str]) -> Markup:
-    """Draw positive values in turn as columns, on a logarithmic axis.
+    """Draw positive values as columns on a logarithmic axis, in order.
 
     Args:
         title: Description for readers of the page who do not see the chart.

@@ -144,7 +144,7 @@ class Profile:
         self.values: list[tuple[float, float]] = []
 
     def note(self, known: Mapping[str, Any]) -> None:
-        """Take the figures of now, where the last ones are old enough."""
+        """Record the current figures if the last ones are old enough."""
         now = time.monotonic() - self._started
         if self.points and now - self.points[-1][0] < self._pause:
             return

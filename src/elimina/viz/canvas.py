@@ -175,7 +175,7 @@ class Canvas(Picture):
         self._strokes(paths, [starts, ends], gid, widths)
 
     def dotted_arcs(self, runs: Sequence[Points], gid: str) -> None:
-        """Dotted curves from the first to the last of three points, drawn towards the second one."""
+        """Draw dotted curves from the first to the last of three points, bent towards the second."""
         codes = [self._path.MOVETO, self._path.CURVE3, self._path.CURVE3]
         paths = [self._path(run, codes) for run in runs]
         self._paths(paths, gid, facecolor="none", edgecolor=OUTLINE, linewidth=1.0, linestyle=(0, (1, 2)), zorder=1)

@@ -131,7 +131,7 @@ def _with_bends(layers: Sequence[int], edges: Sequence[Edge]) -> tuple[list[list
 
 
 def _depth_first(total: int, up: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> list[int]:
-    """Return all nodes, neighbours soon after one another: a first order of the layers."""
+    """Return all nodes in depth-first order, the first order of the layers."""
     seen = [False] * total
     order = []
     for start in sorted(range(total), key=lambda v: len(up[v])):

@@ -227,7 +227,7 @@ class CudaRows:
 
 
 class CudaBackend(CudaDevice):
-    """Runs programs on one CUDA device."""
+    """A CUDA device that runs programs."""
 
     def open(self, program: Program, factors: NDArray[np.generic]) -> CudaSession | StreamSession | RowsSession:
         """Put a program on the device; see ``backends/base.py``.

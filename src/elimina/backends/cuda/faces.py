@@ -51,7 +51,7 @@ class Shape(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Parameters of the kernel: ``outers`` cells of those that share, ``splits`` of ``batch`` mid cells, and so on."""
+    """Parameters of the kernel: ``outers`` slow cells per block, ``splits`` of ``batch`` middle cells, and so on."""
 
     kernel: FacesKernel
     outers: int
@@ -81,7 +81,7 @@ def split_outer(record: list[int]) -> int:
 
 
 def cuts(shape: Shape, semiring: str, dtype: np.dtype[np.generic]) -> Iterator[Cut]:
-    """Yield all ways to cut a step that the threads and shared memory have room for."""
+    """Yield all shapes of a step's blocks that fit the threads and shared memory."""
     for kernel in faces_kernels(semiring, dtype):
         for columns in range(1, min(kernel.threads, -(-shape.lo_cells // kernel.cells)) + 1):
             for rows in range(1, min(kernel.threads // columns, -(-shape.mid_cells // kernel.rows)) + 1):

@@ -200,7 +200,7 @@ def faces_kernel(
     threads: int,
     blocks: int,
 ) -> FacesKernel:
-    """Return one instantiation."""
+    """Return the kernel of boxes with these parameters."""
     numbers = outers, rows, items, depth, threads, blocks
     name = f"elimina::faces<{policy_type(semiring, dtype)}, {', '.join(map(str, numbers))}>"
     return FacesKernel(name, outers, rows, 16 // dtype.itemsize, max(4, dtype.itemsize), items, depth, threads, blocks)

@@ -51,7 +51,7 @@ class Side(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Parameters of the kernel: ``chunks`` of ``chunk`` lo cells, ``splits`` of ``mids`` mid cells, and so on."""
+    """Parameters of the kernel: ``chunks`` of ``chunk`` fast cells, ``splits`` of ``mids`` middle cells, and so on."""
 
     kernel: ProductKernel
     constant: int

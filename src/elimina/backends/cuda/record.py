@@ -81,7 +81,7 @@ def is_aligned(offset: int, strides: list[int], sizes: list[int], unit: int) -> 
 
 
 def is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: int) -> bool:
-    """Return whether a table's lo cells follow each other as the output's do."""
+    """Return whether a table's fast cells are contiguous, as the output's are."""
     return all(strides[axis] == out_strides[axis] for axis in range(lo, len(sizes)) if sizes[axis] > 1)
 
 

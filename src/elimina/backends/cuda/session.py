@@ -379,7 +379,7 @@ class CudaSession:
             progress(1.0)
 
     def _stop(self, part: Part) -> None:
-        """Cancel the waiting launches, and wait for the running one."""
+        """Cancel queued launches, and wait for the running one."""
         other = self._cuda.Stream(non_blocking=True)
         self._cuda.runtime.memsetAsync(part.state_at, 1, 4, other.ptr)
         other.synchronize()

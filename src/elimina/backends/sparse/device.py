@@ -150,11 +150,11 @@ class CpuRows:
         self._ring = semiring, float(parameter), _integer(dtype, parameter)
 
     def upload(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the array itself."""
+        """Return the array unchanged: the CPU needs no copy."""
         return array
 
     def download(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the array itself."""
+        """Return the array unchanged: the CPU needs no copy."""
         return array
 
     def address(self, array: NDArray[Any]) -> int:
