@@ -166,7 +166,7 @@ void Scanner::need(std::uint64_t count, const char* what) {
   skip();
   if (count <= (left() + 1) / 2) return;
   mark_ = at_;
-  throw TextError("expected " + std::to_string(count) + " times " + what + ", but only " + std::to_string(left()) +
+  throw TextError("expected " + std::to_string(count) + " more items, each " + what + ", but only " + std::to_string(left()) +
                   " bytes follow");
 }
 

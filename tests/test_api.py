@@ -171,7 +171,7 @@ class TestOptions:
             solve(triangle(), **options)
 
     def test_unknown_device(self):
-        with pytest.raises(InputError, match="unknown device 'tpu'; it is one of auto, cpu, cuda"):
+        with pytest.raises(InputError, match="unknown device 'tpu': expected auto, cpu, cuda"):
             elimina.solve(triangle(), device="tpu")
 
     def test_a_small_problem_stays_on_the_cpu(self):

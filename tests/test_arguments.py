@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina import Table, arguments, cp, solve, write
+from elimina import Table, arguments, cp, dcop, solve, write
+from elimina.cp.tsp import solve_tsp
 from elimina.dcop import Problem
 from elimina.errors import InputError, MemoryLimitError
 from tests import calls
@@ -44,7 +45,7 @@ class Named:
         ({"threads": "four"}, r"threads is 'four' \(str\); it takes an integer"),
         ({"threads": True}, r"threads is True \(bool\)"),
         ({"dtype": 32}, r"dtype is 32 \(int\); it takes the name of a dtype such as 'float32'"),
-        ({"device": 3}, r"device is 3 \(int\); it takes a name such as 'cuda', or a list of cards"),
+        ({"device": 3}, r"device is 3 \(int\); it takes a name such as 'cuda', or a list of GPUs"),
         ({"tables": 1}, r"tables is 1 \(int\); it takes one of auto, dense, sparse"),
         ({"slices": 2.5}, r"slices is 2.5 \(float\); it takes auto, never or"),
         ({"scratch": 3}, r"scratch is 3 \(int\); it takes a path"),
@@ -186,6 +187,8 @@ class TestJunctionTree:
         (lambda: solve(COSTS, np.array(["mpe", "pr"])), r"task is array\(.*; it takes one of mpe,"),
         (lambda: solve(CHAIN, "mar", query=np.array("a")), r"query is array\(.*; it takes a sequence of names"),
         (lambda: write(3, "model.uai"), r"model is 3 \(int\); it takes a Model"),
+        (lambda: dcop.solve("a.yaml"), r"problem is 'a.yaml' \(str\); it takes an elimina.dcop.Problem"),
+        (lambda: solve_tsp("a.tsp"), r"problem is 'a.tsp' \(str\); it takes an elimina.cp.tsplib.Problem"),
         (lambda: calls.search(cp.Model(), lns=np.array([1, 2])), r"lns is array\(.*; it takes True or False"),
         (lambda: cp.Model().solve(all_solutions="no"), r"all_solutions is 'no' \(str\); it takes True or False"),
     ],

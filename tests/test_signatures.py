@@ -75,7 +75,11 @@ def test_a_plan_ignores_options_of_a_run():
         ("mpe", {"method": "search", "checkpoint": "x"}, "a checkpoint keeps the state of elimination only"),
         ("mar", {"checkpoint": "x"}, "a checkpoint is for the tasks mpe, pr and count: leave it out for mar"),
         ("mpe", {"ibound": 2}, "an i-bound is for the methods mbe and search, not auto: choose one of them"),
-        ("count", {"ibound": 2, "method": "auto"}, "an i-bound is for the tasks mpe and pr: leave it out for count"),
+        (
+            "count",
+            {"ibound": 2, "method": "auto"},
+            "an i-bound is for the tasks mpe, pr and mmap: leave it out for count",
+        ),
         (
             "mpe",
             {"ibound": 2, "method": "mbe", "tables": "sparse"},

@@ -73,7 +73,7 @@ def test_dtypes():
     ("arguments", "options", "problem"),
     [
         (([0, 0], [[1]]), {}, "names a variable twice"),
-        (([0], [[1]]), {}, "needs as many axes"),
+        (([0], [[1]]), {}, "give one axis for each variable"),
         (([0], [1]), {"rows": [[0]]}, "needs a scope, sizes and a default"),
         (([], [1]), {"rows": [[]], "sizes": [], "default": 0}, "needs a scope"),
         (([0], [1]), {"rows": [[0]], "sizes": [2, 2], "default": 0}, "got 2 sizes"),

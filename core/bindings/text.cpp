@@ -52,8 +52,8 @@ std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint
   std::vector<std::int64_t> costs;
   {
     nb::gil_scoped_release unlocked;
-    text.scanner.need(count, "the tuples");
-    text.scanner.need(count * (sizes.size() + 1), "the tuples' numbers");
+    text.scanner.need(count, "a tuple");
+    text.scanner.need(count * (sizes.size() + 1), "a state or cost of a tuple");
     rows.resize(count * sizes.size());
     costs.resize(count);
     text.scanner.tuples(span_of(sizes), rows, costs);

@@ -10,7 +10,7 @@ namespace {
 template <class T>
 T lookup(const std::unordered_map<std::string, T>& table, const std::string& name, const char* what) {
   const auto place = table.find(name);
-  if (place == table.end()) throw Refused(std::string("there is no ") + what + " choice " + name);
+  if (place == table.end()) throw Refused(std::string("unknown ") + what + " ordering " + name);
   return place->second;
 }
 

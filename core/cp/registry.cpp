@@ -23,7 +23,7 @@ class Call {
 
   void expect(std::size_t count) const {
     if (arguments_.size() != count)
-      refuse("has " + std::to_string(count) + " arguments, not " + std::to_string(arguments_.size()));
+      refuse("takes " + std::to_string(count) + " arguments, found " + std::to_string(arguments_.size()));
   }
 
   std::size_t length(std::size_t i) const { return arguments_[i].size(); }
@@ -352,7 +352,7 @@ void Solver::post(const std::string& name, const std::vector<Argument>& argument
   const bool is_known = table().contains(name);
   const bool reified = !is_known && take_suffix(base, "_reif"), implied = !is_known && !reified && take_suffix(base, "_imp");
   const auto entry = table().find(base);
-  if (entry == table().end() || ((reified || implied) && !entry->second.reifiable)) throw Refused("there is no constraint " + name);
+  if (entry == table().end() || ((reified || implied) && !entry->second.reifiable)) throw Refused("unknown constraint " + name);
   Call call(*this, name, arguments);
   call.expect(entry->second.arguments + (reified || implied));
   if (reified) call.control = Control::reified(call.boolean(arguments.size() - 1));

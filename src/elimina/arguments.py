@@ -11,7 +11,7 @@ import os
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -27,6 +27,9 @@ _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*
 
 _LONGEST_INTEGER = 10_000
 """Bits of an integer that Python writes in decimals (Python forbids more by default, because it takes long)."""
+
+_NAMES_SHOWN = 8
+"""Names in an error."""
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
@@ -50,6 +53,21 @@ def wrong_type(name: str, given: Any, taken: str) -> TypeError:
     """
     what = "None" if given is None else f"{shown(given)} ({type(given).__name__})"
     return TypeError(f"{name} is {what}; it takes {taken}")
+
+
+def names_like(name: str, known: Iterable[str]) -> str:
+    """Return the hint of an error: names close to a wrong one, or a few of those that exist."""
+    from difflib import get_close_matches
+
+    by_folded: dict[str, str] = {}
+    for other in known:
+        by_folded.setdefault(other.casefold(), other)
+    found = get_close_matches(name.casefold(), by_folded, n=3)
+    if found:
+        return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}"
+    names = [repr(other) for other in by_folded.values()]
+    more = ", ..." if len(names) > _NAMES_SHOWN else ""
+    return f"; it has {', '.join(names[:_NAMES_SHOWN])}{more}" if names else "; it has none"
 
 
 def integer(name: str, given: Any, least: int | None = None, most: int | None = None, *, taken: str = "") -> int:

@@ -49,7 +49,10 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
     # The small term keeps a product that should be whole, such as 0.7 * 90, from falling below it.
     count = min(pairs, math.floor(p1 * n * (n - 1) / 2 + 1e-9) + 1)
     if count < n - 1:
-        raise InputError(f"density {p1} gives {count} edges; {n} variables need {n - 1} to be connected")
+        raise InputError(
+            f"density {p1} gives {count} edges; {n} variables need {n - 1} to be connected: "
+            f"choose a density (--p1) of at least {math.ceil(200 / n) / 100:g}"
+        )
     _check_size(n, count, d)
     if pairs > _MOST_PAIRS:
         raise InputError(f"{n} variables have {pairs} pairs to draw from, more than {_MOST_PAIRS}; ask for less")

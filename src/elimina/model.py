@@ -204,7 +204,7 @@ class Model(Displayed):
 
     def _check_children(self, children: Sequence[int]) -> None:
         if len(children) != len(self.factors):
-            raise InputError(f"there are {len(self.factors)} factors but {len(children)} children; each factor has one")
+            raise InputError(f"{len(self.factors)} factors but {len(children)} children: name one for each factor")
         for number, (factor, child) in enumerate(zip(self.factors, children, strict=True)):
             if child not in factor.scope:
                 raise InputError(f"factor {number} over {self._names(factor)} does not contain its child {child}")
@@ -352,7 +352,7 @@ class Model(Displayed):
         """
         if isinstance(name, str):
             if name not in self._index:
-                raise InputError(f"the model has no variable {name!r}{_close(name, self._index)}")
+                raise InputError(f"the model has no variable {name!r}{arguments.names_like(name, self._index)}")
             return self._index[name]
         try:
             index = operator.index(name)
@@ -431,9 +431,6 @@ class Model(Displayed):
         return [("name", self.name), *rows] if self.name else rows
 
 
-_SHOWN = 8
-"""Names in an error."""
-
 _CLOSE = FORBIDDEN - 2**53
 """Costs beyond this, and below twice as far from ``FORBIDDEN``, are taken for a forbidden cost that was changed."""
 
@@ -446,21 +443,6 @@ _SENTINELS = {
     ("probability", False): "0",
 }
 """Notation of a forbidden assignment, by the sense, and by whether values are integers."""
-
-
-def _close(name: str, known: Iterable[str]) -> str:
-    """Return the hint of an error: names close to a wrong one, or a few of those that exist."""
-    from difflib import get_close_matches
-
-    by_folded: dict[str, str] = {}
-    for other in known:
-        by_folded.setdefault(other.casefold(), other)
-    found = get_close_matches(name.casefold(), by_folded, n=3)
-    if found:
-        return f"; close to it: {', '.join(repr(by_folded[match]) for match in found)}"
-    names = [repr(other) for other in by_folded.values()]
-    more = ", ..." if len(names) > _SHOWN else ""
-    return f"; it has {', '.join(names[:_SHOWN])}{more}" if names else "; it has none"
 
 
 def _number(name: str, number: float) -> int | float:

@@ -51,7 +51,7 @@ def prune_barren(
 
 def _check_children(scopes: Sequence[Sequence[int]], children: Sequence[int]) -> None:
     if len(scopes) != len(children):
-        raise InputError(f"there are {len(scopes)} factors but {len(children)} children; each factor has one")
+        raise InputError(f"{len(scopes)} factors but {len(children)} children: name one for each factor")
     if len(set(children)) == len(children) and all(map(operator.contains, scopes, children)):
         return
     first: dict[int, int] = {}

@@ -76,7 +76,8 @@ class Table:
         if rows is None:
             if self.values.ndim != len(self.scope):
                 raise InputError(
-                    f"a table over {len(self.scope)} variables needs as many axes, its array has {self.values.ndim}"
+                    f"a table's scope has length {len(self.scope)}, but its array has {self.values.ndim} axes: "
+                    "give one axis for each variable"
                 )
             self.sizes = self.values.shape
             self.rows: NDArray[np.int32] | None = None

@@ -73,15 +73,26 @@ ADVICE = [
     (f"{PUMP} --evidence=", "observations like A=x,B=y", f"{PUMP} --evidence Alarm=on,Noise=loud"),
     (f"{PUMP} --query=", "name variables like A,B", f"{PUMP} --query Bearing,Valve"),
     # Formats and tasks.
-    (f"{RADIO} --task pr", "(elimina convert MODEL OUT.uai)", "convert radio.wcsp out.uai", "solve out.uai --task pr"),
+    (f"{RADIO} --task pr", "(elimina convert MODEL OUT.uai;", "convert radio.wcsp out.uai", "solve out.uai --task pr"),
+    ("solve pump.bif --task count-optima", "(elimina convert MODEL OUT.wcsp;", "convert pump.bif out.wcsp",
+     "solve out.wcsp --task count-optima"),
+    ("solve pump.bif --task mmap --query Bearing --ibound 2", "choose one of them",
+     "solve pump.bif --task mmap --query Bearing --ibound 2 --method mbe"),
+    (f"{RADIO} --device gpu", "expected auto, cpu, cuda, a GPU such as cuda:1", f"{RADIO} --device cpu"),
+    (f"{RADIO} --hint nowhere.json", "cannot read nowhere.json: No such file", f"{RADIO} --hint x0=3"),
+    (f"{PUMP} -o pump.bif", "name another file (-o)", f"{PUMP} -o answer.txt"),
+    (f"{PUMP} --cases cases.csv -o cases.csv", "name another file (-o)", f"{PUMP} --cases cases.csv -o p.csv"),
     (f"{RADIO} --task count --format uai", "use --format human or json", f"{RADIO} --task count --format json"),
     (f"{PUMP} --query Bearing --format uai", "leave --query out or use --format json", f"{PUMP} --format uai"),
     ("solve off.bif", "(--no-check on the command line)", "solve off.bif --no-check"),
     ("convert radio.wcsp out.txt", "name one of", "convert radio.wcsp out.cfn"),
     ("generate grid --side 3 --agents 2 a.wcsp", "leave --agents out, or name a .yaml, .json or .xml file",
      "generate grid --side 3 a.wcsp", "generate grid --side 3 --agents 2 a.json"),
+    ("generate random -n 4 --p1 0.1 a.wcsp", "choose a density (--p1) of at least 0.5",
+     "generate random -n 4 --p1 0.5 a.wcsp"),
     ("plot radio.wcsp --tour towns.tsp -o a.svg", "use --what tour", "plot towns.tsp --what tour -o a.svg"),
     ("solve towns.tsp", "use 'elimina tsp'", "tsp towns.tsp"),
+    ("cp towns.tsp", "use 'elimina tsp'", "tsp towns.tsp"),
     ("cp radio.wcsp", "use 'elimina solve'", "solve radio.wcsp"),
     # Agents.
     ("dcop agents.json --algo adpop", "(--ibound N)", "dcop agents.json --algo adpop --ibound 2"),
@@ -126,6 +137,15 @@ def test_plans_that_do_not_fit_or_take_long_come_with_advice(elimina):
     assert "advice:               a smaller i-bound (--ibound)" in elimina(*small, 6).out
     assert "advice: " not in elimina(*small, 1).out
     assert "advice: " not in elimina("plan", EXAMPLES / "radio.wcsp").out
+
+
+def test_memory_that_no_machine_has_is_not_advised(elimina):
+    elimina("generate", "grid", "--side", 14, "-d", 10, "--p2", 0.1, "grid.wcsp")
+    elimina("convert", "grid.wcsp", "grid.uai")
+    failed = elimina("solve", "grid.uai", "--task", "mar").err
+    assert "no machine has that much: a better order (--order," in failed
+    assert "(--memory)" not in failed
+    assert "(--scratch)" not in failed
 
 
 def test_advice_of_mini_buckets_speaks_of_mini_buckets():

@@ -85,7 +85,7 @@ def test_solutions_are_written_as_flatzinc_says() -> None:
         ("var 1..3: x;\n constraint int_foo(x);\nsolve satisfy;", "2:13: unsupported: the constraint int_foo"),
         (
             "var 1..3: x; constraint int_le(x); solve satisfy;",
-            "1:25: constraint int_le: int_le: has 2 arguments, not 1",
+            "1:25: constraint int_le: int_le: takes 2 arguments, found 1",
         ),
         ("var 1..3: x; constraint int_le(x, 0.5); solve satisfy;", "1:25: unsupported: a float as an argument"),
         ("array [1..2] of int: a = [1]; solve satisfy;", "1:26: expected 2 elements of a, found 1"),
@@ -102,7 +102,7 @@ def test_solutions_are_written_as_flatzinc_says() -> None:
         ("array [1..1] of int: a = " + "[" * 100000, "expected at most 100 levels of nesting"),
         ("array [1..999999999999] of var 1..2: x; solve satisfy;", "is too long"),
         ("solve minimize [1]; ", "expected an integer, a Boolean, a variable"),
-        ("var 1..2: x; solve :: int_search([x], 3, indomain) satisfy;", "expected the name of a variable choice"),
+        ("var 1..2: x; solve :: int_search([x], 3, indomain) satisfy;", "expected the name of a variable ordering"),
         ("solve :: restart_luby(0) satisfy;", "expected numbers from 1 on as arguments of restart_luby"),
         ('{"variables": {}', "1:17: expected ',', found the end of the file"),
         ('{"variables": {}}', '1:18: expected a member "solve", found the end of the file'),

@@ -355,7 +355,8 @@ def test_end_by_a_listener() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "message"), [(("best", "indomain"), "variable choice best"), (("smallest", "any"), "value choice any")]
+    ("rule", "message"),
+    [(("best", "indomain"), "unknown variable ordering best"), (("smallest", "any"), "unknown value ordering any")],
 )
 def test_refused_rules(rule: tuple[str, str], message: str) -> None:
     model, xs = queens(4)

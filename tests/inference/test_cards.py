@@ -177,7 +177,7 @@ def test_names_of_devices(given, name):
 @pytest.mark.parametrize(
     ("given", "error", "text"),
     [
-        ("tpu", InputError, "unknown device 'tpu'; it is one of auto, cpu, cuda, a card such as cuda:1, or"),
+        ("tpu", InputError, "unknown device 'tpu': expected auto, cpu, cuda, a GPU such as cuda:1, or"),
         ("cuda:x", InputError, "unknown device 'cuda:x'"),
         ([], InputError, "device is an empty list"),
         (["cuda:0", "cuda:0"], InputError, "invalid device 'cuda:0,cuda:0': cuda:0 is named twice"),

@@ -93,7 +93,7 @@ def test_bad_ibounds(ibound):
 
 
 def test_ibounds_of_other_tasks_and_methods():
-    with pytest.raises(InputError, match="is for the tasks mpe and pr"):
+    with pytest.raises(InputError, match="is for the tasks mpe, pr and mmap"):
         calls.plan(GRID, "count", ibound=2, device="cpu")
     with pytest.raises(InputError, match="an i-bound is for the methods mbe and search"):
         calls.solve(GRID, ibound=2, method="eliminate")

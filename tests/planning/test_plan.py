@@ -77,7 +77,7 @@ def test_an_upper_bound_makes_the_dtype_narrower():
     ("task", "sense", "dtype", "problem"),
     [
         ("mpe", "min-cost", "uint64", "does not fit integer costs; use one of int16, int32, int64"),
-        ("mpe", "min-cost", "int16", "need numbers up to 40001, more than int16 holds exactly"),
+        ("mpe", "min-cost", "int16", "numbers of up to 40,001, more than int16 holds"),
         ("count", "min-cost", "int64", "does not fit counting; use uint64"),
         ("pr", "probability", "int32", "does not fit sums of probabilities; use float64 or float32"),
         ("mpe", "probability", "int32", "does not fit logarithms of probabilities; use float64 or float32"),
@@ -91,7 +91,7 @@ def test_dtypes_that_are_refused(task, sense, dtype, problem):
 
 def test_costs_beyond_int64_are_refused_with_a_way_out():
     tables = [((i,), [0, 2**61]) for i in range(4)]
-    with pytest.raises(InputError, match=r"more than int64 holds exactly; use dtype float64 \(rounded\)"):
+    with pytest.raises(InputError, match=r"more than int64 holds; use dtype float64, which rounds"):
         plan_of(Model.from_arrays([2] * 4, tables))
     assert plan_of(Model.from_arrays([2] * 4, tables), dtype="float64").semiring == "min-sum"
 

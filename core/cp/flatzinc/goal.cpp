@@ -76,14 +76,14 @@ void Instance::add_search(Terms arguments) {
 
 // The choice's name, or `instead` of one that is not known.
 std::string Instance::known_choice(const std::string& kind, const Term& choice, const std::string& instead) {
-  if (choice.kind != Kind::atom) throw Malformed(document_.solve.place, "expected the name of a " + kind + " choice in a search annotation");
+  if (choice.kind != Kind::atom) throw Malformed(document_.solve.place, "expected the name of a " + kind + " ordering in a search annotation");
   const std::string name(document_.text(choice));
   try {
     if (kind == "variable") choose_of(name);
     if (kind == "value") take_of(name);
     return name;
   } catch (const Refused&) {
-    notes_.push_back("the " + kind + " choice " + name + " is not known: " + instead + " is taken");
+    notes_.push_back("unknown " + kind + " ordering " + name + ": " + instead + " is used instead");
     return instead;
   }
 }

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEVICES = ("auto", "cpu", "cuda")
 
 _CARD = re.compile(r"cuda:(\d{1,4})")
-_HINT = "it is one of auto, cpu, cuda, a card such as cuda:1, or several such as cuda:0,cuda:1"
+_HINT = "expected auto, cpu, cuda, a GPU such as cuda:1, or several such as cuda:0,cuda:1"
 
 
 class Devices:
@@ -79,20 +79,20 @@ def device_name(given: str | Iterable[str]) -> str:
     """
     parts = given.split(",") if isinstance(given, str) else list(given)
     if not all(isinstance(part, str) for part in parts):
-        raise TypeError(f"device is {given!r}: expected a name such as 'cuda', or a list of cards such as ['cuda:0']")
+        raise TypeError(f"device is {given!r}: expected a name such as 'cuda', or a list of GPUs such as ['cuda:0']")
     parts = [part.strip() for part in parts]
     if len(parts) == 1 and parts[0] in DEVICES:
         return parts[0]
     shown = ",".join(parts)
     for number, part in enumerate(parts):
         if part in DEVICES and len(parts) > 1:
-            raise InputError(f"invalid device {shown!r}: {part} cannot be combined with others; name cards by number")
+            raise InputError(f"invalid device {shown!r}: {part} cannot be combined with others; name GPUs by number")
         if not _CARD.fullmatch(part):
-            raise InputError(f"unknown device {part!r}; {_HINT}")
+            raise InputError(f"unknown device {part!r}: {_HINT}")
         if part in parts[:number]:
-            raise InputError(f"invalid device {shown!r}: {part} is named twice; name each card once")
+            raise InputError(f"invalid device {shown!r}: {part} is named twice; name each GPU once")
     if not parts:
-        raise InputError(f"device is an empty list; {_HINT}")
+        raise InputError(f"device is an empty list: {_HINT}")
     return ",".join(f"cuda:{int(part[5:])}" for part in parts)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elimina.cli.help import Command, Decorated, option
+from elimina.cli.help import Command, Decorated, Share, WholeNumber, option
 from elimina.cli.models import read_model, reading_options, source_of, source_option
 from elimina.cli.options import number_option
 from elimina.errors import InputError
@@ -60,8 +60,7 @@ def save(model: Model, target: str, problem: Problem | None = None) -> None:
 
 
 def _share(name: str, default: float, help: str) -> Callable[[Decorated], Decorated]:
-    kind = click.FloatRange(0, 1)
-    return option(name, type=kind, default=default, show_default=True, metavar="SHARE", help=help)
+    return option(name, type=Share(), default=default, show_default=True, metavar="SHARE", help=help)
 
 
 @click.group(short_help="Write a random problem.")
@@ -77,7 +76,7 @@ def _shared(command: Decorated) -> Decorated:
         number_option("--seed", help="Random seed. Equal seeds give equal problems."),
         option(
             "--agents",
-            type=click.IntRange(min=1),
+            type=WholeNumber(min=1),
             metavar="N",
             help="Number of agents of a distributed problem.  [default: one for each variable]",
         ),
@@ -123,7 +122,7 @@ def scalefree(file: str, variables: int, domain: int, p2: float, seed: int, **re
 @generate.command(cls=Command)
 @click.argument("file", type=click.Path())
 @number_option("--side", default=10, least=1, help="Number of rows.")
-@option("--columns", type=click.IntRange(min=1), metavar="N", help="Number of columns.  [default: as many as rows]")
+@option("--columns", type=WholeNumber(min=1), metavar="N", help="Number of columns.  [default: as many as rows]")
 @_common
 def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed: int, **rest: Any) -> None:
     """Write a problem on a grid."""

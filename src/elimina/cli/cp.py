@@ -65,7 +65,7 @@ def cp(
 
     started = time.monotonic()
     if output is not None:
-        check_writable(Path(output))
+        check_writable(Path(output), file)
     model = files.read(source_of(file))
     reading = time.monotonic() - started
     found = model.solve(
@@ -122,7 +122,7 @@ def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: st
     if time_limit is not None:
         signals.alarm(time_limit)
     if output is not None:
-        check_writable(Path(output))
+        check_writable(Path(output), file)
     problem = read_tsp(file)
     read = time.monotonic() - started
     in_json = format_ == "json"

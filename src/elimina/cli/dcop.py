@@ -14,7 +14,7 @@ import click
 
 from elimina import dcop as distributed
 from elimina.cli import signals
-from elimina.cli.help import Command, option
+from elimina.cli.help import Command, Share, WholeNumber, option
 from elimina.cli.models import source_of, source_option, verbose_option
 from elimina.cli.options import (
     bytes_of,
@@ -75,11 +75,11 @@ def _crash_of(text: str) -> tuple[str, int]:
     show_default=True,
     help="Algorithm: dpop (exact), mb-dpop (exact, within --memory) or adpop (bounds, within --ibound).",
 )
-@option("--ibound", type=click.IntRange(min=1), metavar="N", help="Largest number of variables in a table (adpop).")
+@option("--ibound", type=WholeNumber(min=1), metavar="N", help="Largest number of variables in a table (adpop).")
 @option(
     "--filter",
     "filtering",
-    type=click.IntRange(min=1),
+    type=WholeNumber(min=1),
     metavar="N",
     help="Send only tuples that can be optimal, by bounds from tables of at most N variables (dpop).",
 )
@@ -106,7 +106,7 @@ def _crash_of(text: str) -> tuple[str, int]:
 )
 @option(
     "--threads",
-    type=click.IntRange(min=1, max=1024),
+    type=WholeNumber(min=1, max=1024),
     metavar="N",
     group="limits",
     help="Number of CPU threads of an agent.  [default: all]",
@@ -138,7 +138,7 @@ def _crash_of(text: str) -> tuple[str, int]:
 )
 @option(
     "--loss",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=0.0,
     metavar="SHARE",
     group="network",
@@ -146,7 +146,7 @@ def _crash_of(text: str) -> tuple[str, int]:
 )
 @option(
     "--duplicate",
-    type=click.FloatRange(0, 1),
+    type=Share(),
     default=0.0,
     metavar="SHARE",
     group="expert",

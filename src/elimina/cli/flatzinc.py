@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,16 +95,15 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _count(least: int, most: int = 2**53 - 1) -> type[int]:
-    class Count(int):
-        def __new__(cls, text: str) -> Count:
-            value = int(text)
-            if not least <= value <= most:
-                raise ValueError
-            return super().__new__(cls, value)
+def _count(least: int, most: int = 2**53 - 1) -> Callable[[str], int]:
+    expected = f"a whole number of at least {least}" if most == 2**53 - 1 else f"a whole number from {least} to {most}"
 
-    Count.__name__ = f"integer, at least {least}" + (f", at most {most}" if most < 2**53 - 1 else "")
-    return Count
+    def read(text: str) -> int:
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
+        return int(text)
+
+    return read
 
 
 class _Run:

@@ -45,6 +45,21 @@ class Option(click.Option):
 option = partial(click.option, cls=Option)
 
 
+class WholeNumber(click.IntRange):
+    """A whole number within bounds."""
+
+    name = "whole number"
+
+
+class Share(click.FloatRange):
+    """A number from 0 to 1."""
+
+    name = "number from 0 to 1"
+
+    def __init__(self) -> None:
+        super().__init__(0, 1)
+
+
 class Command(click.Command):
     """A command whose help shows options in groups."""
 

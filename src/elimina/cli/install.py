@@ -24,7 +24,7 @@ _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""), (1e-3, "m"), (1e-6,
 @option("--show", is_flag=True, help="Show the speeds in use, and measure nothing.")
 @option("--reset", is_flag=True, help="Forget the measured speeds.")
 def calibrate(show: bool, reset: bool) -> None:
-    """Measure how fast this machine copies, combines, joins and orders, and its GPU if there is one.
+    """Measure the speeds of this machine, and of its GPU if it has one.
 
     elimina uses these speeds to estimate times and to choose methods and devices. They are saved in
     calibration.json in the user's cache folder. The measurement takes less than 20 seconds. Run it while the machine is

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from elimina import arguments
 from elimina.backends.choose import device_name
-from elimina.cli.help import Decorated, Group, option
+from elimina.cli.help import Decorated, Group, WholeNumber, option
 from elimina.errors import InputError
 from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.io import read_evidence
@@ -58,8 +58,11 @@ def seconds_of(text: str | float) -> float:
     return number
 
 
-def check_writable(output: Path) -> None:
-    """Raise InputError if a file cannot be written, before any work is done."""
+def check_writable(output: Path, *inputs: str | None) -> None:
+    """Raise InputError before any work is done if a file cannot be written, or would replace one of the inputs."""
+    for file in inputs:
+        if file is not None and output.exists() and os.path.exists(file) and output.samefile(file):
+            raise InputError(f"cannot write {output}: it is an input of this command; name another file (-o)")
     if output.exists() and not (output.is_dir() or output.is_file()):
         return
     folder = Path(os.path.realpath(output)).parent
@@ -87,7 +90,7 @@ def number_option(
     *names: str, help: str, default: int = 0, least: int = 0, most: int | None = None, group: Group = "common"
 ) -> Callable[[Decorated], Decorated]:
     """Return an option whose value is a whole number."""
-    kind = click.IntRange(min=least, max=most)
+    kind = WholeNumber(min=least, max=most)
     return option(*names, type=kind, default=default, show_default=True, metavar="N", group=group, help=help)
 
 
@@ -148,7 +151,7 @@ def model_options(command: Decorated) -> Decorated:
             ),
             option(
                 "--threads",
-                type=click.IntRange(min=1, max=1024),
+                type=WholeNumber(min=1, max=1024),
                 metavar="N",
                 group="limits",
                 help="Number of CPU threads.  [default: all]",
@@ -287,7 +290,7 @@ def cluster_options(command: Decorated) -> Decorated:
     for one in (
         option(
             "--local",
-            type=click.IntRange(min=1),
+            type=WholeNumber(min=1),
             metavar="N",
             group="expert",
             help="Number of worker processes to start on this machine.",
@@ -368,8 +371,10 @@ def _one_hint(source: str, model: Model) -> Given:
         return _one_evidence(source, model)
     try:
         answer = json.loads(Path(source).read_text())
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot read {source}: {error}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {source}: {error.strerror or error}") from None
+    except ValueError as error:
+        raise InputError(f"{source} is not JSON: {error}") from None
     states = answer.get("assignment") if isinstance(answer, dict) else None
     if not isinstance(states, dict):
         raise InputError(f"{source} holds no assignment; give an answer that 'elimina solve --json' has printed")

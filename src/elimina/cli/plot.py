@@ -11,7 +11,7 @@ import click
 from elimina import api
 from elimina.cli import signals
 from elimina.cli.dcop import read_problem
-from elimina.cli.help import Command, option
+from elimina.cli.help import Command, WholeNumber, option
 from elimina.cli.models import read_model, reading_options, source_of, source_option
 from elimina.cli.options import (
     bytes_of,
@@ -172,7 +172,7 @@ _OF_MODELS = ("task", "evidence", "query")
 )
 @option(
     "--threads",
-    type=click.IntRange(min=1, max=1024),
+    type=WholeNumber(min=1, max=1024),
     metavar="N",
     group="limits",
     help="Number of CPU threads.  [default: all; 1 for constraints]",

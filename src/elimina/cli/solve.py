@@ -188,7 +188,7 @@ def solve(
     """
     started = time.monotonic()
     if output is not None:
-        check_writable(Path(output))
+        check_writable(Path(output), file, cases)
     if cases is None and (cluster is not None or local is not None):
         _check_goes_with_clusters(options["method"], options["task"])
     file = source_of(file)

@@ -135,7 +135,10 @@ class Relation:
         self.left, self.name = left, name
 
     def __bool__(self) -> bool:
-        raise InputError(f"{self} is a constraint, so it is neither true nor false in Python: add it with Model.add")
+        raise InputError(
+            f"{self} is a constraint, so it is neither true nor false in Python: add it with Model.add "
+            "(the two parts of 1 < x < 4, or of 'and', one by one)"
+        )
 
     def __str__(self) -> str:
         return f"{self.left} {'==' if self.name == 'eq' else '!=' if self.name == 'ne' else '<='} 0"

@@ -29,11 +29,13 @@ def read(path: str | os.PathLike[str]) -> Model:
     Raises:
         FormatError: The file is malformed; it names the line.
         UnsupportedError: An item is well formed, but not supported.
-        InputError: The file cannot be read, or its suffix is that of a graphical model.
+        InputError: The file cannot be read, or its suffix is that of a graphical model or of a tour problem.
     """
     suffix = suffix_of(Path(path))
     if suffix in MODELS and suffix not in FORMATS:
         raise InputError(f"{path} is a graphical model, not one of constraints: use 'elimina solve' or elimina.read")
+    if suffix == "tsp":
+        raise InputError(f"{path} is a travelling salesman problem: use 'elimina tsp' or elimina.cp.tsplib.read_tsp")
     name = FORMATS.get(suffix, "flatzinc")
     model: Model = import_module(f"elimina.cp.{name}").read(path)
     return model

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina._core import RootBound, TourSearch
+from elimina.arguments import wrong_type
 from elimina.cp.model import Model
 from elimina.cp.tsplib import Lengths, Problem
 from elimina.errors import InputError
@@ -59,8 +60,11 @@ def solve_tsp(
         ``search`` (local search), ``proof``, ``other`` and ``total``.
 
     Raises:
+        TypeError: The problem is of another type.
         InputError: The distances are too large, or edges cannot all be in a tour.
     """
+    if not isinstance(problem, Problem):
+        raise wrong_type("problem", problem, "an elimina.cp.tsplib.Problem (elimina.cp.tsplib.read_tsp reads one)")
     shift, distances = _with_fixed_edges(problem)
     run = _Run(problem, distances, shift, time_limit, seed, on_known)
     try:

@@ -112,6 +112,9 @@ def solve(
         DcopError: Messages were lost for good, or an agent did not come back.
     """
     started = time.perf_counter()
+    if not isinstance(problem, Problem):
+        taken = "an elimina.dcop.Problem (elimina.dcop.read reads one; Problem.from_model makes one of a Model)"
+        raise arguments.wrong_type("problem", problem, taken)
     time_limit = arguments.seconds("time_limit", time_limit)
     if threads is not None:
         threads = arguments.integer("threads", threads, 1, MOST_THREADS)

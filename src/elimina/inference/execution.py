@@ -95,6 +95,9 @@ _SMALLEST = 2
 
 _NAMES_SHOWN = 5
 
+_NO_MACHINE = 2**50
+"""Bytes of a plan from which more memory or a larger disk is not advised."""
+
 
 def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, Any]:
     """Return the figures of a run for ``Result.stats``; the clock has seconds by phase."""
@@ -146,13 +149,13 @@ def _what_helps(plan: Plan) -> str:
     if plan.has_large_factors:
         size = bytes_text(plan.factor_cells * plan.itemsize)
         return f"the model's own tables take {size} of that: more memory (--memory) or evidence would help"
+    smaller = "a better order (--order, a longer --order-time, another --seed) or evidence would help"
+    if plan.peak_bytes > _NO_MACHINE:
+        return f"no machine has that much: {smaller}"
     # Rows have no place in a file.
     is_possible = plan.scratch is None and plan.minibuckets is None and plan.sparse is None
     files = ", a directory on a large disk (--scratch)" if is_possible else ""
-    return (
-        f"more memory (--memory){files}, a better order (--order, a longer --order-time, another --seed) or evidence "
-        "would help"
-    )
+    return f"more memory (--memory){files}, {smaller}"
 
 
 def _bounds_instead(plan: Plan) -> str:

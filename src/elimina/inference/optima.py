@@ -28,7 +28,10 @@ def portfolio(solver: Solver) -> Portfolio:
     options, run, model = solver.options, solver.run, solver.question.model
     if not model.is_integer:
         kind = "probabilities" if model.sense == "probability" else "floats as costs"
-        raise UnsupportedError(f"task count-optima needs integer costs, and this model has {kind}: round them")
+        raise UnsupportedError(
+            f"task count-optima needs integer costs, and this model has {kind}: round them first "
+            "(elimina convert MODEL OUT.wcsp; in Python elimina.io.convert_sense)"
+        )
     planned = solver.plan(options._replace(slices="never", scratch=None, tables="dense")).planned
     plan = planned.plan
     if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):

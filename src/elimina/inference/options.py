@@ -334,8 +334,12 @@ _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
         "a checkpoint is for the tasks mpe, pr and count: leave it out for {task}",
     ),
     (
+        lambda o, task: o.ibound is not None and not described(task).has_bounds,
+        "an i-bound is for the tasks mpe, pr and mmap: leave it out for {task}",
+    ),
+    (
         lambda o, task: o.ibound is not None and task not in ("mpe", "pr") and (task, o.method) not in _BOUNDED_REST,
-        "an i-bound is for the tasks mpe and pr: leave it out for {task}",
+        "an i-bound of mmap is for the methods mbe and search, not {method}: choose one of them, or leave it out",
     ),
     (
         lambda o, task: o.ibound is not None and task == "pr" and o.shift in ("tables", "clusters"),
@@ -358,9 +362,9 @@ _CLASHES_OF_RUNS: tuple[_Clash, ...] = (
 
 
 def _checked_device(device: Any) -> str:
-    """Return a device's name, or those of several cards in one text."""
+    """Return a device's name, or those of several GPUs in one text."""
     if not isinstance(device, str | list | tuple):
-        raise arguments.wrong_type("device", device, "a name such as 'cuda', or a list of cards such as ['cuda:0']")
+        raise arguments.wrong_type("device", device, "a name such as 'cuda', or a list of GPUs such as ['cuda:0']")
     return device_name(device)
 
 

@@ -216,7 +216,7 @@ def _report_losses(model: Model, path: Path, handler: _Format) -> None:
         _logger.warning("%s lacks the names of variables and states: the format has no place for them", path)
     if model.upper_bound is not None and "probability" in handler.SENSES:
         _logger.warning(
-            "%s lacks the upper bound %s: where costs become probabilities, what it forbids is merely improbable",
+            "%s lacks the upper bound %s: assignments that cost as much or more are improbable there, not impossible",
             path,
             model.upper_bound,
         )

@@ -87,7 +87,8 @@ def _to_probabilities(model: Model, scale: float) -> Model:
         if np.exp(-scale * (highest - lowest)) == 0:
             raise InputError(
                 f"factor {i} has costs from {lowest:g} to {highest:g}, and exp(-{scale:g} * {highest - lowest:g}) "
-                f"is 0 in floating point; give convert_sense a scale of at most {700 / (highest - lowest):.3g}"
+                f"is 0 in floating point; "
+                f"convert it by elimina.io.convert_sense with a scale of at most {700 / (highest - lowest):.3g}"
             )
         factors.append(_mapped(costs, partial(_likelihoods, scale, lowest)))
         constant -= scale * lowest

@@ -44,7 +44,7 @@ def parse(text: Text) -> Model:
 
 
 def _named(text: Text, sizes: list[int]) -> list[Variable]:
-    text.need(len(sizes) + sum(sizes), "the variables' names and states")
+    text.need(len(sizes) + sum(sizes), "a name")
     names = [text.token("a variable's name").decode() for _ in sizes]
     states = [[text.token("a value's state").decode() for _ in range(size)] for size in sizes]
     return [Variable(*described) for described in zip(names, sizes, states, strict=True)]

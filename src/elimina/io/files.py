@@ -56,7 +56,7 @@ def _gunzip(data: bytes) -> bytes:
     try:
         return gzip.decompress(data)
     except (EOFError, OSError, zlib.error) as error:
-        raise TextError(f"expected whole gzip data: {error}") from error
+        raise TextError(f"the gzip data are damaged or cut off: {error}") from error
 
 
 def _unxz(data: bytes) -> bytes:
@@ -68,10 +68,10 @@ def _unxz(data: bytes) -> bytes:
             decoder = lzma.LZMADecompressor()
             parts.append(decoder.decompress(data))
             if not decoder.eof:
-                raise TextError("expected whole xz data, but the file ends within them")
+                raise TextError("the xz data are cut off")
             data = decoder.unused_data
     except lzma.LZMAError as error:
-        raise TextError(f"expected whole xz data: {error}") from error
+        raise TextError(f"the xz data are damaged: {error}") from error
     return b"".join(parts)
 
 

@@ -36,7 +36,7 @@ def parse(text: Text) -> Model:
     variables, terms = text.integer("a number of variables"), text.integer("a number of terms")
     if abs(variables) > LARGEST_DOMAIN:
         raise TextError(f"expected a number of variables of at most {LARGEST_DOMAIN}, found {abs(variables)}")
-    text.need(3 * abs(terms), "a term")
+    text.need(3 * abs(terms), "a number of a term")
     states = (0, 1) if variables >= 0 else (1, -1)
     sums: dict[tuple[int, int], float] = defaultdict(float)
     for _ in range(abs(terms)):

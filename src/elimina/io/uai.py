@@ -71,7 +71,7 @@ def read_count(text: Text, what: str) -> int:
     count = text.integer(what)
     if count < 0:
         raise TextError(f"expected {what}, found {count}")
-    text.need(count, what)
+    text.need(count, "at least one number")
     return count
 
 

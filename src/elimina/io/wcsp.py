@@ -75,7 +75,7 @@ class _Parameters:
         count = self.text.integer("a number of items")
         if count < 0:
             raise TextError(f"expected a number of items, found {count}")
-        self.text.need(count, "items")
+        self.text.need(count, "at least one number")
         return count
 
     def _list(self) -> list[int]:

@@ -464,7 +464,7 @@ def bytes_text(size: int) -> str:
         if size * 20480 >= 20479 << power:
             whole = size >> power
             return f"{count_text(whole)} {unit}" if whole > 10**6 else f"{size / (1 << power):.1f} {unit}"
-    return f"{size} bytes"
+    return f"{size} byte{'s' * (size != 1)}"
 
 
 def count_text(number: int) -> str:

@@ -363,8 +363,9 @@ def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
         if dtype in (None, name) and max(operands, 2) * bound <= LARGEST[name]:
             return name
     raise InputError(
-        f"a step adds {operands} tables whose costs need numbers up to {bound}, more than {dtype or 'int64'} holds "
-        "exactly; use dtype float64 (rounded)" + ("" if dtype in (None, "int64") else " or a wider integer")
+        f"costs are too large for exact sums: a step may add {max(operands, 2)} numbers of up to {bound:,}, more than "
+        f"{dtype or 'int64'} holds; use dtype float64, which rounds"
+        + ("" if dtype in (None, "int64") else ", or a wider integer")
     )
 
 

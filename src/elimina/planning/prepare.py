@@ -83,7 +83,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     if tasks.described(task).is_sum and model.sense != "probability":
         raise InputError(
             f"task {task} sums probabilities, and this model has costs ({model.sense}); convert it to a probability "
-            "model first (elimina convert MODEL OUT.uai)"
+            "model first (elimina convert MODEL OUT.uai; in Python elimina.io.convert_sense)"
         )
     sizes = model.sizes
     for v, value in evidence.items():

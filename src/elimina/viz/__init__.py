@@ -44,6 +44,8 @@ def plot(
     """
     model = as_model(model)
     arguments.choice("what", what, get_args(What))
+    if answer is not None and not isinstance(answer, Result):
+        raise arguments.wrong_type("answer", answer, "an elimina.Result, or None")
     if not model.variables:
         raise InputError("the model has no variables, so there is nothing to draw")
     heading = model.name if title is None else title
