@@ -2,11 +2,12 @@
 
 Its gradient by the logarithm of a table's cell is the probability of the cell's assignment. So a table of several
 variables becomes one auxiliary variable, whose states are the cells: its posterior is the gradient. The junction tree
-is compiled once, and tables come in as likelihoods.
+is compiled once, and tables come in as likelihoods. Tables on a CUDA device stay there.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,13 +15,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.errors import InputError
+from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
+from elimina.inference.choose import plan_problem
+from elimina.inference.execution import does_not_fit
 from elimina.inference.junction import JunctionTree
+from elimina.inference.options import Options
+from elimina.inference.propagator import Resident
 from elimina.io.peers import imported
 from elimina.model import Model, Variable
+from elimina.planning.machine import KEPT_TREE_RUNS
+from elimina.planning.prepare import prepare, with_units
 from elimina.table import Table
 
 Array = NDArray[np.float64]
+
+_CUDA = 2
+"""DLPack's number for the memory of CUDA devices."""
 
 
 class LogPartition:
@@ -29,7 +39,7 @@ class LogPartition:
     Args:
         sizes: Number of states of each variable.
         scopes: Variables of each table, by index.
-        device: ``cpu``, ``cuda``, or ``auto``.
+        device: ``cpu``, ``cuda``, ``cuda:1``, or ``auto``.
         memory: Memory limit: bytes, or text such as ``8GiB``; None for what is free.
 
     Raises:
@@ -62,7 +72,10 @@ class LogPartition:
             for v, own in zip(scope, states, strict=True):
                 links.append(Table([holder, v], (own[:, None] == np.arange(sizes[v])).astype(np.float64)))
         self._names = [v.name for v in variables]
-        self._tree = JunctionTree(Model(variables, links, sense="probability"), device=device, memory=memory)
+        self._device, self._memory = device, memory
+        self._residents: dict[str, Resident] = {}
+        self._model = Model(variables, links, sense="probability")
+        self._tree = JunctionTree(self._model, device=device, memory=memory)
 
     def __call__(self, tables: Sequence[Array]) -> tuple[float, list[Array]]:
         """Return log Z of tables of logarithms, and the marginals of each table's scope.
@@ -78,8 +91,7 @@ class LogPartition:
         logs: dict[int, Array] = {}
         for number, (holder, shape, table) in enumerate(zip(self._holders, self.shapes, tables, strict=True)):
             values = np.asarray(table if hasattr(table, "__array__") else np.from_dlpack(table), dtype=np.float64)
-            if values.shape != shape:
-                raise InputError(f"table {number} has the shape {values.shape}; its scope has {shape}")
+            _check_shape(number, values.shape, shape)
             logs[holder] = logs[holder] + values.ravel() if holder in logs else values.ravel()
         peaks = {holder: float(values.max()) for holder, values in logs.items()}
         if not all(map(math.isfinite, peaks.values())):
@@ -89,6 +101,56 @@ class LogPartition:
         log_z = self._tree.log10_evidence * math.log(10) + math.fsum(peaks.values())
         pairs = zip(self._holders, self.shapes, strict=True)
         return log_z, [found[self._names[holder]].reshape(shape) for holder, shape in pairs]
+
+    def device_of(self, tables: Sequence[Any]) -> str | None:
+        """Return the name of the CUDA device that holds all tables; None if there is none, or its use is not allowed.
+
+        Args:
+            tables: Arrays of any package with DLPack.
+        """
+        where = {tuple(map(int, table.__dlpack_device__())) for table in tables}
+        kind, number = where.pop() if len(where) == 1 else (0, 0)
+        allowed = ("auto", f"cuda:{number}", *(["cuda"] if number == 0 else []))
+        return f"cuda:{number}" if kind == _CUDA and self._device in allowed else None
+
+    def on_device(
+        self, device: str, tables: Sequence[Any], join: Callable[[list[Any]], Any]
+    ) -> tuple[float, list[Any]]:
+        """Compute as in a call, with tables that stay on their device; only log Z comes to the host.
+
+        Args:
+            device: See ``device_of``.
+            tables: See a call.
+            join: Function that joins arrays of one axis, on the device.
+
+        Returns:
+            log Z, and the marginals: float64 arrays of CuPy (of NumPy on the CPU).
+
+        Raises:
+            DeviceError: The device cannot be used, or failed.
+            ImpossibleEvidenceError: No assignment is allowed.
+            InputError: A table has another shape, or holds NaN or plus infinity.
+            MemoryLimitError: The propagation does not fit the device.
+        """
+        for number, (shape, table) in enumerate(zip(self.shapes, tables, strict=True)):
+            _check_shape(number, tuple(table.shape), shape)
+        if device not in self._residents:
+            options = Options(device=device, memory=self._memory, tables="dense")
+            planned = plan_problem(prepare(with_units(self._model), "mar", {}), options, runs=KEPT_TREE_RUNS)
+            if not planned.plan.fits:
+                raise MemoryLimitError(does_not_fit(planned.plan))
+            self._residents[device] = Resident(planned, self._holders)
+        log_z, shares = self._residents[device](join([table.reshape(-1) for table in tables]))
+        if log_z == -math.inf:
+            raise ImpossibleEvidenceError("no assignment is allowed: every product of the tables is 0")
+        ends = itertools.accumulate(map(math.prod, self.shapes), initial=0)
+        spans = itertools.starmap(slice, itertools.pairwise(ends))
+        return log_z, [shares[span].reshape(shape) for span, shape in zip(spans, self.shapes, strict=True)]
+
+
+def _check_shape(number: int, found: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    if found != wanted:
+        raise InputError(f"table {number} has the shape {found}; its scope has {wanted}")
 
 
 def torch_log_z(partition: LogPartition) -> Callable[..., Any]:
@@ -105,11 +167,14 @@ def torch_log_z(partition: LogPartition) -> Callable[..., Any]:
         @staticmethod
         def forward(context: Any, *tables: Any) -> Any:
             """Return log Z."""
-            log_z, marginals = partition([table.detach().cpu().numpy() for table in tables])
-            first = tables[0]
-            context.save_for_backward(
-                *(torch.as_tensor(p).to(table) for p, table in zip(marginals, tables, strict=True))
-            )
+            first, given = tables[0], [table.detach() for table in tables]
+            device = partition.device_of(given)
+            if device is None:
+                log_z, marginals = partition([table.cpu().numpy() for table in given])
+            else:
+                log_z, marginals = partition.on_device(device, given, torch.cat)
+            found = [torch.as_tensor(p) if device is None else torch.from_dlpack(p) for p in marginals]
+            context.save_for_backward(*(p.to(table) for p, table in zip(found, tables, strict=True)))
             return torch.tensor(log_z, dtype=first.dtype, device=first.device)
 
         @staticmethod
@@ -130,6 +195,13 @@ def jax_log_z(partition: LogPartition) -> Callable[..., Any]:
 
     def both(*tables: Any) -> Any:
         kind = tables[0].dtype
+        # Values are known here unless a function is being compiled.
+        is_traced = any(isinstance(table, jax.core.Tracer) for table in tables)
+        device = None if is_traced else partition.device_of(tables)
+        if device is not None:
+            log_z, marginals = partition.on_device(device, tables, jax.numpy.concatenate)
+            found = [jax.numpy.from_dlpack(p.astype(kind)) for p in marginals]
+            return [jax.device_put(np.asarray(log_z, kind), tables[0].device), found]
         shapes = [jax.ShapeDtypeStruct((), kind), [jax.ShapeDtypeStruct(shape, kind) for shape in partition.shapes]]
 
         def compute(*given: Any) -> Any:

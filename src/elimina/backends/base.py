@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -120,11 +121,16 @@ class SlicingSession(Session, Protocol):
         ...
 
 
+@runtime_checkable
 class GatheringSession(Session, Protocol):
     """A session whose arena lies in one piece."""
 
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
         """Return the elements of the arena at these places, after a run of a program that keeps its messages."""
+        ...
+
+    def arena_in_place(self) -> AbstractContextManager[tuple[Any, Any]]:
+        """Give access to the arena where it lies: the package of its arrays (NumPy or CuPy), and the arena."""
         ...
 
 

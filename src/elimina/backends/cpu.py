@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -161,6 +162,10 @@ class CpuSession:
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
         """Return the elements of the arena at these places: see ``GatheringSession.gather``."""
         return self._arena[places]
+
+    def arena_in_place(self) -> AbstractContextManager[tuple[Any, Any]]:
+        """Give access to the arena: see ``GatheringSession.arena_in_place``."""
+        return nullcontext((np, self._arena))
 
     def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
         """Write a table: see ``TableSession.put``."""

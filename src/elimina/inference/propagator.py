@@ -1,8 +1,12 @@
-"""A plan of both passes on a device; a change of evidence recomputes only the steps that depend on it."""
+"""A plan of both passes on a device; a change of evidence recomputes only the steps that depend on it.
+
+``Resident``: the weights come from arrays on the device, and the posteriors stay there.
+"""
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -10,7 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.base import KeepingSession, Progress, SlicingSession
+from elimina.backends.base import GatheringSession, KeepingSession, Progress, SlicingSession
+from elimina.errors import InputError, InternalError
 from elimina.inference.answer import Answer, Written, step_table
 from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view, scaled
@@ -29,6 +34,9 @@ Array = NDArray[Any]
 
 _ONE_BY_ONE = 16
 """Changes up to which the steps that depend on each are looked up, as they were found before."""
+
+_RESIDENT_SEMIRING = "log-sum-exp"
+"""Semiring of weights that stay on a device: nothing underflows, so no check needs them on the host."""
 
 _LEAST = math.ulp(0.0)
 """The smallest positive float."""
@@ -362,6 +370,110 @@ class Propagator:
 
     def _nothing(self, sizes: Sequence[int]) -> Array:
         return np.full(sizes, -np.inf if self.logarithmic else 0.0, dtype=self._plan.dtype)
+
+
+class Resident:
+    """Posteriors of variables from arrays of logarithmic weights that lie on the device of a plan.
+
+    Args:
+        planned: A plan of the task ``mar`` with dense tables, and its backend.
+        variables: The variables with weights, each in a factor; one may be named several times.
+
+    Raises:
+        DeviceError: The device failed or is out of memory.
+        InternalError: The plan's tables do not lie in one piece on one device.
+    """
+
+    def __init__(self, planned: Planned, variables: Sequence[int]) -> None:
+        plan, model = planned.plan, planned.problem.model
+        encoded = encode(planned.problem, plan, _RESIDENT_SEMIRING)
+        program = pack(plan, len(model.variables), _RESIDENT_SEMIRING, -math.inf)
+        session = planned.backend.open(program, encoded.arena)
+        if not isinstance(session, GatheringSession):
+            session.close()
+            raise InternalError(f"tables of a plan for {planned.backend.name} do not lie in one piece")
+        self._session, self._offset = session, float("-inf") if encoded.impossible else encoded.offset
+        self._roots = root_places(plan)
+        # The plan knows nothing of variables with one state: they come last.
+        sizes = {v: model.variables[v].size for v in sorted(set(variables), key=lambda v: model.variables[v].size == 1)}
+        own = [v for v, size in sizes.items() if size > 1]
+        ends = list(itertools.accumulate(sizes.values(), initial=0))
+        starts = dict(zip(sizes, ends, strict=False))
+        outputs = {output.scope[0]: output for output in plan.outputs if output.scope}
+        written = Written(Steps.packed(plan.steps), [outputs[v] for v in own], program.zone[0])
+        homes: dict[int, list[int]] = {}
+        for v in own:
+            found = ((factor.cells, number) for number, factor in enumerate(plan.factors) if v in factor.scope)
+            homes.setdefault(min(found)[1], []).append(v)
+        cells: list[NDArray[np.int64]] = []
+        targets: list[NDArray[np.int64]] = []
+        sources: list[NDArray[np.int64]] = []
+        for number, hosted in homes.items():
+            factor = plan.factors[number]
+            places = factor_view(np.arange(factor.offset + factor.span), factor)
+            first = sum(part.size for part in cells)
+            cells.append(places.ravel())
+            for v in hosted:
+                targets.append(first + np.arange(places.size))
+                states = np.indices(factor.sizes)[factor.scope.index(v)]
+                sources.append(starts[v] + states.ravel())
+        host = {
+            "weight": np.concatenate([starts[v] + np.arange(sizes[v]) for v in variables]),
+            "cell": np.concatenate(cells),
+            "base": encoded.arena[np.concatenate(cells)],
+            "target": np.concatenate(targets),
+            "source": np.concatenate(sources),
+            "output": written.vectors[0] + program.zone[0],
+            "owner": written.vectors[2],
+        }
+        self._counts = ends[-1], len(sizes) - len(own)
+        with session.arena_in_place() as (package, _):
+            self._arrays = {name: package.asarray(array) for name, array in host.items()}
+
+    def __call__(self, logs: Any) -> tuple[float, Any]:
+        """Return the natural logarithm of the sum, and the probabilities of the states of all variables.
+
+        Args:
+            logs: Natural logarithms of the weights, those of one variable after another, in an array of any package
+                with DLPack, on the device.
+
+        Returns:
+            The logarithm, and an array like ``logs`` on the device: float64, of NumPy or CuPy. It is NaN where the sum
+            is 0.
+
+        Raises:
+            DeviceError: The device failed.
+            InputError: A weight is NaN or plus infinity.
+        """
+        cells, single = self._counts
+        at = self._arrays
+        with self._session.arena_in_place() as (package, arena):
+            given = package.from_dlpack(logs).astype(np.float64)
+            if not bool((given < np.inf).all()):
+                raise InputError("a table holds NaN or plus infinity; logarithms are finite, or minus infinity")
+            weights = package.zeros(cells)
+            package.add.at(weights, at["weight"], given)
+            tables = at["base"].copy()
+            package.add.at(tables, at["target"], weights[at["source"]])
+            arena[at["cell"]] = tables
+            constant = float(weights[cells - single :].sum()) if single else 0.0
+        zone: NDArray[Any] = self._session.run().zone
+        with self._session.arena_in_place() as (package, arena), np.errstate(invalid="ignore"):
+            read, owner = arena[at["output"]], at["owner"]
+            highs = package.full(cells, -np.inf)
+            package.maximum.at(highs, owner, read)
+            shares = package.ones(cells)
+            parts = shares[: cells - single]
+            parts[...] = package.exp(read - highs[owner])
+            totals = package.zeros(cells)
+            package.add.at(totals, owner, parts)
+            parts /= totals[owner]
+            shares = shares[at["weight"]]
+        return self._offset + constant + float(zone[self._roots].sum()), shares
+
+    def close(self) -> None:
+        """Give the device's memory back."""
+        self._session.close()
 
 
 def _is_observation(weights: Array | None) -> TypeGuard[Array]:

@@ -6,7 +6,7 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,13 +141,19 @@ class CudaSession:
 
     def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
         """Return the elements of the arena at these places: see ``GatheringSession.gather``."""
-        cupy = self._backend.cupy
-        with self._here():
-            self._write_loads()
-            pointer = self._cuda.MemoryPointer(self._whole(), 0)
-            arena = cupy.ndarray(self._program.arena_cells, self._program.dtype, pointer)
+        with self.arena_in_place() as (cupy, arena):
             values: NDArray[np.generic] = cupy.asnumpy(arena[cupy.asarray(places)], stream=self._stream)
         return values
+
+    @contextmanager
+    def arena_in_place(self) -> Iterator[tuple[Any, Any]]:
+        """Give access to the arena on the backend's stream: see ``GatheringSession.arena_in_place``."""
+        cupy = self._backend.cupy
+        with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
+            self._write_loads()
+            pointer = self._cuda.MemoryPointer(self._whole(), 0)
+            yield cupy, cupy.ndarray(self._program.arena_cells, self._program.dtype, pointer)
+            self._stream.synchronize()
 
     def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
         """Write a table, which stays on the device if it is there: see ``TableSession.put``."""
