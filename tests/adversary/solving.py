@@ -81,8 +81,10 @@ def _solve(model: Model, case: Case, listener: Any) -> Result:
                 options[name] = os.path.join(folder, name)
                 os.mkdir(options[name])
         result = calls.solve(model, case["task"], **call, **options)
-        left = [file for _, _, files in os.walk(folder) for file in files]
-        if left and not {"time_limit", "interrupt"} & case["options"].keys():
+        left = [os.path.join(at, file) for at, _, files in os.walk(folder) for file in files]
+        if result.ended_by is not None:  # the run can go on from its checkpoint
+            left = [file for file in left if os.path.dirname(file) != options.get("checkpoint")]
+        if left:
             raise Defect(f"files are left: {left}")
         return result
 
