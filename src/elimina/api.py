@@ -144,14 +144,21 @@ def _solve(
         if found is not None:
             return found
 
+    opened: list[Checkpoint] = []
+
     def work() -> None:
         with run.phase("read"):
             asked = as_model(model)
         question = Question(asked, chosen, {} if evidence is None else evidence, query)
         with contextlib.nullcontext() if checkpoint is None else _checkpoint(str(checkpoint)) as kept:
+            opened.extend([] if kept is None else [kept])
             run.pursue(Solver(question, checked, run, kept).portfolio())
 
-    return run.answer(work)
+    result = run.answer(work)
+    # First bounds may be the whole answer before elimination, which removes its checkpoint itself, is done.
+    if result.ended_by is None and opened:
+        opened[0].remove()
+    return result
 
 
 @contextlib.contextmanager

@@ -92,6 +92,17 @@ def test_weights_that_stay_on_a_device(seed):
             np.testing.assert_allclose(found, wanted, atol=1e-10)
 
 
+def test_large_tables_that_stay_on_a_device():
+    rng = np.random.default_rng(0)
+    sizes, scopes = [20, 15, 4], [[0, 1], [1], [1, 2]]
+    tables = [rng.normal(size=[sizes[v] for v in scope]) for scope in scopes]
+    log_z, marginals = LogPartition(sizes, scopes).on_device("cpu", tables, np.concatenate)
+    expected, probabilities = brute(sizes, scopes, tables)
+    assert log_z == pytest.approx(expected)
+    for found, wanted in zip(marginals, probabilities, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-10)
+
+
 def test_errors_of_weights_that_stay_on_a_device():
     partition = LogPartition([2, 2], [[0, 1], [0]])
     with pytest.raises(InputError, match=r"table 0 has the shape \(2,\); its scope has \(2, 2\)"):

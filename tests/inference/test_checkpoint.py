@@ -314,3 +314,14 @@ def test_the_time_limit_leaves_what_is_known(tmp_path):
     assert (result.status, result.ended_by) == ("bounded", "time-limit")
     known = json.loads((tmp_path / "elimina-checkpoint.json").read_bytes().partition(b"\n")[2])
     assert known["state"]["done"] > 0
+
+
+def test_first_bounds_that_are_the_whole_answer_leave_no_checkpoint(tmp_path):
+    """The time limit passes before elimination begins, which removes its checkpoint at its end."""
+    model = Model([], [], sense="max-cost")
+    for number in range(20):
+        folder = tmp_path / str(number)
+        result = calls.solve(model, time_limit=0.001, checkpoint=folder)
+        assert result.ended_by is None
+        assert result.value == 0
+        assert not folder.exists()

@@ -23,7 +23,7 @@ from elimina.inference.listed import ListedValues
 from elimina.inference.scales import Scales, log2_lows, root_outputs, root_places
 from elimina.planning.compiled import case_planner
 from elimina.planning.dependence import Reach
-from elimina.planning.plan import FactorLayout
+from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.program import pack
 from elimina.planning.steps import Steps
 
@@ -37,6 +37,9 @@ _ONE_BY_ONE = 16
 
 _RESIDENT_SEMIRING = "log-sum-exp"
 """Semiring of weights that stay on a device: nothing underflows, so no check needs them on the host."""
+
+_LARGE_HOME = 1 << 12
+"""Cells from which on a table is weighted by a launch of its own, instead of by lists of its cells."""
 
 _LEAST = math.ulp(0.0)
 """The smallest positive float."""
@@ -86,14 +89,8 @@ class Propagator:
 
     @functools.cached_property
     def _homes(self) -> dict[int, int]:
-        """The smallest factor with each variable (and the kept ones, if a factor has them): its weights go there."""
-        homes: dict[int, tuple[bool, int, int]] = {}
-        kept = self._plan.kept
-        for number, factor in enumerate(self._plan.factors):
-            key = not set(kept).issubset(factor.scope), factor.cells, number
-            for v in factor.scope:
-                homes[v] = min(homes.get(v, key), key)
-        return {v: number for v, (_, _, number) in homes.items()}
+        """The factor of each variable that its weights go to."""
+        return _smallest_factors(self._plan)
 
     def weigh(self, changes: Mapping[int, Array | None]) -> None:
         """Multiply variables' values by weights, which replace earlier ones; None: by 1.
@@ -402,25 +399,25 @@ class Resident:
         outputs = {output.scope[0]: output for output in plan.outputs if output.scope}
         written = Written(Steps.packed(plan.steps), [outputs[v] for v in own], program.zone[0])
         homes: dict[int, list[int]] = {}
-        for v in own:
-            found = ((factor.cells, number) for number, factor in enumerate(plan.factors) if v in factor.scope)
-            homes.setdefault(min(found)[1], []).append(v)
-        cells: list[NDArray[np.int64]] = []
-        targets: list[NDArray[np.int64]] = []
-        sources: list[NDArray[np.int64]] = []
+        for v, number in _smallest_factors(plan).items():
+            if v in starts:
+                homes.setdefault(number, []).append(v)
+        targets = [np.zeros(0, dtype=np.int64)]
+        sources = [np.zeros(0, dtype=np.int64)]
+        self._large: list[tuple[FactorLayout, int, slice]] = []
         for number, hosted in homes.items():
             factor = plan.factors[number]
-            places = factor_view(np.arange(factor.offset + factor.span), factor)
-            first = sum(part.size for part in cells)
-            cells.append(places.ravel())
             for v in hosted:
-                targets.append(first + np.arange(places.size))
-                states = np.indices(factor.sizes)[factor.scope.index(v)]
-                sources.append(starts[v] + states.ravel())
+                axis = factor.scope.index(v)
+                if factor.cells > _LARGE_HOME:
+                    self._large.append((factor, axis, slice(starts[v], starts[v] + sizes[v])))
+                    continue
+                places = factor_view(np.arange(factor.span), factor._replace(offset=0))
+                targets.append(factor.offset + places.ravel())
+                sources.append(starts[v] + np.indices(factor.sizes)[axis].ravel())
         host = {
             "weight": np.concatenate([starts[v] + np.arange(sizes[v]) for v in variables]),
-            "cell": np.concatenate(cells),
-            "base": encoded.arena[np.concatenate(cells)],
+            "factors": encoded.arena,
             "target": np.concatenate(targets),
             "source": np.concatenate(sources),
             "output": written.vectors[0] + program.zone[0],
@@ -453,9 +450,12 @@ class Resident:
                 raise InputError("a table holds NaN or plus infinity; logarithms are finite, or minus infinity")
             weights = package.zeros(cells)
             package.add.at(weights, at["weight"], given)
-            tables = at["base"].copy()
-            package.add.at(tables, at["target"], weights[at["source"]])
-            arena[at["cell"]] = tables
+            arena[: len(at["factors"])] = at["factors"]
+            package.add.at(arena, at["target"], weights[at["source"]])
+            for factor, axis, part in self._large:
+                strides = [stride * arena.itemsize for stride in factor.strides]
+                view = package.lib.stride_tricks.as_strided(arena[factor.offset :], factor.sizes, strides)
+                view += weights[part].reshape([-1 if place == axis else 1 for place in range(len(factor.sizes))])
             constant = float(weights[cells - single :].sum()) if single else 0.0
         zone: NDArray[Any] = self._session.run().zone
         with self._session.arena_in_place() as (package, arena), np.errstate(invalid="ignore"):
@@ -474,6 +474,16 @@ class Resident:
     def close(self) -> None:
         """Give the device's memory back."""
         self._session.close()
+
+
+def _smallest_factors(plan: Plan) -> dict[int, int]:
+    """Return the number of the smallest factor with each variable (and with the kept ones, if there is one)."""
+    found: dict[int, tuple[bool, int, int]] = {}
+    for number, factor in enumerate(plan.factors):
+        key = not set(plan.kept).issubset(factor.scope), factor.cells, number
+        for v in factor.scope:
+            found[v] = min(found.get(v, key), key)
+    return {v: number for v, (_, _, number) in found.items()}
 
 
 def _is_observation(weights: Array | None) -> TypeGuard[Array]:
