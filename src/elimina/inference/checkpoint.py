@@ -176,12 +176,15 @@ class Checkpoint:
         self.drop_messages(())
         (self._directory / _FILE).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
-            if self._known.get("made"):
+            if self._made or self._known.get("made"):
                 self._directory.rmdir()
         self.close()
 
     def close(self) -> None:
-        """Let another process use the directory."""
+        """Let another process use the directory; one that was made for nothing is removed."""
+        if self._made and not self._known:
+            with contextlib.suppress(OSError):
+                self._directory.rmdir()
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
