@@ -163,7 +163,7 @@ def _solve(
 
 @contextlib.contextmanager
 def _shown(options: Options) -> Iterator[Options]:
-    """Show a call's progress: its options, which tell it to a display besides the user's functions."""
+    """Show the progress of a call: yield its options, extended by functions that report to a display."""
     from elimina.progress import Progress
 
     with Progress() as shown:

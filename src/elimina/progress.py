@@ -44,7 +44,7 @@ class Progress:
         return self._is_notebook or sys.stderr.isatty()
 
     def start(self, plan: Plan, runs: float = 1) -> None:
-        """Show the bar for so many runs of a plan."""
+        """Show the bar for a number of runs of a plan."""
         seconds = runs * plan.seconds
         self.show(f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(seconds)}", seconds)
 

@@ -1,4 +1,4 @@
-"""Finding a backend by its name, and several cards of one host as one backend."""
+"""Backends by their names, and several GPUs of one host as one backend."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def devices_of(backend: Backend) -> tuple[Backend, ...]:
 
 
 def cards_of(device: str) -> tuple[int, ...]:
-    """Return the numbers of the cards that a device names; none for ``auto`` and ``cpu``, 0 for ``cuda``."""
+    """Return the numbers of the GPUs that a device names; none for ``auto`` and ``cpu``, 0 for ``cuda``."""
     if device == "cuda":
         return (0,)
     return tuple(int(found[1]) for part in device.split(",") if (found := _CARD.fullmatch(part)))
 
 
 def device_name(given: str | Iterable[str]) -> str:
-    """Return the canonical name of a device, or of several cards.
+    """Return the canonical name of a device, or of several GPUs.
 
     Args:
         given: A word of ``DEVICES``, a card such as ``cuda:1``, or several, in one text or as a sequence.
@@ -97,7 +97,7 @@ def device_name(given: str | Iterable[str]) -> str:
 
 
 def get_backend(device: str, threads: int | None = None) -> Backend:
-    """Return the backend of a device, or of several cards.
+    """Return the backend of a device, or of several GPUs.
 
     Args:
         device: A name from ``device_name``, but for ``auto``.

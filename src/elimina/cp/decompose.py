@@ -23,7 +23,7 @@ def added(terms: Sequence[Term], values: Sequence[Words]) -> Words:
 
 
 def condensed(pieces: Pieces, terms: Sequence[Term], rest: Term, told_apart: tuple[int, int]) -> list[Term]:
-    """Return a few terms whose sum says as much as that of all, which is compared with 0 once the rest is added.
+    """Return a few terms that can replace all, so that comparing their sum and the rest with 0 has the same result.
 
     Partial sums are one value where whatever is still added leaves them at or below the first total, and one where at
     or above the second. Where they are many, digits of them take their place: dense tables of n sums have n times as

@@ -18,7 +18,7 @@ class Filterable(Protocol):
     """A solver, or a FlatZinc model, before it is searched."""
 
     def device_delay(self) -> float:
-        """Return the seconds of search after which it is worth looking for a device."""
+        """Return the seconds of search before the search for a device."""
 
     def accelerate(self, device: CpDevice, measures: bool) -> None:
         """Let a device filter from now on."""

@@ -86,7 +86,7 @@ class Globals(ABC):
         return z
 
     def all_of(self, booleans: Iterable[Operand]) -> Expression:
-        """Return a new Boolean: whether all of several are 1."""
+        """Return a new Boolean that is 1 if all of several are 1."""
         b = self.bool_var()
         self.post("array_bool_and", several(booleans, "all_of"), b)
         return b
@@ -157,7 +157,7 @@ class Globals(ABC):
         self.post("all_different_except_0", several(xs, "all_different_except_0"))
 
     def circuit(self, successors: Sequence[Operand], side: Side = "auto") -> None:
-        """Following successors leads through all nodes and back; ``side`` as of `all_different`.
+        """Make the successors form one circuit through all nodes; ``side`` as in `all_different`.
 
         Raises:
             InputError: The side is another.
@@ -175,7 +175,7 @@ class Globals(ABC):
     def weighted_circuit(
         self, successors: Sequence[Operand], edges: Mapping[tuple[int, int], int]
     ) -> tuple[Expression, list[Expression]]:
-        """Following successors leads through all nodes and back, along undirected edges that have lengths.
+        """Make the successors form one circuit through all nodes, along undirected edges that have lengths.
 
         The length is bounded by 1-trees (Held and Karp, Operations Research 18, 1970); edges that would raise the bound
         too much are ruled out, and those whose absence would do so have to be (Benchimol, van Hoeve, Régin, Rousseau
@@ -321,7 +321,7 @@ class Globals(ABC):
         self.post("regular", shifted, states, width, table.ravel(), start + 1, [state + 1 for state in ends])
 
     def count(self, xs: Sequence[Operand], value: Operand) -> Expression:
-        """Return a new variable: how many variables have a value."""
+        """Return a new variable that counts the variables with a value."""
         xs = several(xs, "count")
         z = self.int_var(0, len(xs))
         self.post("count_eq", xs, value, z)
@@ -341,7 +341,7 @@ class Globals(ABC):
         self.post(name, several(xs, "cardinality"), list(counts), list(counts.values()))
 
     def distinct_values(self, xs: Sequence[Operand]) -> Expression:
-        """Return a new variable: how many different values the variables have."""
+        """Return a new variable that counts the different values of the variables."""
         xs = several(xs, "distinct_values")
         z = self.int_var(min(1, len(xs)), len(xs))
         self.post("nvalue", z, xs)
@@ -350,7 +350,7 @@ class Globals(ABC):
     def cumulative(
         self, starts: Sequence[Operand], durations: Sequence[Operand], demands: Sequence[Operand], capacity: Operand
     ) -> None:
-        """At each time, the demands of the tasks that run add up to the capacity at most.
+        """Limit the demands of the tasks that run at the same time to the capacity.
 
         By their time-table, time-table edge finding (Vilim, CPAIOR 2011) and the order of two that exclude each other.
         """
@@ -365,7 +365,7 @@ class Globals(ABC):
         self.post("lex_lesseq", several(xs, "lex_lesseq"), several(ys, "lex_lesseq"))
 
     def inverse(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
-        """``xs[i] == j`` exactly if ``ys[j] == i``."""
+        """Require ``xs[i] == j`` exactly if ``ys[j] == i``."""
         self.post("inverse", several(xs, "inverse"), several(ys, "inverse"))
 
     def bin_packing_load(self, loads: Sequence[Operand], bins: Sequence[Operand], sizes: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""A search's run: posting to a solver of the core, the solutions as they come, and the answer."""
+"""The run of a search: posting to a solver of the core, solutions as they are found, and the answer."""
 
 from __future__ import annotations
 

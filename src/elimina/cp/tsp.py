@@ -77,7 +77,7 @@ def solve_tsp(
 
 
 def _with_fixed_edges(problem: Problem) -> tuple[int, Lengths]:
-    """Make fixed edges so short that each tour that is short enough has them; and by how much all tours are shorter."""
+    """Shorten fixed edges until short tours contain them; return how much that changes a tour, and the distances."""
     if not problem.fixed:
         return 0, problem.distances
     ends = sorted({(min(edge), max(edge)) for edge in problem.fixed})
@@ -232,7 +232,7 @@ class _Run:
                 return
 
     def _prove(self, search: TourSearch) -> None:
-        """Search for tours up to a length that rises until there is one; then all shorter tours are ruled out."""
+        """Search for tours up to a growing length until there is one; all shorter tours are then ruled out."""
         if self.bound is None:
             return
         step, seconds = max(1, (self.length - self.bound) // 4), _SLICE

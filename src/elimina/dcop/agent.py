@@ -167,7 +167,7 @@ class Agent:
             self._look_at(target)
 
     def _look_at(self, variable: int) -> None:
-        """Plan to eliminate a variable whose time has come."""
+        """Queue a variable that can be eliminated."""
         bucket = self._buckets[variable]
         if bucket.is_done:
             return

@@ -72,7 +72,7 @@ class CycleBucket(Bucket):
             self._begin(dict(body.values), send)
 
     def hear(self, child: int, util: Util, send: Send) -> None:
-        """Take a child's message; ask for the next slice, if it is one."""
+        """Take a child's message; if it is a slice, ask for the next one."""
         if not self._is_cut_for(child):
             self._heard[child] = util
             self._silent.discard(child)

@@ -1,4 +1,4 @@
-"""Filtering of UTIL rows: tables within an i-bound first, then exact ones of those rows only that may be wanted.
+"""Filtering of UTIL messages: tables within an i-bound, then exact tables of the tuples that may be optimal.
 
 What is bounded first tells each variable what its subtree costs at least (ADPOP), an assignment what is to be beaten,
 and, on the way down, what all outside the subtree costs at least (mini-bucket tree elimination: R. Mateescu,
@@ -40,7 +40,7 @@ _NOTHING = Rows(Layout.of((), ()), np.zeros((0, 1), dtype=np.uint64), np.zeros(0
 
 
 class _Scale(NamedTuple):
-    """The numbers that costs are in: from ``forbidden`` on they are not wanted."""
+    """Scale of the costs in messages; costs from ``forbidden`` on cannot be part of a better solution."""
 
     forbidden: int
     dtype: str

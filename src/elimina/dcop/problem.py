@@ -121,7 +121,7 @@ class Settings(NamedTuple):
     is_filtered: bool = False
 
     def rank(self, variable: int, degree: int) -> int:
-        """Return the higher, the closer to the root."""
+        """Return the rank of a variable: variables of higher rank are closer to the root."""
         if self.heuristic == "random":
             return zlib.crc32(f"{self.seed} {variable}".encode())
         return degree if self.heuristic == "max-degree" else -degree

@@ -62,7 +62,7 @@ class Network(NamedTuple):
 
     @property
     def patience(self) -> float:
-        """Seconds until a message is repeated first: more than it and its acknowledgement take."""
+        """Seconds before a message is first repeated: more than it and its acknowledgement take."""
         return 4 * (self.delay + self.jitter) + 1e-3
 
     def check(self, names: frozenset[str]) -> None:
@@ -90,7 +90,7 @@ class Network(NamedTuple):
 
 
 class Queue:
-    """Messages on their way, and events that are due at some time.
+    """Messages on their way, and timers.
 
     Args:
         order: Order of deliveries. Events that are due wait until no message is on its way, unless time orders
@@ -363,7 +363,7 @@ class Simulation:
                 self._queue.put(time + self._delay(), packet)
 
     def _remind(self, host: _Host, packet: _Packet, time: float, tries: int) -> None:
-        """Look after a packet when its acknowledgement should be there, later each time."""
+        """Set a timer that repeats a packet if no acknowledgement has come; each wait is longer."""
         later = time + self._network.patience * 2 ** min(tries, 8)
         self._queue.put(later, partial(self._repeat, host, packet, tries), is_due=True)
 

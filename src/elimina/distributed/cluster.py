@@ -213,7 +213,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
         device: ``cuda``: only those with GPUs.
 
     Raises:
-        InputError: The device names cards, which each worker has its own of.
+        InputError: The device names GPUs by number; each worker has GPUs of its own.
         ClusterError: There are none, or one of them lacks elimina, or has another release of it or of Python.
         DeviceError: None of them has a GPU.
     """

@@ -87,7 +87,7 @@ class Pool:
             heapq.heappush(self._heap, (bound, -length, next(self._numbers), words.copy()))
 
     def take(self, most: int, every: int) -> Nodes:
-        """Hand over some of the best nodes: of each so many the first one, so that as good ones are left for others."""
+        """Hand over some of the best nodes, every n-th one, so that equally good ones are left for other workers."""
         best = [heapq.heappop(self._heap) for _ in range(min(len(self._heap), most * every))]
         for number, node in enumerate(best):
             if number % every:
@@ -140,7 +140,7 @@ class _Job(NamedTuple):
 
 
 class _Turn(NamedTuple):
-    """State after a time budget.
+    """State of a search after a time budget.
 
     Attributes:
         left: Open nodes.
@@ -303,7 +303,7 @@ class ClusterSearch(Knowledge):
         return self._units.total(min(ends, default=self._top))
 
     def _end(self, number: int, found: _Turn | Result | None) -> None:
-        """Take the state after a task."""
+        """Take over the nodes and bounds that a finished task returns."""
         running = self._running.pop(number, None)
         if running is None:
             return

@@ -103,7 +103,7 @@ class _Packet(NamedTuple):
 
     @property
     def key(self) -> tuple[bool, int, int, int]:
-        """It is unique in an epoch; an agent that is started again sends the same message by the same key."""
+        """Key that is unique in an epoch; an agent that is started again sends the same message with the same key."""
         return (isinstance(self.message.body, TRAVERSAL), self.message.source, self.message.target, self.number)
 
 
@@ -338,7 +338,7 @@ class Station:
         return True
 
     def _look(self) -> None:
-        """Say so when the pseudo-tree is known, and when all agents are done."""
+        """Report when the pseudo-tree is known, and when all agents are done."""
         agents, news = self._agents, self._news
         if self._epoch < 0 or news.outcomes is not None:
             return

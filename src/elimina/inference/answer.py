@@ -20,12 +20,12 @@ _SAFE_TOTAL = 1e-280
 
 
 class Written:
-    """Places of a program's outputs in the zone.
+    """Places of a program's outputs within the range of the arena that holds all of them.
 
     Args:
         steps: Steps of the plan.
         outputs: Some of ``Plan.outputs``.
-        first: Arena offset of the zone.
+        first: Arena offset of that range.
     """
 
     def __init__(self, steps: Steps, outputs: Sequence[Output], first: int) -> None:

@@ -228,7 +228,7 @@ class Run:
     # What the caller calls.
 
     def answer(self, work: Callable[[], None]) -> Result:
-        """Do the work in a thread, and return the answer so far when it ends or is ended.
+        """Do the work in a thread; when it ends, or is interrupted, return the answer so far.
 
         Raises:
             KeyboardInterrupt: The user interrupted, and nothing is known.
@@ -381,7 +381,7 @@ class Run:
         return TimeLimitError(f"{limit} passed before anything was known; allow more time")
 
     def _own_end(self, known: Result) -> EndedBy | None:
-        """Why work that returned has left the bounds apart."""
+        """Return the reason for which work returned before its bounds met."""
         if self.gap and Bounds(0.0, known.lower_bound, known.upper_bound).gap <= self.gap:
             return "gap"
         return "time-limit" if self.deadline is not None and time.monotonic() >= self.deadline else None
@@ -395,7 +395,7 @@ class Run:
 
 
 class Part(Run):
-    """A problem within a call, whose answer is that of the call in other words.
+    """A problem within a call, whose answers are translated to answers of the call.
 
     Args:
         whole: The call.
@@ -409,7 +409,7 @@ class Part(Run):
         self._whole, self._translated, self._name = whole, translated, name
 
     def learn(self, found: Result) -> None:
-        """Keep it here and, in its words, in the call."""
+        """Keep improvements here and, translated to the call's problem, in the call."""
         self.known = combine(self.known, found, self.sign)
         self._whole.learn(self._translated(found))
 

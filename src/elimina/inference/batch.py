@@ -115,7 +115,7 @@ class CaseByCase:
 
 
 class PlannedCases(CaseByCase):
-    """Answers each case alone, on a plan of its own; on those of the one plan where its own one is too large."""
+    """Answers each case alone, on a plan of its own, or on the shared plan if its own is too large."""
 
     def least_seconds(self, values: Codes) -> float:
         """Return a lower bound on the seconds of a case on one thread, known at once: two steps for each variable."""
@@ -235,7 +235,7 @@ class Batch:
         self._propagators: list[dict[str, Propagator]] = [{} for _ in range(self.threads)]
 
     def _other_ways(self) -> list[CaseByCase]:
-        """Return the other ways on the CPU, if every thread may have their tables, in two semirings at worst."""
+        """Return the other methods on the CPU, if the tables of every thread fit (at worst in two semirings)."""
         backend = self.planned.backend
         if not isinstance(backend, CpuBackend):
             return []
@@ -306,7 +306,7 @@ class Batch:
         return int(around / max(1e-9, (plan.seconds - 1e-6 * len(plan.steps)) / _UNIT))
 
     def suits(self, columns: Sequence[int], asked: Sequence[int] | None, count: int) -> bool:
-        """Return whether it is made for so many cases with these columns and queries."""
+        """Return whether this batch was made for so many cases with these columns and queries."""
         return (tuple(columns), asked) == (self.columns, self._query) and count <= self._enough
 
     def run(self, values: Codes, progress: Callable[[float], None] | None = None) -> Posteriors:
@@ -338,7 +338,7 @@ class Batch:
         return Posteriors(named, log_sums / math.log(10), variables)
 
     def _choose(self, values: Codes) -> CaseByCase | None:
-        """Return the way that should take the least time; None: in chunks."""
+        """Return the method with the least estimated time; None for chunks."""
         best, found = self.planned.plan.seconds / self.cases, None
         for way in self._ways if len(values) else ():
             if way.least_seconds(values) < best and (seconds := way.seconds(values)) < best:

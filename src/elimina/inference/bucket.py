@@ -142,7 +142,7 @@ def _tell_best(execution: Execution, state: State, bounds: SliceBounds | None) -
 
 
 def first_state(execution: Execution) -> State:
-    """Return the state before the first slice, for several runs that share it: see ``Execution.known``."""
+    """Return the state before the first slice, which several runs may share: see ``Execution.known``."""
     state: State = {"best": None, "chosen": [], **execution.state}
     if execution.problem.described.is_optimum and execution.plan.slicing is not None:
         _slice_bounds(execution, state)
@@ -200,7 +200,7 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def log2_sum(logs: Sequence[float]) -> float:
-    """Base-2 logarithm of the sum of numbers given by theirs."""
+    """Base-2 logarithm of the sum of numbers that are given by their base-2 logarithms."""
     top = max(logs, default=-math.inf)
     return top if top == -math.inf else top + math.log2(math.fsum(2.0 ** (log - top) for log in logs))
 

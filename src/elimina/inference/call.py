@@ -118,7 +118,7 @@ def _shares(weight: Array) -> Iterator[Array]:
 
 
 def _unused(taken: set[str], name: str) -> str:
-    """Return a name for a leaf, and take it."""
+    """Return an unused name for a leaf, and reserve it."""
     name = f"likelihood of {name}"
     while name in taken:
         name += "'"

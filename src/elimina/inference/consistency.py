@@ -83,7 +83,7 @@ class Units(NamedTuple):
 
 
 class Consistency:
-    """A search that goes on where the turn before has ended.
+    """A search that continues where its last time budget ended.
 
     Attributes:
         units: Units of the core's costs.
@@ -184,7 +184,7 @@ class Consistency:
         return self.units.total(self.core.bound)
 
     def know(self, total: int | float, chosen: Sequence[int]) -> None:
-        """Search for assignments better than that total."""
+        """Search only for assignments that are better than this total."""
         free = self.problem.free
         self.core.know(self.units.cost(total), [chosen[free[n]] for n in self.reduction.kept])
 

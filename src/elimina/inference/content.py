@@ -1,4 +1,4 @@
-"""Mini-buckets by the contents of tables: tables join whose joint message exceeds the sum of their own most.
+"""Mini-buckets by the contents of tables: those that gain most from a joint message are joined.
 
 Content-based greedy partitions (Rollon and Dechter 2010, "New mini-bucket partitioning heuristics for bounding the
 probability of evidence", section 4), with costs for probabilities. The messages have to be known for it, so they are
@@ -145,7 +145,7 @@ class _Division:
         return parts
 
     def _merge(self, parts: Sequence[Joined]) -> list[Joined]:
-        """Join the two that gain most, as long as any two may be joined."""
+        """Join the two mini-buckets that gain most, as long as any two may be joined."""
         left = dict(enumerate(parts))
         names = itertools.count(len(parts))
         gains = self._gains(left, itertools.combinations(left, 2))
@@ -176,7 +176,7 @@ class _Division:
         return gains
 
     def _meet(self, scope: Sequence[int]) -> None:
-        """Remember that some table has these variables."""
+        """Note that some table connects these variables."""
         for v in scope:
             self._near[v].update(scope)
 

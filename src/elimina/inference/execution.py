@@ -1,4 +1,4 @@
-"""A plan that is being run: where, until when, for whom; and the accounts of all methods: figures, advice, checks."""
+"""The run of a plan: its device, deadline and listener; figures, advice and checks that all methods share."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Known(NamedTuple):
 
     @property
     def rungs(self) -> list[int | None]:
-        """Totals up to which rows are kept: the bound first, often the optimum, which few rows reach; then all."""
+        """Limits on the total: first the lower bound, often the optimum, which leaves few tuples; then any better."""
         bound = self.result.lower_bound if self.sign == 1 else self.result.upper_bound
         if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
             return [self.worst]
@@ -166,7 +166,7 @@ def _better(
 
 
 def _climb(known: Known, planned: Planned, deadline: float | None, clock: dict[str, float]) -> Result:
-    """Return one plan, with limit after limit."""
+    """Run one plan with one limit after another, until it finds a solution."""
     made = filtered = 0
     for worst in known.rungs:
         problem = known.limited(worst)

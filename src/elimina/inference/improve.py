@@ -29,7 +29,7 @@ COMPLETION_CELLS = 3e7
 
 
 class Improvement:
-    """A local search that goes on where its last turn has ended.
+    """A local search that continues where its last time budget ended.
 
     Args:
         problem: Problem of the task ``mpe``, with free variables.

@@ -86,13 +86,13 @@ class Knowledge:
 
     @property
     def is_over(self) -> bool:
-        """True if the bounds are as close as they have to be, or time is up, or the call is to end."""
+        """True if the bounds are close enough, the time is up, or the call is to end."""
         is_done = self.is_empty or self.is_exhausted or self.is_close
         return is_done or stopped() or self.limits.seconds <= 0
 
     @property
     def is_close(self) -> bool:
-        """True if the bounds are as close as they have to be."""
+        """True if the bounds are close enough."""
         if self.chosen is None or self.score is None or self.bound is None:
             return False
         return meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap

@@ -86,7 +86,7 @@ def ends_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple
 
 
 def first_bounds(problem: Problem, seconds: float, given: int | None = None, memory: float = math.inf) -> Result | None:
-    """Bound an answer by each table's best value alone, and by an assignment that these lead to.
+    """Bound an answer by the best value of each table, and by an assignment that is built from these values.
 
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap`` or ``count``.

@@ -85,7 +85,7 @@ def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:
 
 
 def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Options) -> float | None:
-    """Return minus infinity for evidence that is seen to be impossible; None where the structure does not tell."""
+    """Return minus infinity for evidence that proves impossible; None if the structure does not yield log10 Z."""
     model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
     log_sum = float(answer.log_sum)
     left_out = [model.factors[f].restrict(evidence) for f in structure.left_out]

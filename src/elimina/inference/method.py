@@ -173,7 +173,7 @@ def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Pau
 
 
 def search_to_the_end(problem: Problem, reason: str, options: Options, run: Run) -> Portfolio:
-    """Filter and search by longer and longer turns, or search, as long as it takes: no plan fits, for a reason."""
+    """Filter and search with growing time budgets, or only search, until the end: no plan fits."""
     logger.info("search and filter to the end, as no plan fits")
     most, paused = LONGEST_TRY, Paused()
     while run.known is not None and _can_filter(problem, options.beside(run.held)):

@@ -165,7 +165,7 @@ class Options(NamedTuple):
 
     @property
     def planning(self) -> Options:
-        """The options that say how to plan; those of a run are as by default."""
+        """The options of planning; those of a run have their defaults."""
         run = {name: Options._field_defaults[name] for name in _OF_A_RUN}
         return self._replace(**run)
 
@@ -212,7 +212,7 @@ class Options(NamedTuple):
         return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)
 
     def only(self, *names: str, what: str) -> Options:
-        """Return the options where no others than these, ``device`` and ``memory`` are given.
+        """Return the options with defaults for all but these, ``device`` and ``memory``.
 
         Raises:
             InputError: Another one is given.

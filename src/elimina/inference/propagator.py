@@ -89,7 +89,7 @@ class Propagator:
 
     @functools.cached_property
     def _homes(self) -> dict[int, int]:
-        """The factor of each variable that its weights go to."""
+        """The factor that takes each variable's weights."""
         return _smallest_factors(self._plan)
 
     def weigh(self, changes: Mapping[int, Array | None]) -> None:
@@ -308,7 +308,7 @@ class Propagator:
         return bool((roots > -math.inf).all() if self.logarithmic else roots.all())
 
     def _sum_of(self, zone: Array, peaks: NDArray[np.float64]) -> Callable[[], NDArray[np.float64]]:
-        """Return a function for the logarithm of the sum of runs, with the weights of now."""
+        """Return a function for the logarithm of the sum of runs, with the present weights."""
         return functools.partial(self._log_sum, zone, peaks, math.fsum(self._taken.values()))
 
     def _log_sum(self, zone: Array, peaks: NDArray[np.float64], taken: float) -> NDArray[np.float64]:

@@ -139,7 +139,7 @@ class _Search(Knowledge):
         return max(0, (system.resident_memory() or 0) - self.resident)
 
     def left(self) -> Shares:
-        """Return the shares of what is left: smaller ones where the process has grown by more than was planned."""
+        """Return the shares of the remaining memory: smaller if the process has grown by more than planned."""
         if self.resident is None or not self.options.is_shared:
             return self.shares
         now = shared(host_memory(self.options.beside(self.grown)))
@@ -164,7 +164,7 @@ class _Search(Knowledge):
         return False
 
     def run(self, original: Original | None) -> None:
-        """Round after round, until the bounds meet or time ends."""
+        """Search round after round, until the bounds meet or the time is up."""
         options, limits = self.options, self.limits
         self.propagate(limits.first_turn)
         self.improve(limits.first_turn / 2)

@@ -48,7 +48,7 @@ class Shares(NamedTuple):
 
 
 def cells_of(problem: Problem) -> int:
-    """Return the cells of all groups' tables together."""
+    """Return the total number of cells of all groups' tables."""
     sizes = problem.model.sizes
     return sum([math.prod([sizes[v] for v in group.scope]) for group in problem.groups])
 

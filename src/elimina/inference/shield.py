@@ -236,7 +236,7 @@ class _Pool(Generic[Member, Item, Found]):
         thread.start()
 
     def _bear(self, error: BaseException) -> None:
-        """Go on without a member whose device failed."""
+        """Continue without a member whose device failed."""
         self._working -= 1
         if not isinstance(error, DeviceError):
             raise error
@@ -271,7 +271,7 @@ class _Pool(Generic[Member, Item, Found]):
             obey(None)
 
     def _take(self, run: deque[int]) -> int | None:
-        """Return the next place for a member, whose run it is; None if there is nothing left to do."""
+        """Return the next place of a member's run; None if nothing is left to do."""
         with self._changed:
             while not self._stop.requested and self._open:
                 if not run:

@@ -1,4 +1,4 @@
-"""Bounds on the slices of a problem before any of them runs: most need not run then.
+"""Bounds on all slices of a problem before any of them runs, so that most of them need not run.
 
 One elimination by mini-buckets (Dechter and Rish 2003) with the fixed variables left in the tables bounds all slices at
 once.

@@ -241,7 +241,7 @@ class Solver:
             logger.info("dense tables are tried")
 
     def _planned(self, options: Options) -> Generator[Strategy, Attempt, tuple[Attempt, Plan | None]]:
-        """Plan, and run the plan; no plan is returned where another way was taken."""
+        """Plan, and run the plan; None is returned if another strategy answered."""
         is_free = self.options.method == "auto" and described(self.question.task).is_optimum and self._kept is None
         # Who names a number of slices, or a directory, wants elimination with them.
         turns = is_free and options.scratch is None and options.slices in ("auto", "never")

@@ -222,7 +222,7 @@ class _Search:
         return BOTH_PASSES * rough.seconds_at(self._speed) < PLANNED_FACTOR_SECONDS * factors
 
     def best(self, relevance: Relevance, tree: _Group) -> list[_Group]:
-        """Return the cheapest way found.
+        """Return the structure with the least estimated time.
 
         Args:
             relevance: Factors that each variable's posterior depends on.

@@ -136,6 +136,6 @@ def reraise(path: Path, line: int | None, error: Exception, column: int | None =
 
 
 def suffix_of(path: Path) -> str:
-    """Return the suffix that names the format, in lower case, without its point and without .gz or .xz."""
+    """Return the suffix that names the format, in lower case, without its dot and without .gz or .xz."""
     stem = Path(path.stem) if path.suffix.lower() in COMPRESSIONS else path
     return stem.suffix.lower().removeprefix(".")

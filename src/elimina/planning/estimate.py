@@ -50,7 +50,7 @@ class Machine(NamedTuple):
             return float("inf")
 
     def cell_seconds(self, seconds: float, steps: int) -> float:
-        """Return the share of a plan's time that depends on its cells: the most that fewer or smaller cells can save.
+        """Return the share of a plan's time that depends on the number and size of its cells.
 
         Args:
             seconds: The plan's time.

@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 class Outside(NamedTuple):
-    """A program over a plan's factors, and where its answers lie.
+    """A program over a plan's factors, and the places of its answers.
 
     Attributes:
         steps: Their arena begins with the plan's factors.
@@ -118,7 +118,7 @@ class _Places:
         return tuple(self.factor(table) if table >= 0 else self._message(-1 - table) for table in tables)
 
     def under(self, operand: Operand, own: Sequence[tuple[Place, ...]]) -> tuple[Place, ...]:
-        """Return the tables that bound a table that a step of the plan reads."""
+        """Return the tables that bound what a step of the plan reads."""
         return (self.factor(operand.factor),) if operand.source < 0 else own[operand.source]
 
     def factor(self, number: int) -> Place:

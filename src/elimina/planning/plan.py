@@ -47,8 +47,8 @@ class Operand(NamedTuple):
 class Step(NamedTuple):
     """One fused aggregation and elimination; or a join, or a moment matching of mini-buckets, with ``domain`` 1.
 
-    The output's axes come in the order outer, mid, lo (see ``include/elimina/program.hpp``); operands in the order A,
-    B, streamed. Those of a moment-matching step are the marginals of all mini-buckets.
+    The output's axes come in the order slow, middle, fast (see ``include/elimina/program.hpp``); operands in the order
+    lhs, rhs, streamed. Those of a moment-matching step are the marginals of all mini-buckets.
 
     Attributes:
         variable: The eliminated variable, ``JOIN`` or ``LEVEL``.
@@ -56,11 +56,11 @@ class Step(NamedTuple):
         axes: The output's variables.
         sizes: Their numbers of values.
         out_strides: Elements between two values of each axis in the output.
-        outer: Number of outer axes.
-        mid: Number of mid axes.
+        outer: Number of slow axes.
+        mid: Number of middle axes.
         operands: The tables read.
-        tables_a: Number of tables without a lo axis; of a moment-matching step, the number of its mini-bucket.
-        tables_b: Number of the next tables without a mid axis.
+        tables_a: Number of tables without a fast axis (lhs); of a moment-matching step, the number of its mini-bucket.
+        tables_b: Number of the next tables, which have no middle axis (rhs).
         out_offset: Start of the output in the arena, in elements.
         out_span: Elements that the output takes there, padding included.
         readers: The steps that read the output, in order; none if it is part of the answer.
@@ -229,7 +229,7 @@ class MiniBuckets(NamedTuple):
 
 
 def slice_runs(sizes: Sequence[int]) -> list[int]:
-    """Return the numbers of runs of a step of each level (see ``Slicing.levels``), from 0 on."""
+    """Return how often a step of each level runs (see ``Slicing.levels``), from level 0 on."""
     return list(itertools.accumulate(sizes, operator.mul, initial=1))
 
 

@@ -114,7 +114,7 @@ def predicted_shares(domain: int, tables: Sequence[Fill]) -> tuple[float, float]
 
 
 def _any(share: float, number: float) -> float:
-    """Logarithm of the chance that one of so many independent events occurs, given that of each one's."""
+    """Return the logarithm of the chance that one of so many independent events occurs, given that of one event."""
     if share < math.log(1e-9):
         return share + math.log(number)
     return math.log(-math.expm1(number * math.log1p(-min(math.exp(share), 1 - 1e-16))))

@@ -171,7 +171,7 @@ class Shape(NamedTuple):
 def shape_of(record: Record, table: Table, lengths: Sequence[int], itemsize: int) -> Shape:
     """Return the layout on the device of the box of a tile.
 
-    What the box has in full lies as in the arena, paddings included; slower axes follow closely. The output's lo axes
+    What the box has in full lies as in the arena, paddings included; slower axes follow closely. The output's fast axes
     stay contiguous, for that is what kernels rely on.
 
     Args:

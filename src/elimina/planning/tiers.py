@@ -144,7 +144,7 @@ class _Room:
         return True
 
     def before(self, step: int) -> tuple[int, ...]:
-        """Return the steps whose outputs lay at the place of one."""
+        """Return the steps whose outputs lay in this step's place before."""
         place, end = self.places[step], self.places[step] + self._spans[step]
         return tuple(sorted({other for other, first, last in self._gone if first < end and place < last}))
 
@@ -188,7 +188,7 @@ def _choose(record: Record, here: Collection[int], stays: bool, itemsize: int, r
 
 
 def _least(record: Record, here: Collection[int], itemsize: int) -> float:
-    """Return the time if everything is copied once."""
+    """Return a lower bound on the time: everything is copied once."""
     operands = [table for table in record.tables[:-1] if table.source not in here]
     whole = [shape_of(record, table, record.sizes, itemsize).span for table in (*operands, record.tables[-1])]
     return max(sum(whole[:-1]), whole[-1]) * itemsize / speeds().gpu_link + TILE_SECONDS
@@ -215,7 +215,7 @@ def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple
 
 
 def _in_one_row(record: Record, lengths: Sequence[int], stays: bool) -> bool:
-    """Return whether each tile writes its lo cells contiguously, as kernels assume.
+    """Return whether each tile writes its fast cells contiguously, as kernels assume.
 
     In the whole output (``stays``) they do so only if the axes behind the first one along which a tile has several
     cells are not cut; in a slot, if these are cut into equal parts.

@@ -291,7 +291,7 @@ def draw_pseudotree(tree: Tree, scopes: Sequence[Sequence[int]], labels: Sequenc
 
 
 def _arc(centres: Points, levels: Sequence[int], halves: Points, low: int, high: int) -> Points:
-    """Two ends and a point between that the arc is drawn to: the further, the more levels it passes.
+    """Return the ends of an arc, and a point between them that is further away the more levels the arc passes.
 
     Of both sides and several distances, what runs over the fewest boxes of others; of equal ones the nearest.
 

@@ -24,7 +24,7 @@ def two():
 
 @pytest.mark.parametrize("given", ["cuda:99", "cuda:0,cuda:99"])
 def test_a_card_that_is_not_there(given):
-    with pytest.raises(DeviceError, match=r"there is no card cuda:99; this machine has cuda:0"):
+    with pytest.raises(DeviceError, match=r"there is no GPU cuda:99; this machine has cuda:0"):
         elimina.solve(costs(3, 2), device=given, options=Options(method="eliminate"))
 
 

@@ -153,7 +153,7 @@ class CudaDevice:
             ) from error
         if not 0 <= device < count:
             named = ", ".join(f"cuda:{number}" for number in range(count)) or "none"
-            raise DeviceError(f"there is no card cuda:{device}; this machine has {named}: use one of them, or cpu")
+            raise DeviceError(f"there is no GPU cuda:{device}; this machine has {named}: use one of them, or cpu")
         self.number, self.count = device, count
         self._device = cupy.cuda.Device(device)
         with self.failing(0):
@@ -238,9 +238,9 @@ class CudaDevice:
             with self._device:
                 free, total = cuda.runtime.memGetInfo()
             raise DeviceError(
-                f"the card cuda:{self.number} is out of memory: the program needs {size / 2**30:.2f} GiB, "
+                f"cuda:{self.number} is out of memory: the program needs {size / 2**30:.2f} GiB, "
                 f"{free / 2**30:.2f} of {total / 2**30:.2f} GiB are free; close other programs on it, give "
                 "a smaller --memory, or use --device cpu"
             ) from error
         except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
-            raise DeviceError(f"the card cuda:{self.number} failed: {error}") from error
+            raise DeviceError(f"cuda:{self.number} failed: {error}") from error

@@ -1,4 +1,4 @@
-"""Blocks of ``kernels/faces.cu`` for a large step whose streamed table lacks some outer axes."""
+"""Blocks of ``kernels/faces.cu`` for a large step whose streamed table lacks some slow axes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Shape(NamedTuple):
 
     domain: int
     outer_cells: int
-    sharing: int  # successive outer cells with the same streamed values
+    sharing: int  # successive slow cells with the same streamed values
     mid_cells: int
     lo_cells: int
     words: int
@@ -64,10 +64,10 @@ class Cut(NamedTuple):
 
 
 def split_outer(record: list[int]) -> int:
-    """Move the outer axes that the only streamed table lacks behind the others.
+    """Move the slow axes that the only streamed table lacks behind the other slow ones.
 
     Returns:
-        Number of successive outer cells with the same streamed values; 1 if there are several streamed tables.
+        Number of successive slow cells with the same streamed values; 1 if there are several streamed tables.
     """
     known = tables(record)
     if len(known) - record[10] - record[11] != 1:

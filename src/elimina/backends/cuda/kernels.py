@@ -33,7 +33,7 @@ RING_UNITS = 3
 
 
 OUTERS = 4
-"""Most outer cells of a block, where what is streamed serves several."""
+"""Most slow cells of a block, where a streamed value serves several of them."""
 
 
 FACES = {
@@ -53,12 +53,12 @@ class TileKernel(NamedTuple):
         cells: Lo cells that a thread owns.
         lane_bytes: Bytes of a register that holds cells.
         streamed: Number of streamed tables; -1 for any number.
-        dense: True if lo cells are read in 16-byte words.
+        dense: True if fast cells are read in 16-byte words.
         aligned: True if they are known to start at 16-byte addresses.
         whole: True if all values of the eliminated variable are in shared memory at once.
         blocks: Blocks that are to fit a multiprocessor together.
         ring: Bytes of shared memory for streamed values on their way.
-        outers: Most outer cells of a block.
+        outers: Most slow cells of a block.
     """
 
     name: str
@@ -96,7 +96,7 @@ class ProductKernel(NamedTuple):
         cells: Lo cells that a thread owns.
         lane_bytes: Bytes of a register that holds cells.
         word: Bytes of the words that tables are read in; 0: cell by cell.
-        vectors: Vectors of 16 bytes that the lo cells are.
+        vectors: Number of 16-byte vectors that the fast cells fill.
         blocks: Blocks that are to fit a multiprocessor together.
     """
 
@@ -114,7 +114,7 @@ class FacesKernel(NamedTuple):
 
     Attributes:
         name: The template's name expression.
-        outers, rows, cells: Outer, mid and lo cells that a thread owns.
+        outers, rows, cells: Slow, middle and fast cells that a thread computes.
         lane_bytes: Bytes of a register that holds cells.
         items: Most cells of the faces that a thread loads.
         depth: Values of the eliminated variable that it loads at a time.

@@ -76,7 +76,7 @@ class Matrix(NamedTuple):
 
 
 def choose(program: Program, number: int, start: int, record: list[int], scalar: int) -> Matrix | None:
-    """Return the calls of the library that make a step, or None where a kernel of our own has to.
+    """Return the library calls that compute a step; None if our own kernel has to.
 
     Args:
         program: Program of the step.
@@ -144,7 +144,7 @@ def choose(program: Program, number: int, start: int, record: list[int], scalar:
 
 
 def _operand(table: list[int], stride: int, hop: int, depth: int, cells: int) -> Operand | None:
-    """Return a matrix whose cells are so far apart along the side; None if neither way has neighbours."""
+    """Return a matrix with this distance of cells along the side; None if no direction has adjacent cells."""
     if stride == 1 and table[1] >= cells:
         return Operand(table[0], table[1], False, hop)
     if table[1] == 1 and stride >= depth:

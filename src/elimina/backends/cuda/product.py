@@ -31,13 +31,13 @@ START = 64000.0
 FILL = 50000.0
 """Cost of waiting for shared memory to be filled."""
 MOST_SPLITS = 64
-"""Most blocks that the passes over the mid cells are split over, besides one for each pass."""
+"""Largest number of blocks that the passes over the middle cells are split over, besides one for each pass."""
 AT_ONCE = 4
-"""Most passes over the mid cells that shared memory is filled for at once."""
+"""Largest number of passes over the middle cells for which shared memory is filled at once."""
 
 
 class Side(NamedTuple):
-    """The tables of A or of B.
+    """The lhs or the rhs tables of a step.
 
     Attributes:
         tables: Number of tables.
@@ -84,7 +84,7 @@ def side(tables: list[list[int]], first: int, sizes: list[int], axes: range, out
         first: Number of the first one in the step.
         sizes: Sizes of all axes.
         axes: Those of the side.
-        outer: Number of outer axes.
+        outer: Number of slow axes.
         itemsize: Bytes of a cell.
     """
     wide = [axis for axis in axes if sizes[axis] > 1]
@@ -110,7 +110,7 @@ def cut(shape: Shape, semiring: str, dtype: np.dtype[np.generic], multiprocessor
         tried: set[tuple[int, int]] = set()
         for columns in range(1, PRODUCT_THREADS + 1):
             cells = product_kernel(semiring, dtype, 0, True, form).cells
-            # With the same passes and chunks, more columns only make B larger.
+            # With the same passes and chunks, more columns only make the rhs larger.
             passes = PRODUCT_THREADS // columns, -(-shape.lo_cells // (columns * cells))
             if passes in tried:
                 continue

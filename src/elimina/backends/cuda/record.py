@@ -21,7 +21,7 @@ def tables(record: list[int]) -> list[list[int]]:
 
 
 def rearrange(record: list[int], outer: Sequence[int], mid: Sequence[int], order: Sequence[int]) -> None:
-    """Make these the outer and the mid axes, and put the tables in this order; the lo axes stay."""
+    """Make these the slow and the middle axes, and put the tables in this order; the fast axes stay."""
     lo = record[4] + record[5]
     axes = [*outer, *mid, *range(lo, record[3])]
     known = tables(record)
@@ -34,7 +34,7 @@ def rearrange(record: list[int], outer: Sequence[int], mid: Sequence[int], order
 
 
 def widen(record: list[int]) -> None:
-    """Make mid axes of the outer axes that no B table has: more cells share each B."""
+    """Turn the slow axes that no rhs table has into middle axes, so that more cells share an rhs."""
     known = tables(record)
     shared = known[record[10] : record[10] + record[11]]
     kept = [axis for axis in range(record[4]) if any(table[3 + axis] for table in shared)]
@@ -86,9 +86,9 @@ def is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: i
 
 
 def lengthen(record: list[int]) -> None:
-    """Make lo axes of the last mid ones if streamed rows start at 16-byte addresses only then; for cells of two bytes.
+    """Turn the last middle axes into fast ones if only then streamed rows start at 16-byte addresses; for 2-byte cells.
 
-    Tables of A that have such axes go to B, so sums must not depend on the order of their terms.
+    Lhs tables that have such axes become rhs tables, so sums must not depend on the order of their terms.
     """
     axes, lo = record[3], record[4] + record[5]
     sizes, out_strides = record[HEADER : HEADER + 3 * axes : 3], record[HEADER + 1 : HEADER + 3 * axes : 3]
@@ -122,13 +122,13 @@ def lengthen(record: list[int]) -> None:
 LEAST_LO = 64
 """Lo cells from which rows are long enough."""
 MOST_TABLES = 6
-"""Most tables with lo axes, any of which may be streamed."""
+"""Largest number of tables with fast axes, any of which may be streamed."""
 MOST_BYTES = 64 << 10
-"""Shared memory that B may take with rows of `LEAST_LO` cells."""
+"""Shared memory that the rhs may take with rows of `LEAST_LO` cells."""
 MOST_MIDS = 256
 """Mid cells of a block that its start is spread over."""
 BUILD = 2.0
-"""Cost of a vector of a table in B, in streamed vectors: nothing else is read meanwhile."""
+"""Cost of a vector of an rhs table, in streamed vectors: nothing else is read meanwhile."""
 START = 80.0
 """Cost of starting a block, likewise."""
 GAIN = 0.8
@@ -152,7 +152,7 @@ def share(record: list[int], itemsize: int) -> int:
     """Split a step's axes and tables again if that saves much reading.
 
     Returns:
-        Number of successive outer cells with the same streamed values.
+        Number of successive slow cells with the same streamed values.
     """
     sizes = record[HEADER : HEADER + 3 * record[3] : 3]
     known = tables(record)
@@ -189,7 +189,7 @@ def _is_readable(record: list[int], table: list[int], sizes: list[int], vector: 
 def _split(
     domain: int, sizes: list[int], known: list[list[int]], moving: Sequence[int], streamed: tuple[int, ...]
 ) -> _Split:
-    """Return the axes other than lo if these tables are streamed and the other ones with lo axes are B."""
+    """Return the slow and middle axes if these tables are streamed and the other tables with fast axes are rhs."""
     built = [n for n in moving if n not in streamed]
     sharing, mid, outer = [], [], []
     for axis in range(len(sizes)):

@@ -59,7 +59,7 @@ class Arena(Protocol):
     array: NDArray[np.generic]
 
     def prepare(self, tile: Tile) -> None:
-        """Start to prepare the uploads of a later tile, if their data are written."""
+        """Begin to read the data of a later tile, if they are written already."""
         ...
 
     def upload(self, tile: Tile, base: int, stream: Any) -> None:

@@ -28,15 +28,15 @@ from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 
 START = 500.0
-"""Cost of starting a block, in rows of the product a lo cell."""
+"""Cost of starting a block, in rows of the product per fast cell."""
 WAVES = 6
 """Most blocks that a split makes for each place on the device."""
 BUILD = 8.0
-"""Cost of one cell of a table in B, in rows of the product."""
+"""Cost of one cell of an rhs table, in rows of the product."""
 STREAM_SETUP = 3.5
 """Relative cost of starting a block that streams, whose memory is idle meanwhile; twice that without a ring."""
 COLUMNS = 128
-"""Most threads beside each other along a streamed row: with more, B is large and mid cells are few."""
+"""Most threads beside each other along a streamed row: with more, the rhs is large and middle cells are few."""
 LARGE_DOMAIN = 64
 LARGE_COLUMNS = 32
 """The same from this domain on."""
@@ -44,13 +44,13 @@ NARROW_COLUMNS = 64
 """The same for cells of two bytes and domains from `NARROW_DOMAIN` on."""
 NARROW_DOMAIN = 5
 SHORT_RING = 32
-"""Domain from which cells of two bytes leave more room for B by a shorter ring."""
+"""Domain from which cells of two bytes leave more room for the rhs by a shorter ring."""
 STREAM_B = 26 << 10
-"""Bytes of B from which building it costs more than longer rows gain."""
+"""Bytes of the rhs from which building it costs more than longer rows gain."""
 LEVEL_BLOCKS = 8
 """Blocks of a moment-matching step that a multiprocessor holds together."""
 STREAM_ROW = 256
-"""Bytes of a row that are worth more than a small B."""
+"""Bytes of a row that are worth more than a small rhs."""
 
 
 class Tile(NamedTuple):
@@ -87,14 +87,14 @@ class _Shape(NamedTuple):
     tables_b: int
     streamed: int
     itemsize: int
-    sharing: int  # successive outer cells with the same streamed values
+    sharing: int  # successive slow cells with the same streamed values
     outers: int  # of these, in a block
 
 
 class _Cut(NamedTuple):
     chunk: int
     columns: int
-    rows: int  # mid cells that a block takes at a time
+    rows: int  # middle cells that a block takes at a time
     slab: int
 
 
@@ -218,7 +218,7 @@ def _choose_streams(
     )
     dense = few and all(is_dense(table[3:], out_strides, sizes, lo) for table in streams)
 
-    # Reading through the ring is fastest, but leaves less room for B, so that large domains get short rows.
+    # Reading through the ring is fastest, but leaves less room for the rhs, so large domains get short rows.
     outers = OUTERS if shape.outers > 1 else 1
     ways = ((True, True, outers), (False, True, 1), (False, False, 1))
     streamed = len(streams) if few else -1
@@ -244,7 +244,7 @@ def _choose_streams(
 
 
 def _cut_streams(shape: _Shape, kernel: TileKernel) -> _Cut:
-    """Long rows of lo cells, since that is how memory is read; shorter if B would not fit with them."""
+    """Choose long rows of fast cells, since that is how memory is read; shorter ones if the rhs would not fit."""
     most = COLUMNS if kernel.outers > 1 else _most_columns(shape)
     widest = most * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)
@@ -279,7 +279,7 @@ def _outers(shape: _Shape, kernel: TileKernel) -> int:
 
 
 def _room(shape: _Shape, kernel: TileKernel, rows: int) -> int:
-    """Return the shared memory, in bytes, that a block has for A and B if as many blocks as wanted are to fit."""
+    """Return the shared memory, in bytes, that a block has for lhs and rhs if as many blocks as wanted are to fit."""
     words = shape.words + shape.tables + _outers(shape, kernel) * (shape.tables + 1) + 5 + (shape.streamed + 1) * rows
     return SHARED // kernel.blocks - RESERVED - kernel.ring - 8 * words - 64
 
@@ -301,8 +301,8 @@ def _cover(
 
 
 def _split(shape: _Shape, kernel: TileKernel, cut: _Cut, parts: int, places: int) -> tuple[int, int]:
-    """Split the mid cells so that blocks fill whole waves, and each pays for building its B; return splits, mids."""
-    # In rows of the product a lo cell; a byte of a streamed row costs as much as two, shifting an unaligned one more.
+    """Split the middle cells so that blocks fill waves and repay the building of their rhs; return splits, mids."""
+    # Unit: rows of the product per fast cell. A byte of a streamed row costs as much as two, an unaligned one more.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD * shape.tables_b * _outers(shape, kernel) + START / max(1, shape.domain)
     setup *= STREAM_SETUP * (1 if kernel.ring else 2)
