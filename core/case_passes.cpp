@@ -118,7 +118,7 @@ class Passes final : public CasePasses {
     program_->upward = program_->steps();
   }
 
-  // The pass back, as far as what is asked for needs it.
+  // The downward pass, as far as the requested marginals need it.
   void outward() {
     find_sites();
     for (const i64 variable : asked_)
@@ -176,7 +176,7 @@ class Passes final : public CasePasses {
     if (!targets.empty()) distribute(n, common, targets.data(), targets.data() + targets.size());
   }
 
-  // Sends each target everything but its own message: halves hear of each other as a whole.
+  // Sends each target the product of all messages but its own. Each half of the targets gets the other half as one product.
   void distribute(int n, const Tables& common, const Target* first, const Target* last) {
     if (last - first == 1) {
       if (first->child < 0) return add_marginal(n, common);

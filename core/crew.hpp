@@ -1,4 +1,4 @@
-// Threads at work while the one that called tells how far they are.
+// Threads that work while the calling thread reports their progress.
 #pragma once
 #include <chrono>
 #include <condition_variable>

@@ -16,7 +16,7 @@ class StepRecord {
   void add_axis(i64 size, i64 stride, i64 variable) { axes_.push_back({size, stride, variable}); }
   i64 axes() const { return i64(axes_.size()); }
 
-  // Axes from `lo` on may be lo ones and those from `mid` on mid ones; groups that stay short take more.
+  // Axes from `lo` on may be fast, those from `mid` on middle; groups that stay short take more axes.
   void split(i64 mid, i64 lo);
 
   // Returns where the strides along the axes are to be written, until the next table.

@@ -1,4 +1,4 @@
-// Telling a Python listener, from a thread without the interpreter's lock, how far a long call got.
+// Reports of a long call's progress to a Python listener, from a thread without the interpreter's lock.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/vector.h>

@@ -1,4 +1,4 @@
-// One function a topic; each is defined in the file of that name.
+// One function per topic, defined in the file of that name.
 #pragma once
 #include <nanobind/nanobind.h>
 

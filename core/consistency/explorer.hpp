@@ -1,4 +1,4 @@
-// Depth-first search below an open node, until it has nothing left or enough of it.
+// Depth-first search below an open node, to the end of its subtree or for a number of nodes.
 #pragma once
 #include <atomic>
 #include <memory>

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t turn = 32, most_failures = 1 << 14;
 
-// A longer time limit is none.
+// A longer time limit counts as no limit.
 constexpr double most_seconds = 1e9;
 
 }  // namespace

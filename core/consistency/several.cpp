@@ -5,7 +5,7 @@
 
 namespace elimina::consistency {
 
-// All unary costs go into the function; what the amounts leave of them goes back to where it came from.
+// All unary costs are moved into the function; what remains of them after the amounts are taken is moved back.
 bool Propagator::lend_all(const Place& place) {
   const Function& f = function(place.function);
   for (int k = 0; k < f.arity(); ++k) {
@@ -25,7 +25,7 @@ bool Propagator::lend_all(const Place& place) {
       state_.unary_cell(v, x) = 0;
     }
   }
-  // The amounts are taken while it is seen what they leave.
+  // The amounts are subtracted while the remainder is computed.
   for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) += amount_[x];
   for (int k = 0; k < f.arity(); ++k) give_back(f, k);
   for (const int x : state_.values(f.scope[place.position])) state_.shift_cell(f, place.position, x) -= amount_[x];

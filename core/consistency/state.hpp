@@ -30,11 +30,11 @@ class State {
   // Free variables; without an order.
   std::span<const Var> free() const { return {free_.data(), static_cast<std::size_t>(free_count_)}; }
 
-  // Leaves at least one value to each variable: the caller sees to it.
+  // The caller ensures that each variable keeps at least one value.
   void remove(Var v, int x);
   void assign(Var v, int x);
 
-  // Takes a free variable out of the free ones, with the values that it has.
+  // Makes a variable no longer free; it keeps its values.
   void retire(Var v);
 
   // Adds cells of cost 0, or takes the last ones away.

@@ -19,7 +19,7 @@ class Neighbourhood {
   // Gives variables their values, each on a level of its own, and propagates.
   void fix(Engine& engine, const Values& best, Random& random);
 
-  // The last one was searched in full; or not, within the failures that it was given.
+  // Tells whether the last neighbourhood was searched completely within its limit of failures.
   void widen();
   void narrow();
 

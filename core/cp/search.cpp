@@ -250,7 +250,7 @@ Search::Turn Search::restart() {
   return Turn::go_on;
 }
 
-// The path's last decision has failed. What was refuted under none stays so from now on.
+// The path's last decision has failed. What is refuted below no decision stays refuted.
 void Search::record() {
   refuted_.push_back({path_.size() - 1, path_.back()});
   statistics_.nogoods += refuted_.size();

@@ -75,7 +75,7 @@ class Solver {
     try {
       search();
     } catch (const Stopped&) {
-      // Whatever the work that was given up would have changed is as it was.
+      // Abandoned work leaves everything as it was.
     }
     report_.cost = report_.value.empty() ? forbidden : original.at(report_.value);
     report_.bound = lower_;
@@ -158,12 +158,12 @@ class Solver {
         limit = upper_ - 1;
         continue;
       }
-      // Slices have their turn, so that neither way can be starved by the other.
+      // Slices alternate with attempts, so that neither starves the other.
       slice(work() + (work() - began));
       if (lower_ >= upper_ || (limit == lower_ && !a.ran) || (a.ran && rows >= std::min(kMostRows, options_.most_rows))) break;
       if (rows > kFirstRows && (upper_ - lower_) / kRungs > lower_ - bound) break;
       if (a.ran) rows = std::min(rows * 8, options_.most_rows);
-      // A better incumbent is worth another attempt at all that is left; else the gap is the trouble.
+      // A better incumbent justifies another attempt on the whole rest; otherwise the gap is too large for one.
       limit = upper_ < known ? upper_ - 1 : lower_ + (limit - lower_) / 4;
     }
     if (lower_ < upper_) slice(std::numeric_limits<double>::infinity());

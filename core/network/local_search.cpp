@@ -54,7 +54,7 @@ void LocalSearch::start(const std::vector<int>& value) {
   best_cost_ = broken_ ? infinite : total_;
 }
 
-// Add what a factor means for each value of each of its variables.
+// Add a factor's contribution to the cost of each value of its variables.
 void LocalSearch::measure(const Factor& factor, double sign) {
   numbers_.as_cells(factor.function.cells, [&](const auto* cells) {
     for (const auto& [v, stride] : factor.function.axes) {
@@ -85,7 +85,7 @@ void LocalSearch::set(Var v, int x) {
 }
 
 bool LocalSearch::keep_if_better() {
-  // Sums of differences drift.
+  // Sums of differences accumulate rounding errors.
   constexpr double drift = 1e-9;
   if (broken_ || !(best_cost_ == infinite || total_ < best_cost_ - drift * std::abs(best_cost_))) return false;
   best_cost_ = total_;

@@ -175,7 +175,7 @@ class GreedyRun {
   void push(Vertex v) {
     double key = score_[v];
     if (noise_ > 0) key = (key + 1) * std::exp2(-noise_ * std::log(-std::log(random_.uniform() * 0.999999 + 5e-7)));
-    // A sweep keeps its front straight: who joined it first leaves it first.
+    // A sweep keeps its front straight: vertices leave it in the order in which they joined.
     const bool joins = rule_ == Rule::sweep && version_[v] == 0;
     if (joins) joined_[v] = ++front_;
     heap_.emplace(key, rule_ == Rule::sweep ? joined_[v] : random_.next(), v, ++version_[v]);

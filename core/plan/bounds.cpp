@@ -1,4 +1,4 @@
-// Lower bounds on what a step on rows does not know: the rest of the problem, by mini-buckets over the same tree (mini-bucket tree
+// Lower bounds on the rest of the problem for a step on tuples, by mini-buckets over the same tree (mini-bucket tree
 // elimination: Mateescu, Dechter and Kask, AAAI 2002). One pass towards the roots bounds each bucket's message from below, one back
 // bounds all that is outside its subtree.
 #include "elimina/program.hpp"

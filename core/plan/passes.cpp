@@ -75,7 +75,7 @@ class Passes {
     std::sort(scope.begin(), scope.end(), [&](int a, int b) { return tree_.position[a] < tree_.position[b]; });
   }
 
-  // The pass from the roots as far as the wanted variables need it.
+  // The downward pass, as far as the wanted variables need it.
   void outward(std::span<const int> wanted) {
     const std::vector<int> best = sites();
     std::vector<char> listens(tree_.size()), own(tree_.size());
@@ -127,7 +127,7 @@ class Passes {
     if (!targets.empty()) distribute(variable, common, targets);
   }
 
-  // Sends each target everything but its own message: halves hear of each other as a whole.
+  // Sends each target the product of all messages but its own. Each half of the targets gets the other half as one product.
   void distribute(int variable, const Reads& common, Targets targets) {
     if (targets.size() == 1) {
       const Target& target = targets.front();

@@ -141,7 +141,7 @@ void Cache::store(const Word* key, const Entry& entry, std::uint64_t nodes) {
     for (int way = 1; way < ways; ++way)
       if (Word* other = bucket + way * (words_ + 2); nodes_of(other[words_ + 1]) < nodes_of(to[words_ + 1])) to = other;
     if (to[words_ + 1]) {
-      // Nothing stays for ever.
+      // Old entries lose weight, so that none stays for ever.
       for (int way = 0; way < ways; ++way) {
         Word& last = bucket[way * (words_ + 2) + words_ + 1];
         last = note(nodes_of(last) / 2, solved_of(last), best_of(last));

@@ -74,7 +74,7 @@ class Run {
     hits_ += searcher.hits();
   }
 
-  // Nodes of a turn: no more than are left.
+  // Nodes of a time budget, at most the nodes that are left.
   std::uint64_t turn(std::uint64_t quantum) const { return std::min(quantum, options_.nodes - std::min<std::uint64_t>(options_.nodes, nodes_)); }
 
   void improve(Diver& diver, std::uint64_t nodes) {

@@ -114,7 +114,7 @@ bool OneTree::build(const std::vector<Use>& use, const std::vector<Length>& mult
   return true;
 }
 
-// Places grow on the way up in the forest of unions, so the last one is the largest.
+// Places increase from a node to its root in the forest of unions, so the last one is the largest.
 std::size_t OneTree::heaviest_between(int from, int to) const {
   auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
   std::size_t heaviest = 0;

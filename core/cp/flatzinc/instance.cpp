@@ -87,7 +87,7 @@ struct Bounds {
   Value lo = -kFree, hi = kFree;
 };
 
-// Every so many items.
+// Calls the poll once for every 256 items.
 void look_up(std::size_t item, const Poll& poll) {
   constexpr std::size_t kPatience = 255;
   if ((item & kPatience) == 0 && poll && !poll()) throw Abandoned{};

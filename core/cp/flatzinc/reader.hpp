@@ -90,7 +90,7 @@ class Reader {
     return {Kind::integer, 0, negative ? -static_cast<std::int64_t>(size) : static_cast<std::int64_t>(size)};
   }
 
-  // Every so many items.
+  // Calls the poll once for every 4,096 items.
   void look_up() const {
     constexpr std::uint32_t kPatience = 4095;
     if ((++items_ & kPatience) == 0 && poll_ && !poll_()) throw Abandoned{};

@@ -8,7 +8,7 @@
 
 namespace elimina::ELIMINA_ISA {
 
-// Operands of a run of cells: `a` holds whole vectors, padded; the first table may be B.
+// Operands of a run of cells: `a` holds whole vectors, padded; the first table may be the rhs.
 template <class V>
 struct Dot {
   const V* a;

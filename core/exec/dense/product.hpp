@@ -1,4 +1,4 @@
-// Sum-product steps that are matrix products: out[batch][row][column] = sum over d of A[batch][d][row] B[batch][d][column]. Blocks of both
+// Sum-product steps that are matrix products: out[batch][row][column] = sum over d of lhs[batch][d][row] rhs[batch][d][column]. Blocks of both
 // tables are packed, and a tile of the output that fits registers is made at a time (Goto and van de Geijn 2008, "Anatomy of
 // high-performance matrix multiplication").
 #pragma once

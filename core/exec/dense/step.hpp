@@ -205,7 +205,7 @@ class Executor final : public DenseExecutor {
       return source.data[index];
   }
 
-  // The value of one combination where every source already points at the output cell: (A...) x (B...) x S...
+  // The value of one combination where every source already points at the output cell: (lhs...) x (rhs...) x streamed...
   V value_at(i64 d) const {
     V a = ring_.one(), b = ring_.one();
     for (i64 t = 0; t < a_; ++t) a = ring_.combine(a, read(sources_[t], d * sources_[t].domain_stride));

@@ -141,7 +141,7 @@ struct Wide<SumProduct<T>> {
 
 constexpr i64 kMostStreamed = 17;  // of a row, its B included
 
-// Operands of one row: for each d, a scalar and the rows of the tables, the first of which may be B. More values of d than kStreams are taken in
+// Operands of one row: for each d, a scalar and the rows of the tables, the first of which may be the rhs. More values of d than kStreams are taken in
 // turns, since memory serves only so many streams at once.
 template <class V>
 struct Row {

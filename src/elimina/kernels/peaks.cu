@@ -1,4 +1,4 @@
-// Before a run: no value was seen of the outputs of the steps that run.
+// Resets the output ranges of the steps that run: no value has been seen yet.
 #include "common.cuh"
 
 namespace elimina {

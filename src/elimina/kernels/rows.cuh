@@ -4,7 +4,7 @@
 
 namespace elimina {
 
-// A x B x S_1 x S_2 ... of the values v[0, tables), grouped as program.hpp says.
+// lhs x rhs x streamed_1 x streamed_2 ... of the values v[0, tables), grouped as program.hpp says.
 template <class S, int kMost>
 __device__ __forceinline__ typename S::Value join(const S& s, const typename S::Value (&v)[kMost], int tables, int tables_a,
                                                   int tables_ab) {

@@ -1,4 +1,4 @@
-// Levelling: cost shifting between the mini-buckets of a bucket, by moment matching (Ihler, Flerova, Dechter and Otten 2012, "Join-graph
+// Moment matching: cost shifting between the mini-buckets of a bucket (Ihler, Flerova, Dechter and Otten 2012, "Join-graph
 // based cost-shifting schemes"). Each mini-bucket has a marginal over what all of them share; the difference of the marginals' mean
 // from its own one is added to it. The differences of all mini-buckets add up to zero.
 #pragma once
