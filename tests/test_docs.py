@@ -22,6 +22,7 @@ RUN = [
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions"),
 ]
 CLUSTER = "tcp://host:8786"  # the address in the documentation
+FOLDERS = ("bench", "core", "docs", "examples", "src", "tests")
 PAGES = sorted(
     [*ROOT.glob("*.md"), *(page for folder in ("bench", "docs", "examples") for page in (ROOT / folder).rglob("*.md"))]
 )
@@ -80,6 +81,13 @@ def test_the_examples_of_constraints():
 def test_links(page):
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_source_files_that_pages_name_exist(page):
+    known = [f"/{path.relative_to(ROOT)}" for folder in FOLDERS for path in (ROOT / folder).rglob("*.*")]
+    for name in re.findall(r"`([\w./-]+\.(?:py|cpp|hpp|cu|cuh))`", page.read_text()):
+        assert "NAME" in name or any(path.endswith(f"/{name}") for path in known), name
 
 
 def test_every_example_is_shown():

@@ -23,7 +23,10 @@ NATIVE = sorted(
     if path.suffix in (".cpp", ".hpp", ".cu", ".cuh", ".h")
 )
 TESTS = sorted(path for folder in ("tests", "bench", "examples") for path in (ROOT / folder).rglob("*.py"))
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(page for folder in (".github", "bench", "docs", "examples") for page in (ROOT / folder).rglob("*.md")),
+]
 
 OPENINGS = re.compile(r"(What|How|Which|Whether|That|Of|To|For|From|Where|As|When|Who|Whose)\b")
 """Words that begin no docstring and no description."""
