@@ -94,12 +94,12 @@ def solve(
 
     Args:
         model: Any model, or the path of a file that ``elimina.read`` takes.
-        task: See ``plan``.
+        task: Task, as in ``plan``.
         evidence: See ``plan``. If the evidence has probability 0, the answer is ``infeasible``. A contradiction in a
             part of the evidence that the query does not depend on goes unnoticed.
-        query: See ``plan``.
-        device: See ``plan``.
-        memory: See ``plan``.
+        query: Variables to report, as in ``plan``.
+        device: Device, as in ``plan``.
+        memory: Memory limit, as in ``plan``.
         time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds known by then:
             the status is ``bounded``, and ``ended_by`` is ``time-limit``.
         options: Settings for experts, such as the method and a function to call with bounds: see ``elimina.Options``.

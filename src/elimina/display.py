@@ -60,7 +60,7 @@ def text_of(heading: str, rows: Iterable[Row]) -> str:
 
     Args:
         heading: First line.
-        rows: Names and values.
+        rows: Names and values, a pair per line.
     """
     lines = [f"  {name + ':':20}{cut(value, _MOST_OF_A_VALUE)}" for name, value in rows]
     return cut("\n".join([cut(heading, _MOST_OF_A_VALUE), *lines]))
@@ -71,7 +71,7 @@ def html_of(heading: str, rows: Iterable[Row], *parts: str) -> str:
 
     Args:
         heading: Text in bold.
-        rows: Names and values.
+        rows: Names and values, a pair per line.
         parts: HTML that follows the table.
     """
     cells = [(_escaped(name), _escaped(cut(value, 4 * _MOST_OF_A_VALUE))) for name, value in rows]
@@ -83,7 +83,7 @@ def table_of(header: Sequence[str], rows: Iterable[Sequence[str]], count: int) -
 
     Args:
         header: Names of the columns.
-        rows: Cells.
+        rows: Cells of the table, row by row.
         count: Number of all rows.
     """
     cells = [[_escaped(cut(cell, _MOST_OF_A_VALUE)) for cell in row] for row in islice(rows, _MOST_ROWS)]

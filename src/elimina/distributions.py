@@ -50,7 +50,7 @@ def checked(
     """Normalise the rows that miss 1 by the rounding of decimals.
 
     Args:
-        variables: The model's.
+        variables: Variables of the model.
         factors: Tables of finite, non-negative numbers.
         children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
         strict: True if a row that misses 1 by more is an error; if not, a warning is logged, and the factors are

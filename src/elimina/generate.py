@@ -37,7 +37,7 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
         d: Number of values of each.
         p1: Density of the graph, from 0 to 1.
         p2: Tightness: the share of forbidden entries in each table, from 0 to 1.
-        seed: Random seed.
+        seed: Random seed; equal seeds give equal models.
 
     Raises:
         InputError: An argument is out of range, or the density is too low to connect the graph.

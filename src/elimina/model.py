@@ -96,8 +96,8 @@ class Model(Displayed):
     """A discrete graphical model. Its objective is the sum (costs) or product (probabilities) of its factors.
 
     Attributes:
-        variables: In index order.
-        sizes: Their domain sizes.
+        variables: Variables in the order of their indices.
+        sizes: Domain sizes of the variables.
         factors: Tables over the variables' indices. Several may share a scope.
         sense: ``min-cost`` and ``max-cost``: factors are added; ``probability``: factors are non-negative and
             multiplied.
@@ -107,7 +107,7 @@ class Model(Displayed):
             if costs are maximised. None, or infinity, if there is no such bound.
         children: Child of each factor: factor i is the conditional distribution of ``children[i]`` given the rest of
             its scope. None if the model is not a Bayesian network.
-        name: Free text.
+        name: Name of the model, any text.
     """
 
     def __init__(

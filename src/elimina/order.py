@@ -194,7 +194,7 @@ def read_order(path: str | PathLike[str], names: Sequence[str]) -> tuple[int, ..
     leaves first.
 
     Args:
-        path: The file.
+        path: Path of the file.
         names: The variables' names, in index order.
 
     Raises:

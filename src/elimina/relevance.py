@@ -31,7 +31,7 @@ def prune_barren(
     probability 0 shows in P(evidence) only: a query may not depend on the part where it contradicts itself.
 
     Args:
-        scopes: The factors' scopes.
+        scopes: Scopes of the factors.
         children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
         evidence: Observed variables.
         query: None for P(evidence). Otherwise variables whose joint posterior is wanted: the product of the factors
@@ -94,7 +94,7 @@ class Relevance:
     Sets of factors are integers: bit f stands for factor f.
 
     Args:
-        scopes: The factors' scopes.
+        scopes: Scopes of the factors.
         children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
         evidence: Observed variables.
 

@@ -70,7 +70,7 @@ class Delivery(NamedTuple):
         sender: Name of the sending agent.
         receiver: Name of the receiving agent.
         kind: Kind of message.
-        size: Bytes.
+        size: Size of the message in bytes.
         sent: Simulated time of sending.
         begun: Simulated time at which the receiver began to process it.
         ended: Simulated time at which the receiver finished.

@@ -37,7 +37,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
 
     Args:
         cpm_model: Model of CPMpy, or None for an empty one.
-        subsolver: None.
+        subsolver: Not used; None.
     """
 
     supported_global_constraints = frozenset(
@@ -76,7 +76,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         """Search for a solution, or the best one, and give its values to CPMpy's variables.
 
         Args:
-            time_limit: Seconds.
+            time_limit: Time limit in seconds; None for no limit.
             display: Callback, or expressions that CPMpy prints, at each solution.
             options: Arguments of ``elimina.cp.Model.solve``: ``threads``, ``seed``, ``device``, ``options``.
 
@@ -108,7 +108,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
 
         Args:
             display: Callback, or expressions that CPMpy prints, at each solution.
-            time_limit: Seconds.
+            time_limit: Time limit in seconds; None for no limit.
             solution_limit: Number of solutions to end after.
             call_from_model: Accepted for CPMpy's sake.
             options: Arguments of ``elimina.cp.Model.solve``.

@@ -45,7 +45,7 @@ class VariableElimination:
 
         Args:
             variables: Variables of the query.
-            evidence: Variable -> state.
+            evidence: Mapping from variables to observed states.
             virtual_evidence: Distributions of pgmpy over one variable each, as likelihoods.
             joint: True for the joint distribution, False for a dictionary of distributions.
             show_progress: Accepted for pgmpy's sake.
@@ -71,7 +71,7 @@ class VariableElimination:
 
         Args:
             variables: Variables of the query; None for all that are not observed.
-            evidence: Variable -> state.
+            evidence: Mapping from variables to observed states.
             virtual_evidence: Distributions of pgmpy over one variable each, as likelihoods.
             show_progress: Accepted for pgmpy's sake.
 

@@ -120,7 +120,7 @@ class LogPartition:
 
         Args:
             device: See ``device_of``.
-            tables: See a call.
+            tables: Tables of logarithms, as in a call of ``LogPartition``.
             join: Function that joins arrays of one axis, on the device.
 
         Returns:

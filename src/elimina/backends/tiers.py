@@ -44,7 +44,7 @@ class Scratch:
 
     Args:
         folder: Folder of the file.
-        size: Bytes.
+        size: Size of the file in bytes.
 
     Raises:
         InputError: The folder cannot be written to.
@@ -98,7 +98,7 @@ def pieces(part: Copy, itemsize: int, closely: int | None = None) -> Iterator[li
     """Yield a box's runs, cut and joined to amounts that a thread takes at once.
 
     Args:
-        part: The box.
+        part: Box to cut.
         itemsize: Bytes of an element.
         closely: Address of the runs in memory, one after another; None: as on the device.
     """
@@ -141,7 +141,7 @@ class TiledSession(ABC):
     """A program whose arena lies on the host: see ``Session``.
 
     Args:
-        program: With a stream.
+        program: Packed program of a plan with ``stream``.
         arena: All tables, the factors among them.
         threads: Number of threads for the steps that the host does.
         upload: Seconds that it took to get there.

@@ -89,7 +89,7 @@ def tabulate(posted: Posted, solver: CpSolver, rows: int) -> graphical.Model:
     """Return the graphical model of the posted constraints.
 
     Args:
-        posted: All of it.
+        posted: Everything that was posted.
         solver: The same, posted to a solver.
         rows: The most that one table may have.
 

@@ -135,7 +135,7 @@ class Globals(ABC):
         """Require different values for all variables.
 
         Args:
-            xs: The variables.
+            xs: Variables or expressions.
             consistency: ``value``: a value that a variable has is taken from the others; ``bounds``: of each variable,
                 there are solutions with both bounds, holes apart (López-Ortiz, Quimper, Tromp and van Beek, IJCAI
                 2003); ``domain``: there is one with each value (Régin, AAAI 1994), unless values are more than 2^20
@@ -231,7 +231,7 @@ class Globals(ABC):
         forward checking (Freuder and Wallace, Artificial Intelligence 58, 1992).
 
         Args:
-            xs: The variables.
+            xs: Variables or expressions.
             costs: An array with an axis for each variable, by its values from 0 on; or values -> cost. Forbidden:
                 infinity, ``elimina.FORBIDDEN``, and what is not there.
 
@@ -258,7 +258,7 @@ class Globals(ABC):
         """Return a cost function by rows of values, each at most once: see `add_cost`.
 
         Args:
-            xs: The variables.
+            xs: Variables or expressions.
             rows: (number of rows, number of variables).
             values: The cost of each row; a row that is not there is forbidden.
         """
@@ -290,9 +290,9 @@ class Globals(ABC):
         """Make the values a word of a finite automaton; domain consistent (Pesant, CP 2004).
 
         Args:
-            xs: The variables.
+            xs: Variables or expressions, in the order of the word.
             transitions: Symbol -> next state, one mapping for each state.
-            start: The first state.
+            start: Initial state.
             accepting: States that the word may end in.
 
         Raises:
@@ -331,7 +331,7 @@ class Globals(ABC):
         """Bound the number of occurrences of some values; domain consistent (Régin, AAAI 1996).
 
         Args:
-            xs: The variables.
+            xs: Variables or expressions.
             counts: Value -> how many of the variables have it.
             closed: They have no other values.
         """

@@ -87,7 +87,7 @@ def build_solver(
         variables: Variables of the model.
         posts: Names of constraints in the core, and their arguments.
         aim: Objective to be minimised; None without one.
-        deadline: By ``time.monotonic``.
+        deadline: Deadline by ``time.monotonic``.
 
     Raises:
         InputError: The core refuses a constraint, or the objective is too large.
@@ -152,8 +152,8 @@ class Run:
         model: The model to be solved.
         task: ``satisfy``, ``minimise`` or ``maximise``.
         time_limit: Seconds; None if there is no limit.
-        node_limit: Nodes; likewise.
-        fail_limit: Failures; likewise.
+        node_limit: Number of nodes after which the search ends; None for no limit.
+        fail_limit: Number of failures after which the search ends; None for no limit.
     """
 
     def __init__(

@@ -48,8 +48,8 @@ def solve_tsp(
     """Look for a shortest tour, and prove that it is one.
 
     Args:
-        problem: The cities.
-        time_limit: Seconds.
+        problem: Cities and their distances.
+        time_limit: Time limit in seconds; None for no limit.
         seed: Random seed of the local search.
         on_known: Gets tours and bounds as they improve.
 

@@ -52,7 +52,7 @@ class Agent:
     An agent can be pickled between two calls, without its engine.
 
     Attributes:
-        name: Its name.
+        name: Name of the agent.
         engine: Engine that computes; the agent's host sets it.
         operations: Tables read in all steps so far, over all combinations of their variables.
 

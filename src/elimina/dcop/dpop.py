@@ -37,7 +37,7 @@ class Effort(NamedTuple):
         bytes: Memory of the largest step, with all tables held.
         width: The most variables of a table in a message, those passed on left out.
         cells: The most cells of such a table.
-        parts: Mini-buckets.
+        parts: Number of mini-buckets.
         dtypes: Number types of the messages.
         rows: Sent, where they are filtered.
     """
@@ -61,7 +61,7 @@ class Bucket:
         effort: Work of the elimination.
 
     Args:
-        variable: The variable.
+        variable: Variable of the bucket.
         traversal: Its place in the tree.
         functions: All cost functions in which it takes part.
         sizes: Domain sizes of their variables.
@@ -105,7 +105,7 @@ class Bucket:
         """Send the costs of the subtree to the parent, or start with values at a root.
 
         Args:
-            engine: Computes.
+            engine: Engine that computes the tables.
             room: Bytes that may be used besides what the agent holds; None: no limit.
             send: Sender of messages to other variables.
 
@@ -140,9 +140,9 @@ class Bucket:
         """Keep the variable's own tables; return the tables to pass on, the constant to add, and the possible values.
 
         Args:
-            heard: The children's messages.
+            heard: Messages of the children.
             own: Tables of cost functions.
-            best: Their best costs.
+            best: Best costs of these messages.
             possible: True if they allow anything.
         """
         utils = [heard[child] for child in self._place.children]

@@ -34,7 +34,7 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
     at best. The assignment is the agents' own where it is complete, or a local optimum, whichever is better.
 
     Args:
-        problem: The problem.
+        problem: Problem of the agents.
         agents: The agents as they were when the run ended; none of a run that did not begin.
     """
     model, agents = problem.model, list(agents)

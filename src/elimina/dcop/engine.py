@@ -48,7 +48,7 @@ class Made(NamedTuple):
     Attributes:
         values: An array over the separator; a NumPy scalar array if there is none.
         forbidden: See ``Utility``.
-        spread: Likewise.
+        spread: Largest spread of the table's costs: see ``Utility``.
         operations: Tables read, over all combinations of their variables.
         bytes: Memory, besides what the agent holds.
         dtype: Number type of the values.
@@ -81,7 +81,7 @@ class Engine:
         threads: Number of CPU threads; None for all.
 
     Attributes:
-        deadline: By ``time.perf_counter``.
+        deadline: Deadline by ``time.perf_counter``.
 
     Raises:
         InputError: Unknown device.

@@ -56,7 +56,7 @@ class Elect(NamedTuple):
 
     Attributes:
         rank: Rank of the variable that began it; the higher number wins a tie.
-        root: Its number.
+        root: Number of the variable that began the wave.
     """
 
     rank: int
@@ -215,11 +215,11 @@ class Message(NamedTuple):
     """A message from one agent to another.
 
     Attributes:
-        sender: An agent's name.
-        receiver: Another one's.
+        sender: Name of the sending agent.
+        receiver: Name of the receiving agent.
         source: The sender's variable that it comes from.
         target: The receiver's variable that it is for.
-        body: Contents.
+        body: Contents of the message.
     """
 
     sender: str

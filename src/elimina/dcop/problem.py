@@ -73,7 +73,7 @@ class Problem:
         """Give the variables of a model to agents.
 
         Args:
-            model: Cost model.
+            model: Model of costs.
             agents: Number of agents, "a0" and so on, that get variables in turn; None: each variable gets an agent of
                 its own, which has the variable's name.
 
@@ -104,7 +104,7 @@ class Settings(NamedTuple):
         sense: ``min-cost`` or ``max-cost``.
         is_integer: True if all costs are integers.
         ibound: The most variables of a table in a message; None: as many as it takes.
-        heuristic: Ranks variables.
+        heuristic: Heuristic that ranks the variables for the pseudo-tree.
         seed: Random seed of the heuristic ``random``.
         memory: Bytes that each agent may use; None: no limit.
         most_cells: Largest number of cells of a message's table (MB-DPOP); None: no limit.
@@ -131,9 +131,9 @@ class View(NamedTuple):
     """An agent's own part of a problem; variables are known by their numbers.
 
     Attributes:
-        name: The agent's.
+        name: Name of the agent.
         settings: Likewise known to all others.
-        variables: Its own ones.
+        variables: Variables of the agent.
         owners: Name of the owner of each own variable, and of each variable that shares a cost function with one.
         sizes: Their numbers of values.
         constraints: The cost functions in which own variables take part.

@@ -95,7 +95,7 @@ class Queue:
     Args:
         order: Order of deliveries. Events that are due wait until no message is on its way, unless time orders
             everything.
-        generator: Draws random ones.
+        generator: Generator of random orders of delivery.
     """
 
     def __init__(self, order: Order, generator: random.Random) -> None:
@@ -193,7 +193,7 @@ class Simulation:
 
     Args:
         agents: All of them, none started.
-        network: Between them.
+        network: Network between the agents.
         timer: Measures how long an agent works, in seconds.
         revive: Makes an agent of a name again.
         listener: Told of each delivery.

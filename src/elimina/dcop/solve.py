@@ -323,7 +323,7 @@ def partial_statistics(number: int, agents: Iterable[Finished], figures: Figures
     Args:
         number: Number of agents.
         agents: Agents as they are; none of a run that did not begin.
-        figures: Clocks and messages.
+        figures: Clocks and messages of the run.
     """
     efforts = [effort for agent in agents for effort in agent.efforts]
     dtypes = {dtype for effort in efforts for dtype in effort.dtypes}

@@ -52,7 +52,7 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
     """Cut a sequence of agents into parts of about the same total weight.
 
     Args:
-        sequence: Agents.
+        sequence: Indices of the agents, in sequence.
         weights: Weights of all agents, in index order.
         count: Number of parts; some may be empty.
     """
@@ -98,12 +98,12 @@ def solve_agents(
     pseudo-tree is known, from what they were sent; before that (and in MB-DPOP) all agents start again.
 
     Args:
-        problem: See ``elimina.dcop.solve``.
-        algorithm: Likewise.
+        problem: Problem, as in ``elimina.dcop.solve``.
+        algorithm: Algorithm, as in ``elimina.dcop.solve``.
         client: Client of the cluster.
-        memory: See ``elimina.dcop.solve``.
-        threads: Likewise.
-        time_limit: Likewise.
+        memory: Memory limit of each agent, as in ``elimina.dcop.solve``.
+        threads: Number of CPU threads of an agent, as in ``elimina.dcop.solve``.
+        time_limit: Time limit in seconds, as in ``elimina.dcop.solve``.
         options: Likewise: ``ibound``, ``agents`` (``cuda`` only where a worker announces it), ``heuristic``, ``seed``.
 
     Returns:
@@ -220,7 +220,7 @@ class _Run:
         """Run until all agents are done; return their results.
 
         Args:
-            deadline: By ``time.perf_counter``.
+            deadline: Deadline by ``time.perf_counter``.
 
         Raises:
             TimeLimitError: The deadline passed.

@@ -43,11 +43,11 @@ class ClusterBatch:
 
     Args:
         client: Client of the cluster.
-        model: See ``Batch``.
-        columns: Likewise.
-        asked: Likewise.
+        model: Model, as for ``Batch``.
+        columns: Observed variables, as for ``Batch``.
+        asked: Variables whose posteriors are wanted, as for ``Batch``.
         options: Likewise; ``memory`` and ``threads`` are of each task. None: 60 % of what Dask allows a worker, one.
-        count: Likewise.
+        count: Number of cases, as for ``Batch``.
 
     Raises:
         DeviceError: No worker has the device.

@@ -42,7 +42,7 @@ def solve_optimum(
     Args:
         model: Any model.
         client: Client of the cluster.
-        evidence: See ``elimina.plan``.
+        evidence: Evidence, as in ``elimina.plan``.
         time_limit: Seconds for the whole call. What is known by then is the answer: ``bounded``.
         options: See ``solve_slices``. ``method`` is ``search``: only that, as where an upper bound is given; or
             ``auto``: slices where the plan is estimated at less than 2 s; else search for as long as workers would

@@ -143,7 +143,7 @@ class _Turn(NamedTuple):
     """State of a search after a time budget.
 
     Attributes:
-        left: Open nodes.
+        left: Open nodes that are left.
         bound: Lower bound on the open nodes, or on what was ruled out, in the core's costs.
         top: Cost from which nodes are pruned.
         units: Units of these costs.
@@ -201,7 +201,7 @@ class ClusterSearch(Knowledge):
         """Search until the bounds are close enough, the time has passed, or the user interrupts.
 
         Args:
-            tasks: On the workers.
+            tasks: Tasks on the workers.
             seconds: Seconds of this call.
 
         Raises:

@@ -85,7 +85,7 @@ def solve_slices(
         model: Any model.
         task: ``mpe``, ``pr`` or ``count``: see ``elimina.plan``.
         client: Client of the cluster.
-        evidence: See ``elimina.plan``.
+        evidence: Evidence, as in ``elimina.plan``.
         time_limit: Seconds for the whole call.
         options: Planning options, and ``on_plan`` and ``progress``. ``memory`` is per worker; None: 60 % of the limit
             that Dask sets (on GPUs: the free memory). With ``cuda``, only workers with GPUs get tasks, one for each GPU
@@ -125,10 +125,10 @@ def plan_on(
     """Plan on a worker.
 
     Args:
-        tasks: On the workers.
-        model: See ``solve_slices``.
-        task: Likewise.
-        evidence: Likewise.
+        tasks: Tasks on the workers.
+        model: Model, as in ``solve_slices``.
+        task: Task, as in ``solve_slices``.
+        evidence: Evidence, as in ``solve_slices``.
         options: Options from ``options_for``.
         is_whole: True if a plan that does not fit is left so.
     """
@@ -148,7 +148,7 @@ def run_slices(
     """Run a plan's slices as tasks.
 
     Args:
-        tasks: On the workers.
+        tasks: Tasks on the workers.
         job: Job from ``plan_on``.
         run: The call, which keeps what slices find.
         asked: Options that say who is told: see ``solve_slices``.
@@ -235,7 +235,7 @@ class _Shares:
     """Slices of a plan as tasks, and the answer merged from theirs.
 
     Args:
-        tasks: On the workers.
+        tasks: Tasks on the workers.
         job: Job to run.
         run: The call, which keeps what they find.
         progress: See ``solve_slices``.

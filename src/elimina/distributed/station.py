@@ -47,7 +47,7 @@ class Traffic(NamedTuple):
     """Traffic that the agents of an agent host sent.
 
     Attributes:
-        messages: Number by kind.
+        messages: Number of messages by kind.
         bytes: Bytes of the messages by kind.
         largest: Bytes of the largest one.
         transferred: Bytes of those to other workers.

@@ -89,7 +89,7 @@ class Run:
     Attributes:
         known: Best result so far, replaced as a whole.
         sign: 1 where values are minimised, -1 where they are maximised.
-        deadline: By ``time.monotonic``.
+        deadline: Deadline by ``time.monotonic``; None if there is no time limit.
         fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
             that it may take, and returns None where they do not suffice.
         fallback_after: Age in seconds of a call that has found nothing, from which they are made.
@@ -398,7 +398,7 @@ class Part(Run):
     """A problem within a call, whose answers are translated to answers of the call.
 
     Args:
-        whole: The call.
+        whole: Call to which the problem belongs.
         translated: Translation of the part's answer to the call's task.
         name: Prefix of its phases.
     """

@@ -138,7 +138,7 @@ class First(NamedTuple):
     """Preparations of a call, made once however often it plans.
 
     Attributes:
-        problem: Its problem.
+        problem: Problem of the call.
         rough: A quick order, if one was found.
         order: The order of a plan that was made.
         inquiry: Marginals that the plan is for (``mar``).
@@ -164,11 +164,11 @@ def plan_call(
     """Prepare a call's problem, shift its costs if mini-buckets are asked for, and plan.
 
     Args:
-        model: See ``elimina.plan``.
-        task: Likewise.
-        evidence: Likewise.
-        query: Likewise.
-        options: Likewise; ``checked``.
+        model: Model, as in ``elimina.plan``.
+        task: Task, as in ``elimina.plan``.
+        evidence: Evidence, as in ``elimina.plan``.
+        query: Query, as in ``elimina.plan``.
+        options: Options of the call, already ``checked``.
         time_limit: Seconds for the whole call.
         checkpoint: Checkpoint that keeps the plan, or has one from a run that was ended.
         shift_seconds: After which no further pass of shifts is begun.

@@ -202,7 +202,7 @@ class Choice(NamedTuple):
         threads: Number of CPU threads, as the cost model sees it.
         memory: Bytes that the plan may use.
         order: The order of the plan.
-        sliced: The variables fixed.
+        sliced: Variables on which the plan conditions.
         unsliced: The order of the plan without slices.
     """
 
@@ -364,11 +364,11 @@ def rows_in_fine_slices(
     """Return a plan on tuples in slices of an expected size; the plan itself where that is too many slices.
 
     Args:
-        machine: The device.
+        machine: Device as the planner sees it.
         problem: Problem of the plan.
         options: True if there may be slices.
-        plan: Without slices.
-        room: Bytes.
+        plan: Plan without slices.
+        room: Bytes that may be used.
         times: See ``in_rows``.
     """
     if options.slices == "never" or not problem.described.merges_slices:

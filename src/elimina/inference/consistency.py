@@ -44,7 +44,7 @@ class Turn(NamedTuple):
     Attributes:
         bound: No assignment is better, or better than those known.
         chosen: The value of each variable of the model in the best assignment found; None if there is none.
-        nodes: In this turn.
+        nodes: Nodes searched in this time budget.
         is_done: True if nothing better is left.
         interrupted: True if the user ended it.
     """

@@ -47,7 +47,7 @@ class Joined(NamedTuple):
 
     Attributes:
         scope: Earliest eliminated first: the bucket's variable, and those of the message.
-        table: Their sum.
+        table: Sum of these tables.
         message: The least of it over the bucket's variable.
         places: Places of the tables in the bucket.
     """

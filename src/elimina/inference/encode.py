@@ -285,7 +285,7 @@ def distances_of(
 
     Args:
         tables: Their scopes are within the scope; all of integers if there is a number for 'forbidden'.
-        count: Their number.
+        count: Number of tables.
         scope: Scope of the joined table.
         sizes: Domain sizes of its variables.
         sense: Sense of the tables.

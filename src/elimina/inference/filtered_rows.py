@@ -111,7 +111,7 @@ def optimum_on_rows(
     Args:
         problem: Problem of the task ``mpe``.
         options: Planning options; the device makes the tuples (``auto``: the CPU).
-        deadline: By ``time.monotonic``.
+        deadline: Deadline by ``time.monotonic``.
         upper_bound: A total that is known to be reached: what is worse is not looked for. None if none is known.
         gap: The gap of the bounds that is close enough.
         listener: Called now and then with what is known.

@@ -49,7 +49,7 @@ class Limits(NamedTuple):
     """Limits of a run.
 
     Attributes:
-        memory: Bytes for rows.
+        memory: Bytes that tuples may take.
         seconds: After which it stops with bounds.
         upper_bound: A total that is known to be reached (costs; the other way round where they are maximised): what is
             worse is not looked for. None if none is known.
@@ -166,7 +166,7 @@ class _Costs(NamedTuple):
     """A problem as distances from the best that each table has, which the core minimises.
 
     Attributes:
-        problem: Problem as given.
+        problem: Problem in its original costs.
         offset: The model's total where all distances are 0.
         sizes: Sizes of the free variables.
         scopes: Their numbers in each group.

@@ -61,8 +61,8 @@ class JunctionTree(Displayed):
 
     Args:
         model: A probability model, or the path of a file that ``elimina.read`` takes.
-        device: See ``elimina.plan``.
-        memory: See ``elimina.plan``.
+        device: Device, as in ``elimina.plan``.
+        memory: Memory limit, as in ``elimina.plan``.
         options: Settings for experts: the order and its search, ``threads``, and ``dtype`` (``float64`` by default, or
             ``float32``). A junction tree takes no other options.
 

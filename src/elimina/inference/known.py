@@ -43,7 +43,7 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
 
     Args:
         known: Known result; None: there is none.
-        found: New result.
+        found: Newer answer.
         sign: 1 where values are minimised, -1 where they are maximised.
     """
     if known is None or found.status not in ("bounded", "feasible"):
@@ -77,7 +77,7 @@ def ends_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple
     """Return the bounds of an optimum that does not reach a given total: the next total, where costs are integers.
 
     Args:
-        given: The total.
+        given: Total that is not reached.
         sign: 1 where values are minimised, -1 where they are maximised.
         is_integer: True if costs are integers.
     """

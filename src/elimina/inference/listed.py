@@ -42,7 +42,7 @@ def write_listed(
     """Write the join of tables to a listed factor's place.
 
     Args:
-        factor: Its layout.
+        factor: Layout of the factor.
         tables: Tables within its scope; one of them lists its tuples.
         sense: Sense of the tables.
         rule: Encoding of their values.
@@ -85,7 +85,7 @@ class ListedValues:
 
     Args:
         arena: Arena of the factor.
-        factor: Its layout.
+        factor: Layout of the factor.
 
     Attributes:
         values: One for each of its tuples.

@@ -89,7 +89,7 @@ def before_planning(
         rough: Finds a quick order.
         quick: Searches for a better one for so many seconds.
         options: Planning options; method ``auto``.
-        run: The call.
+        run: Call in progress.
         paused: State of the searches, each of which goes on where the one before ended.
     """
     if options.dtype is not None or options.needs_gpu or rough().total_cells < LARGE_WORK:
@@ -158,7 +158,7 @@ def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Pau
     Args:
         planned: A plan without slices and scratch files.
         options: Search options.
-        run: The call.
+        run: Call in progress.
         paused: State of the searches before, which goes on.
     """
     plan, most = planned.plan, LONGEST_TRY
@@ -202,9 +202,9 @@ def by_search(
     Args:
         problem: Problem of the task ``mpe``.
         options: Search options.
-        run: The call.
+        run: Call in progress.
         paused: State of the search before, which goes on.
-        seconds: Time budget.
+        seconds: Time budget in seconds.
         rounds: Most rounds of mini-buckets; 0: soft local consistency alone, for its first turn; 1: one of mini-buckets
             alone.
         first_turn: Seconds of this turn.

@@ -51,7 +51,7 @@ class Heuristic(NamedTuple):
     Attributes:
         problem: Problem that they belong to.
         plan: Plan that made them.
-        encoded: The problem's factors.
+        encoded: Factors of the problem.
         guide: Places of the messages.
         arena: All tables; empty while they are in a session.
         cost: The bound in the plan's units, minimised; an int if costs are, infinity if nothing is allowed.

@@ -44,7 +44,7 @@ def rounding(plan: Plan, cost: float, constants: Iterable[float], more: int = 0)
     """Return how far from its true value a plan's optimum may be.
 
     Args:
-        plan: It adds floats.
+        plan: Plan that adds floats.
         cost: The sum of the plan's roots.
         constants: Constants taken out of its tables.
         more: Additions besides those of the plan.

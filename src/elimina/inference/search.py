@@ -83,7 +83,7 @@ def searched_optimum(
         problem: Problem of the task ``mpe``.
         options: ``ibound``: that of the only round; ``auto`` or None: it rises. The device makes the messages.
         limits: Limits of the search.
-        tried: Result from before.
+        tried: Answer of an earlier strategy.
         listener: Called now and then with what is known.
         original: The problem with its costs shifted; None: they are shifted here.
         paused: State of the search before, which goes on, and is kept for the next one.

@@ -290,7 +290,7 @@ def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[Origi
 
     Args:
         problem: Problem of the task ``mpe``.
-        options: With an i-bound.
+        options: Options with an i-bound.
         seconds: After which no further pass of either is begun.
 
     Returns:

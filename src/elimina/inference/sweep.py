@@ -145,7 +145,7 @@ class Slice(NamedTuple):
     Attributes:
         number: Its number: that of the last fixed variable's value changes fastest.
         problem: The problem with the slice's values fixed.
-        encoded: Its factors.
+        encoded: Factors of the slice.
         run: Output of the backend; None if the factors alone show that nothing is allowed.
     """
 

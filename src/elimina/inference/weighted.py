@@ -181,7 +181,7 @@ def bounded_marginal_map(
         planned: Plan of the task ``mmap``, which need not fit.
         options: Options of mini-buckets; without an i-bound, it is ``affordable``.
         progress: Called now and then with the share of the bound that is done.
-        deadline: By ``time.monotonic``.
+        deadline: Deadline by ``time.monotonic``.
         learn: Called with each bound as soon as it is known.
 
     Returns:

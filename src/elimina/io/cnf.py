@@ -24,7 +24,7 @@ class Lines:
     """A file's lines that are neither blank nor comments, as words.
 
     Args:
-        data: The file.
+        data: Content of the file.
         comment: First character of a line that is a comment.
 
     Attributes:

@@ -32,7 +32,7 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
 
     Args:
         model: Model to convert. It is returned itself if it has that sense already.
-        sense: The wanted sense.
+        sense: Sense of the new model.
         decimals: Number of decimals of costs made from probabilities; None: not rounded.
         scale: Multiplies costs before they become probabilities.
 
@@ -158,8 +158,8 @@ def from_tuples(
     """Build a dense table, or a sparse one if it has over 4096 cells and over four times as many as tuples are listed.
 
     Args:
-        scope: The variables.
-        sizes: Their domain sizes.
+        scope: Variables of the table.
+        sizes: Domain sizes of these variables.
         default: The cost of what is not listed.
         rows: The listed tuples, of shape (n, len(scope)), within the domains; one may be listed twice, at one cost.
         costs: Their costs, of shape (n,).

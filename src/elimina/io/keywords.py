@@ -55,9 +55,9 @@ def add_binary(target: GlobalFunctions, keyword: str, scope: Sequence[int], numb
     """Add a function of two variables.
 
     Args:
-        target: Takes the table.
-        keyword: One of ``BINARY``.
-        scope: The function's variables.
+        target: Receiver of the table.
+        keyword: Keyword, one of ``BINARY``.
+        scope: Variables of the function.
         numbers: Integers, as many as the keyword has.
 
     Raises:
@@ -86,9 +86,9 @@ def add_global(target: GlobalFunctions, keyword: str, scope: Sequence[int], give
     """Add a function of any number of variables.
 
     Args:
-        target: Takes the tables.
-        keyword: One of ``GLOBAL``.
-        scope: The function's variables.
+        target: Receiver of the tables.
+        keyword: Keyword, one of ``GLOBAL``.
+        scope: Variables of the function.
         given: Each parameter of the keyword: an integer, a word, or a list of integers or of lists of them.
 
     Raises:
@@ -318,8 +318,8 @@ def read_function(
 
     Args:
         text: Stands after the word "type".
-        scope: The function's variables.
-        target: Takes the tables.
+        scope: Variables of the function.
+        target: Receiver of the tables.
         decimals: Number of decimals of costs; further ones are cut off.
         variable: Translates a variable's name or index.
 

@@ -16,7 +16,7 @@ class Element:
     """An element of an XML document.
 
     Attributes:
-        tag: Its name.
+        tag: Name of the element.
         attributes: Name -> value, those written in the file.
         line: Line at which it starts.
         children: The elements directly in it.

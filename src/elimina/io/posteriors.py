@@ -35,7 +35,7 @@ class PosteriorWriter(ABC):
     """A file under a temporary name; as a context manager it is completed at the end, or removed after an error.
 
     Attributes:
-        path: The file.
+        path: Path of the file.
         columns: Names of the columns of probabilities.
     """
 

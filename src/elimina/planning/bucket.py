@@ -24,7 +24,7 @@ def bucket_dtype(tables: int, spread: int | float) -> Dtype:
     """Return the narrowest exact type of integer costs, which start at 0; float64 for floats.
 
     Args:
-        tables: Their number.
+        tables: Number of tables.
         spread: Their largest allowed sum.
 
     Raises:

@@ -19,7 +19,7 @@ def case_planner(plan: Plan, program: Program, sizes: Sequence[int], least: NDAr
 
     Args:
         plan: Plan of the task ``mar`` without kept variables.
-        program: The plan, packed.
+        program: Packed program of the plan.
         sizes: Domain size of every variable of the model.
         least: Base-2 logarithm of the smallest positive value of each factor, rounded down; infinity if there is none.
     """

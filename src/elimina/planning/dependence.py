@@ -67,7 +67,7 @@ def order_slices(
         masks: Variables that each step depends on, by their place.
         work: Work of each step.
         sizes: Number of values of each variable of the model.
-        variables: The fixed variables.
+        variables: Variables on which the slices condition.
     """
     left: dict[int, float] = {}
     for mask, amount in zip(masks, work, strict=True):

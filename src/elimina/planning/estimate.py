@@ -53,7 +53,7 @@ class Machine(NamedTuple):
         """Return the share of a plan's time that depends on the number and size of its cells.
 
         Args:
-            seconds: The plan's time.
+            seconds: Estimated time of the plan.
             steps: Number of its steps, each of which takes a while whatever its cells are.
         """
         return seconds - self.start - steps * self.step

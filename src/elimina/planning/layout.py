@@ -26,7 +26,7 @@ class Layout(NamedTuple):
 
     Attributes:
         scope: Variables, the most significant one first; the variable that is eliminated next belongs to the end.
-        sizes: Their domain sizes.
+        sizes: Domain sizes of these variables.
         places: Word (0: the most significant one) and lowest bit of each field.
         words: Words of a key.
     """

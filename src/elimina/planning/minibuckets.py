@@ -51,7 +51,7 @@ def make_bounded_plan(
     Args:
         problem: Problem of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
-        machine: The device.
+        machine: Device as the planner sees it.
         memory: Bytes that the plan may use there.
         dtype: Override of the arena's dtype.
         ibound: ``auto``: the largest one that fits the memory.

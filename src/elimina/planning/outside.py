@@ -29,8 +29,8 @@ class Place(NamedTuple):
     """A table of an arena.
 
     Attributes:
-        offset: Start, in elements.
-        scope: Its variables.
+        offset: Start of the table, in elements.
+        scope: Variables of the table.
         sizes: Their numbers of values.
         strides: Elements between two values of each.
     """

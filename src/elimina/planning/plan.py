@@ -53,12 +53,12 @@ class Step(NamedTuple):
     Attributes:
         variable: The eliminated variable, ``JOIN`` or ``LEVEL``.
         domain: Its number of values.
-        axes: The output's variables.
+        axes: Variables of the output.
         sizes: Their numbers of values.
         out_strides: Elements between two values of each axis in the output.
         outer: Number of slow axes.
         mid: Number of middle axes.
-        operands: The tables read.
+        operands: Tables that the step reads.
         tables_a: Number of tables without a fast axis (lhs); of a moment-matching step, the number of its mini-bucket.
         tables_b: Number of the next tables, which have no middle axis (rhs).
         out_offset: Start of the output in the arena, in elements.
@@ -103,7 +103,7 @@ class FactorLayout(NamedTuple):
         sizes: Their numbers of values.
         strides: Elements between two values of each, where its cells are written out.
         offset: Start in the arena, in elements.
-        span: Elements, padding included.
+        span: Elements that the table takes, padding included.
         tuples: Most tuples that it allows, if these are listed there (``planning.listing``); None: its cells are
             written out.
     """
@@ -178,7 +178,7 @@ class Slicing(NamedTuple):
 
     Attributes:
         variables: Variables conditioned on; the one that changes least often comes first.
-        names: Their names.
+        names: Names of these variables.
         sizes: Their numbers of values.
         levels: Number of variables, from the first on, that each step runs again for: those up to the last one it
             depends on.

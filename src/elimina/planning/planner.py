@@ -77,7 +77,7 @@ class _Layout(NamedTuple):
         placed: Figures and records, made by the core.
         slices: Order of the sliced variables, and what depends on them.
         keep: True if every message stays.
-        seconds: Estimated time.
+        seconds: Estimated time in seconds.
     """
 
     encoding: Encoding

@@ -68,7 +68,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
 
     Args:
         model: Any model.
-        task: Task.
+        task: Name of the task.
         evidence: Variable index -> value index.
         query: ``mar``: the variables whose marginals are asked for; None for all. ``joint``: those whose joint
             distribution is asked for. What they do not depend on is left out, so the sum of what remains is then not

@@ -54,7 +54,7 @@ def make_sliced_plan(
     Args:
         problem: Problem of the task ``mpe``, ``pr`` or ``count``.
         order: The free variables in elimination order.
-        machine: The device.
+        machine: Device as the planner sees it.
         memory: Bytes that the plan may use there.
         dtype: Override of the arena's dtype.
         unsliced: A plan for the whole problem.
@@ -95,9 +95,9 @@ def make_finer_plan(
     Args:
         problem: Problem of the task ``mpe``, ``pr`` or ``count``.
         order: The free variables in elimination order.
-        machine: The device.
+        machine: Device as the planner sees it.
         plan: On dense tables, with fewer slices or none.
-        least: Slices.
+        least: Smallest number of slices.
         dtype: Override of the arena's dtype.
     """
     unsliced = plan.whole
@@ -122,10 +122,10 @@ def rows_in_slices(
 
     Args:
         problem: Problem of the task ``mpe``, ``pr`` or ``count``.
-        machine: The device.
+        machine: Device as the planner sees it.
         on_rows: The plan without slices; slices list factors only if it does.
         most_bytes: Expected bytes that a slice may take.
-        most: Slices.
+        most: Largest number of slices.
         times: See ``in_rows``.
     """
     fixed: tuple[int, ...] = ()
@@ -255,7 +255,7 @@ class Slicer:
         problem: Problem to slice.
         order: The free variables in elimination order.
         machine: Machine that the plan is for.
-        unsliced: Its plan.
+        unsliced: Plan without slices.
 
     Attributes:
         cut: Variables conditioned on so far.
@@ -290,7 +290,7 @@ class Slicer:
 
         Args:
             cut: Variables conditioned on already.
-            variables: Those to compare.
+            variables: Variables to compare.
             sizes: ``Cut.pressure`` with each of them fixed.
             work: Likewise.
         """

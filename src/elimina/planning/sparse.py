@@ -57,7 +57,7 @@ def fills(
     """Return the density of each factor, for the first variable of its scope; large and listed ones by their members.
 
     Args:
-        problem: Without slices.
+        problem: Problem without slices.
         factors: Factors of a slice.
         sliced: The variables that slices fix: the mean over them is taken.
         tuples: Most tuples of each factor; None for one that may not be listed.
@@ -136,7 +136,7 @@ def in_rows(
     Args:
         plan: Dense, in a dtype of ``DTYPES``.
         problem: Problem that it was made for, without slices.
-        machine: The device.
+        machine: Device as the planner sees it.
         whole: All steps that read a table are to work on rows.
         times: Factor of the tuples expected, relative to independent tables.
         listed: True if factors may be listed.

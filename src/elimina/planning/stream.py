@@ -122,12 +122,12 @@ class Tile(NamedTuple):
 
     Attributes:
         number: Number of the tile in the run.
-        step: The step.
+        step: Step of the tile.
         lengths: Cells along each axis of the output.
         offsets: Offsets of the operands and then of the output on the device.
         streamed: Layout of its tables on the device.
         uploads: Copies to the device before it runs.
-        downloads: Copies back afterwards.
+        downloads: Copies to the arena after the kernel.
         written: The tile whose download wrote the last of what is uploaded.
         ran: The tile that has to have run before the uploads.
         fetched: The tile whose download has to be over before the uploads.
@@ -175,7 +175,7 @@ def shape_of(record: Record, table: Table, lengths: Sequence[int], itemsize: int
     stay contiguous, for that is what kernels rely on.
 
     Args:
-        record: The step.
+        record: Record of the step.
         table: One of its tables.
         lengths: Lengths of the tile along each axis of the output.
         itemsize: Bytes of an element.
@@ -207,7 +207,7 @@ class Schedule:
     """The tiles of a run, numbered through.
 
     Args:
-        words: The packed program.
+        words: Packed program.
         starts: Starts of its steps.
         itemsize: Bytes of an element.
     """
@@ -286,7 +286,7 @@ class _Operand:
     """Contents of an operand's slots.
 
     Args:
-        table: The operand.
+        table: Table of the operand.
         window: Window of the device on it.
         before: The last tile of earlier steps, which had the slots' memory.
     """

@@ -107,7 +107,7 @@ class _Room:
     """The part of the device where messages stay.
 
     Args:
-        cells: Elements.
+        cells: Size of this part in elements.
         unit: Unit that places are multiples of.
     """
 
@@ -124,7 +124,7 @@ class _Room:
 
         Args:
             step: The step that writes it.
-            span: Its elements.
+            span: Elements that the output takes.
             last: The last step of the device that reads it.
             locked: Outputs that have to stay.
             wanted: Outputs that are copied to the host; those that give way are added.

@@ -100,7 +100,7 @@ class Term(NamedTuple):
     """Contribution of a factor to the value of an assignment.
 
     Attributes:
-        factor: Its index.
+        factor: Index of the factor.
         value: Its cost, or the logarithm of its probability.
         best: The best that it could contribute.
         loss: Distance of both, at least 0.

@@ -112,7 +112,7 @@ def draw_graph(model: Model, layout: Layout, result: Result | None, observed: Se
 
     Args:
         model: Model of the layout.
-        layout: Places.
+        layout: Places of the nodes.
         result: Answer, if there is one.
         observed: Variables with evidence.
     """

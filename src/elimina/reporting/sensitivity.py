@@ -26,7 +26,7 @@ class Asked(NamedTuple):
     """A question to a model, as a user asks it.
 
     Attributes:
-        model: Model.
+        model: Model of the question.
         evidence: Variable name -> its state, or likelihoods.
         query: Variables whose posteriors are asked for; None for all.
         options: Device, memory, order and other settings.
@@ -56,7 +56,7 @@ def sensitivity_section(asked: Asked, result: Result, deadline: float) -> Markup
     """Return a table of the observations, the one with the largest effect first.
 
     Args:
-        asked: Question.
+        asked: Question whose answer is explained.
         result: Its answer, with all observations.
         deadline: Time at which it ends with what is known, by ``time.monotonic``.
     """

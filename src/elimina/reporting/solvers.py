@@ -164,7 +164,7 @@ def solve(model: Model, profile: Profile, time_limit: float | None, threads: int
     Args:
         model: Constraint model.
         profile: Record of the search.
-        time_limit: Seconds.
+        time_limit: Time limit in seconds; None for no limit.
         threads: Number of threads; None for one.
     """
     aim = model.objective

@@ -61,8 +61,8 @@ class Section(NamedTuple):
 
     Attributes:
         key: Identifier, one of a fixed list that gives the order on the page.
-        title: Heading.
-        body: Content.
+        title: Heading of the section.
+        body: Content of the section, HTML.
     """
 
     key: str
@@ -107,7 +107,7 @@ def read_subject(path: str, *, check: bool = True) -> Model | DistributedProblem
     """Read a model, a distributed problem, a constraint model or a travelling salesman problem.
 
     Args:
-        path: The file.
+        path: Path of the file.
         check: See ``elimina.read``.
 
     Raises:
@@ -161,7 +161,7 @@ class Report:
         """Write the page; the file appears only once it is complete.
 
         Args:
-            path: A .html file.
+            path: Path of the page, which ends in .html.
 
         Raises:
             InputError: The suffix is another one, or the file cannot be written.
@@ -209,9 +209,9 @@ def report(
             ``elimina.cp``, or a problem that ``elimina.cp.tsplib.read_tsp`` reads. The last three are solved by
             agents, by constraint search and as a tour.
         task: See ``elimina.plan``; None: marginals of a model of probabilities, else the optimum.
-        evidence: See ``elimina.plan``.
-        query: See ``elimina.plan``.
-        memory: See ``elimina.plan``.
+        evidence: Evidence, as in ``elimina.plan``.
+        query: Variables to report, as in ``elimina.plan``.
+        memory: Memory limit, as in ``elimina.plan``.
         time_limit: Seconds for the whole call. The answer may take 60 % of them.
         title: Heading of the page; None for the model's name.
         options: Settings for experts.

@@ -31,7 +31,7 @@ class CudaRows:
     """``SparseTables``' operations on a device; arrays are CuPy's.
 
     Args:
-        backend: The device.
+        backend: Backend of the device.
         semiring: A name of ``SEMIRINGS``.
         dtype: Number type of the values: one of ``DTYPES`` that the semiring has.
         parameter: The forbidden cost of min-sum and max-sum, the modulus of count (0: 2^64).

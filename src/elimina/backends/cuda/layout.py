@@ -88,7 +88,7 @@ class Layout(NamedTuple):
     state.
 
     Attributes:
-        launches: In order.
+        launches: Launches in the order of their execution.
         decode_at: Start of the decoding order in the words.
         decode_steps: Number of steps to decode.
         decode_shared: Bytes of shared memory for decoding.

@@ -43,10 +43,10 @@ class Matrix(NamedTuple):
     """A launch of one large step: ``batch`` products of ``rows`` x ``columns`` x ``depth``, at each of some places.
 
     Attributes:
-        number: The step's number.
+        number: Number of the step.
         record_at: Start of its record in the words.
         rows, columns, depth, batch: Shape of a call.
-        lhs, rhs, out: The matrices.
+        lhs, rhs, out: Matrices that are multiplied, and that of the result.
         places: Cells to add to the three matrices' offsets, for each call.
         sources: Steps that wrote lhs and rhs; -1 for a factor.
         scalar: Place of the product of the messages' scales among the scalars.
@@ -80,7 +80,7 @@ def choose(program: Program, number: int, start: int, record: list[int], scalar:
 
     Args:
         program: Program of the step.
-        number: The step's number.
+        number: Number of the step.
         start: Start that its record will have in the words.
         record: The step's record; it gets fewer, longer axes if the library takes the step.
         scalar: Place for the product of the messages' scales.
@@ -206,7 +206,7 @@ class Blas:
         """Queue the calls of a step.
 
         Args:
-            matrix: The step.
+            matrix: Launch of the step.
             dtype: Type of its cells.
             arena: Address of the arena.
             alpha: Address of the factor of the product.

@@ -54,8 +54,8 @@ def place(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, 
     """Copy an array on the device to another one of its shape, in the current stream.
 
     Args:
-        backend: The device.
-        given: Its cells.
+        backend: Backend of the device.
+        given: Cells of the array to copy.
         to: Destination, possibly of another dtype.
         limit: Cells from here on become ``forbidden``; None: all are copied.
         forbidden: A number of the other dtype.

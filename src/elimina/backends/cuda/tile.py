@@ -57,7 +57,7 @@ class Tile(NamedTuple):
     """A launch of one large step.
 
     Attributes:
-        kernel: The instantiation.
+        kernel: Instantiation of the tile kernel.
         record_at: Start of the step's record in the words.
         arguments: The kernel's arguments between ``record`` and ``arena`` (``kernels/tile.cu``, ``product.cu``,
             ``level.cu``).

@@ -57,7 +57,7 @@ class RowsSession:
         backend: Runs the dense steps.
         host: Makes tables that bound rows; the backend itself, if it is a CPU's.
         device: Runs the steps on rows.
-        program: It has ``sparse``.
+        program: Packed program of a plan with ``sparse``.
         factors: The arena's first elements.
     """
 

@@ -55,7 +55,7 @@ class Made(NamedTuple):
     """A table that was made.
 
     Attributes:
-        rows: The table.
+        rows: Table that was made.
         candidates: Number of rows considered.
     """
 
@@ -87,8 +87,8 @@ class SparseTables:
         """Pack assignments, in any order, each at most once.
 
         Args:
-            scope: Variables.
-            sizes: Their domain sizes.
+            scope: Variables of the table.
+            sizes: Domain sizes of these variables.
             rows: Integers of shape (rows, variables), value indices.
             values: Feasible values, shape (rows,).
         """
@@ -137,7 +137,7 @@ class SparseTables:
         """Find the rows with given values of all variables but one.
 
         Args:
-            rows: A table.
+            rows: Table to search.
             chosen: Value of each other variable of it.
             variable: A variable of it.
 

@@ -23,7 +23,7 @@ class Arguments:
     """The elements of a constraint.
 
     Args:
-        element: The constraint.
+        element: Element of the constraint.
     """
 
     def __init__(self, element: Element) -> None:

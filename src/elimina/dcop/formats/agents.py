@@ -24,8 +24,8 @@ def owners(
     Args:
         variables: In the order of the file.
         agents: In the order of the file, at least one.
-        must_host: Variable -> agent.
-        host_with: Pairs of variables.
+        must_host: Mapping from variables to the agents that must own them.
+        host_with: Pairs of variables that belong to one agent.
     """
     group = {name: name for name in variables}
 

@@ -101,15 +101,15 @@ class Builder:
     """A problem while it is read. Every method raises TextError where the file contradicts itself.
 
     Attributes:
-        name: The problem's name.
+        name: Name of the problem.
         sense: True if costs are minimised or maximised.
         constant: Added to every assignment's cost.
         upper_bound: See ``elimina.Model``.
-        domains: By name.
+        domains: Mapping from names to domains.
         variables: In the order of the file.
         index: Index of each variable, by name.
-        domain_of: Each variable's domain.
-        tables: The cost functions.
+        domain_of: Domain of each variable.
+        tables: Cost functions added so far.
     """
 
     def __init__(self, sense: Sense = "min-cost") -> None:
@@ -189,7 +189,7 @@ class Builder:
         Args:
             scope: Variables, one for each column of ``rows``.
             rows: The listed tuples, of shape (n, len(scope)).
-            costs: Their costs.
+            costs: Cost of each tuple.
             default: The cost of what is not listed; None if everything has to be.
             name: Name of the function in the file.
         """
