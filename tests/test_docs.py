@@ -21,6 +21,7 @@ RUN = [
     ROOT / "CONTRIBUTING.md",
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions"),
 ]
+MODULES = ("elimina.cp.tsplib", "elimina.errors")  # described as a whole
 CLUSTER = "tcp://host:8786"  # the address in the documentation
 FOLDERS = ("bench", "core", "docs", "examples", "src", "tests")
 PAGES = sorted(
@@ -115,6 +116,12 @@ def test_every_decision_is_listed():
     for page in folder.glob("0*.md"):
         number, _, title = page.read_text().split("\n", 1)[0].removeprefix("# ").partition(". ")
         assert f"- [{int(number):04}]({page.name}): {title}\n" in text
+
+
+def test_the_reference_describes_functions_and_not_modules_of_their_names():
+    for page in (ROOT / "docs" / "reference").glob("*.md"):
+        for name in re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE):
+            assert name in MODULES or not (ROOT / "src" / f"{name.replace('.', '/')}.py").exists(), name
 
 
 def test_the_reference_names_every_key():

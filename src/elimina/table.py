@@ -139,7 +139,7 @@ class Table:
         return self.default
 
     def restrict(self, fixed: Mapping[int, int]) -> Table:
-        """Slice by the fixed variables that are in the scope; this table itself if there is none."""
+        """Return the table at fixed values of variables in its scope; this table itself if none is in it."""
         if fixed.keys().isdisjoint(self.scope):
             return self
         keep = [a for a, v in enumerate(self.scope) if v not in fixed]

@@ -268,10 +268,10 @@ class Model(Globals, Displayed):
 
         Args:
             xs: Variables or expressions.
-            choose: ``input_order``, ``first_fail``, ``anti_first_fail``, ``smallest``, ``largest``, ``occurrence``,
-                ``most_constrained``, ``max_regret`` or ``dom_w_deg``, as in MiniZinc.
-            take: ``indomain_min``, ``_max``, ``_median``, ``_middle``, ``_random``, ``_split``, ``_reverse_split`` or
-                ``_interval``; ``outdomain_min`` or ``_max``.
+            choose: Variable ordering: ``input_order``, ``first_fail``, ``anti_first_fail``, ``smallest``, ``largest``,
+                ``occurrence``, ``most_constrained``, ``max_regret`` or ``dom_w_deg``, as in MiniZinc.
+            take: Value ordering: ``indomain_min``, ``_max``, ``_median``, ``_middle``, ``_random``, ``_split``,
+                ``_reverse_split`` or ``_interval``; ``outdomain_min`` or ``_max``.
         """
         self._rules.append((self._views(several(xs, "search")), choose, take))
 
@@ -348,9 +348,9 @@ class Model(Globals, Displayed):
 
         Args:
             time_limit: Time limit in seconds.
-            free: See ``solve``.
+            free: True for a free search, as in ``SearchOptions``.
             seed: Random seed of the search.
-            device: See ``solve``.
+            device: Device, as in ``solve``.
 
         Raises:
             InputError: A constraint or an option cannot be used as given.

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Solution(Mapping[str, int]):
     """A value for each variable.
 
-    As a mapping it has the variables that were given names. ``solution[x]`` is also the value of a variable or an
-    expression, and of several of them a list.
+    The keys of the mapping are the names of variables that have one. ``solution[x]`` also takes a variable or an
+    expression, or a list of them, for which it returns a list.
     """
 
     def __init__(self, model: Model, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:

@@ -51,7 +51,7 @@ def solve_tsp(
         problem: Cities and their distances.
         time_limit: Time limit in seconds; None for no limit.
         seed: Random seed of the local search.
-        on_known: Gets tours and bounds as they improve.
+        on_known: Function to call with better tours and bounds.
 
     Returns:
         Task ``tsp``: ``optimal``, or ``bounded`` (``feasible`` without a bound) when the time limit or Ctrl-C came

@@ -39,15 +39,15 @@ class Finished(Protocol):
 
 
 class Agent:
-    """Takes part in DPOP, in ADPOP where the settings have an i-bound, or in MB-DPOP where they limit cells.
+    """An agent of DPOP, of ADPOP if the settings have an i-bound, or of MB-DPOP if they limit cells.
 
-    Where rows are filtered, ADPOP comes first.
+    With filtering, ADPOP runs first.
 
     Its host calls ``start``, then ``receive`` for each message, and after each of these calls ``work`` as long
     as it ``has_work``; what a call returns is sent before the next one, so that others do not wait for work that does
     not concern them. Each message has to arrive once, and may overtake others.
 
-    Each variable has its own place in the pseudo-tree; what variables of one agent tell each other is not a message.
+    Each variable has its own place in the pseudo-tree; variables of one agent exchange no messages.
     Agents are deterministic: an agent that is restarted and gets the same messages in the same order sends the same.
     An agent can be pickled between two calls, without its engine.
 
@@ -57,8 +57,8 @@ class Agent:
         operations: Tables read in all steps so far, over all combinations of their variables.
 
     Args:
-        view: All that it knows.
-        engine: Computes; None: it is set before the agent starts.
+        view: Part of the problem that the agent knows.
+        engine: Engine that computes; None if it is set before the agent starts.
         places: Places of the variables of an agent that starts again when the whole pseudo-tree is known. It then takes
             UTIL and VALUE messages alone.
     """

@@ -18,12 +18,12 @@ class AgentProfile:
     """Properties of an agent in a file besides the variables that it owns.
 
     Attributes:
-        name: Unique in its problem.
+        name: Name, unique in its problem.
         capacity: Room for computations, in the file's unit; None if it is not limited.
         hosting_costs: Cost of hosting a variable's computation, by the variable's name.
-        default_hosting_cost: Cost of hosting any other one.
+        default_hosting_cost: Cost of hosting any other variable's computation.
         routes: Cost of a message to another agent, by its name.
-        default_route: Cost of a message to any other one.
+        default_route: Cost of a message to any other agent.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Problem:
 
     Attributes:
         model: Variables and cost functions; its sense is ``min-cost`` or ``max-cost``.
-        agents: In index order; an agent may own several variables, or none.
+        agents: Agents in index order; an agent may own several variables, or none.
         owners: Index of the agent that owns each variable of the model.
     """
 

@@ -48,8 +48,8 @@ class AgentOptions(NamedTuple):
         agents: ``cpu`` or ``cuda``: the device that agents compute on.
         heuristic: Heuristic that chooses the roots and the neighbour that the traversal visits next.
         seed: Random seed of the heuristic ``random``.
-        timer: Measures agents' work for the simulated clocks, in seconds.
-        listener: Told of each delivery.
+        timer: Clock in seconds that measures the agents' work for the simulated clocks.
+        listener: Function that receives each delivery.
         on_forecast: Function that receives the forecast of ``mb-dpop`` before it begins.
         progress: Function that receives the share of the work done (``mb-dpop``), again and again.
     """

@@ -94,8 +94,8 @@ def solve_agents(
 ) -> Result:
     """Let agents find the best assignment on the workers of a cluster.
 
-    Messages go from worker to worker. Agents of a worker that is lost are started again on others: where the
-    pseudo-tree is known, from what they were sent; before that (and in MB-DPOP) all agents start again.
+    Messages go from worker to worker. If a worker is lost, its agents start again on other workers and receive their
+    messages again. If the pseudo-tree is not yet known, and in MB-DPOP, all agents start again.
 
     Args:
         problem: Problem, as in ``elimina.dcop.solve``.
@@ -104,12 +104,13 @@ def solve_agents(
         memory: Memory limit of each agent, as in ``elimina.dcop.solve``.
         threads: Number of CPU threads of an agent, as in ``elimina.dcop.solve``.
         time_limit: Time limit in seconds, as in ``elimina.dcop.solve``.
-        options: Likewise: ``ibound``, ``agents`` (``cuda`` only where a worker announces it), ``heuristic``, ``seed``.
+        options: Options, as in ``elimina.dcop.solve``: ``ibound``, ``agents`` (``cuda`` only where a worker announces
+            it), ``heuristic``, ``seed``.
 
     Returns:
         The result, as of ``elimina.dcop.solve`` but without simulated clocks. Besides, ``stats`` has ``workers``,
         ``lost_workers``, ``joined_workers``, ``restarted_agents`` and ``transferred_bytes`` (between workers); messages
-        are those that workers sent that are left.
+        are those of the workers that are left.
 
     Raises:
         InputError: An option makes no sense, or costs are too far apart for exact integers.

@@ -46,7 +46,8 @@ class ClusterBatch:
         model: Model, as for ``Batch``.
         columns: Observed variables, as for ``Batch``.
         asked: Variables whose posteriors are wanted, as for ``Batch``.
-        options: Likewise; ``memory`` and ``threads`` are of each task. None: 60 % of what Dask allows a worker, one.
+        options: Planning options; ``memory`` and ``threads`` are per task. None: 60 % of the memory that Dask allows a
+            worker, and one thread.
         count: Number of cases, as for ``Batch``.
 
     Raises:

@@ -107,7 +107,7 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
     with a certificate made for this cluster alone, which is never written to a file.
 
     Args:
-        workers: Their number; one thread each.
+        workers: Number of workers, which have one thread each.
         device: ``cuda``: each worker sees one GPU, and announces it.
 
     Raises:

@@ -35,19 +35,19 @@ def solve_optimum(
 ) -> Result:
     """Find the optimum (the task ``mpe``) on the workers of a cluster.
 
-    Search: the client deals out the open nodes of one branch and bound with soft local consistency and the best
-    assignment known, in turns of up to 3 s; workers return what they leave, and a lost worker's turns are done again. A
-    share of the time goes into rounds of AND/OR search guided by mini-buckets, each on one worker.
+    The client distributes the open nodes of one branch and bound with soft local consistency, and the best assignment
+    known. A worker searches for up to 3 s, and returns the nodes that are left. The nodes of a lost worker are
+    searched again. A share of the time goes into rounds of AND/OR search guided by mini-buckets, each on one worker.
 
     Args:
         model: Any model.
         client: Client of the cluster.
         evidence: Evidence, as in ``elimina.plan``.
-        time_limit: Seconds for the whole call. What is known by then is the answer: ``bounded``.
-        options: See ``solve_slices``. ``method`` is ``search``: only that, as where an upper bound is given; or
-            ``auto``: slices where the plan is estimated at less than 2 s; else search for as long as workers would
-            take, or for a minute if nothing fits; then slices, or what was begun. ``on_bounds`` is called whenever a
-            task of the search ends.
+        time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds known by then.
+        options: Options, as in ``solve_slices``, and ``method``. ``search``: search only (also if an upper bound is
+            given). ``auto``: slices if the plan takes an estimated 2 s or less. Otherwise search, for as long as the
+            workers would take to run the plan, or for a minute if it does not fit; then slices, or the same search
+            again. ``on_bounds`` is called whenever a task of the search ends.
 
     Returns:
         The result, as of ``elimina.solve``; ``stats`` has ``workers``, ``tasks``, ``lost_workers``, ``joined_workers``
@@ -59,7 +59,7 @@ def solve_optimum(
         MemoryLimitError: Neither a plan nor a search fits the memory.
         DeviceError: No worker has the device, or it failed.
         TimeLimitError: The time limit passed, and nothing is known.
-        KeyboardInterrupt: The user interrupted likewise; else the answer is what is known.
+        KeyboardInterrupt: The user interrupted, and nothing is known.
         ClusterError: There are no usable workers (any more).
     """
     time_limit = arguments.seconds("time_limit", time_limit)

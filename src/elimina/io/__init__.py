@@ -184,8 +184,8 @@ def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State
 def write(model: Model, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a model; the file appears only once it is complete.
 
-    A model whose sense the format does not have is converted first, by ``convert_sense`` with its defaults: that may
-    round (see there). What the format cannot hold (names and states in UAI, ERGO and WCSP files, an upper bound beside
+    If the format does not have the model's sense, the model is first converted by ``convert_sense`` with its defaults,
+    which may round. What the format cannot hold (names and states in UAI, ERGO and WCSP files, an upper bound beside
     probabilities) is lost, and a warning is logged.
 
     Args:

@@ -34,7 +34,7 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
         model: Model to convert. It is returned itself if it has that sense already.
         sense: Sense of the new model.
         decimals: Number of decimals of costs made from probabilities; None: not rounded.
-        scale: Multiplies costs before they become probabilities.
+        scale: Factor by which costs are multiplied before they become probabilities.
 
     Raises:
         InputError: A finite cost would become the probability 0 (then give a smaller ``scale``).

@@ -90,7 +90,8 @@ def parse_assignments(text: str, model: Model) -> Given:
 
     Raises:
         InputError: The text has another form, or names a variable or state that the model does not have, or says two
-            things about a variable, or a likelihood is not a number from 0 to infinity, or all of a variable are 0.
+            things about a variable, or a likelihood is not a number from 0 to infinity, or all likelihoods of a
+            variable are 0.
     """
     if not text.strip():
         raise InputError("the evidence is empty; give a file, or observations like A=x,B=y")

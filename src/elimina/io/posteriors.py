@@ -192,7 +192,7 @@ def open_posteriors(path: str | os.PathLike[str], variables: Sequence[Variable])
 
     Args:
         path: A .csv file, perhaps with .gz or .xz after that, a .parquet or an .npz file.
-        variables: Those that the rows are about, in the order of their columns.
+        variables: Variables of the posteriors, in the order of their columns.
 
     Raises:
         InputError: The suffix is another one, a package is missing, or the file cannot be written.
@@ -217,7 +217,7 @@ def write_posteriors(
     """Write all cases at once.
 
     Args:
-        path: See ``open_posteriors``.
+        path: Path of the file, as in ``open_posteriors``.
         variables: Variables in the order of the columns.
         posteriors: float64 of shape (cases, sum of the variables' sizes).
         log10_evidence: float64 of shape (cases,).

@@ -245,7 +245,7 @@ class Plan(NamedTuple):
         kept: Variables that are not eliminated.
         width: Induced width of the order.
         factors: Tables at the start of the arena.
-        steps: In the order in which they run.
+        steps: Steps in the order in which they run.
         outputs: Tables that make up the answer.
         factor_cells: Elements that the factors take.
         arena_cells: Elements of the whole arena.
