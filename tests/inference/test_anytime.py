@@ -386,3 +386,19 @@ def test_an_interrupt_as_reading_ends_is_not_lost():
 
     with pytest.raises(KeyboardInterrupt):
         Run("read").result(work)
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_an_interrupt_as_the_work_starts(monkeypatch, begins):
+    class Interrupted(threading.Thread):
+        def start(self):
+            if begins:
+                super().start()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(anytime, "Thread", Interrupted)
+    began = []
+    monkeypatch.setattr(solver.Solver, "portfolio", lambda self: began.append(1) or iter(()))
+    with pytest.raises(KeyboardInterrupt):
+        calls.solve(HARD)
+    assert begins or not began
