@@ -143,7 +143,7 @@ std::vector<std::vector<int>> kept(const Search& search) {
 }  // namespace
 
 void bind_consistency(nb::module_& m) {
-  nb::class_<Reduction>(m, "Reduction", "Exact elimination of variables with at most two neighbours, in an order; at least one variable stays.")
+  nb::class_<Reduction>(m, "Reduction", "Exact elimination of variables with at most three neighbours, in an order; at least one variable stays.")
       .def("__init__", &make_reduction, "sizes"_a, "scopes"_a, "tables"_a, "order"_a)
       .def_prop_ro("kept", &Reduction::kept, "Variables of the rest, by their numbers in the model.")
       .def_prop_ro("rest", &rest_of, "Sizes, scopes and tables of the rest.")

@@ -17,13 +17,23 @@ constexpr std::size_t most_steps = 1 << 12;
 // A function along a variable and its neighbours; its other variables have values.
 struct Propagator::Part {
   const Cost* table;
-  std::array<std::size_t, 3> stride;
-  std::array<const Cost*, 3> shift;
+  std::array<std::size_t, 1 + most_neighbours> stride;
+  std::array<const Cost*, 1 + most_neighbours> shift;
   Cost fixed;
 
-  Cost at(int x, int y, int z) const {
-    return table[x * stride[0] + y * stride[1] + z * stride[2]] - shift[0][x] - shift[1][y] - shift[2][z] - fixed;
+  // Goes to a row: the costs along the variable, for values of its neighbours.
+  void enter(const std::array<int, most_neighbours>& value) {
+    row = table;
+    less = fixed;
+    for (int i = 0; i < most_neighbours; ++i) {
+      row += static_cast<std::size_t>(value[i]) * stride[1 + i];
+      less += shift[1 + i][value[i]];
+    }
   }
+  Cost at(int x) const { return row[static_cast<std::size_t>(x) * stride[0]] - shift[0][x] - less; }
+
+  const Cost* row = nullptr;
+  Cost less = 0;
 };
 
 void Propagator::mark() {
@@ -57,13 +67,13 @@ void Propagator::wake_thin(Var v) {
   });
 }
 
-// The free neighbours of a variable, or nothing if they are more than two.
-std::optional<int> Propagator::find_neighbours(Var v, std::array<Var, 2>& found) const {
+// The free neighbours of a variable, or nothing if they are too many.
+std::optional<int> Propagator::find_neighbours(Var v, Neighbours& found) const {
   int count = 0;
   const bool are_few = each_place(v, [&](const Place& place) {
     for (const Var u : function(place.function).scope) {
       if (u == v || !state_.is_free(u) || std::find(found.begin(), found.begin() + count, u) != found.begin() + count) continue;
-      if (count == 2) return false;
+      if (count == most_neighbours) return false;
       found[count++] = u;
     }
     return true;
@@ -71,8 +81,11 @@ std::optional<int> Propagator::find_neighbours(Var v, std::array<Var, 2>& found)
   return are_few ? std::optional(count) : std::nullopt;
 }
 
-Propagator::Part Propagator::part_of(const Function& f, const std::array<Var, 3>& along) const {
-  Part part{f.cost.data(), {0, 0, 0}, {nothing_.data(), nothing_.data(), nothing_.data()}, 0};
+Propagator::Part Propagator::part_of(const Function& f, Var v, const Neighbours& near) const {
+  std::array<Var, 1 + most_neighbours> along{v};
+  std::copy(near.begin(), near.end(), along.begin() + 1);
+  Part part{.table = f.cost.data(), .stride = {}, .shift = {}, .fixed = 0};
+  part.shift.fill(nothing_.data());
   for (int k = 0; k < f.arity(); ++k) {
     const auto i = static_cast<std::size_t>(std::find(along.begin(), along.end(), f.scope[k]) - along.begin());
     if (i < along.size()) {
@@ -87,32 +100,36 @@ Propagator::Part Propagator::part_of(const Function& f, const std::array<Var, 3>
   return part;
 }
 
-// Replaces a variable with at most two free neighbours by its message to them. False: a conflict.
+// Replaces a variable with few free neighbours by its message to them. False: a conflict.
 bool Propagator::eliminate(Var v) {
   if (!state_.is_free(v)) return true;
-  std::array<Var, 2> near{-1, -1};
+  Neighbours near;
+  near.fill(-1);
   const auto count = find_neighbours(v, near);
   if (!count) return true;
   std::size_t steps = static_cast<std::size_t>(state_.count(v));
   for (int i = 0; i < *count; ++i) steps *= static_cast<std::size_t>(state_.count(near[i]));
   if (steps > most_steps) return true;
 
-  const std::array<Var, 3> along{v, near[0], near[1]};
   const std::size_t killed = killed_.size();
   std::vector<Part> parts;
   const auto take = [&](const Place& place) {
-    parts.push_back(part_of(function(place.function), along));
+    parts.push_back(part_of(function(place.function), v, near));
     killed_.push_back(place.function);
     return true;
   };
   each_place(v, take);
-  if (*count == 2) {
-    // A function of the two neighbours becomes a part of the message.
+  if (*count > 1) {
+    // A function of all the neighbours becomes a part of the message.
     each_place(near[0], [&](const Place& place) {
-      const Function& f = function(place.function);
-      int q;
-      const bool is_between = free_positions(f, place.position, &q) == 1 && f.scope[q] == near[1];
-      return is_between ? take(place) : true;
+      const auto& scope = function(place.function).scope;
+      int found = 0;
+      for (const Var u : scope) {
+        if (!state_.is_free(u)) continue;
+        if (std::find(near.begin(), near.end(), u) == near.end()) return true;
+        ++found;
+      }
+      return found == *count ? take(place) : true;
     });
   }
   int origin = -1;
@@ -125,27 +142,33 @@ bool Propagator::eliminate(Var v) {
   state_.retire(v);
 
   const Cost* unary = state_.unary(v);
-  const auto least = [&](int y, int z) {
+  std::array<int, most_neighbours> value{}, digit{};
+  message_.clear();
+  bool is_empty = true;
+  while (true) {
+    for (int i = 0; i < *count; ++i) value[i] = state_.values(near[i])[digit[i]];
+    for (Part& part : parts) part.enter(value);
     Cost low = forbidden;
     for (const int x : state_.values(v)) {
       Cost sum = unary[x];
       for (const Part& part : parts)
-        if ((sum += part.at(x, y, z)) >= low) break;
+        if ((sum += part.at(x)) >= low) break;
       low = std::min(low, sum);
     }
-    return low >= forbidden / 2 ? forbidden : low;
-  };
+    message_.push_back(low >= forbidden / 2 ? forbidden : low);
+    is_empty &= low == 0;
+    int i = *count;
+    while (i-- > 0 && ++digit[i] == state_.count(near[i])) digit[i] = 0;
+    if (i < 0) break;
+  }
   for (int i = 0; i < *count; ++i) thin_.push(near[i]);
   if (*count == 0) {
-    const Cost low = least(0, 0);
-    if (over(low)) return fail(v);
-    raised_ |= low > 0;
-    state_.raise(low);
+    if (over(message_[0])) return fail(v);
+    raised_ |= message_[0] > 0;
+    state_.raise(message_[0]);
     return true;
   }
   if (*count == 1) {
-    message_.clear();
-    for (const int y : state_.values(near[0])) message_.push_back(least(y, 0));
     for (int k = state_.count(near[0]); k-- > 0;) {
       const int y = state_.values(near[0])[k];
       if (message_[k] == 0) continue;
@@ -158,49 +181,58 @@ bool Propagator::eliminate(Var v) {
     }
     return true;
   }
-  message_.clear();
-  bool is_empty = true;
-  for (const int y : state_.values(near[0])) {
-    for (const int z : state_.values(near[1])) {
-      message_.push_back(least(y, z));
-      is_empty &= message_.back() == 0;
-    }
-  }
-  return is_empty || add_message(near, origin);
+  return is_empty || add_message({near.data(), static_cast<std::size_t>(*count)}, origin);
 }
 
 // Makes a function of the message, and draws the conclusions.
-bool Propagator::add_message(const std::array<Var, 2>& scope, int origin) {
+bool Propagator::add_message(std::span<const Var> scope, int origin) {
   const int number = static_cast<int>(network_.functions.size() + message_count_);
   if (message_count_ == messages_.size()) messages_.emplace_back();
   Message& message = messages_[message_count_++];
   message.origin = origin;
   Function& f = message.function;
-  const auto rows = static_cast<std::size_t>(network_.size[scope[0]]), columns = static_cast<std::size_t>(network_.size[scope[1]]);
+  const int arity = static_cast<int>(scope.size());
   f.scope.assign(scope.begin(), scope.end());
-  f.stride.assign({columns, 1});
-  f.cost.resize(rows * columns);
-  f.transposed.resize(rows * columns);
-  std::size_t i = 0;
-  for (const int y : state_.values(scope[0]))
-    for (const int z : state_.values(scope[1])) f.cost[y * columns + z] = f.transposed[z * rows + y] = message_[i++];
-  f.shift.assign({state_.cells(), state_.cells() + rows});
-  state_.resize(state_.cells() + rows + columns);
+  f.stride.resize(scope.size());
+  f.shift.resize(scope.size());
+  std::size_t size = 1;
+  for (int p = arity; p-- > 0;) {
+    f.stride[p] = size;
+    size *= static_cast<std::size_t>(network_.size[scope[p]]);
+  }
+  for (int p = 0; p < arity; ++p) {
+    f.shift[p] = state_.cells();
+    state_.resize(state_.cells() + static_cast<std::size_t>(network_.size[scope[p]]));
+  }
+  f.cost.resize(size);
+  std::array<int, most_neighbours> digit{};
+  for (const Cost cost : message_) {
+    std::size_t cell = 0;
+    for (int p = 0; p < arity; ++p) cell += f.stride[p] * static_cast<std::size_t>(state_.values(scope[p])[digit[p]]);
+    f.cost[cell] = cost;
+    int p = arity;
+    while (p-- > 0 && ++digit[p] == state_.count(scope[p])) digit[p] = 0;
+  }
+  f.transpose(network_.size);
   hint_.resize(std::max(hint_.size(), state_.cells()), 0);
   is_dead_.push_back(0);
-  // The unary costs of a neighbour count once.
-  bool is_fresh = true;
-  each_place(scope[0], [&](const Place& place) {
-    const auto& other = function(place.function).scope;
-    return is_fresh = std::find(other.begin(), other.end(), scope[1]) == other.end();
-  });
-  for (int p = 0; p < 2; ++p) {
-    const std::uint32_t own = std::uint32_t{1} << p;
-    added_[scope[p]].push_back({{number, p}, is_fresh ? ~std::uint32_t{0} : own});
+  for (int p = 0; p < arity; ++p) {
+    // The unary costs of a neighbour count once.
+    std::uint32_t fresh = all;
+    each_place(scope[p], [&](const Place& place) {
+      const auto& other = function(place.function).scope;
+      for (int k = 0; k < arity; ++k)
+        if (k != p && std::find(other.begin(), other.end(), scope[k]) != other.end()) fresh &= ~(std::uint32_t{1} << k);
+      return true;
+    });
+    added_[scope[p]].push_back({{number, p}, fresh});
     unsupported_.push(scope[p]);
   }
   const int target = first_free(f);
-  return gather({{number, target}}) && pull({{number, 1 - target}});
+  if (!gather({{number, target}})) return false;
+  for (int p = 0; p < arity; ++p)
+    if (p != target && state_.is_free(scope[p]) && !pull({{number, p}})) return false;
+  return true;
 }
 
 void Propagator::extend(std::vector<int>& value) const {

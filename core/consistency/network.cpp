@@ -19,15 +19,19 @@ Function function_of(network::Function&& given, const std::vector<int>& size) {
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) throw std::invalid_argument("a scope names a variable twice");
   std::transform(f.cost.begin(), f.cost.end(), f.cost.begin(), stored);
-  if (f.arity() != 2) return f;
-  const auto rows = static_cast<std::size_t>(size[f.scope[0]]), columns = static_cast<std::size_t>(size[f.scope[1]]);
-  f.transposed.resize(f.cost.size());
-  for (std::size_t r = 0; r < rows; ++r)
-    for (std::size_t c = 0; c < columns; ++c) f.transposed[c * rows + r] = f.cost[r * columns + c];
+  f.transpose(size);
   return f;
 }
 
 }  // namespace
+
+void Function::transpose(const std::vector<int>& size) {
+  if (arity() != 2) return;
+  const auto rows = static_cast<std::size_t>(size[scope[0]]), columns = static_cast<std::size_t>(size[scope[1]]);
+  transposed.resize(cost.size());
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < columns; ++c) transposed[c * rows + r] = cost[r * columns + c];
+}
 
 Network::Network(network::Network model, std::vector<Var> elimination) : order(std::move(elimination)), constant(model.constant), upper(model.upper) {
   std::reverse(order.begin(), order.end());

@@ -18,6 +18,9 @@ inline constexpr Cost forbidden = Cost{1} << 60;
 struct Function : network::Function {
   std::vector<Cost> transposed;    // of two variables: the first one varies fastest
   std::vector<std::size_t> shift;  // for each position: where the costs shifted to the variable are, one for each value
+
+  // Fills `transposed`, given the variables' numbers of values.
+  void transpose(const std::vector<int>& size);
 };
 
 // Bits of `fresh`: the positions of variables that no earlier function at the variable has.

@@ -32,7 +32,7 @@ Propagator::Propagator(const Network& network)
       high_(network.size.size(), forbidden),
       is_dead_(network.functions.size(), 0),
       added_(network.size.size()) {
-  int most = 1, arity = 2;
+  int most = 1, arity = most_neighbours;
   for (const int n : network.size) most = std::max(most, n);
   for (const Function& f : network.functions) arity = std::max(arity, f.arity());
   marginal_.resize(most);
@@ -146,11 +146,9 @@ bool Propagator::settle() {
       if (!normalise(pending_.pop_first())) return false;
     if (!raised_) return true;
     raised_ = false;
-    for (Var v = 0; v < network_.count(); ++v) {
-      if (!over(high_[v])) continue;
-      if (!state_.is_free(v)) lower(v, 0);
-      else if (!prune(v)) return false;
-    }
+    // Backwards: a variable that loses all values but one changes places with the last free one.
+    for (std::size_t i = state_.free().size(); i-- > 0;)
+      if (const Var v = state_.free()[i]; over(high_[v]) && !prune(v)) return false;
   }
 }
 

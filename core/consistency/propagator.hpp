@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "decision.hpp"
@@ -12,7 +13,7 @@ namespace elimina::consistency {
 
 // EDAC* (de Givry, Heras, Zytnicki and Larrosa, 2005) on functions of two variables that are free. On more of them, as long as their cells
 // are few, costs of the others are shifted to the first one, or to one that has no value without costs, and marginals after removals.
-// Below the root, free variables with at most two free neighbours are eliminated: their functions give way to one of the neighbours.
+// Below the root, free variables with few free neighbours are eliminated: their functions give way to one of the neighbours.
 class Propagator {
  public:
   explicit Propagator(const Network& network);
@@ -120,12 +121,16 @@ class Propagator {
     return true;
   }
 
+  // Free neighbours of a variable that is eliminated; -1 where there are fewer.
+  static constexpr int most_neighbours = 3;
+  using Neighbours = std::array<Var, most_neighbours>;
+
   void wake_thin(Var v);
   bool eliminate(Var v);
-  std::optional<int> find_neighbours(Var v, std::array<Var, 2>& found) const;
+  std::optional<int> find_neighbours(Var v, Neighbours& found) const;
   struct Part;
-  Part part_of(const Function& f, const std::array<Var, 3>& along) const;
-  bool add_message(const std::array<Var, 2>& scope, int origin);
+  Part part_of(const Function& f, Var v, const Neighbours& near) const;
+  bool add_message(std::span<const Var> scope, int origin);
 
   const Network& network_;
   State state_;
@@ -150,7 +155,7 @@ class Propagator {
   std::vector<Axis> axes_;
   std::vector<std::size_t> digit_;
 
-  // The minimum over the values of an eliminated variable as a function of two others.
+  // The minimum over the values of an eliminated variable as a function of others.
   struct Message {
     Function function;
     int origin = 0;  // function of the network whose conflicts are counted

@@ -11,9 +11,9 @@ namespace elimina::network {
 
 namespace {
 
-constexpr std::size_t most_neighbours = 2;
-constexpr std::size_t most_cells = 1 << 18;   // of a bucket: it takes about a millisecond
-constexpr std::size_t most_replaced = 1 << 12;  // of a function in which one variable replaces another
+constexpr std::size_t most_neighbours = 3;
+constexpr std::size_t most_cells = 1 << 18;  // of a bucket: it takes about a millisecond
+constexpr std::size_t most_joined = 1 << 12;  // of a function with more variables than before: soft local consistency reads no larger ones
 constexpr std::size_t most_functions = 64;    // of a variable that may be determined by another one
 
 std::size_t cells_of(const std::vector<int>& size, const std::vector<Var>& scope) {
@@ -156,7 +156,7 @@ class Reduction::Work {
   bool may_replace(Var v, Var u) {
     for (const int i : functions(v)) {
       const auto scope = replaced(network_.functions[i].scope, v, u);
-      if (cells_of(network_.size, scope) > std::max(most_replaced, network_.functions[i].cost.size())) return false;
+      if (cells_of(network_.size, scope) > std::max(most_joined, network_.functions[i].cost.size())) return false;
     }
     return true;
   }
@@ -192,7 +192,8 @@ class Reduction::Work {
   std::optional<Eliminated> sum_out(Var v) {
     const std::vector<Var> scope = neighbours(v);
     const auto size = static_cast<std::size_t>(network_.size[v]);
-    if (scope.size() > most_neighbours || cells_of(network_.size, scope) > most_cells / size) return std::nullopt;
+    const std::size_t most = scope.size() > 2 ? most_joined : most_cells;
+    if (scope.size() > most_neighbours || cells_of(network_.size, scope) > most / size) return std::nullopt;
     struct Table {
       Function function;
       std::vector<std::size_t> stride;  // along the scope

@@ -7,7 +7,7 @@
 namespace elimina::network {
 
 // Eliminates variables that cost no width (Larrosa and Dechter, "Boosting search with variable elimination", Constraints 8, 2003): those with
-// one value that is allowed, those that another variable determines, and those with at most two neighbours. A function loses variables that
+// one value that is allowed, those that another variable determines, and those with at most three neighbours. A function loses variables that
 // it does not depend on. At least one variable stays.
 class Reduction {
  public:

@@ -464,7 +464,7 @@ def search_tree(arena: Annotated[NDArray, dict(shape=(None,), order='C', device=
 
 class Reduction:
     """
-    Exact elimination of variables with at most two neighbours, in an order; at least one variable stays.
+    Exact elimination of variables with at most three neighbours, in an order; at least one variable stays.
     """
 
     def __init__(self, sizes: Sequence[int], scopes: Sequence[Sequence[int]], tables: Sequence[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]], order: Sequence[int]) -> None: ...

@@ -59,15 +59,15 @@ def test_trees_and_cycles_leave_one_variable():
 
 
 def test_a_determined_variable_goes():
-    costs = Costs.none([2] * 5)
+    costs = Costs.none([2] * 6)
     rng = np.random.default_rng(1)
-    for pair in itertools.combinations(range(4), 2):
+    for pair in itertools.combinations(range(5), 2):
         costs.add(list(pair), rng.integers(0, 9, (2, 2)))
-    for v in (0, 1, 2):  # variable 4 is the negation of 3, and meets all others
-        costs.add([v, 4], rng.integers(0, 9, (2, 2)))
-    costs.add([3, 4], np.array([[FORBIDDEN_COST, 0], [0, FORBIDDEN_COST]]))
+    for v in range(4):  # variable 5 is the negation of 4, and meets all others
+        costs.add([v, 5], rng.integers(0, 9, (2, 2)))
+    costs.add([4, 5], np.array([[FORBIDDEN_COST, 0], [0, FORBIDDEN_COST]]))
     sizes, scopes, _ = reduced(costs).rest
-    assert len(sizes) == 4
+    assert len(sizes) == 5
     assert max(map(len, scopes)) == 2
 
 

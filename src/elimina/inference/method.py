@@ -109,7 +109,8 @@ def before_planning(
     is_hopeless = rough().seconds_at(CELLS_PER_SECOND) >= VERY_FAR
     if is_searched and not is_hopeless:
         yield by_search(problem, ordered, run, paused, rounds=0)
-    if is_filtered and not fits:
+    # Filtering bounds with mini-buckets, too.
+    if is_filtered and not fits and not (is_searched and _is_loose(rough())):
         yield _filter_for(FIRST_TRY, problem, rough(), options, run)
     if not is_searched:
         return Attempt()
