@@ -8,6 +8,7 @@ weighted CSP", CP 2015).
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from elimina.inference.scales import widened
 from elimina.inference.shares import can_copy, cells_of
 from elimina.inference.shifting import LEAST_GAIN, Array, parts_of
 from elimina.planning.prepare import Problem
+from elimina.table import BLOCK_CELLS
 
 MOST_TOTAL = 2**48
 """Costs from here on are not looked for: the core adds them up."""
@@ -128,7 +130,10 @@ class Consistency:
             return None
         sign = 1 if model.sense == "min-cost" else -1
         limit = FORBIDDEN_COST if model.is_integer else math.inf
-        most = sum(table.max(initial=0, where=table < limit).item() for table in given.tables)
+        ends = list(itertools.accumulate((table.size for table in given.tables), initial=0))
+        # One array: small tables would take longer to call for than to read.
+        flat = np.concatenate([*(table.reshape(-1) for table in given.tables), np.empty(0, dtype=np.int64)])
+        most = sum(np.maximum.reduceat(np.where(flat < limit, flat, 0), ends[:-1]).tolist()) if flat.size else 0
         if known is not None:
             most = min(most, max(0, sign * known - given.offset))
         if math.isinf(most):
@@ -147,15 +152,16 @@ class Consistency:
         if top > MOST_TOTAL:
             return None
         number = {v: n for n, v in enumerate(problem.free)}
+        costs = _in_units(flat, unit, limit, top)
         reduction = Reduction(
             [sizes[v] for v in problem.free],
             [[number[v] for v in group.scope] for group in problem.groups],
-            [_in_units(table, unit, limit, top) for table in given.tables],
+            [costs[start:end] for start, end in itertools.pairwise(ends)],
             [number[v] for v in order],
         )
         # The core has copies of the distances from here on.
         offset = given.offset
-        del given
+        del given, flat, costs
         place = {v: n for n, v in enumerate(reduction.kept)}
         left, scopes, tables = reduction.rest
         if shift_seconds > 0:
@@ -228,11 +234,14 @@ def _units(problem: Problem, most: float, known: int | float | None, is_shifted:
     return unit, max(1, int(min(MOST_TOTAL, _STEP * max(1.0, abs(known or 0.0)) * unit)))
 
 
-def _in_units(table: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
-    """Return the costs as the core reads them, rounded down; those from `top` on are as good as forbidden."""
-    costs = np.full(table.size, FORBIDDEN_COST)
-    # A cost that overflows is beyond the top as well.
-    with np.errstate(over="ignore"):
-        scaled = np.floor(np.where(table < limit, table, 0).reshape(-1) * unit)
-    np.copyto(costs, scaled, where=(table < limit).reshape(-1) & (scaled < top), casting="unsafe")
+def _in_units(given: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
+    """Return costs as the core reads them, rounded down; those from `top` on are as good as forbidden."""
+    costs = np.full(given.size, FORBIDDEN_COST)
+    for start in range(0, given.size, BLOCK_CELLS):
+        part = given[start : start + BLOCK_CELLS]
+        # A cost that overflows is beyond the top as well.
+        with np.errstate(over="ignore"):
+            scaled = np.floor(np.where(part < limit, part, 0) * unit)
+        is_kept = (part < limit) & (scaled < top)
+        np.copyto(costs[start : start + BLOCK_CELLS], scaled, where=is_kept, casting="unsafe")
     return costs
