@@ -26,9 +26,12 @@ SUFFIXES = (".uai", ".wcsp", ".wcsp.xz", ".wcsp.gz", ".cfn", ".cfn.xz", ".cfn.gz
 TASKS = {"probability": ("mpe", "pr", "mar", "mmap"), "min-cost": ("mpe", "count"), "max-cost": ("mpe", "count")}
 
 CHILD = """
-import json, resource, sys, time
+import importlib, json, pkgutil, resource, sys, time
 import elimina
-from elimina import api
+from elimina import inference, planning
+for part in (inference, planning):
+    for module in pkgutil.iter_modules(part.__path__, part.__name__ + "."):
+        importlib.import_module(module.name)
 path, task, seconds, memory, _ = json.loads(sys.argv[1])
 model = elimina.read(path)
 base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -19,11 +19,11 @@ from elimina.inference import anytime, search, weighted
 from elimina.inference.anytime import Run
 from elimina.inference.knowledge import Limits
 from elimina.inference.options import Options
-from elimina.inference.shares import can_copy, shares_of
+from elimina.inference.shares import can_copy, shares_of, threads_within
 from elimina.inference.strategy import Attempt, Strategy
 from elimina.order import Order
 from elimina.planning.estimate import cpu_machine
-from elimina.planning.guide import Guide
+from elimina.planning.guide import Guide, guide_of
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.prepare import prepare
 from elimina.result import Result
@@ -36,7 +36,7 @@ import numpy as np
 import elimina
 from elimina import Model, Table, Variable
 
-kind, memory, seconds = json.loads(sys.argv[1])
+kind, memory, seconds, threads = json.loads(sys.argv[1])
 noise = np.random.default_rng(0)
 variables = [Variable(f"x{n}", 2) for n in range(800)]
 scopes = [sorted(noise.choice(800, 3, replace=False).tolist()) for _ in range(12000)]
@@ -47,7 +47,8 @@ else:
     tables = [Table(scope, noise.integers(0, 50, (2, 2, 2))) for scope in scopes]
     model = Model(variables, tables, sense="min-cost")
 base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-found = elimina.solve(model, kind, device="cpu", memory=memory, time_limit=seconds)
+options = elimina.Options(threads=threads)
+found = elimina.solve(model, kind, device="cpu", memory=memory, time_limit=seconds, options=options)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - base
 print(json.dumps([peak, found.status, found.lower_bound, found.upper_bound]), flush=True)
 import os
@@ -76,7 +77,7 @@ def test_moment_matching_only_where_its_records_fit(memory, levelled):
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_a_search_whose_lists_do_not_fit_ends(monkeypatch, is_alone):
     """Soft local consistency goes on as long as it can; then the memory limit is why the call ends."""
-    monkeypatch.setattr(Guide, "bytes", lambda *_: 1 << 40)
+    monkeypatch.setattr(Guide, "bytes", lambda _: (1 << 40, 0))
     if is_alone:
         monkeypatch.setattr(search._Search, "begin_consistency", lambda _: None)
     model = many_tables(20)
@@ -86,9 +87,9 @@ def test_a_search_whose_lists_do_not_fit_ends(monkeypatch, is_alone):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the unit of the largest resident set is the system's own")
-@pytest.mark.parametrize("task", ["pr", "mpe"])
-def test_a_call_with_many_small_tables_keeps_its_limit(task):
-    given = json.dumps([task, MEMORY, 6.0])
+@pytest.mark.parametrize(("task", "threads"), [("pr", None), ("mpe", None), ("mpe", 16)])
+def test_a_call_with_many_small_tables_keeps_its_limit(task, threads):
+    given = json.dumps([task, MEMORY, 6.0, threads])
     ended = subprocess.run(
         [sys.executable, "-c", CHILD, given], capture_output=True, text=True, timeout=120, check=True
     )
@@ -170,6 +171,25 @@ def test_slices_of_a_sum_live_one_at_a_time(monkeypatch):
     assert found.lower_bound <= found.upper_bound
     assert len(most) > 2
     assert max(most) == 1
+
+
+def test_threads_of_soft_consistency_have_room_for_their_costs():
+    problem = prepare(many_tables(), "mpe", {})
+    counts = [threads_within(problem, 16, memory) for memory in (1 << 20, MEMORY, 1 << 28, 1 << 34)]
+    assert counts[0] == 1
+    assert counts[-1] == 16
+    assert counts == sorted(counts)
+    assert 1 < counts[1] < 16
+
+
+def test_threads_of_a_search_have_room_for_their_lists():
+    problem = prepare(many_tables(), "mpe", {})
+    plan = make_bounded_plan(problem, problem.free, cpu_machine(1), MEMORY, None, "auto", True, seconds=0.2)
+    guide = guide_of(plan, problem.model.sizes)
+    shared, own = guide.bytes()
+    assert guide.threads_within(shared + own - 1, 16) == 0
+    assert guide.threads_within(shared + 3 * own, 16) == 3
+    assert guide.threads_within(1 << 34, 16) == 16
 
 
 def test_many_small_tables_are_not_copied_where_their_objects_do_not_fit():

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction, shift_costs
 from elimina.inference.encode import distances
 from elimina.inference.scales import widened
-from elimina.inference.shares import can_copy, cells_of
+from elimina.inference.shares import can_copy, cells_of, threads_within
 from elimina.inference.shifting import LEAST_GAIN, Array, parts_of
 from elimina.planning.prepare import Problem
 from elimina.table import BLOCK_CELLS
@@ -116,7 +116,7 @@ class Consistency:
             order: Its free variables in elimination order.
             known: A total that is known to be reached.
             is_found: True if the search accepts only better solutions.
-            threads: Number of CPU threads.
+            threads: Most CPU threads.
             memory: Bytes that it may take.
             shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
         """
@@ -180,7 +180,7 @@ class Consistency:
             top,
             step,
             0 if model.is_integer else int(_SLACK * top),
-            threads,
+            threads_within(problem, threads, memory),
         )
         return Consistency(problem, core, reduction, Units(sign, offset, unit), cells)
 

@@ -145,23 +145,27 @@ class _Search(Knowledge):
         now = shared(host_memory(self.options.beside(self.grown)))
         return Shares(*map(min, now, self.shares))
 
-    def has_room(self, guide: Guide) -> bool:
-        """Return whether the lists of a round's search fit beside what the process holds.
+    def threads_for(self, guide: Guide) -> int:
+        """Return how many threads' lists fit beside what the process holds; 0: not even one's.
+
+        Of large problems, those of sixteen threads take more than the tables.
 
         Raises:
             MemoryLimitError: They do not, and nothing else is left to do.
         """
+        most = host_threads(self.options)
         if self.resident is None or not self.options.is_shared:
-            return True
-        needed, room = guide.bytes(host_threads(self.options)), self.memory - self.grown
-        if needed <= room:
-            return True
-        if self.paused.is_spent or self.limits.is_alone:
+            return most
+        room = self.memory - self.grown
+        # One thread may take what else is for the cache.
+        threads = max(guide.threads_within(room - self.left().cache, most), guide.threads_within(room, 1))
+        if threads == 0 and (self.paused.is_spent or self.limits.is_alone):
+            needed = bytes_text(sum(guide.bytes()))
             raise MemoryLimitError(
-                f"the search needs {bytes_text(needed)} for its lists and may use {bytes_text(max(0, room))}; "
+                f"the search needs {needed} for its lists and may use {bytes_text(max(0, room))}; "
                 "give more memory (--memory)"
             )
-        return False
+        return threads
 
     def run(self, original: Original | None) -> None:
         """Search round after round, until the bounds meet or the time is up."""
@@ -222,7 +226,7 @@ class _Search(Knowledge):
         """Run one round."""
         self.is_empty = math.isinf(heuristic.cost)
         self.raise_bound(original, heuristic, heuristic.cost)
-        if self.is_over or not self.has_room(heuristic.guide):
+        if self.is_over or not (threads := self.threads_for(heuristic.guide)):
             return
         before = self.stats["nodes"]
 
@@ -246,7 +250,7 @@ class _Search(Knowledge):
                 start,
                 min(seconds, self.limits.seconds),
                 self.limits.nodes,
-                host_threads(self.options),
+                threads,
                 cache,
                 self.options.seed,
                 poll,

@@ -20,8 +20,14 @@ _CELL_BYTES = 56
 _TABLE_BYTES, _KEPT_BYTES = 2500, 1200
 """Bytes of a table's objects besides its cells while copies are made, and afterwards: of 24,777 tables of 4 cells."""
 
+_VALUE_BYTES, _FUNCTION_BYTES = 24, 40
+"""Bytes that a thread of soft local consistency keeps for each value and each function: fitted to 414_VAC and log-4."""
+
 _TABLES = 2
 """Part of the memory that cells of tables may take; a search also keeps messages and a cache."""
+
+_THREADS = 16
+"""Part of the memory that the threads of soft local consistency may take, besides the first one."""
 
 _WHOLE = 1 << 22
 """Limit in bytes up to which they may take all of it: a process takes more than that for anything."""
@@ -64,6 +70,20 @@ def can_copy(cells: int, tables: int, memory: int) -> bool:
     if cells > min(_MOST_CELLS, max(memory // _TABLES, min(memory, _WHOLE)) // _CELL_BYTES):
         return False
     return memory <= _WHOLE or _CELL_BYTES * cells + _TABLE_BYTES * tables <= memory
+
+
+def threads_within(problem: Problem, threads: int, memory: int) -> int:
+    """Return how many threads of soft local consistency there may be: each shifts costs of its own.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        threads: Most threads.
+        memory: Limit in bytes.
+    """
+    sizes = problem.model.sizes
+    values = sum([sizes[v] for group in problem.groups for v in group.scope])
+    own = _VALUE_BYTES * values + _FUNCTION_BYTES * len(problem.groups)
+    return max(1, min(threads, 1 + int(memory // _THREADS // max(1, own))))
 
 
 def shares_of(problem: Problem, memory: int) -> Shares:

@@ -18,8 +18,8 @@ from elimina.planning.plan import JOIN, LEVEL, Plan
 from elimina.planning.steps import Steps
 from elimina.tree import plan_tree
 
-_TABLE_BYTES, _OWN_BYTES = 150, 80
-"""Bytes of a table of a few variables in the core's lists, and in those of each thread."""
+_TABLE_BYTES, _OWN_BYTES = 150, 320
+"""Bytes of a table of a few variables in the core's lists, and in those of each thread, its local search included."""
 
 _CONTEXT_BYTES, _PASSED_BYTES = 28, 4
 """Bytes of an ancestor in a context (there and in the keys of the cache), and of a variable that a message passes."""
@@ -44,8 +44,13 @@ class Guide(NamedTuple):
     starts: NDArray[np.int64]
     contexts: NDArray[np.int32]
 
-    def bytes(self, threads: int) -> int:
-        """Return the bytes of the lists that so many threads of a search keep."""
+    def threads_within(self, memory: int, most: int) -> int:
+        """Return how many threads have room for their lists; 0: not even one."""
+        shared, own = self.bytes()
+        return max(0, min(most, (memory - shared) // max(1, own)))
+
+    def bytes(self) -> tuple[int, int]:
+        """Return the bytes of the lists that the threads of a search share, and of those that each has of its own."""
         depth = [0] * len(self.sizes)
         for v in reversed(range(len(depth))):
             if self.parents[v] >= 0:
@@ -58,9 +63,8 @@ class Guide(NamedTuple):
             tables += 1
             at += 5 + 2 * words[at + 4]
         return (
-            _PASSED_BYTES * passed
-            + _CONTEXT_BYTES * len(self.contexts)
-            + tables * (_TABLE_BYTES + threads * _OWN_BYTES)
+            _PASSED_BYTES * passed + _CONTEXT_BYTES * len(self.contexts) + _TABLE_BYTES * tables,
+            _OWN_BYTES * tables,
         )
 
     def homes(self) -> list[list[Placed]]:
