@@ -286,28 +286,26 @@ Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added
   return low + row;
 }
 
-bool Propagator::is_least(const View& t, int y, int x, const Cost* added) const {
-  return y < network_.size[t.other] && state_.has(t.other, y) && t.at(x, y) + added[y] + t.row(x) == 0;
-}
-
 bool Propagator::is_dense(const View& t) const {
   const int count = state_.count(t.other);
   return t.minor == 1 && count >= least_row && row_share * count >= network_.size[t.other];
 }
 
-// The same from a whole row. `is_laid`: `along_` is that of the function.
-Cost Propagator::least_of_row(const View& t, std::size_t cell, int x, const Cost* added, bool& is_laid) {
-  if (is_least(t, hint_[cell], x, added)) return 0;
+// The costs along the other variable, to be added to whole rows.
+void Propagator::lay(const View& t, const Cost* added) {
+  std::fill_n(along_.begin(), network_.size[t.other], 2 * forbidden);
+  for (const int y : state_.values(t.other)) along_[y] = added[y] - t.other_shift[y];
+}
+
+// The same from a whole row that costs were laid along.
+Cost Propagator::least_of_row(const View& t, int& hint, int x) {
   const int size = network_.size[t.other];
-  if (!is_laid) {
-    std::fill_n(along_.begin(), size, 2 * forbidden);
-    for (const int y : state_.values(t.other)) along_[y] = added[y] - t.other_shift[y];
-    is_laid = true;
-  }
   const Cost* row = t.table + x * t.major;
+  const Cost own = t.row(x);
+  if (hint < size && row[hint] + along_[hint] + own == 0) return 0;
   const Cost low = least_sum(row, along_.data(), size);
-  hint_[cell] = place_of_sum(row, along_.data(), low);
-  return std::max<Cost>(0, low + t.row(x));
+  hint = place_of_sum(row, along_.data(), low);
+  return std::max<Cost>(0, low + own);
 }
 
 // The least cost of a function with each value of the variable, as amounts to be shifted; values that cost too much are dropped.
@@ -323,18 +321,20 @@ Propagator::Found Propagator::find(const Place& place, bool with_unary) {
   const View t = many ? View{} : view(f, place.position, q);
   const Cost* added = many || !with_unary ? nothing_.data() : state_.unary(t.other);
   const bool is_row = !many && is_dense(t);
-  bool is_laid = false;
+  if (is_row) lay(t, added);
+  const std::size_t first = f.shift[place.position];
+  const int* values = state_.values(v).data();
+  const Cost *unary = state_.unary(v), *shifted = state_.shift(f, place.position);
   Found found = Found::nothing;
   for (int k = state_.count(v); k-- > 0;) {
-    const int x = state_.values(v)[k];
-    const std::size_t cell = f.shift[place.position] + x;
-    const Cost low = many ? marginal_[k] : is_row ? least_of_row(t, cell, x, added, is_laid) : least(t, cell, x, added);
+    const int x = values[k];
+    const Cost low = many ? marginal_[k] : is_row ? least_of_row(t, hint_[first + x], x) : least(t, first + x, x, added);
     amount_[x] = 0;
     if (low <= 0) continue;
-    if (over(state_.unary(v)[x] + low)) {
+    if (over(unary[x] + low)) {
       suspect_[v] = origin_of(place.function);
       if (!drop(v, x)) return Found::conflict;
-    } else if (state_.shift(f, place.position)[x] + low <= most_shifted) {
+    } else if (shifted[x] + low <= most_shifted) {
       amount_[x] = low;
       found = Found::something;
     }

@@ -89,8 +89,11 @@ class Propagator {
   enum class Found { nothing, something, conflict };
   Cost least(const Place& place, int x);
   Cost least(const View& view, std::size_t cell, int x, const Cost* added);
-  Cost least_of_row(const View& view, std::size_t cell, int x, const Cost* added, bool& is_laid);
-  bool is_least(const View& view, int y, int x, const Cost* added) const;
+  void lay(const View& view, const Cost* added);
+  Cost least_of_row(const View& view, int& hint, int x);
+  bool is_least(const View& t, int y, int x, const Cost* added) const {
+    return y < network_.size[t.other] && state_.has(t.other, y) && t.at(x, y) + added[y] + t.row(x) == 0;
+  }
   bool is_dense(const View& view) const;
   Found find(const Place& place, bool with_unary);
   bool pull(const Place& place);
