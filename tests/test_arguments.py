@@ -227,3 +227,30 @@ def test_agents(options, problem):
 
 def test_memory_of_agents_as_text():
     assert solve_dcop(Problem.from_model(COSTS), "mb-dpop", memory="1GB").value == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (lambda: solve(COSTS, threads=1), r"options=elimina.Options\(threads=1\)"),
+        (lambda: elimina.plan(COSTS, ibound=3), r"options=elimina.Options\(ibound=3\)"),
+        (lambda: elimina.JunctionTree(CHAIN, dtype="float32"), r"options=elimina.Options\(dtype='float32'\)"),
+        (lambda: elimina.report(CHAIN, seed=1), r"options=elimina.Options\(seed=1\)"),
+        (lambda: cp.Model().solve(lns=True), r"options=elimina.cp.SearchOptions\(lns=True\)"),
+        (lambda: dcop.solve(Problem.from_model(COSTS), ibound=2), r"options=elimina.dcop.AgentOptions\(ibound=2\)"),
+    ],
+)
+def test_an_option_that_is_given_as_an_argument(call, advice):
+    with pytest.raises(TypeError, match=f"is one of the options: write {advice}$"):
+        call()
+
+
+def test_an_argument_that_nothing_takes():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
+        solve(COSTS, speed=3)
+
+
+def test_the_advice_about_options_works():
+    assert solve(COSTS, options=elimina.Options(threads=1)).value == 1
+    assert cp.Model().solve(options=elimina.cp.SearchOptions(lns=True)).status
+    assert dcop.solve(Problem.from_model(COSTS), "adpop", options=elimina.dcop.AgentOptions(ibound=2)).status

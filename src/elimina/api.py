@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 @memory_errors_in_words("while it planned")
+@arguments.with_options(Options._fields, "elimina.Options")
 def plan(
     model: ModelLike,
     task: TaskName = "mpe",
@@ -71,6 +72,7 @@ def plan(
 
 
 @memory_errors_in_words("while it solved the model")
+@arguments.with_options(Options._fields, "elimina.Options")
 def solve(
     model: ModelLike,
     task: TaskName = "mpe",

@@ -5,6 +5,7 @@ A wrong type's message has three parts: the argument's name, what it was, and wh
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import os
@@ -13,13 +14,15 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from elimina.errors import InputError
 
 Word = TypeVar("Word", bound=str)
+Given = ParamSpec("Given")
+Found = TypeVar("Found")
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i?)[bB]?\s*", re.ASCII)
@@ -53,6 +56,31 @@ def wrong_type(name: str, given: Any, taken: str) -> TypeError:
     """
     what = "None" if given is None else f"{shown(given)} ({type(given).__name__})"
     return TypeError(f"{name} is {what}; it takes {taken}")
+
+
+def with_options(fields: Sequence[str], written: str) -> Callable[[Callable[Given, Found]], Callable[Given, Found]]:
+    """Return a decorator for functions with an argument ``options``: an option given as an argument is explained.
+
+    It goes directly above the function, whose own arguments that can be given by name alone are not options.
+
+    Args:
+        fields: Names of the fields.
+        written: The options' type, as a user writes it.
+    """
+
+    def decorate(function: Callable[Given, Found]) -> Callable[Given, Found]:
+        misplaced = frozenset(fields).difference(getattr(function, "__kwdefaults__", {}))
+
+        @functools.wraps(function)
+        def called(*args: Given.args, **kwargs: Given.kwargs) -> Found:
+            for name in misplaced.intersection(kwargs):
+                value = shown(kwargs[name])
+                raise TypeError(f"{name} is one of the options: write options={written}({name}={value})")
+            return function(*args, **kwargs)
+
+        return called
+
+    return decorate
 
 
 def names_like(name: str, known: Iterable[str]) -> str:

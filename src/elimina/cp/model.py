@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from elimina._core import CpSearch, CpSolver
-from elimina.arguments import choice, flag, shown, wrong_type
+from elimina.arguments import choice, flag, shown, with_options, wrong_type
 from elimina.cp.device import Device, accelerate
 from elimina.cp.expressions import (
     LIMIT,
@@ -275,6 +275,7 @@ class Model(Globals, Displayed):
         """
         self._rules.append((self._views(several(xs, "search")), choose, take))
 
+    @with_options(SearchOptions._fields, "elimina.cp.SearchOptions")
     def solve(
         self,
         *,

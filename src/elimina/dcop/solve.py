@@ -70,6 +70,7 @@ DEFAULT = AgentOptions()
 
 # Agents and their messages make no reference cycles: there is no garbage to look for.
 @uncollected()
+@arguments.with_options(AgentOptions._fields, "elimina.dcop.AgentOptions")
 def solve(
     problem: Problem,
     algorithm: Algorithm = "dpop",

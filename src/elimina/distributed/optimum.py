@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
+@arguments.with_options(Options._fields, "elimina.Options")
 def solve_optimum(
     model: Model,
     *,

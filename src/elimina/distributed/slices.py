@@ -67,6 +67,7 @@ class Job(NamedTuple):
     seconds: dict[str, float]
 
 
+@arguments.with_options(Options._fields, "elimina.Options")
 def solve_slices(
     model: Model,
     task: TaskName = "mpe",

@@ -73,6 +73,7 @@ class JunctionTree(Displayed):
         DeviceError: The device is missing or cannot be used.
     """
 
+    @arguments.with_options(Options._fields, "elimina.Options")
     def __init__(
         self,
         model: ModelLike,

@@ -191,6 +191,7 @@ def html_path(path: str | os.PathLike[str]) -> Path:
     return path
 
 
+@arguments.with_options(Options._fields, "elimina.Options")
 def report(
     model: Subject,
     task: TaskName | None = None,
