@@ -281,6 +281,8 @@ def _flatzinc(rng: random.Random) -> str:
 @click.option("--only", default="", help="Commands that begin with this.")
 def main(runs: int, seed: int | None, only: str) -> None:
     """End commands by signals at random moments, and count what they leave behind."""
+    # A shell's background job ignores interrupts, and so would every run in its first moments.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     seed = secrets.randbelow(10**9) if seed is None else seed
     click.echo(f"seed {seed}")
     done: Counter[str] = Counter()

@@ -220,6 +220,33 @@ def test_an_exception_that_a_callback_drops_comes_again(monkeypatch):
     assert not is_left_alone()
 
 
+def test_an_exception_that_a_thread_left_alone_drops_is_not_reported(monkeypatch):
+    strays = []
+    monkeypatch.setattr(sys, "unraisablehook", strays.append)
+    monkeypatch.setattr(anytime, "HARD_SECONDS", 0.01)
+    may_go_on = threading.Event()
+
+    class Thing:
+        def __del__(self):
+            # The exception is pending while this waits, and comes in this destructor.
+            may_go_on.wait(60)
+
+    with pytest.raises(TimeLimitError):
+        Run("mpe", time_limit=0.0).answer(lambda: Thing() and None)
+    assert is_left_alone()
+    may_go_on.set()
+    while is_left_alone():
+        time.sleep(0.001)
+    assert not strays
+
+    class Broken:
+        def __del__(self):
+            raise ValueError
+
+    Broken()
+    assert [stray.exc_type for stray in strays] == [ValueError]
+
+
 @pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
 @pytest.mark.parametrize("is_integer", [True, False])
 def test_first_bounds_that_do_not_reach_the_upper_bound(sense, is_integer):
@@ -386,3 +413,19 @@ def test_an_interrupt_as_reading_ends_is_not_lost():
 
     with pytest.raises(KeyboardInterrupt):
         Run("read").result(work)
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_an_interrupt_as_the_work_starts(monkeypatch, begins):
+    class Interrupted(threading.Thread):
+        def start(self):
+            if begins:
+                super().start()
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(anytime, "Thread", Interrupted)
+    began = []
+    monkeypatch.setattr(solver.Solver, "portfolio", lambda self: began.append(1) or iter(()))
+    with pytest.raises(KeyboardInterrupt):
+        calls.solve(HARD)
+    assert begins or not began

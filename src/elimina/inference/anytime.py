@@ -118,7 +118,7 @@ class Run:
         self._error: BaseException | None = None
         self._is_prepared = False
         self._told: tuple[float | None, float | None] = None, None
-        self._is_working = self._is_raised = False
+        self._is_working = self._is_raised = self._is_ended = False
         self._ending = Lock()
 
     # What the work calls.
@@ -281,6 +281,8 @@ class Run:
         try:
             obey(self._stop)
             with self._ending:
+                if self._is_ended:
+                    return
                 self._is_working = True
             try:
                 work()
@@ -337,6 +339,11 @@ class Run:
     def _end(self, thread: Thread, patience: float = SOFT_SECONDS) -> None:
         """End the work: its long calls, then by an exception; or leave it alone."""
         self._stop.request()
+        with self._ending:
+            self._is_ended = True
+        # An interrupt may come while the thread starts: then its work does not begin.
+        if not thread.is_alive():
+            return
         thread.join(patience)
         if is_shielded(thread):
             thread.join(_WRITING_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import logging
 import sys
@@ -92,9 +93,8 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
     is_due.set()
 
     def notice(unraisable: sys.UnraisableHookArgs) -> None:
-        if unraisable.exc_type is not Stopped:
-            before(unraisable)
-        elif threading.get_ident() == thread.ident:
+        _report(before, unraisable)
+        if unraisable.exc_type is Stopped and threading.get_ident() == thread.ident:
             is_due.set()
 
     with _hooking:
@@ -108,9 +108,16 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
                         is_due.set()
                 thread.join(_LOOK_SECONDS)
         finally:
-            sys.unraisablehook = before
+            # Of a thread that is left alone, the exception may come later: it is not the user's.
+            sys.unraisablehook = functools.partial(_report, before) if thread.is_alive() else before
     if thread.is_alive():
         _left_alone.append(thread)
+
+
+def _report(before: Callable[[sys.UnraisableHookArgs], object], unraisable: sys.UnraisableHookArgs) -> None:
+    """Pass a dropped exception on to the hook before, if it did not come to end a thread."""
+    if unraisable.exc_type is not Stopped:
+        before(unraisable)
 
 
 def is_left_alone() -> bool:

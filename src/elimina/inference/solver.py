@@ -297,6 +297,7 @@ class Solver:
         """Plan the prepared problem."""
         model, task, evidence, query = self.question
         limit = max(_LEAST_SECONDS, self.run.seconds)
+        options = options.beside(self.run.held)
         with self.run.phase("plan") as parts:
             prepared = plan_call(model, task, evidence, query, options, limit, self._kept, first=self._first)
             parts.update(prepared.planned.seconds)

@@ -130,6 +130,8 @@ def in_rows(
 ) -> Plan | None:
     """Plan steps on rows where that is expected to take less time, or nothing else fits; None if it is so nowhere.
 
+    Unless all steps are to work on rows, the plan that is returned fits.
+
     The expectation of a message's rows takes tables for independent; a run looks again once it knows better. Factors
     that tables list are listed, where all steps that read them work on rows.
 
@@ -158,12 +160,11 @@ def in_rows(
     known = _Known(fills(problem, plan.factors, sliced, tuples), tuples)
     if not whole and all(table.share == 1 for table in known.fills):
         return None
-    chosen = _with_forms(plan, machine, known, whole, times)
-    if whole or (chosen or plan).fits:
-        return chosen
-    # What is quickest with some dense tables may be small without.
-    rows = _with_forms(plan, machine, known, True, times)
-    return rows if rows is not None and rows.fits else chosen
+    chosen = _with_forms(plan, machine, known, whole, times, only_fitting=not whole)
+    if chosen is None:
+        # What is quickest with some dense tables may be small without.
+        chosen = _with_forms(plan, machine, known, True, times, only_fitting=True)
+    return None if chosen is plan else chosen
 
 
 class _Known(NamedTuple):
@@ -173,11 +174,19 @@ class _Known(NamedTuple):
     tuples: Sequence[int | None]
 
 
-def _with_forms(dense: Plan, machine: Machine, known: _Known, whole: bool, times: float) -> Plan | None:
+def _with_forms(
+    dense: Plan, machine: Machine, known: _Known, whole: bool, times: float, only_fitting: bool = False
+) -> Plan | None:
+    """Return the plan with the quickest form of each step, or with all on rows; None if it does not fit, but has to."""
     chooser = _Chooser(dense, machine, known, times)
-    forms = [chooser.choose(step, whole, runs) for step, runs in zip(dense.steps, dense.runs, strict=True)]
+    forms = []
+    for step, runs in zip(dense.steps, dense.runs, strict=True):
+        form = chooser.choose(step, whole, runs)
+        if only_fitting and _message_bytes(step, form, dense.itemsize) > dense.memory_limit:
+            return None
+        forms.append(form)
     if not any(form.in_rows for form in forms):
-        return None
+        return dense
     plan = dense
     if any(most is not None for most in known.tuples):
         written = {o.factor for s, form in zip(dense.steps, forms, strict=True) if not form.in_rows for o in s.operands}
@@ -195,7 +204,7 @@ def _with_forms(dense: Plan, machine: Machine, known: _Known, whole: bool, times
     slicing = plan.slicing and plan.slicing._replace(levels=tuple(levels[old] for old in sequence))
     factor_bytes = plan.factor_cells * plan.itemsize
     size = min(_peak(sparse, plan.itemsize, plan.keep) + factor_bytes, 2**70)
-    return plan._replace(
+    found = plan._replace(
         steps=sparse.steps,
         outputs=outputs,
         bytes=machine.tiers(size, factor_bytes),
@@ -203,6 +212,7 @@ def _with_forms(dense: Plan, machine: Machine, known: _Known, whole: bool, times
         slicing=slicing,
         sparse=sparse,
     )
+    return None if only_fitting and not found.fits else found
 
 
 class _Chooser:
@@ -286,12 +296,16 @@ def _place_outputs(steps: list[Step], outputs: Sequence[Output], first: int) -> 
     return steps
 
 
+def _message_bytes(step: Step, form: Form, item: int) -> int:
+    """Return the bytes of a step's output, on rows or with all cells."""
+    if not form.in_rows:
+        return step.out_span * item
+    return math.ceil(min(form.rows, 2.0**62)) * row_bytes(step.sizes, item)
+
+
 def _peak(sparse: Sparse, item: int, keep: bool) -> int:
     """Return the most bytes that messages are expected to take at a time, and those of the largest step besides."""
-    sizes = [
-        math.ceil(min(form.rows, 2.0**62)) * row_bytes(step.sizes, item) if form.in_rows else step.out_span * item
-        for step, form in zip(sparse.steps, sparse.forms, strict=True)
-    ]
+    sizes = [_message_bytes(step, form, item) for step, form in zip(sparse.steps, sparse.forms, strict=True)]
     end = len(sparse.steps)
     last = [end if n in sparse.lasting else max(step.readers, default=end) for n, step in enumerate(sparse.steps)]
     gone: dict[int, int] = {}
