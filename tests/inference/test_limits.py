@@ -15,7 +15,7 @@ import pytest
 from elimina import Model, Table, Variable, system
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.generate import random_model
-from elimina.inference import anytime, search, weighted
+from elimina.inference import anytime, search, solver, weighted
 from elimina.inference.anytime import Run
 from elimina.inference.knowledge import Limits
 from elimina.inference.options import Options
@@ -171,6 +171,32 @@ def test_slices_of_a_sum_live_one_at_a_time(monkeypatch):
     assert found.lower_bound <= found.upper_bound
     assert len(most) > 2
     assert max(most) == 1
+
+
+@pytest.mark.parametrize("grown", [0, 40 << 20])
+def test_a_plan_is_made_again_where_planning_has_left_less(monkeypatch, grown):
+    """A plan in slices takes the place of one that no longer fits."""
+    resident, plans = [0], []
+    made = solver.plan_call
+
+    def plan_call(*arguments, **options):
+        prepared = made(*arguments, **options)
+        resident[0] = grown
+        plans.append(prepared.planned.plan)
+        return prepared
+
+    monkeypatch.setattr(solver, "plan_call", plan_call)
+    monkeypatch.setattr(system, "resident_memory", lambda: resident[0])
+    noise = np.random.default_rng(0)
+    scopes = [(i, j) for i in range(22) for j in range(i)]
+    factors = [Table(scope, noise.uniform(0.5, 1.0, (2, 2))) for scope in scopes]
+    model = Model([Variable(f"x{n}", 2) for n in range(22)], factors, sense="probability")
+    found = calls.solve(model, "pr", method="eliminate", memory=MEMORY)
+    assert found.status == "exact"
+    sizes = [plan.bytes["host"] for plan in plans]
+    assert MEMORY - (40 << 20) < sizes[0] <= MEMORY
+    assert len(sizes) == (2 if grown else 1)
+    assert sizes[-1] <= MEMORY - grown
 
 
 def test_threads_of_soft_consistency_have_room_for_their_costs():

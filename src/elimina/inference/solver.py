@@ -8,6 +8,7 @@ import math
 from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from elimina import system
 from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
@@ -294,10 +295,22 @@ class Solver:
 
     @uncollected()
     def plan(self, options: Options) -> Prepared:
-        """Plan the prepared problem."""
+        """Plan the prepared problem, beside what the call holds once it is planned."""
+        prepared = self._plan(options.beside(self.run.held))
+        needed = prepared.planned.plan.bytes.get("host", 0)
+        if not prepared.planned.plan.fits or not self._is_beyond(options, needed):
+            return prepared
+        system.release_memory()
+        return self._plan(options.beside(self.run.held)) if self._is_beyond(options, needed) else prepared
+
+    def _is_beyond(self, options: Options, needed: int) -> bool:
+        """Return whether so many bytes are more than a limit has left beside what the call holds."""
+        room = options.beside(self.run.held).room
+        return options.is_shared and room is not None and needed > room
+
+    def _plan(self, options: Options) -> Prepared:
         model, task, evidence, query = self.question
         limit = max(_LEAST_SECONDS, self.run.seconds)
-        options = options.beside(self.run.held)
         with self.run.phase("plan") as parts:
             prepared = plan_call(model, task, evidence, query, options, limit, self._kept, first=self._first)
             parts.update(prepared.planned.seconds)
