@@ -43,6 +43,7 @@ FOLDERS = (
     ("wcsp/freqalloc", "*.wcsp"),
     ("wcsp/spot5", "*.wcsp"),
     ("wcsp/iscas89", "*.wcsp"),
+    ("wcsp/mastermind", "*.wcsp"),
 )
 MOMENTS = (1.0, 10.0, 60.0, 600.0)
 GRANTED = 0.2
