@@ -25,6 +25,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.shifting import Original, shift_tables
 from elimina.planning import outside
+from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import prepare
 from elimina.result import Result
 from tests import calls
@@ -197,6 +198,20 @@ def test_more_rows_than_fit(device):
         filtered_rows._better(known, backend, options._replace(slices="never"), None, {})
     found = filtered_rows._better(known, backend, options, None, {})
     assert (found.value, found.stats["slices"] > 1) == (expected.value, True)
+
+
+@on_devices
+@pytest.mark.parametrize("seed", [2, 3, 6, 9, 10, 12, 15, 33])
+def test_slices_share_no_filtered_rows(device, seed):
+    """A step that does not depend on a conditioned variable is filtered by tables that do."""
+    model = random_model(12, 4, 0.5, 0.1, seed=seed)
+    order = tuple(np.random.default_rng(seed).permutation(12).tolist())
+    known = Known(Result("bounded", "mpe"), None, Original(prepare(model, "mpe", {}), None), order)
+    backend, problem = get_backend(device), known.limited(None)
+    plan = filtered_plan(known, backend, Options(device=device, memory=200 << 10, refined=1)).plan
+    assert plan.slicing is not None
+    found = eliminate(Execution(problem, plan._replace(forbidden=cost_bound(problem)), backend), {})
+    assert found.value == calls.solve(model, device="cpu", method="eliminate", tables="dense").value
 
 
 def test_time_that_is_up_leaves_bounds(monkeypatch):

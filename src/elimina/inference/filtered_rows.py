@@ -223,5 +223,9 @@ def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
     # How many rows bounds leave is only known afterwards.
     size = factor_bytes + bounds.arena_cells * plan.itemsize
     sparse = plan.sparse._replace(outside=bounds)
-    plan = plan._replace(sparse=sparse, bytes=machine.tiers(size, factor_bytes))
+    slicing = plan.slicing
+    if slicing is not None:
+        # What other tables cost in a slice decides which rows a step keeps: the next slice needs them all again.
+        slicing = slicing._replace(levels=(len(slicing.variables),) * len(plan.steps))
+    plan = plan._replace(sparse=sparse, slicing=slicing, bytes=machine.tiers(size, factor_bytes))
     return Planned(problem, plan, backend, {"plan": time.perf_counter() - started})
