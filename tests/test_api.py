@@ -160,7 +160,7 @@ class TestOptions:
             ({"threads": 0}, "threads is 0; it must be from 1 to 1,024"),
             ({"threads": 2000}, "threads is 2000"),
             ({"time_limit": 0}, "time_limit is 0 s; it must be above 0"),
-            ({"order_seconds": -1}, "seconds for ordering is -1"),
+            ({"order_seconds": -1}, "order_seconds is -1"),
             ({"seed": -1}, "seed is -1"),
             ({"evidence": {None: 0}}, "not by None"),
             ({"evidence": {1.5: 0}}, "not by 1.5"),

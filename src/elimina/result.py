@@ -143,7 +143,9 @@ class Result(Displayed):
             InputError: There is no assignment, or the variable is not in it.
         """
         if self.assignment is None:
-            raise InputError(f"there is no assignment to read {what!r} from: the status is {self.status}")
+            raise InputError(
+                f"there is no assignment to read {what!r} from: the status is {self.status} (task {self.task})"
+            )
         try:
             return self.assignment[what]
         except (KeyError, TypeError):

@@ -111,7 +111,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
         return CpuBackend(threads)
     cards = cards_of(device)
     if not cards:
-        raise InputError(f"unknown device {device!r}; {_HINT}")
+        raise InputError(f"unknown device {device!r}: {_HINT}")
     from elimina.backends.cuda.backend import CudaBackend
 
     if len(cards) == 1:

@@ -207,7 +207,8 @@ class JunctionTree(Displayed):
         """
         asked = indices_of(self.model, variables, "variables")
         if len(set(asked)) != len(asked):
-            raise InputError(f"the joint distribution names a variable twice: {list(variables)}")
+            twice = next(v for v in asked if asked.count(v) > 1)
+            raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
         self._check_possible()
         model, hard = with_leaves(self.model, self._weights)
         table = joint_table(model, hard, asked, self._options._replace(order="auto"))

@@ -372,7 +372,7 @@ def _checked_seconds(seconds: Any) -> float:
     """Return a limit of the search for an order, as long as it makes sense."""
     checked = arguments.number("order_seconds", seconds, "a number of seconds")
     if checked < 0:
-        raise InputError(f"seconds for ordering is {arguments.shown(checked)}; it cannot be negative")
+        raise InputError(f"order_seconds is {arguments.shown(checked)}; it cannot be negative")
     return min(checked, 1e9)
 
 
