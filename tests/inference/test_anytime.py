@@ -162,12 +162,12 @@ def test_an_exception_that_comes_after_the_work_is_not_raised(monkeypatch):
 
     strays = []
     monkeypatch.setattr(threading, "excepthook", strays.append)
+    others = threading.enumerate()
     run = Run("mpe", time_limit=0.0)
     run._events = Slow()
     with pytest.raises(TimeLimitError):
         run.answer(lambda: None)
-    threads = [thread for thread in threading.enumerate() if thread.name == "elimina"]
-    for thread in threads:
+    for thread in set(threading.enumerate()).difference(others):
         thread.join(5)
     assert not strays
 
