@@ -120,3 +120,11 @@ def test_what_the_writers_refuse(tmp_path):
         eio.write(model, tmp_path / "m.erg")
     with pytest.raises(InputError, match="one conditional distribution for each variable"):
         eio.write(model, tmp_path / "m.bif")
+
+
+@pytest.mark.parametrize(("rows", "kind"), [("0.436 0.564", "BAYES"), ("0.436 0.0", "MARKOV")])
+def test_rows_that_are_no_distributions_are_written_as_a_product_of_tables(tmp_path, rows, kind):
+    model = read(tmp_path, BAYES.replace("0.436 0.564", rows))
+    eio.write(model, tmp_path / "out.uai")
+    assert (tmp_path / "out.uai").read_text().startswith(kind)
+    assert eio.read(tmp_path / "out.uai").score([1, 0]) == model.score([1, 0])

@@ -100,11 +100,12 @@ def render(model: Model) -> Iterator[str]:
     """Yield the file's text; numbers are written so that they read back exactly.
 
     The model's constant becomes tables of arity 0, as long as 64 of them hold it; beyond, it is dropped with a warning.
-    A factor whose child is not last in its scope is transposed.
+    A factor whose child is not last in its scope is transposed. Tables with rows that do not sum to 1 are written as
+    MARKOV, whatever they were read from: other programs take each row of a BAYES file for a distribution.
     """
     tables = list(conditional_tables(model))
     constants = _as_factors(model.constant)
-    bayes = model.children is not None and not constants
+    bayes = model.children is not None and not constants and not model.unnormalised
     yield f"{'BAYES' if bayes else 'MARKOV'}\n{len(model.variables)}\n"
     yield " ".join(map(str, model.sizes)) + f"\n{len(tables) + len(constants)}\n"
     for scope, _ in tables:
