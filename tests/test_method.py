@@ -81,7 +81,8 @@ def before_a_plan(monkeypatch, rough, better):
     ("seconds", "nodes", "rounds"),
     [
         (method_module.WORTH_A_TRY / 2, [], [0, 0]),
-        (method_module.FAR / 2, [], [0, 0, 1]),
+        (method_module.WORTH_A_TURN / 2, [], [0, 0, 1]),
+        (method_module.WORTH_A_TURN, [], [0, 0, 1, 0]),
         (method_module.FAR, [method_module.FIRST_NODES], [0, 0, 0, 1]),
     ],
 )
@@ -96,6 +97,21 @@ def test_no_order_is_looked_for_at_first_where_elimination_takes_very_long(monke
     searches, ordered = before_a_plan(monkeypatch, 2 * method_module.VERY_FAR, method_module.FAR)
     assert [limits.get("nodes") for limits in searches][:2] == [None, method_module.FIRST_NODES]
     assert ordered == [QUICK_SECONDS]
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(0.0, tuple), (2.0**10, str)])
+def test_an_order_out_of_reach_is_not_improved_before_search(monkeypatch, factor, kind):
+    orders = []
+    plan_call = solver.plan_call
+
+    def planned(model, task, evidence, query, options, *rest, **named):
+        orders.append(options.order)
+        return plan_call(model, task, evidence, query, options, *rest, **named)
+
+    monkeypatch.setattr(solver, "plan_call", planned)
+    monkeypatch.setattr(method_module, "OUT_OF_REACH", factor)
+    assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").status == "optimal"
+    assert isinstance(orders[0], kind)
 
 
 @pytest.mark.parametrize("gigabytes", [0, 20])

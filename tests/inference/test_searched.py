@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -14,7 +15,7 @@ from elimina import InputError, Model, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import search as search_module
 from elimina.inference.consistency import Consistency
-from elimina.inference.knowledge import Limits
+from elimina.inference.knowledge import FIRST_SECONDS, Limits
 from elimina.inference.options import Options
 from elimina.inference.search import searched_optimum
 from elimina.inference.strategy import Paused
@@ -134,6 +135,27 @@ def test_bounds_that_meet_up_to_rounding_end_it(bound, ends):
     search.take([0])
     search.bound = bound
     assert search.is_over == ends
+
+
+@pytest.mark.parametrize(
+    ("bound", "shares"), [(10, (1 / search_module.LEAD, 1.0)), (12, (1.0, 0.5)), (13.9, (1.0, 1 / search_module.LEAD))]
+)
+def test_the_search_with_the_worse_bound_gets_less_time(monkeypatch, bound, shares):
+    kind, given = search_module._Search, {}
+    search = kind(prepare(HARD, "mpe", {}), Options(device="cpu", threads=1), Limits(rounds=1), None)
+    search.paused.consistency = SimpleNamespace(bound=10)
+
+    def raise_bound(*_):
+        search.score, search.bound = 14, bound
+
+    monkeypatch.setattr(search, "raise_bound", raise_bound)
+    monkeypatch.setattr(search, "search", lambda _original, _heuristic, seconds: given.update(search=seconds))
+    monkeypatch.setattr(search, "propagate", lambda seconds: given.update(propagate=seconds))
+    search.run(None)
+    turn = search_module.SEARCH_SHARE * FIRST_SECONDS
+    assert (given["search"], given["propagate"]) == pytest.approx(
+        (turn * shares[0], turn * search_module.MORE * shares[1])
+    )
 
 
 @pytest.mark.usefixtures("minibuckets_alone")

@@ -60,11 +60,17 @@ VERY_FAR = 1e5
 FIRST_NODES, LONGEST_NODES = 1 << 14, 1.0
 """Nodes of that turn, whatever the machine's speed, and the seconds after which it ends nevertheless."""
 
-LONG_TURN, SHORT_TURN = 4.0, 2.0
+LONG_TURN, SHORT_TURN = 4.0, 1.0
 """Seconds of soft local consistency before a plan is made: where messages have few variables, and elsewhere."""
+
+WORTH_A_TURN = 5.0
+"""Estimated seconds of an elimination before which the short one comes."""
 
 FEW_VARIABLES, LOOSE_SHARE = 8, 0.65
 """Variables of messages of `AT_ONCE` seconds up to which they are few: a number, and a share of the largest table's."""
+
+OUT_OF_REACH = 2.0**10
+"""Cells of the largest table, in bytes of the memory, from which a plan is made in the order that was found quickly."""
 
 SEARCHED_FROM_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for about as long."""
@@ -131,10 +137,14 @@ def before_planning(
     seconds = min(AT_ONCE, TRY_SHARE * expected)
     logger.info("search next, for %.3g s: the order found so far has %s cells", seconds, count_text(order.total_cells))
     yield by_search(problem, ordered, run, paused, seconds, rounds=1)
-    # The first order may be far worse than this one.
-    if is_loose or 2 * order.largest_table < _memory(options):
+    if is_loose:
         return Attempt()
-    yield by_search(problem, ordered, run, paused, rounds=0, first_turn=SHORT_TURN)
+    # The first order may be far worse than this one.
+    fits = 2 * order.largest_table < _memory(options)
+    if not fits or expected >= WORTH_A_TURN:
+        yield by_search(problem, ordered, run, paused, rounds=0, first_turn=SHORT_TURN)
+    if fits:
+        return Attempt()
     if is_filtered:
         yield _filter_for(SECOND_TRY, problem, order, options, run)
     return Attempt()
@@ -151,6 +161,11 @@ def _filter_for(seconds: float, problem: Problem, order: Order, options: Options
     if logger.isEnabledFor(logging.INFO):
         logger.info(f"filter first, for {seconds:.3g} s: a quick order has {count_text(order.total_cells)} cells")
     return filtering(problem, options, run, seconds)
+
+
+def is_out_of_reach(order: Order, options: Options) -> bool:
+    """Return whether no search would make an order that was searched for quickly fit the memory."""
+    return order.largest_table > OUT_OF_REACH * _memory(options)
 
 
 def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Paused) -> Portfolio:

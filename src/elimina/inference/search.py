@@ -61,8 +61,9 @@ LONGEST_IMPROVED = 0.5
 ORDER_SHARE = 5.0
 """Seconds of the search for an order in a round, by those that its mini-buckets may take."""
 
-LEAD = 4.0
-"""By how much less mini-buckets are searched where the other bound is better."""
+LEAD = 8.0
+"""By how much less mini-buckets are searched where the other bound is better, and by how much at most the turns of soft
+local consistency are shorter where it is not."""
 
 LEAST_KEPT = 1 << 30
 """Limit of the memory in bytes from which a search is kept for the next one."""
@@ -200,13 +201,15 @@ class _Search(Knowledge):
             is_last = is_same or plan.minibuckets is None or options.ibound not in (None, "auto")
             execution = Execution(problem, plan, planned.backend, deadline=limits.deadline)
             heuristic = heuristic_of(execution, self.clock)
+            self.is_empty = math.isinf(heuristic.cost)
+            self.raise_bound(original, heuristic, heuristic.cost)
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
             turn = SEARCH_SHARE * budget
             is_end = self.stats["rounds"] >= limits.rounds or (is_last and limits.nodes < math.inf)
             while not self.is_over:
                 alone = is_last and self.paused.is_spent and not limits.is_alone
                 self.search(original, heuristic, math.inf if alone else turn / (LEAD if self.is_ahead else 1))
-                self.propagate(turn * MORE)
+                self.propagate(turn * MORE * self.closeness)
                 self.improve(turn)
                 if is_end or not is_last:
                     break
@@ -222,10 +225,17 @@ class _Search(Knowledge):
         """True if soft local consistency has the better bound."""
         return self.paused.consistency is not None and self.paused.consistency.bound == self.bound
 
+    @property
+    def closeness(self) -> float:
+        """The gap that is left, as a share of that of soft local consistency, whose bound may rise only at the end."""
+        search = self.paused.consistency
+        if search is None or self.score is None or self.bound is None:
+            return 1.0
+        gap = self.sign * (self.score - search.bound)
+        return max(1 / LEAD, self.sign * (self.score - self.bound) / gap) if gap > 0 else 1.0
+
     def search(self, original: Original, heuristic: Heuristic, seconds: float) -> None:
         """Run one round."""
-        self.is_empty = math.isinf(heuristic.cost)
-        self.raise_bound(original, heuristic, heuristic.cost)
         if self.is_over or not (threads := self.threads_for(heuristic.guide)):
             return
         before = self.stats["nodes"]

@@ -21,6 +21,7 @@ from elimina.inference.method import (
     before_planning,
     by_search,
     filtering,
+    is_out_of_reach,
     search_for_a_while,
     search_to_the_end,
 )
@@ -246,7 +247,10 @@ class Solver:
         is_free = self.options.method == "auto" and described(self.question.task).is_optimum and self._kept is None
         # Who names a number of slices, or a directory, wants elimination with them.
         turns = is_free and options.scratch is None and options.slices in ("auto", "never")
-        prepared = self.plan(options._replace(slices="never") if turns else options)
+        first = options._replace(slices="never") if turns else options
+        if turns and isinstance(options.order, str) and is_out_of_reach(self._rough_order(), options):
+            first = first._replace(order=self._rough_order().order)
+        prepared = self.plan(first)
         if turns:
             yield from search_for_a_while(prepared.planned, options, self.run, self._paused)
             self._paused.clear()
