@@ -24,18 +24,24 @@ void add(LongInteger& to, const LongInteger& other) {
   if (carry) to.push_back(carry);
 }
 
-LongInteger product(const LongInteger& one, const LongInteger& other) {
-  LongInteger result(one.size() + other.size());
+// Adds the product of two integers.
+void add_product(LongInteger& to, const LongInteger& one, const LongInteger& other) {
+  if (to.size() < one.size() + other.size() + 1) to.resize(one.size() + other.size() + 1);
   for (std::size_t i = 0; i < one.size(); ++i) {
     u64 carry = 0;
     for (std::size_t j = 0; j < other.size(); ++j) {
-      const Wide sum = Wide(one[i]) * other[j] + result[i + j] + carry;
-      result[i + j] = u64(sum);
+      const Wide sum = Wide(one[i]) * other[j] + to[i + j] + carry;
+      to[i + j] = u64(sum);
       carry = u64(sum >> 64);
     }
-    result[i + other.size()] = carry;
+    for (std::size_t k = i + other.size(); carry; ++k) carry = __builtin_add_overflow(to[k], carry, &to[k]);
   }
-  while (!result.empty() && !result.back()) result.pop_back();
+  while (!to.empty() && !to.back()) to.pop_back();
+}
+
+LongInteger product(const LongInteger& one, const LongInteger& other) {
+  LongInteger result;
+  add_product(result, one, other);
   return result;
 }
 
@@ -53,7 +59,7 @@ class LongRun {
   LongInteger run(std::span<const i64> roots) {
     for (i64 number = 0; number < i64(starts_.size()); ++number) {
       check_stop();
-      eliminate(number);
+      if (!eliminate(number)) return {};
       const StepView step = view(number);
       for (i64 t = 0; t < step[kTables]; ++t)
         if (const i64 source = step.table(t).source(); source >= 0 && last_[source] == number) messages_[source] = {};
@@ -66,61 +72,79 @@ class LongRun {
  private:
   StepView view(i64 number) const { return {words_.data() + starts_[number]}; }
 
-  void eliminate(i64 number) {
+  // Returns whether anything is allowed: where nothing is, the count is 0 whatever follows.
+  bool eliminate(i64 number) {
     const StepView step = view(number);
-    const i64 axes = step[kAxes], tables = step[kTables];
+    const i64 axes = step[kAxes], tables = step[kTables], domain = step[kDomain];
     i64 last = 0;
     for (i64 axis = 0; axis < axes; ++axis) last += (step.size(axis) - 1) * step.out_stride(axis);
     std::vector<LongInteger>& out = messages_[number];
     out.resize(last + 1);
-    places_.resize(tables);
+    inputs_.resize(tables);
     for (i64 t = 0; t < tables; ++t) {
       const TableView table = step.table(t);
-      places_[t] = table.offset() - (table.source() < 0 ? 0 : view(table.source())[kOut]);
+      const i64 source = table.source();
+      inputs_[t] = source < 0 ? Input{factors_ + table.offset(), nullptr, table.domain_stride(), 0}
+                              : Input{nullptr, messages_[source].data(), table.domain_stride(), table.offset() - view(source)[kOut]};
     }
     digits_.assign(axes, 0);
     i64 place = 0;
+    bool possible = false;
     for (i64 cell = 0, cells = step.cells(); cell < cells; ++cell) {
-      for (i64 value = 0; value < step[kDomain]; ++value) add_term(step, value, out[place]);
+      sum_.clear();
+      for (i64 value = 0; value < domain; ++value) add_term(value);
+      possible |= !sum_.empty();
+      out[place] = sum_;
       for (i64 axis = axes - 1; axis >= 0; --axis) {
         const i64 moves = ++digits_[axis] < step.size(axis) ? 1 : 1 - step.size(axis);
-        for (i64 t = 0; t < tables; ++t) places_[t] += moves * step.table(t).stride(axis);
+        for (i64 t = 0; t < tables; ++t) inputs_[t].place += moves * step.table(t).stride(axis);
         place += moves * step.out_stride(axis);
         if (moves == 1) break;
         digits_[axis] = 0;
       }
     }
+    return possible;
   }
 
   // Adds the product of the tables' cells at a value of the eliminated variable.
-  void add_term(StepView step, i64 value, LongInteger& sum) {
+  void add_term(i64 value) {
     factors_of_term_.clear();
-    for (i64 t = 0; t < step[kTables]; ++t) {
-      const TableView table = step.table(t);
-      const i64 place = places_[t] + value * table.domain_stride();
-      if (table.source() < 0) {
-        if (!factors_[place]) return;
+    for (const Input& input : inputs_) {
+      const i64 place = input.place + value * input.domain_stride;
+      if (!input.message) {
+        if (!input.factor[place]) return;
+      } else if (input.message[place].empty()) {
+        return;
       } else {
-        const LongInteger& message = messages_[table.source()][place];
-        if (message.empty()) return;
-        factors_of_term_.push_back(&message);
+        factors_of_term_.push_back(input.message + place);
       }
     }
-    if (factors_of_term_.empty()) return add(sum, one_);
-    if (factors_of_term_.size() == 1) return add(sum, *factors_of_term_.front());
+    const std::size_t count = factors_of_term_.size();
+    if (count < 2) return add(sum_, count ? *factors_of_term_.front() : one_);
     // The short ones first.
     std::sort(factors_of_term_.begin(), factors_of_term_.end(), [](const auto* a, const auto* b) { return a->size() < b->size(); });
-    LongInteger term = *factors_of_term_.front();
-    for (std::size_t i = 1; i < factors_of_term_.size(); ++i) term = product(term, *factors_of_term_[i]);
-    add(sum, term);
+    if (count > 2) {
+      term_ = *factors_of_term_.front();
+      for (std::size_t i = 1; i + 1 < count; ++i) term_ = product(term_, *factors_of_term_[i]);
+    }
+    add_product(sum_, count > 2 ? term_ : *factors_of_term_.front(), *factors_of_term_.back());
   }
+
+  // A table of the step: a factor's cells, or a message's.
+  struct Input {
+    const u64* factor;
+    const LongInteger* message;
+    i64 domain_stride, place;
+  };
 
   std::span<const i64> words_, starts_;
   const u64* factors_;
   std::vector<std::vector<LongInteger>> messages_;  // of each step, while they are read
   std::vector<i64> last_;                           // step that reads each message last
-  std::vector<i64> places_, digits_;
+  std::vector<Input> inputs_;
+  std::vector<i64> digits_;
   std::vector<const LongInteger*> factors_of_term_;
+  LongInteger sum_, term_;
   const LongInteger one_{1};
 };
 
