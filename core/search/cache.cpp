@@ -18,32 +18,40 @@ Word note(std::uint64_t nodes, bool solved, int best) {
 }
 constexpr std::size_t first_buckets = 1 << 12;
 constexpr std::size_t least_part = 4;  // of the bytes, for entries
+constexpr int most_tries = 1000;
 
 std::uint64_t nodes_of(Word note) { return note >> 33; }
 bool solved_of(Word note) { return note >> 32 & 1; }
 int best_of(Word note) { return static_cast<int>(static_cast<std::uint32_t>(note)); }
 
+// Cells are read while others write: each is an atomic.
+Word load(Word& cell) { return std::atomic_ref(cell).load(std::memory_order_relaxed); }
+void save(Word& cell, Word word) { std::atomic_ref(cell).store(word, std::memory_order_relaxed); }
+
 }  // namespace
 
-// Holds the lock of a bucket, if there are any.
+// Makes the version of a bucket odd while it is written to.
 class Cache::Guard {
  public:
-  Guard(const Cache& cache, std::size_t bucket) : flag_(cache.locks_ ? &cache.locks_[bucket % stripes] : nullptr) {
-    while (flag_ && flag_->test_and_set(std::memory_order_acquire)) flag_->wait(true, std::memory_order_relaxed);
+  Guard(const Cache& cache, Word* bucket) : version_(cache.shared_ ? bucket : nullptr) {
+    if (!version_) return;
+    std::atomic_ref version(*version_);
+    for (before_ = version.load(std::memory_order_relaxed);; before_ = version.load(std::memory_order_relaxed))
+      if (before_ % 2 == 0 && version.compare_exchange_weak(before_, before_ + 1, std::memory_order_acquire)) break;
+    std::atomic_thread_fence(std::memory_order_release);
   }
   ~Guard() {
-    if (!flag_) return;
-    flag_->clear(std::memory_order_release);
-    flag_->notify_one();
+    if (version_) std::atomic_ref(*version_).store(before_ + 2, std::memory_order_release);
   }
   Guard(const Guard&) = delete;
   Guard& operator=(const Guard&) = delete;
 
  private:
-  std::atomic_flag* flag_;
+  Word* version_;
+  Word before_ = 0;
 };
 
-Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) {
+Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) : shared_(shared) {
   const auto count = static_cast<Word>(problem.size.size());
   digits_.reserve(problem.contexts.items.size());
   for (Var v = 0; v <= problem.root(); ++v) {
@@ -59,7 +67,7 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) {
     words_ = std::max(words_, word + 1);
   }
   first_.push_back(digits_.size());
-  bucket_words_ = static_cast<std::size_t>(ways) * (words_ + 2);
+  bucket_words_ = shared_ + static_cast<std::size_t>(ways) * (words_ + 2);
   // Lists of deep trees may take more than the entries do.
   const std::size_t listed = problem.bytes() + digits_.size() * sizeof(Digit);
   const std::size_t left = std::max(bytes / least_part, bytes - std::min(bytes, listed));
@@ -71,7 +79,6 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) {
   cells_.reset(static_cast<Word*>(std::calloc(buckets_, bucket_words_ * sizeof(Word))));
   if (!cells_) throw std::bad_alloc();
   prefer_huge_pages(cells_.get(), buckets_ * bucket_words_ * sizeof(Word));
-  if (shared) locks_ = std::make_unique<std::atomic_flag[]>(stripes);
 }
 
 void Cache::pack(Var v, const std::vector<int>& value, Word* key) const {
@@ -100,59 +107,74 @@ void Cache::grow() {
     Word* const from = cells_.get() + i * bucket_words_;
     std::copy_n(from, bucket_words_, moved.begin());
     std::fill_n(from, bucket_words_, Word{0});
-    for (auto entry = moved.begin(); entry != moved.end(); entry += width) {
+    for (auto entry = moved.begin() + shared_; entry != moved.end(); entry += width) {
       if (!entry[words_ + 1]) continue;
-      Word* to = bucket(&*entry);
+      Word* to = bucket(&*entry) + shared_;
       while (to[words_ + 1]) to += width;
       std::copy_n(entry, width, to);
     }
   }
 }
 
-Word* Cache::way_of(Word* bucket, const Word* key) const {
-  for (int way = 0; way < ways; ++way, bucket += words_ + 2)
-    if (bucket[words_ + 1] && std::equal(key, key + words_, bucket)) return bucket;
+Word* Cache::way_of(Word* ways_at, const Word* key) const {
+  for (int way = 0; way < ways; ++way, ways_at += words_ + 2)
+    if (load(ways_at[words_ + 1]) && std::equal(key, key + words_, ways_at, [](Word a, Word& b) { return a == load(b); })) return ways_at;
   return nullptr;
 }
 
-bool Cache::find(const Word* key, Entry& entry) const {
-  const std::size_t at = place(key);
-  const Guard guard(*this, at);
-  const Word* found = way_of(cells_.get() + at * bucket_words_, key);
+bool Cache::read(Word* ways_at, const Word* key, Entry& entry) const {
+  Word* const found = way_of(ways_at, key);
   if (!found) return false;
-  entry = {std::bit_cast<double>(found[words_]), solved_of(found[words_ + 1]), best_of(found[words_ + 1])};
+  const Word last = load(found[words_ + 1]);
+  entry = {std::bit_cast<double>(load(found[words_])), solved_of(last), best_of(last)};
   return true;
 }
 
-void Cache::store(const Word* key, const Entry& entry, std::uint64_t nodes) {
-  const std::size_t at = place(key);
+bool Cache::find(const Word* key, Entry& entry) const {
+  Word* const at = bucket(key);
+  if (!shared_) return read(at, key, entry);
+  const std::atomic_ref version(*at);
+  // A writer that sleeps is not waited for.
+  for (int tries = 0; tries < most_tries; ++tries) {
+    const Word before = version.load(std::memory_order_acquire);
+    if (before % 2) continue;
+    const bool found = read(at + shared_, key, entry);
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (version.load(std::memory_order_relaxed) == before) return found;
+  }
+  return false;
+}
+
+bool Cache::store(const Word* key, const Entry& entry, std::uint64_t nodes) {
+  Word* const at = bucket(key);
   const Guard guard(*this, at);
-  Word* const bucket = cells_.get() + at * bucket_words_;
-  Word* to = way_of(bucket, key);
+  Word* const first = at + shared_;
+  const auto last_of = [&](int way) -> Word& { return first[way * (words_ + 2) + words_ + 1]; };
+  Word* to = way_of(first, key);
+  bool is_more = false;
   if (to) {
-    const Word old = to[words_ + 1];
+    const Word old = load(to[words_ + 1]);
     nodes += nodes_of(old);
-    if (solved_of(old) || (!entry.solved && std::bit_cast<double>(to[words_]) >= entry.lower)) {
-      to[words_ + 1] = note(nodes, solved_of(old), best_of(old));
-      return;
+    if (solved_of(old) || (!entry.solved && std::bit_cast<double>(load(to[words_])) >= entry.lower)) {
+      save(to[words_ + 1], note(nodes, solved_of(old), best_of(old)));
+      return false;
     }
   } else {
-    to = bucket;
+    int least = 0;
     for (int way = 1; way < ways; ++way)
-      if (Word* other = bucket + way * (words_ + 2); nodes_of(other[words_ + 1]) < nodes_of(to[words_ + 1])) to = other;
-    if (to[words_ + 1]) {
-      // Old entries lose weight, so that none stays for ever.
-      for (int way = 0; way < ways; ++way) {
-        Word& last = bucket[way * (words_ + 2) + words_ + 1];
-        last = note(nodes_of(last) / 2, solved_of(last), best_of(last));
-      }
-    } else {
-      entries_.fetch_add(1, std::memory_order_relaxed);
+      if (nodes_of(load(last_of(way))) < nodes_of(load(last_of(least)))) least = way;
+    is_more = !load(last_of(least));
+    // Old entries lose weight, so that none stays for ever.
+    for (int way = 0; way < ways && !is_more; ++way) {
+      const Word last = load(last_of(way));
+      save(last_of(way), note(nodes_of(last) / 2, solved_of(last), best_of(last)));
     }
-    std::copy(key, key + words_, to);
+    to = first + least * (words_ + 2);
+    for (int i = 0; i < words_; ++i) save(to[i], key[i]);
   }
-  to[words_] = std::bit_cast<Word>(entry.lower);
-  to[words_ + 1] = note(nodes, entry.solved, entry.best);
+  save(to[words_], std::bit_cast<Word>(entry.lower));
+  save(to[words_ + 1], note(nodes, entry.solved, entry.best));
+  return is_more;
 }
 
 }  // namespace elimina::search

@@ -19,7 +19,7 @@ class Cache {
     int best;       // with this value of its variable
   };
 
-  // Without locks unless it is shared.
+  // Readers never wait for each other. `shared`: by several threads.
   Cache(const Problem& problem, std::size_t bytes, bool shared);
 
   // Words of a key. Keys are exact: of each variable another, for all values of its context.
@@ -29,8 +29,9 @@ class Cache {
   void prefetch(const Word* key) const { __builtin_prefetch(bucket(key)); }
   bool find(const Word* key, Entry& entry) const;
 
-  // Keeps the better of two bounds. What cost fewer nodes makes room.
-  void store(const Word* key, const Entry& entry, std::uint64_t nodes);
+  // Keeps the better of two bounds. What cost fewer nodes makes room. Returns whether there is one entry more, which the caller counts.
+  bool store(const Word* key, const Entry& entry, std::uint64_t nodes);
+  void count(std::uint64_t stored) { entries_.fetch_add(stored, std::memory_order_relaxed); }
 
   // True if it is crowded and may become larger; only one thread may use it while it does.
   bool crowded() const { return active_ < buckets_ && entries() > active_ * ways / 2; }
@@ -41,7 +42,6 @@ class Cache {
 
  private:
   static constexpr int ways = 4;
-  static constexpr std::size_t stripes = 1 << 14;
 
   struct Digit {
     Var var;
@@ -55,15 +55,16 @@ class Cache {
 
   std::size_t place(const Word* key) const;
   Word* bucket(const Word* key) const { return cells_.get() + place(key) * bucket_words_; }
-  Word* way_of(Word* bucket, const Word* key) const;
+  Word* way_of(Word* ways, const Word* key) const;
+  bool read(Word* ways, const Word* key, Entry& entry) const;
 
   int words_ = 1;
+  std::size_t shared_;  // words of a bucket before its entries: 1, its version, which is odd while it is written to; 0 unless shared
   std::size_t buckets_, active_, bucket_words_;  // a fresh page costs more than what is kept in it: few are in use at first
   std::vector<std::size_t> first_;
   std::vector<Digit> digits_;
   std::unique_ptr<Word, Free> cells_;
-  mutable std::unique_ptr<std::atomic_flag[]> locks_;
-  std::atomic<std::uint64_t> entries_ = 0;
+  alignas(64) std::atomic<std::uint64_t> entries_ = 0;
 };
 
 }  // namespace elimina::search

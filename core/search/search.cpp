@@ -6,6 +6,7 @@
 #include <mutex>
 #include <shared_mutex>
 
+#include "busy.hpp"
 #include "cache.hpp"
 #include "crew.hpp"
 #include "diver.hpp"
@@ -48,7 +49,7 @@ class Run {
     std::shared_lock shared(growing_);
     Diver diver(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
     if (number == 0) improve(diver, 0);
-    Searcher searcher(problem_, cache_, number);
+    Searcher searcher(problem_, cache_, options_.threads > 1 ? &busy_ : nullptr);
     std::uint64_t counted = 0, quantum = first_quantum;
     while (!stop_) {
       const double below = next_limit();
@@ -56,6 +57,7 @@ class Run {
       bool ended = false;
       while (!stop_ && limit(upper_) >= below && !(ended = searcher.run(turn(quantum)))) {
         if (options_.threads > 1) searcher.skip();
+        cache_.count(searcher.take_stored());
         quantum = std::min(2 * quantum, last_quantum);
         nodes_ += searcher.nodes() - counted;
         counted = searcher.nodes();
@@ -70,6 +72,7 @@ class Run {
       else
         searcher.leave();
     }
+    cache_.count(searcher.take_stored());
     nodes_ += searcher.nodes() - counted;
     hits_ += searcher.hits();
   }
@@ -132,6 +135,7 @@ class Run {
   }
 
   void raise(double lower) {
+    if (!(lower > lower_)) return;
     const std::lock_guard lock(mutex_);
     lower = std::min(lower, upper_.load());
     if (!(lower > lower_)) return;
@@ -180,6 +184,7 @@ class Run {
   const Problem& problem_;
   const Options& options_;
   Cache cache_;
+  Busy busy_;
   Clock::time_point begun_ = Clock::now();
   std::atomic<double> upper_, lower_ = -infinite;
   std::atomic<std::uint64_t> nodes_ = 0, hits_ = 0;

@@ -10,10 +10,13 @@ namespace {
 // Sums of fractions differ by less, relatively.
 constexpr double rounding = 1e-9;
 
+// Nodes below a variable, on average, from which its values are divided between threads.
+constexpr std::uint64_t least_shared = 256;
+
 }  // namespace
 
-Searcher::Searcher(const Problem& problem, Cache& cache, int number)
-    : problem_(problem), cache_(cache), path_(problem), number_(number), node_(problem.size.size()),
+Searcher::Searcher(const Problem& problem, Cache& cache, Busy* busy)
+    : problem_(problem), cache_(cache), path_(problem), busy_(busy), node_(problem.size.size()), load_(problem.size.size()),
       keys_(problem.size.size() * static_cast<std::size_t>(cache.words())) {
   std::size_t values = 0;
   for (const int size : problem.size) {
@@ -81,6 +84,7 @@ bool Searcher::look_up(Var v) {
 // Picks a value, unless the OR node is decided.
 bool Searcher::choose() {
   Node& node = node_[at_];
+  unmark(at_);
   const double* bounds = bound(at_);
   const double* first = std::min_element(bounds, bounds + problem_.size[at_]);
   if (node.least <= *first || *first >= node.limit) {
@@ -89,20 +93,44 @@ bool Searcher::choose() {
     return false;
   }
   node.target = std::min(node.limit, node.least);
-  node.chosen = number_ == 0 ? static_cast<int>(first - bounds) : pick(at_, node.target);
+  node.chosen = is_shared(at_) ? pick(at_, node.target) : static_cast<int>(first - bounds);
   return true;
 }
 
-int Searcher::pick(Var v, double target) const {
+bool Searcher::is_shared(Var v) const {
+  return busy_ && !problem_.children[v].empty() && load_[v].nodes >= least_shared * load_[v].times;
+}
+
+// The value of the least bound among those that the fewest threads are busy with.
+int Searcher::pick(Var v, double target) {
   const double* bounds = bound(v);
-  const auto rank = [&](int x) {
-    if (number_ == 1) return bounds[x];
-    return static_cast<double>((static_cast<std::uint64_t>(v + 1) * number_ + x + 1) * 0x9e3779b97f4a7c15 >> 11);
-  };
-  int best = -1;
-  for (int x = 0; x < problem_.size[v]; ++x)
-    if (bounds[x] < target && (best < 0 || rank(x) > rank(best))) best = x;
+  Node& node = node_[v];
+  int best = -1, least = 0;
+  for (int x = 0; x < problem_.size[v]; ++x) {
+    if (bounds[x] >= target) continue;
+    const std::size_t place = busy_->place(key(v), cache_.words(), x);
+    const int count = busy_->count(place);
+    if (best >= 0 && (count > least || (count == least && bounds[x] >= bounds[best]))) continue;
+    best = x;
+    least = count;
+    node.mark = place;
+  }
+  busy_->enter(node.mark);
+  node.marked = true;
   return best;
+}
+
+void Searcher::unmark(Var v) {
+  if (!node_[v].marked) return;
+  busy_->leave(node_[v].mark);
+  node_[v].marked = false;
+}
+
+void Searcher::unmark_up_to(Var upper) {
+  for (Var v = at_;; v = problem_.parent[v]) {
+    unmark(v);
+    if (v == upper) return;
+  }
 }
 
 void Searcher::enter() {
@@ -157,7 +185,11 @@ bool Searcher::ascend() {
 
 void Searcher::keep(Var v) {
   const Node& node = node_[v];
-  if (!problem_.children[v].empty()) cache_.store(key(v), {node.lower, node.solved, node.best}, nodes_ - node.entered);
+  if (problem_.children[v].empty()) return;
+  const std::uint64_t nodes = nodes_ - node.entered;
+  load_[v].nodes += nodes;
+  ++load_[v].times;
+  stored_ += cache_.store(key(v), {node.lower, node.solved, node.best}, nodes);
 }
 
 double Searcher::least_bound(Var v, double of_chosen) const {
@@ -185,6 +217,7 @@ void Searcher::skip() {
     node.lower = entry.lower;
     node.solved = entry.solved;
     node.best = entry.best;
+    unmark_up_to(*v);
     at_ = *v;
     ended_ = at_ == top_;
     if (!ended_ && ascend()) advance();
@@ -202,6 +235,7 @@ double Searcher::lower() const {
 void Searcher::leave() {
   if (ended_) return;
   double lower = least_bound(at_, node_[at_].chosen < 0 ? infinite : bound(at_)[node_[at_].chosen]);
+  unmark_up_to(top_);
   for (;; at_ = problem_.parent[at_]) {
     const double above = at_ == top_ ? lower : raised(at_, lower);
     node_[at_].lower = std::max(node_[at_].lower, lower);

@@ -1,8 +1,10 @@
 // Depth-first search of the AND/OR graph under a limit, with a cache of bounds.
 #pragma once
 #include <functional>
+#include <utility>
 #include <vector>
 
+#include "busy.hpp"
 #include "cache.hpp"
 #include "path.hpp"
 #include "problem.hpp"
@@ -13,9 +15,10 @@ namespace elimina::search {
 // searched below it are kept with the variable: there is no stack, and a return goes to the parent.
 class Searcher {
  public:
-  // Searches that share a cache divide the work if their numbers differ: 0 tries values of the least bound first, 1 those of the greatest, others
-  // any.
-  Searcher(const Problem& problem, Cache& cache, int number);
+  // Searches that share a cache divide the work by what they are busy with; null: there is one alone.
+  Searcher(const Problem& problem, Cache& cache, Busy* busy);
+  Searcher(const Searcher&) = delete;
+  Searcher& operator=(const Searcher&) = delete;
 
   // Begins at an OR node whose ancestors have values. A solution below the limit is sought.
   void start(Var top, double limit);
@@ -41,6 +44,7 @@ class Searcher {
 
   std::uint64_t nodes() const { return nodes_; }  // OR nodes expanded and AND nodes entered
   std::uint64_t hits() const { return hits_; }
+  std::uint64_t take_stored() { return std::exchange(stored_, 0); }  // new entries of the cache
 
  private:
   struct Node {
@@ -50,11 +54,21 @@ class Searcher {
     std::uint64_t entered;
     int chosen, best;
     bool solved;
+    bool marked = false;   // as busy with the chosen value
+    std::size_t mark;
+  };
+
+  // Work below a variable so far.
+  struct Load {
+    std::uint64_t nodes, times;
   };
 
   void open(Var v, double limit);
   bool look_up(Var v);
-  int pick(Var v, double target) const;
+  bool is_shared(Var v) const;
+  int pick(Var v, double target);
+  void unmark(Var v);
+  void unmark_up_to(Var upper);
   bool choose();
   void enter();
   void advance();
@@ -70,14 +84,15 @@ class Searcher {
   const Problem& problem_;
   Cache& cache_;
   Path path_;
-  int number_;
+  Busy* busy_;
   std::vector<Node> node_;
+  std::vector<Load> load_;
   std::vector<std::size_t> first_;
   std::vector<double> cost_, bound_;  // of the values of OR nodes; infinite: solved
   std::vector<Cache::Word> keys_;
   Var top_ = 0, at_ = 0;
   bool ended_ = true;
-  std::uint64_t nodes_ = 0, hits_ = 0;
+  std::uint64_t nodes_ = 0, hits_ = 0, stored_ = 0;
 };
 
 }  // namespace elimina::search

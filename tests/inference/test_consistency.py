@@ -97,7 +97,7 @@ MEMORY = st.sampled_from([0, 1e6])
     share=SHARES,
     most=st.sampled_from([2, 10, 10**6]),
     slack=st.sampled_from([0, 0, 3]),
-    threads=st.sampled_from([1, 2]),
+    threads=st.sampled_from([1, 2, 3, 8]),
     memory=MEMORY,
     off=st.sampled_from([None, 0, 1, 5]),
 )
@@ -122,7 +122,10 @@ def test_rows_of_many_values(seed, share, most, slack):
 
 @settings(max_examples=150, deadline=None)
 @given(
-    seed=st.integers(0, 2**32), share=SHARES, nodes=st.lists(st.integers(0, 20), max_size=4), threads=st.integers(1, 2)
+    seed=st.integers(0, 2**32),
+    share=SHARES,
+    nodes=st.lists(st.integers(0, 20), max_size=4),
+    threads=st.sampled_from([1, 2, 3, 8]),
 )
 def test_turns(seed, share, nodes, threads):
     """Wherever a turn ends its bound holds and does not fall, and the next one goes on."""

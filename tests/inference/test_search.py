@@ -109,7 +109,7 @@ DTYPES = st.sampled_from([np.int16, np.int32, np.int64, np.float32, np.float64])
     sign=st.sampled_from([1, -1]),
     variables=st.integers(1, 9),
     share=st.sampled_from([0, 0, 0.1, 0.4, 0.9]),
-    threads=st.sampled_from([1, 2]),
+    threads=st.sampled_from([1, 2, 3, 8]),
     memory=st.sampled_from([0, 2000, 1e6]),
     data=st.data(),
 )
@@ -133,7 +133,7 @@ def test_integers_with_fractional_bounds(seed, share, z):
     dtype=DTYPES,
     share=st.sampled_from([0, 0.1, 0.5]),
     nodes=st.integers(0, 60),
-    threads=st.sampled_from([1, 2]),
+    threads=st.sampled_from([1, 2, 3, 8]),
     z=st.integers(1, 3),
 )
 def test_few_nodes(seed, dtype, share, nodes, threads, z):
@@ -176,7 +176,7 @@ def test_exact_messages_need_no_search(seed, dtype, share):
 
 @pytest.mark.parametrize("memory", [0, 1e4, 1e7])
 @settings(max_examples=15, deadline=None)
-@given(seed=st.integers(0, 2**32), threads=st.integers(1, 4), density=st.sampled_from([0.15, 0.3]))
+@given(seed=st.integers(0, 2**32), threads=st.sampled_from([1, 2, 3, 8]), density=st.sampled_from([0.15, 0.3]))
 def test_larger_problems(memory, seed, threads, density):
     """Thousands of nodes: threads skip what others decided, the cache grows and replaces."""
     rng = np.random.default_rng(seed)
@@ -238,7 +238,7 @@ def hard():
     return problem
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", [1, 2, 8])
 def test_interrupts_pass(threads):
     class Stop(Exception):
         pass

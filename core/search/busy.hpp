@@ -1,0 +1,28 @@
+// Counts of the threads that search below an assignment, so that others begin with another one (M. Weill, "The ABDADA distributed minimax
+// search algorithm", ICCA Journal 19, 1996). Assignments that share a count only mislead the choice.
+#pragma once
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "cache.hpp"
+
+namespace elimina::search {
+
+class Busy {
+ public:
+  // The count of a value of a variable, given the key of its context.
+  std::size_t place(const Cache::Word* key, int words, int x) const {
+    Cache::Word hash = static_cast<Cache::Word>(x) + 1;
+    for (int i = 0; i < words; ++i) hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15, hash ^= hash >> 32;
+    return static_cast<std::size_t>(hash * 0xd6e8feb86659fd93 >> 48);
+  }
+  int count(std::size_t place) const { return count_[place].load(std::memory_order_relaxed); }
+  void enter(std::size_t place) { count_[place].fetch_add(1, std::memory_order_relaxed); }
+  void leave(std::size_t place) { count_[place].fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  std::array<std::atomic<std::int16_t>, 1 << 16> count_{};
+};
+
+}  // namespace elimina::search
