@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import threading
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -339,21 +340,31 @@ def test_plans_are_cut_where_that_gains_alone(cards, monkeypatch):
     assert "slices" not in found.stats
 
 
-def test_all_cards_are_taken_where_that_gains_alone(monkeypatch):
-    """``auto``: a plan that takes less than the start of another card stays on one."""
+@pytest.mark.parametrize("free", [1 << 40, 0])
+def test_all_cards_are_taken_where_that_gains_alone(monkeypatch, free):
+    """``auto``: others are opened only for a plan that is expected to gain, and taken only if they have memory."""
     model, one = model_for("mpe"), Card()
     planned = calls.plan(model, device="cpu", order="min-fill")
-    asked = []
+    asked, cut = [], [0.0]
 
     def others(backend, least):
         asked.append(least)
-        return Devices([backend, Card()])
+        return Devices([backend, Card()]) if free >= least else backend
 
+    def shared(backend, count, problem, options, plan):
+        assert count == 2
+        return plan._replace(seconds=cut[0], slicing=SimpleNamespace(number=2))
+
+    monkeypatch.setattr(choose, "card_count", lambda backend: 2)
     monkeypatch.setattr(choose, "with_other_cards", others)
+    monkeypatch.setattr(choose, "shared_plan", shared)
     monkeypatch.setattr(Card, "machine", one.machine._replace(start=1.0), raising=False)
     problem = elimina.planning.prepare.prepare(model, "mpe", {})
     order = [*planned.order]
-    for seconds, is_asked in ((1.5, False), (2.5, True)):
+    # A cut that makes nothing faster, a plan no longer than a start, and one that gains.
+    for seconds, cut[0], is_asked in ((9.0, 17.0, False), (2.2, 2.2, False), (9.0, 9.0, True)):
         plan = planned._replace(seconds=seconds)
-        choose._shared_out(one, problem, order, Options("auto", None), plan)
+        backend, found = choose._shared_out(one, problem, order, Options("auto", None), plan)
         assert bool(asked) == is_asked
+        is_shared = is_asked and free > 0
+        assert (isinstance(backend, Devices), found is not plan) == (is_shared, is_shared)

@@ -136,13 +136,17 @@ def find_cuda() -> Backend | None:
         return None
 
 
-def with_other_cards(backend: Backend, least: int) -> Backend:
-    """Return a backend of the first card and of all others that have so many bytes of free memory."""
+def card_count(backend: Backend) -> int:
+    """Return the cards of the machine that a card is in, none of which is opened; 1 for other devices."""
     from elimina.backends.cuda.device import CudaDevice
 
-    if not isinstance(backend, CudaDevice) or backend.count < 2:
-        return backend
-    found = [card for card in map(_card_or_none, range(1, backend.count)) if card and card.memory() >= least]
+    return backend.count if isinstance(backend, CudaDevice) else 1
+
+
+def with_other_cards(backend: Backend, least: int) -> Backend:
+    """Return a backend of the first card and of all others that have so many bytes of free memory."""
+    others = map(_card_or_none, range(1, card_count(backend)))
+    found = [card for card in others if card and card.memory() >= least]
     return Devices([backend, *found]) if found else backend
 
 

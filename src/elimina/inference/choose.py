@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina import arguments
 from elimina.backends.base import Backend
-from elimina.backends.choose import devices_of, find_cuda, get_backend, is_cupy_installed, with_other_cards
+from elimina.backends.choose import card_count, devices_of, find_cuda, get_backend, is_cupy_installed, with_other_cards
 from elimina.backends.cpu import CpuBackend
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
@@ -122,19 +122,24 @@ def _shared_out(
     start = backend.machine.start if options.chooses_device else 0.0
     if plan.seconds - backend.machine.start < SHARED_SECONDS + start:
         return backend, plan
-    cards = with_other_cards(backend, plan.peak_bytes) if options.chooses_device else backend
     if plan.minibuckets is not None:
         # Bounds from above and from below, where there are both, are independent.
-        return (backend, plan) if _side(problem) is None else (cards, plan)
-    finer = shared_plan(cards, problem, options, plan)
-    count = len(devices_of(cards))
-    is_gain = start + shared_seconds(finer, cards, count) < SHARED_GAIN * shared_seconds(plan, cards, 1)
+        if _side(problem) is None:
+            return backend, plan
+        return with_other_cards(backend, plan.peak_bytes) if options.chooses_device else backend, plan
+    # Whether it gains is known before other cards are opened, which takes a while.
+    count = card_count(backend) if options.chooses_device else len(devices_of(backend))
+    finer, alone = shared_plan(backend, count, problem, options, plan), shared_seconds(plan, backend, 1)
+    if start + shared_seconds(finer, backend, count) >= SHARED_GAIN * alone:
+        return backend, plan
+    cards = with_other_cards(backend, finer.peak_bytes) if options.chooses_device else backend
+    # Some of them may have no memory left.
+    is_gain = start + shared_seconds(finer, cards, len(devices_of(cards))) < SHARED_GAIN * alone
     return (cards, finer) if is_gain else (backend, plan)
 
 
-def shared_plan(backend: Backend, problem: Problem, options: Options, plan: Plan) -> Plan:
-    """Return a plan in as many slices as devices share in the least time: the plan itself where that is best."""
-    count = len(devices_of(backend))
+def shared_plan(backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> Plan:
+    """Return a plan in as many slices as ``count`` devices share in least time: the plan itself where that is best."""
     can = plan.fits and plan.sparse is None and plan.stream is None and problem.described.merges_slices
     if count == 1 or not can or options.slices == "never" or options.ibound is not None:
         return plan
