@@ -7,6 +7,7 @@ import pytest
 
 from elimina.backends import run_once
 from elimina.backends.cuda import faces, layout, tile
+from elimina.backends.cuda import session as session_module
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import FacesKernel, TileKernel
 from elimina.errors import DeviceError
@@ -183,6 +184,16 @@ def test_runs_again_and_again_of_new_values(backend, semiring, seed):
         assert np.array_equal(session.fetch(0, len(factors)), changed)
         reference.assert_same(program, session.run(), reference.run(program, changed))
         assert (session.part.graph is not None) == program.keep
+    session.close()
+
+
+@pytest.mark.parametrize("stage", [8, 40, 1 << 20])
+def test_what_is_fetched_by_several_threads_is_the_arena(backend, monkeypatch, stage):
+    monkeypatch.setattr(session_module, "STAGE", stage)
+    program, factors = random_program(np.random.default_rng(5), "min-sum", "float64", top=13)
+    session = backend.open(program, factors)
+    for first, count in ((0, len(factors)), (1, len(factors) - 2), (3, 1), (2, 0)):
+        assert np.array_equal(session.fetch(first, count), factors[first : first + count])
     session.close()
 
 
