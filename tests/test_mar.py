@@ -238,7 +238,7 @@ def test_what_is_refused(options, problem):
 
 
 def test_costs_have_no_marginals():
-    with pytest.raises(InputError, match="task mar sums probabilities"):
+    with pytest.raises(InputError, match=r"task mar sums probabilities.*sense='probability'"):
         solve(Model.from_arrays([2], [((0,), [1, 2])]))
     with pytest.raises(InputError, match="likelihoods, which a model with costs"):
         elimina.solve(Model.from_arrays([2], [((0,), [1, 2])]), evidence={0: [1.0, 2.0]})

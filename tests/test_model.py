@@ -90,6 +90,18 @@ def test_models_from_arrays():
             model.index(name)
 
 
+def test_a_factor_that_names_a_variable_twice_is_named():
+    with pytest.raises(InputError, match="factor 1 names variable 'b' twice"):
+        Model.from_arrays({"a": 2, "b": 2}, [(("a",), [1, 2]), ((v for v in ("b", "b")), np.ones((2, 2)))])
+
+
+def test_factors_may_be_scoped_by_a_generator():
+    model = Model.from_arrays({"a": 2, "b": 3}, [((v for v in ("b", "a")), np.arange(6).reshape(3, 2))])
+    assert model.factors[0].scope == (1, 0)
+    with pytest.raises(InputError, match="unknown variable 'c'"):
+        Model.from_arrays({"a": 2}, [((v for v in ("c",)), [1, 2])])
+
+
 def test_integer_scores_are_exact():
     model = Model.from_arrays([2], [([0], [2**62, FORBIDDEN]), ([0], [2**62 + 1, 0])], constant=2**62)
     assert model.is_integer

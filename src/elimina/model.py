@@ -305,10 +305,15 @@ class Model(Displayed):
         for number, (scope, values) in enumerate(_pairs(factors)):
             if isinstance(scope, str) or not isinstance(scope, Iterable):
                 raise arguments.wrong_type(f"factors[{number}][0]", scope, "a sequence of variables, by name or index")
-            unknown = [v for v in scope if isinstance(v, str) and v not in index]
+            members = list(scope)
+            names = [v for v in members if isinstance(v, str)]
+            unknown = [v for v in names if v not in index]
             if unknown:
-                raise InputError(f"a factor names the unknown variable {unknown[0]!r}")
-            tables.append(Table([index[v] if isinstance(v, str) else v for v in scope], values))
+                raise InputError(f"factor {number} names the unknown variable {unknown[0]!r}")
+            twice = [v for v in names if names.count(v) > 1]
+            if twice:
+                raise InputError(f"factor {number} names variable {twice[0]!r} twice; join its axes first")
+            tables.append(Table([index[v] if isinstance(v, str) else v for v in members], values))
         return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound)
 
     @classmethod

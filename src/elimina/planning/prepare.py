@@ -82,8 +82,9 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
     if tasks.described(task).is_sum and model.sense != "probability":
         raise InputError(
-            f"task {task} sums probabilities, and this model has costs ({model.sense}); convert it to a probability "
-            "model first (elimina convert MODEL OUT.uai; in Python elimina.io.convert_sense)"
+            f"task {task} sums probabilities, and this model has costs ({model.sense}): if its tables are "
+            "probabilities, make it with sense='probability'; if they are costs, convert it first (elimina convert "
+            "MODEL OUT.uai; in Python elimina.io.convert_sense)"
         )
     sizes = model.sizes
     for v, value in evidence.items():
