@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from elimina import cp
 from elimina.cp import tsplib
-from elimina.cp.device import accelerate
+from elimina.cp.running import accelerate
 
 
 class Instance(NamedTuple):

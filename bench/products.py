@@ -11,9 +11,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from elimina._core import plan_steps
-from elimina.planning.compiled import place_steps
 from elimina.planning.estimate import cpu_machine
-from elimina.planning.program import Program
+from elimina.planning.program import Program, place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
 from elimina.tree import plan_tree

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import FormatError, InputError
-from elimina.scopes import Scopes
+from elimina.table import Scopes
 
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from elimina._core import without_barren
 from elimina.errors import InputError
-from elimina.scopes import Scopes
+from elimina.table import Scopes
 
 
 def prune_barren(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,25 @@ from numpy.typing import ArrayLike, NDArray
 from elimina._core import TableList
 from elimina.arguments import shown
 from elimina.errors import InputError
+
+
+class Scopes(NamedTuple):
+    """Scopes one after another: scope i is ``members[starts[i] : starts[i + 1]]``."""
+
+    starts: NDArray[np.int64]
+    members: NDArray[np.int64]
+
+    @staticmethod
+    def of(scopes: Collection[Sequence[int]]) -> Scopes:
+        """Put scopes one after another.
+
+        Raises:
+            OverflowError: A variable exceeds 64 bits.
+        """
+        starts = np.zeros(len(scopes) + 1, dtype=np.int64)
+        np.cumsum(np.fromiter(map(len, scopes), np.int64, len(scopes)), out=starts[1:])
+        return Scopes(starts, np.fromiter(chain.from_iterable(scopes), np.int64, int(starts[-1])))
+
 
 Values = NDArray[Any]
 

@@ -15,7 +15,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import matrix
 from elimina.backends.cuda.layout import lay_out
 from elimina.inference.scales import Scales
-from elimina.planning.products import product_of
+from elimina.planning.record import product_of
 from tests.reference import program as reference
 from tests.reference.products import by_library, product_program, steps_of
 

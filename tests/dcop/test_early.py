@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.dcop import Problem
-from elimina.dcop.early import early_answer, local_optimum
+from elimina.dcop.solve import early_answer, local_optimum
 from elimina.model import Model
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem

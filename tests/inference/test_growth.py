@@ -13,9 +13,9 @@ from elimina._core import Arena
 from elimina.inference.choose import plan_problem
 from elimina.inference.options import Options
 from elimina.inference.propagator import Propagator
-from elimina.planning.dependence import Reach
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
+from elimina.planning.steps import Reach
 from tests import calls
 
 FEW, MANY = 250, 2000
@@ -165,7 +165,7 @@ def test_a_batch_and_queries_stay_within_the_memory():
 
 
 def test_reach_is_kept_within_bounds(monkeypatch):
-    monkeypatch.setattr("elimina.planning.dependence._REACHED_KEPT", 10)
+    monkeypatch.setattr("elimina.planning.steps._REACHED_KEPT", 10)
     reach = Reach([(), (0,), (1, 0), (2,)])
     for starts in itertools.permutations(range(4), 2):
         assert set(reach.of(starts).tolist()) == set(range(max(starts) + 1))

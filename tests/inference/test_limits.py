@@ -18,12 +18,12 @@ from elimina.generate import random_model
 from elimina.inference import anytime, search, solver, weighted
 from elimina.inference.anytime import Run
 from elimina.inference.knowledge import Limits
+from elimina.inference.minibucket import Guide, guide_of
 from elimina.inference.options import Options
 from elimina.inference.shares import can_copy, shares_of, threads_within
 from elimina.inference.strategy import Attempt, Strategy
 from elimina.order import Order
 from elimina.planning.estimate import cpu_machine
-from elimina.planning.guide import Guide, guide_of
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.prepare import prepare
 from elimina.result import Result

@@ -14,7 +14,7 @@ from elimina import JunctionTree, Model, Table, Variable
 from elimina.inference import batch, propagator
 from elimina.inference.batch import Batch, CaseByCase, PlannedCases
 from elimina.inference.options import Options
-from elimina.planning.compiled import case_planner
+from elimina.planning.program import case_planner
 from tests import calls
 from tests.inference.test_batch import chain, random_cases, take
 from tests.strategies import models

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, MemoryLimitError, Model
-from elimina.planning.weights import node_weights, shares
-from elimina.tree import bucket_tree
+from elimina.tree import bucket_tree, node_weights, shares
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute

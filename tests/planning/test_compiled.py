@@ -13,11 +13,10 @@ import pytest
 import elimina
 from elimina._core import plan_steps, row_bounds
 from elimina.planning import record
-from elimina.planning.compiled import place_steps
 from elimina.planning.estimate import cpu_machine
+from elimina.planning.program import place_steps
 from elimina.planning.steps import Steps
-from elimina.planning.weights import node_weights
-from elimina.tree import plan_tree, rows_of, tree_of
+from elimina.tree import node_weights, plan_tree, rows_of, tree_of
 from tests import calls
 from tests.reference.passes import Bounds, Passes
 from tests.reference.planner import build_steps, place

@@ -12,11 +12,11 @@ import elimina
 from elimina.generate import grid_model, random_model
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
-from elimina.planning.dependence import dependence, order_slices
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.slicing import Slicer
+from elimina.planning.steps import dependence, order_slices
 from tests import calls
 
 

@@ -12,8 +12,7 @@ from elimina._core import Arena
 from elimina.planning.layout import table_strides
 from elimina.planning.plan import JOIN, LEVEL, FactorLayout, Operand, Step
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.weights import shares
-from elimina.tree import Tree
+from elimina.tree import Tree, shares
 from tests.reference.tiles import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify
 
 _JOIN_GAIN = 4
@@ -70,7 +69,7 @@ def build_steps(
         operands: Tables that a step may read.
         levelled: True if mini-buckets of a variable, which follow each other then, get moment matching before they are
             eliminated.
-        weights: Weights of each node's elimination (``planning.weights``); None: 1.
+        weights: Weights of each node's elimination (``tree.node_weights``); None: 1.
     """
     steps: list[ProtoStep] = []
     written: dict[int, int] = {}

@@ -11,7 +11,6 @@ import numpy as np
 
 from elimina._core import CpSearch, CpSolver
 from elimina.arguments import choice, flag, shown, with_options, wrong_type
-from elimina.cp.device import Device, accelerate
 from elimina.cp.expressions import (
     LIMIT,
     Expression,
@@ -24,7 +23,19 @@ from elimina.cp.expressions import (
     whole_array,
 )
 from elimina.cp.globals import Globals
-from elimina.cp.running import Run, Solution, Variable, Words, build_solver, called, go_on, is_view, view_of
+from elimina.cp.running import (
+    Device,
+    Run,
+    Solution,
+    Variable,
+    Words,
+    accelerate,
+    build_solver,
+    called,
+    go_on,
+    is_view,
+    view_of,
+)
 from elimina.display import Displayed, sample
 from elimina.errors import InputError, TimeLimitError
 from elimina.result import Result

@@ -1,24 +1,96 @@
-"""The run of a search: posting to a solver of the core, solutions as they are found, and the answer."""
+"""The run of a search: its solver in the core and its device, solutions as they are found, and the answer."""
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from concurrent.futures import Future, ThreadPoolExecutor
+from importlib import util
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from elimina._core import CpSearch, CpSolver
+from elimina._core import CpDevice, CpSearch, CpSolver
 from elimina.arguments import wrong_type
 from elimina.cp.expressions import LIMIT, Expression, Numbers, whole_array
 from elimina.display import sample
-from elimina.errors import InputError, MemoryLimitError, TimeLimitError
+from elimina.errors import DeviceError, InputError, MemoryLimitError, TimeLimitError
 from elimina.result import EndedBy, Result, Status, phase_seconds
 
 if TYPE_CHECKING:
     from elimina.cp.model import Model
+
+
+Device = Literal["auto", "cpu", "cuda"]
+
+
+class Filterable(Protocol):
+    """A solver, or a FlatZinc model, before it is searched."""
+
+    def device_delay(self) -> float:
+        """Return the seconds of search before the search for a device."""
+
+    def accelerate(self, device: CpDevice, measures: bool) -> None:
+        """Let a device filter from now on."""
+
+    def accelerate_later(self, find: Callable[[], Future[CpDevice | None]]) -> None:
+        """After a delay, look for a device and use it."""
+
+
+@functools.cache
+def cuda_device(number: int = 0) -> CpDevice:
+    """Return the compiled kernel for a CUDA device, for use by a solver.
+
+    Raises:
+        DeviceError: There is no such device, or it cannot be used.
+    """
+    from elimina.backends.cuda import kernels
+    from elimina.backends.cuda.backend import CudaBackend
+
+    return CpDevice(number, *CudaBackend(number).binary(kernels.DIVIDE))
+
+
+def accelerate(solver: Filterable, device: str) -> None:
+    """Let a GPU filter AllDifferent constraints, if requested or if it may be faster.
+
+    Args:
+        solver: After everything is posted.
+        device: ``cpu``; ``cuda``: all that a GPU can filter; ``auto``: what asks for it, and, once the search has
+            lasted for a while, what is filtered faster there, if there is one.
+
+    Raises:
+        DeviceError: ``cuda`` without a device that can be used.
+        InputError: Unknown device.
+    """
+    if not isinstance(device, str) or device not in ("auto", "cpu", "cuda"):
+        raise InputError(f"unknown device {device!r}; it is one of auto, cpu, cuda")
+    if device == "cuda":
+        solver.accelerate(cuda_device(), False)
+    elif device == "auto" and (delay := solver.device_delay()) < float("inf"):
+        if delay > 0:
+            solver.accelerate_later(_finding)
+        elif (found := _found()) is not None:
+            solver.accelerate(found, True)
+
+
+def _found() -> CpDevice | None:
+    if util.find_spec("cupy") is None:
+        return None
+    try:
+        return cuda_device()
+    except DeviceError:
+        return None
+
+
+def _finding() -> Future[CpDevice | None]:
+    executor = ThreadPoolExecutor(1)
+    try:
+        return executor.submit(_found)
+    finally:
+        executor.shutdown(wait=False)
 
 
 class Solution(Mapping[str, int]):

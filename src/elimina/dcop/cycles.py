@@ -16,11 +16,10 @@ import numpy as np
 
 from elimina._core import Traversal
 from elimina.dcop.dpop import Bucket
-from elimina.dcop.engine import Engine, row
+from elimina.dcop.engine import Engine, bucket_dtype, row
 from elimina.dcop.messages import Context, Label, Send, Util, Utility, Value
 from elimina.dcop.problem import Settings
 from elimina.errors import MemoryLimitError
-from elimina.planning.bucket import bucket_dtype
 from elimina.planning.plan import bytes_text, count_text
 from elimina.table import Table
 

@@ -12,10 +12,18 @@ from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from elimina.dcop.early import early_answer
 from elimina.dcop.problem import Problem, Settings, View, views
 from elimina.dcop.simulator import Figures
-from elimina.dcop.solve import DEFAULT, AgentOptions, Algorithm, answer, partial_statistics, settings_of, statistics
+from elimina.dcop.solve import (
+    DEFAULT,
+    AgentOptions,
+    Algorithm,
+    answer,
+    early_answer,
+    partial_statistics,
+    settings_of,
+    statistics,
+)
 from elimina.distributed.cluster import known_workers, workers_for
 from elimina.distributed.station import News, Outcome, Places, Start, Station, Traffic
 from elimina.errors import ClusterError, EliminaError, InputError, InternalError, TimeLimitError

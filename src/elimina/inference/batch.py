@@ -29,7 +29,6 @@ from elimina.inference.propagator import Propagator
 from elimina.inference.shield import spread
 from elimina.io.cases import Codes
 from elimina.model import Model
-from elimina.planning.compiled import case_planner
 from elimina.planning.estimate import cuda_machine
 from elimina.planning.machine import (
     CASE_COLUMN_SECONDS,
@@ -43,7 +42,7 @@ from elimina.planning.machine import (
 )
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, prepare_batch, with_units
-from elimina.planning.program import pack
+from elimina.planning.program import case_planner, pack
 
 if TYPE_CHECKING:
     from elimina._core import CasePlanner

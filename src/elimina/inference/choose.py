@@ -25,9 +25,8 @@ from elimina.planning.planner import WORTH_A_SOLUTION, cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import in_rows, why_dense
-from elimina.planning.weights import Bound
 from elimina.semiring import INTEGERS
-from elimina.tree import Partition
+from elimina.tree import Bound, Partition
 
 MOST_SLICES = 1 << 16
 MOST_SLICED_SECONDS = 3600.0

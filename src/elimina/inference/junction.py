@@ -252,7 +252,7 @@ class JunctionTree(Displayed):
             MemoryLimitError: Not all messages fit into the memory limit, or the samples do not fit into the host's
                 memory.
         """
-        from elimina.inference.sample import check_room, draw
+        from elimina.inference.answer import check_room, draw
 
         count, seed = arguments.integer("count", count, 0), arguments.integer("seed", seed, 0)
         variables = self.model.variables

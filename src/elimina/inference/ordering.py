@@ -16,7 +16,7 @@ from elimina.planning.estimate import cpu_machine
 from elimina.planning.machine import BOTH_PASSES
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
-from elimina.scopes import Scopes
+from elimina.table import Scopes
 
 QUICK_SECONDS = 0.35
 """Seconds of a quick search for an order: 50 of 60 large files of the UAI competitions gain less than a bit of work by

@@ -21,11 +21,9 @@ from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view, scaled
 from elimina.inference.listed import ListedValues
 from elimina.inference.scales import Scales, log2_lows, root_outputs, root_places
-from elimina.planning.compiled import case_planner
-from elimina.planning.dependence import Reach
 from elimina.planning.plan import FactorLayout, Plan
-from elimina.planning.program import pack
-from elimina.planning.steps import Steps
+from elimina.planning.program import case_planner, pack
+from elimina.planning.steps import Reach, Steps
 
 if TYPE_CHECKING:
     from elimina._core import CasePlanner

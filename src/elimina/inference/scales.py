@@ -16,11 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends import Run
-from elimina.planning.factors import Factors
 from elimina.planning.plan import Plan
-from elimina.planning.products import library_steps
-from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.steps import Steps
+from elimina.planning.record import MAX_OPERANDS, library_steps
+from elimina.planning.steps import Factors, Steps
 from elimina.semiring import scale_exponents
 
 _MORE = 8

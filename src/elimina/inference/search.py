@@ -19,13 +19,12 @@ from elimina.inference.execution import Execution, statistics
 from elimina.inference.filtering import Listener
 from elimina.inference.improve import Improvement
 from elimina.inference.knowledge import Knowledge, Limits
-from elimina.inference.minibucket import Heuristic, division, heuristic_of
+from elimina.inference.minibucket import Guide, Heuristic, division, heuristic_of
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.shares import Shares, shared, shares_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.inference.strategy import Paused
-from elimina.planning.guide import Guide
 from elimina.planning.plan import bytes_text
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem

@@ -26,8 +26,7 @@ from elimina.planning.plan import Plan, count_text
 from elimina.planning.prepare import Problem, prepare
 from elimina.relevance import Relevance, bits
 from elimina.result import JUNCTION_TREE
-from elimina.scopes import Scopes
-from elimina.table import Table
+from elimina.table import Scopes, Table
 from elimina.tree import junction_tree, plan_tree
 
 

@@ -29,9 +29,8 @@ from elimina.inference.shield import spread
 from elimina.order import Method, find_order
 from elimina.planning.minibuckets import IBound
 from elimina.planning.prepare import Problem, restrict
-from elimina.planning.weights import Bound
 from elimina.result import Result
-from elimina.tree import bucket_tree
+from elimina.tree import Bound, bucket_tree
 
 _SECONDS = 20.0
 """Estimated seconds of the first of four runs by default; the others take twice that together."""

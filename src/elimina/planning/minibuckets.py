@@ -15,8 +15,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import RECORD_SHARE, make_plan
 from elimina.planning.prepare import Problem
 from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
-from elimina.planning.weights import Bound
-from elimina.tree import Partition, plan_tree
+from elimina.tree import Bound, Partition, plan_tree
 
 _MOST_BITS = 500.0
 """Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""

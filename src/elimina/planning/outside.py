@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina._core import row_bounds
-from elimina.planning.compiled import place_steps
 from elimina.planning.estimate import cpu_machine
 from elimina.planning.plan import JOIN, FactorLayout, Operand, Plan, Step
+from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
 from elimina.tree import plan_tree, rows_of

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.display import bar, html_of, text_of
-from elimina.planning.products import product_rows
+from elimina.planning.record import product_rows
 
 if TYPE_CHECKING:
     from elimina.planning.outside import Outside

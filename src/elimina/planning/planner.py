@@ -15,19 +15,16 @@ from numpy.typing import NDArray
 
 from elimina._core import PlannedLayout, PlannedSteps, PlannedTree, plan_steps
 from elimina.errors import InputError
-from elimina.planning.compiled import place_steps
-from elimina.planning.dependence import dependence, order_slices
 from elimina.planning.estimate import Machine
-from elimina.planning.factors import Factors
 from elimina.planning.machine import EXPONENTIAL, SLICE_SECONDS, SLICED_TABLE_SECONDS, speeds
 from elimina.planning.plan import MOST_BYTES, MiniBuckets, Output, Plan, Slicing, slice_runs
 from elimina.planning.prepare import Group, Problem, allowed_ranges, restrict
+from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.steps import Steps
-from elimina.planning.weights import Bound, node_weights
-from elimina.scopes import Scopes
+from elimina.planning.steps import Factors, Steps, dependence, order_slices
 from elimina.semiring import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
-from elimina.tree import Partition, plan_tree, tree_of
+from elimina.table import Scopes
+from elimina.tree import Bound, Partition, node_weights, plan_tree, tree_of
 
 _VISITS = 100_000_000
 """Cells that the search visits: about 0.2 s."""

@@ -1,6 +1,19 @@
-"""Places of the words of a step's packed record, as ``include/elimina/program.hpp`` lays them out."""
+"""A step's packed record, as ``include/elimina/program.hpp`` lays it out, and which records are matrix products."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from elimina.planning.plan import Step
+    from elimina.planning.program import Program
+    from elimina.planning.steps import Steps
+
 
 (
     WORDS,
@@ -28,3 +41,61 @@ TABLE_OFFSET, TABLE_DOMAIN_STRIDE, TABLE_SOURCE, TABLE_STRIDES = range(4)
 
 MAX_OPERANDS = 16
 """Tables that one step reads at most."""
+
+
+DEPTH, SIDE, WORK = 4, 8, 1 << 16
+"""Values of the eliminated variable, rows or columns, and combinations from which a step is a matrix product."""
+
+LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK = 48, 32, 1 << 20
+"""The same for a device's library, which writes the output before its range is read again."""
+
+
+class Product(NamedTuple):
+    """Shape of a matrix product: ``batch`` times ``rows`` x ``columns`` x ``depth``."""
+
+    batch: int
+    rows: int
+    columns: int
+    depth: int
+
+    @property
+    def work(self) -> int:
+        """Products that are summed."""
+        return self.batch * self.rows * self.columns * self.depth
+
+    def __str__(self) -> str:
+        text = f"{self.rows} x {self.columns} x {self.depth}"
+        return text if self.batch == 1 else f"{text}, batch {self.batch}"
+
+
+def product_of(step: Step) -> Product | None:
+    """Return the shape of a ``sum-product`` step as a matrix product; None if it is not one."""
+    if (len(step.operands), step.tables_a, step.tables_b) != (2, 1, 1) or step.domain < DEPTH:
+        return None
+    lhs, rhs = step.operands
+    lo = step.outer + step.mid
+    columns = math.prod(step.sizes[lo:])
+    is_row = [stride == 0 for stride in rhs.strides[:lo]]
+    rows = math.prod(size for size, row in zip(step.sizes, is_row, strict=False) if row)
+    if not lhs.domain_stride or not rhs.domain_stride or min(rows, columns) < SIDE or step.work < WORK:
+        return None
+    return Product(step.out_cells // (rows * columns), rows, columns, step.domain)
+
+
+def product_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
+    """Return the row of a plan's text on steps in ``sum-product`` that are matrix products, and the largest."""
+    found = [product for product in map(product_of, steps) if product is not None]
+    if not found:
+        return []
+    number = f"{len(found)} steps, the largest " if len(found) > 1 else "1 step, "
+    return [("matrix products", number + str(max(found, key=lambda product: product.work)))]
+
+
+def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
+    """Return the steps that a device's library may make: those that are large enough, and perhaps a few more."""
+    words, starts = steps.words, steps.starts
+    cells = words[starts + OUTER_CELLS] * words[starts + MID_CELLS] * words[starts + LO_CELLS]
+    depth = words[starts + DOMAIN]
+    sides = (words[starts + TABLES] == 2) & (words[starts + TABLES_A] == 1) & (words[starts + TABLES_B] == 1)
+    found: NDArray[np.bool_] = sides & (depth >= LIBRARY_DEPTH) & (cells * depth >= LIBRARY_WORK)
+    return found

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.dependence import order_slices
 from elimina.planning.estimate import Machine
 from elimina.planning.plan import MOST_BYTES, Plan, slice_runs
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
 from elimina.planning.sparse import in_rows, row_bytes
+from elimina.planning.steps import order_slices
 from elimina.tree import bucket_tree
 
 MOST_SLICES = 1 << 40

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elimina.backends.cuda.place import LEAST_CELLS, place, rows_of
+from elimina.backends.cuda.device import LEAST_CELLS, place, rows_of
 from elimina.planning.layout import table_strides
 
 

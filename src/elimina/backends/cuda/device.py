@@ -6,10 +6,10 @@ import functools
 import hashlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,82 @@ from elimina.backends.cuda.layout import Layout, kept_layout, lay_out
 from elimina.backends.cuda.matrix import Blas, open_blas
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.estimate import Machine, cuda_machine
-from elimina.planning.products import library_steps
 from elimina.planning.program import Program
+from elimina.planning.record import library_steps
+
+LEAST_CELLS = 1 << 16
+"""Size of a table below which the array library's own copy is as good."""
+LEAST_COLUMNS = 64
+MOST_BLOCKS = (64, 65535)
+
+
+class Rows(NamedTuple):
+    """A table as rows of cells that follow each other.
+
+    Attributes:
+        rows: Number of rows.
+        columns: Cells of a row.
+        pitch: Cells from a row's beginning to the next one's.
+    """
+
+    rows: int
+    columns: int
+    pitch: int
+
+
+def rows_of(sizes: Sequence[int], strides: Sequence[int]) -> Rows | None:
+    """Return a table as rows, the longest that its strides (in cells) allow; None if that takes more than one pitch."""
+    columns, axis = 1, len(sizes)
+    while axis > 0 and (strides[axis - 1] == columns or sizes[axis - 1] == 1):
+        axis -= 1
+        columns *= sizes[axis]
+    rows, pitch = 1, columns
+    for size, stride in zip(reversed(sizes[:axis]), reversed(strides[:axis]), strict=True):
+        if size == 1:
+            continue
+        if rows == 1:
+            pitch = stride
+        if stride != pitch * rows:
+            return None
+        rows *= size
+    return Rows(rows, columns, pitch)
+
+
+def place(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, forbidden: float = 0) -> bool:
+    """Copy an array on the device to another one of its shape, in the current stream.
+
+    Args:
+        backend: Backend of the device.
+        given: Cells of the array to copy.
+        to: Destination, possibly of another dtype.
+        limit: Cells from here on become ``forbidden``; None: all are copied.
+        forbidden: A number of the other dtype.
+
+    Returns:
+        False: the array is too small or its strides are too odd for this copy; nothing was done.
+    """
+    ends = [
+        rows_of(array.shape, [stride // array.itemsize for stride in array.strides]) if array.ndim else None
+        for array in (given, to)
+    ]
+    source, target = ends
+    known = all(array.dtype.name in kernels.CELL_TYPES for array in (given, to))
+    if given.size < LEAST_CELLS or source is None or target is None or not known:
+        return False
+    # What has no gaps has rows of any length.
+    if source.rows == 1:
+        source = Rows(target.rows, target.columns, target.columns)
+    elif target.rows == 1:
+        target = Rows(source.rows, source.columns, source.columns)
+    if source[:2] != target[:2] or source.columns < LEAST_COLUMNS:
+        return False
+    kernel = backend.function(kernels.place_kernel(given.dtype, to.dtype, limit is not None))
+    threads = kernels.THREADS
+    blocks = min(-(-source.columns // threads), MOST_BLOCKS[0]), min(source.rows, MOST_BLOCKS[1])
+    ends_of_copy = given, np.int64(source.pitch), to, np.int64(target.pitch), np.int64(source.rows)
+    bound = given.dtype.type(limit or 0), to.dtype.type(forbidden)
+    kernel(blocks, (threads,), (*ends_of_copy, np.int64(source.columns), *bound))
+    return True
 
 
 @functools.cache

@@ -13,9 +13,8 @@ import numpy as np
 
 from elimina.backends.cuda.record import is_aligned, merge, tables, widen
 from elimina.errors import DeviceError
-from elimina.planning.products import LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK
 from elimina.planning.program import Program
-from elimina.planning.record import HEADER
+from elimina.planning.record import HEADER, LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK
 
 MOST_CALLS = 64
 """Calls of the library for one step: batches whose matrices do not lie at regular distances take one each."""

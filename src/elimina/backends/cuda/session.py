@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from elimina._core import Stopped, stopped
 from elimina.backends.base import Run
 from elimina.backends.cuda import kernels
+from elimina.backends.cuda.device import place
 from elimina.backends.cuda.layout import Forest, Layout
 from elimina.backends.cuda.matrix import Matrix
-from elimina.backends.cuda.place import place
 from elimina.backends.cuda.tile import Tile
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
