@@ -48,9 +48,6 @@ _PLANNED_AT = 3
 _PLANNED_FROM = 16
 """Variables from which a kept plan beats a plan for each query: 20 us (asia) against 45, 35 (alarm) against 60."""
 
-_WHOLE_SECONDS = 5e-4
-"""Longest propagation that is run whole; to look for the messages that evidence changes takes 50 us."""
-
 
 class JunctionTree(Displayed):
     """A compiled model that answers one set of evidence after another.
@@ -381,18 +378,10 @@ class JunctionTree(Displayed):
             self._make_room(self.plan.peak_bytes)
             self._propagators[semiring] = Propagator(self._planned, semiring)
             self._applied[semiring] = {}
-        propagator = self._propagators[semiring]
-        before, known = self._applied[semiring], self._known
-        if before is known:
-            return propagator
-        del self._applied[semiring]
-        fixed = self._planned.problem.fixed
-        if self.plan.seconds <= _WHOLE_SECONDS and propagator.conditions and _are_observed(before, known):
-            propagator.condition({v: what for v, what in known.items() if v not in fixed})
-        else:
-            changed = [v for v in before.keys() | known.keys() if not _is_same(before.get(v), known.get(v))]
-            weights = self._weights
-            propagator.weigh({v: weights.get(v) for v in changed if v not in fixed})
+        propagator, known = self._propagators[semiring], self._known
+        if self._applied.pop(semiring) is not known:
+            fixed = self._planned.problem.fixed
+            propagator.weigh({v: what for v, what in known.items() if v not in fixed})
         self._applied[semiring] = known
         return propagator
 
@@ -440,16 +429,6 @@ class JunctionTree(Displayed):
         """Return the names of variables, the outputs of those that have one, and the places of the others."""
         names, has = [self.model.variables[v].name for v in asked], self._output
         return names, tuple([has[v] for v in asked if v in has]), [n for n, v in enumerate(asked) if v not in has]
-
-
-def _is_same(one: int | Array | None, other: int | Array | None) -> bool:
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
-    return type(one) is type(other) and one == other
-
-
-def _are_observed(*evidence: Mapping[int, int | Array]) -> bool:
-    return all(isinstance(what, int) for known in evidence for what in known.values())
 
 
 def impossible_text(model: Model, weights: Mapping[int, Array]) -> str:

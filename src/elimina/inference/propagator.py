@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from elimina.backends.base import GatheringSession, KeepingSession, Progress, SlicingSession
 from elimina.errors import InputError, InternalError
 from elimina.inference.answer import Answer, Written, step_table
+from elimina.inference.call import weights_of
 from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view, scaled
 from elimina.inference.listed import ListedValues
@@ -32,6 +33,9 @@ Array = NDArray[Any]
 
 _ONE_BY_ONE = 16
 """Changes up to which the steps that depend on each are looked up, as they were found before."""
+
+_WHOLE_SECONDS = 5e-4
+"""Longest propagation that is run whole; to look for the messages that evidence changes takes 50 us."""
 
 _RESIDENT_SEMIRING = "log-sum-exp"
 """Semiring of weights that stay on a device: nothing underflows, so no check needs them on the host."""
@@ -61,7 +65,8 @@ class Propagator:
         self._encoded = encode(problem, self._plan, semiring)
         self._scales = Scales(self._plan)
         self._ranges = self._encoded.ranges.copy()
-        self._weights: dict[int, dict[int, Array]] = {}
+        self._variables = problem.model.variables
+        self._weights: dict[int, int | Array] = {}
         # Natural logarithms of what was taken out of the weights in each factor.
         self._taken: dict[int, float] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, -math.inf)
@@ -90,55 +95,34 @@ class Propagator:
         """The factor that takes each variable's weights."""
         return _smallest_factors(self._plan)
 
-    def weigh(self, changes: Mapping[int, Array | None]) -> None:
-        """Multiply variables' values by weights, which replace earlier ones; None: by 1.
+    def weigh(self, evidence: Mapping[int, int | Array]) -> None:
+        """Make this the only evidence.
 
         Args:
-            changes: Variable -> weights, not negative (bool: values allowed or not), of shape (size,), or (size, cases)
-                where a factor has cases.
+            evidence: Variable -> index of its state, or weights of its states, not negative.
         """
-        touched = set()
-        for v, weights in changes.items():
-            home = self._homes[v]
-            own = self._weights.setdefault(home, {})
-            value = int(weights.argmax()) if self._slicing and _is_observation(weights) else -1
-            if own.pop(v, None) is not None:
-                touched.add(home)
-            if weights is not None and value < 0:
-                own[v] = weights
-                touched.add(home)
-            if value != self._values[v]:
-                self._values[v] = value
-                touched.add(len(self._plan.factors) + v)
+        values, weights = np.full_like(self._values, -1), {}
+        for v, known in evidence.items():
+            if isinstance(known, int) and self._slicing is not None:
+                values[v] = known
+            else:
+                weights[v] = known
+        before, self._weights = self._weights, weights
+        touched = {self._homes[v] for v in before.keys() | weights if not _is_same(before.get(v), weights.get(v))}
         for number in touched:
-            if number < len(self._plan.factors):
-                self._load(number)
-        if self._plan.keep:
+            self._load(number)
+        if self._plan.seconds <= _WHOLE_SECONDS:
+            self._stale[:] = True
+        elif self._plan.keep:
+            touched.update((len(self._plan.factors) + (values != self._values).nonzero()[0]).tolist())
             starts = [self._touched.get(number, ()) for number in touched]
             if len(starts) > _ONE_BY_ONE:
                 starts = [tuple(sorted({step for steps in starts for step in steps}))]
             for steps in starts:
                 self._stale[self._after.of(steps)] = True
+        self._values = values
         if self._slicing is not None:
-            self._slicing.fix(self._values)
-
-    @property
-    def conditions(self) -> bool:
-        """True if ``condition`` can be called."""
-        return self._slicing is not None
-
-    def condition(self, values: Mapping[int, Any]) -> None:
-        """Make hard evidence the only evidence, and compute everything again. There must be no soft evidence.
-
-        Args:
-            values: Variable -> index of its state.
-        """
-        assert self._slicing is not None
-        self._values[:] = -1
-        for v, value in values.items():
-            self._values[v] = value
-        self._stale[:] = True
-        self._slicing.fix(self._values)
+            self._slicing.fix(values)
 
     def observe(self, variables: Sequence[int], values: NDArray[np.intp]) -> None:
         """Observe values in each case, instead of those before; for variables with a factor over them and the cases.
@@ -173,9 +157,12 @@ class Propagator:
         view = factor_view(region, own) if listed is None else listed.values
         least = most = 1.0
         taken = 0.0
-        for v, weights in self._weights[number].items():
-            scope = v, *self._plan.kept[: weights.ndim - 1]
-            shaped = weights.reshape(_shape(factor, scope)) if listed is None else listed.at(v, weights)
+        for v in factor.scope:
+            if v not in self._weights or self._homes[v] != number:
+                continue
+            weights = weights_of(self._variables[v], self._weights[v])
+            shape = [-1 if u == v else 1 for u in factor.scope]
+            shaped = weights.reshape(shape) if listed is None else listed.at(v, weights)
             if self.logarithmic:
                 high = math.log(largest) if (largest := float(shaped.max(initial=0.0))) > 0 else 0.0
                 taken += high
@@ -484,9 +471,7 @@ def _smallest_factors(plan: Plan) -> dict[int, int]:
     return {v: number for v, (_, _, number) in found.items()}
 
 
-def _is_observation(weights: Array | None) -> TypeGuard[Array]:
-    return weights is not None and weights.dtype == bool and np.count_nonzero(weights) == 1
-
-
-def _shape(factor: FactorLayout, scope: Sequence[int]) -> list[int]:
-    return [size if v in scope else 1 for v, size in zip(factor.scope, factor.sizes, strict=True)]
+def _is_same(one: int | Array | None, other: int | Array | None) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    return type(one) is type(other) and one == other
