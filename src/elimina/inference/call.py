@@ -54,7 +54,7 @@ def weights_of(variable: Variable, known: int | Array) -> Array:
     return observed
 
 
-def with_leaves(model: Model, weights: Mapping[int, Array]) -> Observed:
+def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
     """Turn likelihoods into observations of new variables (virtual evidence: Pearl 1988, section 2.2.2).
 
     The new variables come after the model's own. Each has its distribution given the variable that the likelihoods are
@@ -63,14 +63,15 @@ def with_leaves(model: Model, weights: Mapping[int, Array]) -> Observed:
 
     Args:
         model: A probability model.
-        weights: Variable -> one non-negative weight for each value; with one positive weight it is an observation.
+        evidence: Variable -> index of its state, or likelihoods; a single positive one is an observation.
     """
     variables, factors = list(model.variables), list(model.factors)
     children = None if model.children is None else list(model.children)
     values: dict[int, int] = {}
     taken = {variable.name for variable in variables}
     constant = float(model.constant)
-    for v, weight in weights.items():
+    for v, known in evidence.items():
+        weight = weights_of(model.variables[v], known)
         high = float(weight.max())
         constant += math.log(high) if high > 0 else 0.0
         if np.count_nonzero(weight) == 1:
@@ -90,8 +91,9 @@ def with_leaves(model: Model, weights: Mapping[int, Array]) -> Observed:
     return Observed(model, values)
 
 
-def with_factors(model: Model, weights: Mapping[int, Array]) -> Observed:
+def with_factors(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
     """Turn likelihoods into factors, which every task takes; a single positive weight is also an observation."""
+    weights = {v: weights_of(model.variables[v], known) for v, known in evidence.items()}
     values = {v: int(w.argmax()) for v, w in weights.items() if np.count_nonzero(w) == 1}
     soft = [Table([v], w) for v, w in weights.items() if v not in values or w.max() != 1]
     if soft:
@@ -249,5 +251,4 @@ def observe(model: Model, task: Task, evidence: Evidence) -> Observed:
         name = model.variables[soft[0]].name
         reason = "a count" if place is None else f"a model with costs ({model.sense})"
         raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
-    weights = {v: weights_of(model.variables[v], what) for v, what in known.items()}
-    return with_factors(model, weights) if place == "factors" else with_leaves(model, weights)
+    return with_factors(model, known) if place == "factors" else with_leaves(model, known)

@@ -18,7 +18,7 @@ from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.answer import Answer, normalised
 from elimina.inference.at_once import SmallAnswer, SmallNetwork, is_small
 from elimina.inference.bucket import eliminate
-from elimina.inference.call import weights_of, with_factors, with_leaves
+from elimina.inference.call import with_factors, with_leaves
 from elimina.inference.choose import Planned, host_memory, plan_problem
 from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.options import DEFAULT, Options, options_of
@@ -113,10 +113,6 @@ class JunctionTree(Displayed):
         return {output.scope[0]: n for n, output in enumerate(self.plan.outputs) if output.scope}
 
     @property
-    def _weights(self) -> dict[int, Array]:
-        return {v: weights_of(self.model.variables[v], what) for v, what in self._known.items()}
-
-    @property
     def plan(self) -> Plan:
         """Plan of a propagation; ``print`` it to see its figures."""
         return self._planned.plan
@@ -125,7 +121,7 @@ class JunctionTree(Displayed):
         return f"<p>memory, of its limit</p>{bar(self.plan.filled)}"
 
     def _figures(self) -> list[tuple[str, str]]:
-        plan, known = self.plan, [self.model.variables[v].name for v in self._weights]
+        plan, known = self.plan, [self.model.variables[v].name for v in self._known]
         return [
             ("variables", f"{len(self.model.variables):,}"),
             ("width", f"{plan.width} (largest table: {count_text(plan.largest_table)} cells)"),
@@ -207,7 +203,7 @@ class JunctionTree(Displayed):
             twice = next(v for v in asked if asked.count(v) > 1)
             raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
         self._check_possible()
-        model, hard = with_leaves(self.model, self._weights)
+        model, hard = with_leaves(self.model, self._known)
         table = joint_table(model, hard, asked, self._options._replace(order="auto"))
         for axis, v in enumerate(asked):
             if v in hard:
@@ -284,12 +280,12 @@ class JunctionTree(Displayed):
             ImpossibleEvidenceError: The evidence has probability 0.
             MemoryLimitError: The plan does not fit.
         """
-        observed = with_factors(self.model, self._weights)
+        observed = with_factors(self.model, self._known)
         problem = prepare(observed.model, "mpe", observed.values)
         planned = plan_problem(problem, self._options)
         result = eliminate(Execution(problem, planned.plan, planned.backend), {})
         if result.assignment is None or result.value is None:
-            raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
         return dict(result.assignment), float(result.value)
 
     def entropy(self, variables: Sequence[str | int]) -> float:
@@ -401,21 +397,21 @@ class JunctionTree(Displayed):
 
     def _check_possible(self) -> None:
         if self.log10_evidence == -math.inf:
-            raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
 
     def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
         known = self._at_once() if semiring == "sum-product" else None
         asked = None if variables is None else indices_of(self.model, variables, "variables")
         if known is not None:
             if known.log_sum == -math.inf:
-                raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
+                raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
             ends, shares = self._ends, known.shares.copy()
             chosen = range(len(self.model.variables)) if asked is None else asked
             return {self.model.variables[v].name: shares[ends[v] : ends[v + 1]] for v in chosen}
         names, outputs, ones = self._all if asked is None else self._places(asked)
         answer = self._run(semiring, outputs)
         if not answer.is_possible or self._fixed_log_sum == -math.inf:
-            raise ImpossibleEvidenceError(impossible_text(self.model, self._weights))
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
         vectors = answer.vectors("max" if semiring == "max-sum" else "sum")
         for place in ones:
             vectors.insert(place, np.ones(1))
@@ -431,15 +427,15 @@ class JunctionTree(Displayed):
         return names, tuple([has[v] for v in asked if v in has]), [n for n, v in enumerate(asked) if v not in has]
 
 
-def impossible_text(model: Model, weights: Mapping[int, Array]) -> str:
+def impossible_text(model: Model, evidence: Mapping[int, int | Array]) -> str:
     """Return an error's text for evidence of probability 0."""
     known = []
-    for v, w in list(weights.items())[:5]:
-        what = model.variables[v].state(int(w.argmax())) if np.count_nonzero(w) == 1 else w.tolist()
-        known.append(f"{model.variables[v].name}={what}")
+    for v, what in list(evidence.items())[:5]:
+        shown = model.variables[v].state(what) if isinstance(what, int) else what.tolist()
+        known.append(f"{model.variables[v].name}={shown}")
     if not known:
         return "the model's sum is 0: no assignment has a positive probability"
-    more = ", ..." if len(weights) > 5 else ""
+    more = ", ..." if len(evidence) > 5 else ""
     return f"the evidence ({', '.join(known)}{more}) has probability 0, so there are no posteriors: remove some of it"
 
 
