@@ -161,6 +161,16 @@ nb::list groups(const TableList& own) {
   return result;
 }
 
+nb::list idle(const TableList& own) {
+  std::vector<std::pair<i64, std::vector<int>>> found;
+  {
+    nb::gil_scoped_release release;
+    for (i64 number = 0; number < own.tables.size(); ++number)
+      if (std::vector<int> axes = own.tables.idle(number); !axes.empty()) found.emplace_back(number, std::move(axes));
+  }
+  return nb::cast<nb::list>(nb::cast(found));
+}
+
 i64 largest(const TableList& own) {
   i64 found = -1;
   for (i64 number = 0; number < own.tables.size(); ++number)
@@ -222,6 +232,7 @@ void bind_tables(nb::module_& m) {
       .def("ends", &ends, "sense"_a, "For each table the smallest and the largest value that is not forbidden; None if every one is.")
       .def("values", &values, "assignment"_a, "Each table's value at an assignment, which has a value index for each variable.")
       .def("groups", &groups, "For each group of tables whose scopes one of them contains its members, that one first; without tables of no variables.")
+      .def("idle", &idle, "The dense tables of at most 2^20 cells that depend on some of their axes alone: number and the other axes.")
       .def("largest", &largest, "The first table of the most cells (counted up to 2^62); -1 if there is none.")
       .def("incumbent", [](const TableList& own, const std::string& sense, u64 descent, u64 moves, i64 table, i64 listed_table, i64 all) {
             network::Incumbent found;

@@ -1,9 +1,13 @@
 #include "tables/tables.hpp"
 
+#include <algorithm>
 #include <numeric>
 
 namespace elimina::tables {
 namespace {
+
+// Cells of a table whose axes are compared: a larger one would take milliseconds to read.
+constexpr i64 kMostCompared = i64{1} << 20;
 
 // The smallest and the largest allowed value of those that were given.
 template <class T>
@@ -82,6 +86,34 @@ void Tables::replace(i64 number, const Source& source, std::span<const i64> stri
   sources_[number] = source;
   std::copy(strides.begin(), strides.end(), strides_.begin() + scopes_.starts[number]);
   if (sense_) ends_[number] = ends_of(number, *sense_);
+}
+
+std::vector<int> Tables::idle(i64 number) const {
+  std::vector<int> found;
+  const Source& own = sources_[number];
+  if (own.rows || cells_[number] > kMostCompared || cells_[number] == 0) return found;
+  const std::span<const i64> size = sizes(number), step = strides(number);
+  const std::size_t width = own.type == Type::f32 ? sizeof(float) : sizeof(double);
+  std::array<i64, kMostAxes> place;
+  for (std::size_t axis = 0; axis < size.size(); ++axis) {
+    if (size[axis] == 1) continue;
+    place.fill(0);
+    const char* cell = own.values;
+    bool is_idle = true, is_end = false;
+    while (is_idle && !is_end) {
+      for (i64 x = 1; is_idle && x < size[axis]; ++x) is_idle = std::memcmp(cell, cell + x * step[axis], width) == 0;
+      is_end = true;
+      for (std::size_t a = size.size(); is_end && a-- > 0;) {
+        if (a == axis) continue;
+        cell += step[a];
+        if (++place[a] < size[a]) is_end = false;
+        else cell -= size[a] * step[a], place[a] = 0;
+      }
+    }
+    if (is_idle) found.push_back(int(axis));
+  }
+  if (i64(found.size()) == std::ranges::count_if(size, [](i64 states) { return states > 1; })) found.clear();
+  return found;
 }
 
 const char* Tables::at(i64 number, std::span<const i64> assignment) const {

@@ -66,6 +66,10 @@ class Tables {
   // Smallest and largest allowed value of each table, computed once.
   const std::vector<Ends>& ends(Sense sense) const;
 
+  // Axes of a table along which its numbers stay the same; none of a sparse or a large one, nor of one that depends on none: it stands for a
+  // scope, in a model that is planned before its numbers are known.
+  std::vector<int> idle(i64 number) const;
+
   // Address of a table's cell at an assignment; nullptr: it has the default. Each variable of the scope has one of its states.
   const char* at(i64 number, std::span<const i64> assignment) const;
 

@@ -139,6 +139,11 @@ class TableList:
         For each group of tables whose scopes one of them contains its members, that one first; without tables of no variables.
         """
 
+    def idle(self) -> list:
+        """
+        The dense tables of at most 2^20 cells that depend on some of their axes alone: number and the other axes.
+        """
+
     def largest(self) -> int:
         """
         The first table of the most cells (counted up to 2^62); -1 if there is none.

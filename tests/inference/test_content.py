@@ -73,7 +73,7 @@ def test_triangles_stay_together(kind):
 def test_costs_decide_what_goes_together():
     # The two tables that disagree on x are the first and the last one; by scopes the first goes with the second.
     sizes = [2, 2, 2, 2]
-    opposed = [[0, 0], [9, 9]], [[9, 9], [0, 0]]
+    opposed = [[0, 0], [9, 10]], [[9, 10], [0, 0]]
     tables = [((0, 1), opposed[0]), ((0, 2), np.zeros((2, 2), dtype=int)), ((0, 3), opposed[1])]
     model = Model.from_arrays(sizes, [(scope, np.array(table)) for scope, table in tables])
     options = {"method": "mbe", "ibound": 2, "shift": "none", "order": range(4), "device": "cpu"}
@@ -93,7 +93,8 @@ def test_large_tables_are_compared_at_samples():
 def test_buckets_of_very_many_tables():
     # 400 tables have more pairs than are compared.
     rng = np.random.default_rng(0)
-    tables = [((0, v), rng.integers(0, 9, (2, 2))) for v in range(1, 401)]
+    # Each depends on both variables.
+    tables = [((0, v), rng.integers(0, 4, (2, 2)) + np.diag((5, 9))) for v in range(1, 401)]
     problem = prepare(Model.from_arrays([2] * 401, tables), "mpe", {})
     partition = partition_by_content(problem, range(401), 4, 1 << 30, math.inf)
     assert sorted(itertools.chain(*partition[0])) == list(range(400))

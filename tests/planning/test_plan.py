@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 
@@ -21,7 +22,10 @@ from elimina.planning.prepare import prepare
 from elimina.planning.record import MAX_OPERANDS
 from elimina.table import FORBIDDEN, Table
 from elimina.tree import bucket_tree
+from tests import calls
+from tests.reference import brute
 from tests.reference.planner import Bucket
+from tests.strategies import KINDS, models
 
 
 def plan_of(model, task="mpe", order=None, memory=2**30, dtype=None, evidence=None):
@@ -30,7 +34,7 @@ def plan_of(model, task="mpe", order=None, memory=2**30, dtype=None, evidence=No
 
 
 def chain(length, size, high=9):
-    table = np.arange(size * size).reshape(size, size) % (high + 1)
+    table = np.add.outer(np.arange(size), 2 * np.arange(size)) % (high + 1)
     return Model.from_arrays([size] * length, [((i, i + 1), table) for i in range(length - 1)])
 
 
@@ -171,6 +175,51 @@ def test_evidence_and_domains_of_one_value_are_fixed():
     assert problem.fixed == {0: 0, 1: 1}
     assert problem.free == (2,)
     assert problem.tables[0].scope == (2,)
+
+
+@pytest.mark.parametrize(("kind", "order"), [(np.int64, "C"), (np.float32, "F"), (np.float64, "C")])
+def test_tables_lose_axes_that_they_do_not_depend_on(kind, order):
+    some, one, all_of = (2, 1, 3), (1, 4, 1), (2, 4, 3)
+    numbers = np.arange(6, dtype=kind).reshape(some)
+    tables = [np.broadcast_to(numbers, all_of), np.broadcast_to(np.arange(4, dtype=kind).reshape(one), all_of)]
+    given = [Table((0, 1, 2), np.array(table, order=order)) for table in tables]
+    last = np.zeros(all_of, dtype=kind)
+    last[-1, -1, -1] = 1
+    given += [
+        Table((2, 1, 0), given[0].values.T),
+        Table((0, 1, 2), last),
+        Table((0, 1, 2), np.ones(all_of, dtype=kind)),
+    ]
+    variables = [Variable(f"x{v}", size) for v, size in enumerate(all_of)]
+    problem = prepare(Model(variables, given, sense="max-cost"), "mpe", {})
+    assert [table.scope for table in problem.tables] == [(0, 2), (1,), (2, 0), (0, 1, 2), (0, 1, 2)]
+    for values in itertools.product(*map(range, all_of)):
+        assert [table.at(values) for table in problem.tables] == [table.at(values) for table in given]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_narrower_tables_leave_the_optimum_as_it_is(kind, data):
+    model = data.draw(models(kind))
+    number = len(model.variables)
+    wide = [
+        Table((*table.scope, number), np.repeat(table.dense()[..., None], 3, axis=-1)) if table.scope else table
+        for table in model.factors
+    ]
+    result = calls.solve(
+        Model(
+            [*model.variables, Variable("idle", 3)],
+            wide,
+            sense=model.sense,
+            constant=model.constant,
+            upper_bound=model.upper_bound,
+        ),
+        device="cpu",
+    )
+    best = brute.optimum(model)
+    assert (result.value is None) == (best is None)
+    assert best is None or result.value == pytest.approx(best, rel=1e-9, abs=1e-9)
 
 
 @pytest.mark.parametrize(
