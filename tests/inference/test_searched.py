@@ -167,6 +167,19 @@ def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
     assert len(made) == 1
 
 
+def test_later_rounds_take_the_order_whose_minibuckets_bound_best(monkeypatch):
+    problem = prepare(grid_model(8, 4, 0.0, seed=3), "mpe", {})
+    limits = Limits(messages=1e-6)
+    search = search_module._Search(problem, Options(device="cpu", order_seconds=0.01), limits, None)
+    good = search.best_order(problem, (), 0.01)
+    bad = tuple(sorted(good, key=lambda v: v % 7))
+    assert search.first_cost(problem, good) != search.first_cost(problem, bad)
+    better = max(good, bad, key=lambda order: search.first_cost(problem, order))
+    for known, found in ((good, bad), (bad, good)):
+        monkeypatch.setattr(search_module, "elimination_order", lambda *_, found=found: found)
+        assert search.best_order(problem, known, 0.01) == better
+
+
 def test_an_interruption_returns_what_is_known():
     timer = threading.Timer(1.5, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()

@@ -25,6 +25,7 @@ from elimina.inference.ordering import elimination_order
 from elimina.inference.shares import Shares, shared, shares_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.inference.strategy import Paused
+from elimina.order import LARGEST_SEED
 from elimina.planning.plan import bytes_text
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
@@ -59,6 +60,9 @@ LONGEST_IMPROVED = 0.5
 
 ORDER_SHARE = 5.0
 """Seconds of the search for an order in a round, by those that its mini-buckets may take."""
+
+ORDERS = 4
+"""Orders that a round after the first one chooses from: at equal width, their mini-buckets' bounds differ by far."""
 
 LEAD = 8.0
 """By how much less mini-buckets are searched where the other bound is better, and by how much at most the turns of soft
@@ -185,8 +189,7 @@ class _Search(Knowledge):
         while not self.is_over:
             if spent < longest:
                 spent = min(ORDER_SHARE * budget, longest)
-                with self.phase("order"):
-                    order = elimination_order(problem, options._replace(order_seconds=spent))
+                order = self.best_order(problem, order, spent)
             with self.phase("plan"):
                 turn = min(budget, limits.seconds / 4)
                 planned = plan_within(problem, order, options, self.left().messages, turn)
@@ -218,6 +221,27 @@ class _Search(Knowledge):
             del heuristic, execution, plan, planned
             if is_end:
                 return
+
+    def best_order(self, problem: Problem, known: tuple[int, ...], seconds: float) -> tuple[int, ...]:
+        """Return the known order, or one of a few found in these seconds: that whose small mini-buckets bound best."""
+        options, tries = self.options, ORDERS if known else 1
+        found = {known: None} if known else {}
+        for number in range(tries):
+            seed = (options.seed + number) % LARGEST_SEED
+            with self.phase("order"):
+                found[elimination_order(problem, options._replace(order_seconds=seconds / tries, seed=seed))] = None
+        if len(found) == 1:
+            return next(iter(found))
+        return max(found, key=lambda order: self.first_cost(problem, order))
+
+    def first_cost(self, problem: Problem, order: tuple[int, ...]) -> float:
+        """Return the bound of the first round's mini-buckets in this order."""
+        with self.phase("plan"):
+            planned = plan_within(problem, order, self.options, self.left().messages, self.limits.messages)
+        if not planned.plan.fits:
+            return -math.inf
+        execution = Execution(problem, planned.plan, planned.backend, deadline=self.limits.deadline)
+        return heuristic_of(execution, self.clock).cost
 
     @property
     def is_ahead(self) -> bool:

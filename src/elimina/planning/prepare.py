@@ -20,6 +20,10 @@ TASKS = (*tasks.tasks_that(lambda task: task.problem is None), "joint")
 
 _MOST_CELLS = 2**62
 
+_LEAST_NARROWED = 0.05
+"""Share of the tables from which those that depend on some of their axes alone leave the others: a few such tables save
+little width."""
+
 
 class Group(NamedTuple):
     """Tables that are joined while they are copied into the arena, because one scope contains the others."""
@@ -128,9 +132,9 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
 
 
 def _narrowed(tables: Tables) -> Tables:
-    """Return the tables without axes that they do not depend on: an edge of the graph less each may save much width."""
+    """Return the tables without axes that they do not depend on, where they are many: the width may be far smaller."""
     idle = tables.listed.idle()
-    if not idle:
+    if len(idle) < _LEAST_NARROWED * len(tables):
         return tables
     narrowed = list(tables)
     for number, axes in idle:
