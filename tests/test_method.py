@@ -55,6 +55,13 @@ def test_what_ends_at_once_takes_no_local_search_and_no_filtering(monkeypatch):
     assert not {"improve", "filter"} & result.stats["seconds"].keys()
 
 
+@pytest.mark.data
+def test_soft_local_consistency_comes_first_where_elimination_takes_a_tenth_of_a_second(monkeypatch, data_dir):
+    monkeypatch.setattr(method_module, "FIRST_GLANCE", 60.0)
+    result = elimina.solve(elimina.read(data_dir / "wcsp/iscas89/c499.wcsp"), device="cpu")
+    assert (result.value, result.stats["method"]) == (111, "search")
+
+
 def before_a_plan(monkeypatch, rough, better):
     """Limits of the searches before a plan, and the seconds of the searches for orders, given the seconds of both."""
     searches, ordered = [], []

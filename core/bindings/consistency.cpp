@@ -168,5 +168,6 @@ void bind_consistency(nb::module_& m) {
            "Search these instead, which another search of the same model has left.")
       .def_prop_ro("top", &Search::top, "What costs as much or more is not looked for.")
       .def_prop_ro("kept", &kept, "The values that are left at the root.")
-      .def_prop_ro("bound", &Search::bound, "No assignment costs less, or less than what is looked for.");
+      .def_prop_ro("bound", &Search::bound, "No assignment costs less, or less than what is looked for.")
+      .def_prop_ro("progress", &Search::progress, "Estimated share of the search tree that is searched.");
 }

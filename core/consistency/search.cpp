@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 
 #include "crew.hpp"
 
@@ -61,6 +62,12 @@ bool Search::run(const Limits& limits) {
         changed_.notify_all();
       });
   return open_.empty();
+}
+
+double Search::progress() const {
+  double left = 0;
+  for (const Open& node : open_) left += std::ldexp(1.0, -static_cast<int>(node.length) - (node.last.var >= 0));
+  return 1 - left;
 }
 
 // Reports the bounds and assignment so far; returns whether to go on.

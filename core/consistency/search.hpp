@@ -42,6 +42,10 @@ class Search {
   std::vector<int> best() const { return network_.outer(best_); }
   Cost cost() const { return cost_; }  // of the best solution; what is not allowed if there is none
   Cost bound() const { return lower_; }
+
+  // The share of the tree that is searched, as if both sides of a decision were equally large (P. Kilby and others, "Estimating search tree
+  // size", AAAI 2006).
+  double progress() const;
   Cost top() const { return top_; }  // what costs as much or more is not looked for
   std::uint64_t nodes() const { return nodes_; }
 

@@ -110,6 +110,21 @@ def test_optimum(seed, share, most, slack, threads, memory, off):
     check(costs, found, upper)
 
 
+def test_progress_is_the_share_of_the_tree_that_is_closed():
+    search = hard(variables=8, threads=1)
+    shares, nodes = [search.progress], 8
+    while not run(search, nodes=nodes)["done"]:
+        bounds, lengths, decisions = search.take_open()
+        search.replace_open(bounds, lengths, decisions)
+        shares.append(search.progress)
+        assert shares[-1] == pytest.approx(1 - sum(0.5 ** lengths.astype(float)))
+        nodes += 8
+    shares.append(search.progress)
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0, 1)
+    assert 0 < shares[1] < 1
+
+
 @settings(max_examples=150, deadline=None)
 @given(seed=st.integers(0, 2**32), share=SHARES, most=st.sampled_from([2, 10, 10**6]), slack=st.sampled_from([0, 3]))
 def test_rows_of_many_values(seed, share, most, slack):
@@ -205,13 +220,13 @@ def test_a_known_solution(seed, known):
     assert (found["value"] == []) == (costs.total[tuple(value)] == costs.total.min())
 
 
-def hard():
+def hard(variables=24, threads=2):
     costs = Costs.none([2])
     rng = np.random.default_rng(1)
-    costs.sizes, costs.order = [8] * 24, list(range(24))
-    costs.scopes = [[u, v] for u in range(24) for v in range(u)]
+    costs.sizes, costs.order = [8] * variables, list(range(variables))
+    costs.scopes = [[u, v] for u in range(variables) for v in range(u)]
     costs.tables = [rng.integers(0, 1000, 64) for _ in costs.scopes]
-    return costs.search(threads=2)
+    return costs.search(threads=threads)
 
 
 def test_the_poll_sees_bounds_close_in():

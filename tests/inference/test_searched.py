@@ -158,6 +158,14 @@ def test_the_search_with_the_worse_bound_gets_less_time(monkeypatch, bound, shar
     )
 
 
+@pytest.mark.parametrize(("promising", "status"), [(math.inf, "optimal"), (0.0, "bounded")])
+def test_soft_local_consistency_goes_on_while_it_seems_to_end_soon(monkeypatch, promising, status):
+    monkeypatch.setattr(search_module, "PROMISING", promising)
+    problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
+    result = searched_optimum(problem, Options(device="cpu", threads=1), Limits(rounds=0, first_turn=1e-3))
+    assert result.status == status
+
+
 @pytest.mark.usefixtures("minibuckets_alone")
 def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
     made = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -90,6 +91,9 @@ class Consistency:
     Attributes:
         units: Units of the core's costs.
         bytes: Bytes of the tables.
+        nodes: Nodes searched.
+        seconds: Seconds searched.
+        rest: Estimated seconds of the rest of the search, at the pace of the last turn.
     """
 
     def __init__(
@@ -97,7 +101,7 @@ class Consistency:
     ) -> None:
         self.problem, self.core, self.reduction, self.units = problem, core, reduction, units
         self.bytes = _CELL_BYTES * cells
-        self.nodes = 0
+        self.nodes, self.seconds, self.rest = 0, 0.0, math.inf
 
     @staticmethod
     def of(
@@ -211,10 +215,14 @@ class Consistency:
             found = None if value is None else self._whole(value)
             return poll(self.units.total(lower), found, count - self.nodes)
 
+        begun, before = time.monotonic(), self.core.progress
         found = self.core.run(seconds, self.nodes + nodes, memory, tell)
+        seconds, gained = time.monotonic() - begun, self.core.progress - before
+        self.seconds += seconds
+        self.rest = (1 - self.core.progress) * seconds / gained if gained > 0 else math.inf
         chosen = self._whole(found["value"]) if found["value"] else None
-        spent, self.nodes = found["nodes"] - self.nodes, found["nodes"]
-        return Turn(self.bound, chosen, spent, found["done"], found["interrupted"])
+        count, self.nodes = found["nodes"] - self.nodes, found["nodes"]
+        return Turn(self.bound, chosen, count, found["done"], found["interrupted"])
 
     def _whole(self, values: Sequence[int]) -> list[int]:
         """Return a value for each variable of the model, given those that the core searches for."""
