@@ -15,7 +15,7 @@ from elimina.display import Displayed, bars_of, sample, table_of
 from elimina.errors import InputError
 
 if TYPE_CHECKING:
-    from elimina.extras import Library
+    from elimina.system import Library
 
 _DIGITS = 4000
 
@@ -190,7 +190,7 @@ class Result(Displayed):
         columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         if library != "pandas" and len(set(map(type, columns["state"]))) > 1:
             columns["state"] = [str(state) for state in columns["state"]]
-        from elimina.extras import frame_of
+        from elimina.system import frame_of
 
         return frame_of(columns, library)
 

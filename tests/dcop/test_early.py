@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.dcop import Problem
-from elimina.dcop.solve import early_answer, local_optimum
+from elimina.dcop.solve import early_answer
 from elimina.model import Model
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem
@@ -52,18 +52,18 @@ def test_a_function_that_allows_nothing():
     assert early_answer(Problem.from_model(nothing)).status == "infeasible"
 
 
-def test_no_time_for_an_assignment():
+def test_an_assignment_before_agents_have_values():
     model = Model.from_arrays([2, 2], [((0, 1), [[3, 1], [1, 3]])], sense="min-cost")
-    assert local_optimum(model, -1.0) is None
-    chosen = local_optimum(model, 1.0)
-    assert chosen is not None
-    assert model.score(chosen) == 1
+    found = early_answer(Problem.from_model(model))
+    assert (found.task, found.value, found.lower_bound) == ("dcop", 1, 1)
+    assert model.score([found.assignment[v.name] for v in model.variables]) == 1
 
 
 def test_the_time_limit_within_a_large_table():
     """About 3 * 10^10 combinations in one elimination."""
-    table = np.multiply.outer(np.arange(3000), np.arange(3000)) % 97
-    model = Model.from_arrays([3000] * 3, [((0, 1), table), ((1, 2), table), ((0, 2), table)], sense="min-cost")
+    tables = np.random.default_rng(1).integers(0, 1 << 30, (3, 3000, 3000))
+    scopes = [(0, 1), (1, 2), (0, 2)]
+    model = Model.from_arrays([3000] * 3, list(zip(scopes, tables, strict=True)), sense="min-cost")
     found = solve(Problem.from_model(model), threads=1, time_limit=0.1)
     assert (found.status, found.ended_by) == ("bounded", "time-limit")
     assert found.value is None or found.lower_bound <= found.value

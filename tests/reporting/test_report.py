@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina import InputError, Model, Table, Variable, api, cp, dcop
+from elimina import InputError, Model, Table, Variable, api, cp, dcop, reporting
 from elimina.cp.tsplib import read_tsp
 from elimina.generate import grid_model
-from elimina.reporting import graph, writing
+from elimina.reporting import graph
 from elimina.reporting.answers import costly_terms
 from elimina.reporting.drawing import time_chart
 
@@ -236,7 +236,7 @@ def test_an_interrupt_leaves_the_rest_of_the_page(monkeypatch):
     report = elimina.report(PUMP, evidence={"Alarm": "on"})
     assert warnings(report) == ["The report was ended early, while it made the answer."]
     assert Page(report.html).sections == ["figures", "graph", "tree", "plan"]
-    monkeypatch.setattr(writing, "draw_graph", interrupted)
+    monkeypatch.setattr(reporting, "draw_graph", interrupted)
     with pytest.raises(KeyboardInterrupt):
         elimina.report(PUMP)
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from elimina import api
 from elimina.errors import ImpossibleEvidenceError, InputError
-from elimina.extras import require
 from elimina.inference.junction import JunctionTree
 from elimina.io.peers import from_pgmpy, imported
 from elimina.model import Model
+from elimina.system import require
 
 
 class VariableElimination:

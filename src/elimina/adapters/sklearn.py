@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
-from elimina.extras import require
 from elimina.inference.junction import JunctionTree
 from elimina.io import ModelLike, as_model
 from elimina.io.cases import as_cases
 from elimina.model import Model
+from elimina.system import require
 from elimina.table import Table
 
 _base: Any = require("sklearn.base", "sklearn", "BayesNetClassifier")

@@ -1,21 +1,204 @@
-"""``elimina``: the commands, and the form of their failures."""
+"""``elimina``: the commands, those that set it up, and the form of failures."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
+import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from elimina import __version__
-from elimina.cli.convert import convert, generate
 from elimina.cli.cp import cp, tsp
 from elimina.cli.dcop import dcop
-from elimina.cli.install import calibrate, completion, install_minizinc
-from elimina.cli.models import show_notices
+from elimina.cli.models import convert, generate, show_notices
 from elimina.cli.plot import plot, report
 from elimina.cli.solve import plan, solve
-from elimina.errors import EliminaError
+from elimina.cli.terminal import Command, option
+from elimina.errors import EliminaError, InputError
+
+_PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
+
+
+@click.command(cls=Command, short_help="Measure the speed of this machine for the planner.")
+@option("--show", is_flag=True, help="Show the speeds in use, and measure nothing.")
+@option("--reset", is_flag=True, help="Forget the measured speeds.")
+def calibrate(show: bool, reset: bool) -> None:
+    """Measure the speeds of this machine, and of its GPU if it has one.
+
+    elimina uses these speeds to estimate times and to choose methods and devices. They are saved in
+    calibration.json in the user's cache folder. The measurement takes less than 20 seconds. Run it while the machine is
+    idle.
+    """
+    from elimina import calibration
+    from elimina.planning.machine import Speeds, calibration_file, speeds
+
+    if show and reset:
+        raise click.UsageError("--show and --reset exclude each other: leave out one of them")
+    if reset:
+        removed = calibration.reset()
+        click.echo("no speeds were measured before" if removed is None else f"removed {removed}")
+        return
+    given = Speeds()._asdict()
+    if show:
+        path = calibration_file()
+        is_measured = path is not None and path.exists()
+        for name, value in speeds()._asdict().items():
+            click.echo(_line(name, value, given[name]))
+        click.echo(f"measured, from {path}" if is_measured else "built-in: 'elimina calibrate' measures this machine")
+        return
+    found = {}
+    for name, value in calibration.measure():
+        found[name] = value
+        click.echo(_line(name, value, given[name]))
+    click.echo(f"wrote {calibration.save(found)}")
+
+
+def _line(name: str, value: float, given: float) -> str:
+    return f"{name:14} {_amount(name, value):24} built-in: {_amount(name, given)}"
+
+
+def _amount(name: str, value: float) -> str:
+    from elimina.planning.machine import UNITS
+
+    size, prefix = next((pair for pair in _PREFIXES if value >= pair[0]), _PREFIXES[-1])
+    return f"{value / size:.3g} {prefix}{UNITS[name]}"
+
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command(short_help="Print the script that completes commands in a shell.")
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def completion(context: click.Context, shell: str) -> None:
+    """Print a shell's completion script for the commands and options of elimina.
+
+    Bash: add 'eval "$(elimina completion bash)"' to ~/.bashrc. Zsh: the same with zsh in ~/.zshrc. Fish: write the
+    script to ~/.config/fish/completions/elimina.fish.
+    """
+    kind = get_completion_class(shell)
+    root = context.find_root().command
+    if kind is None:
+        raise InputError(f"click has no completion for {shell}: upgrade click")
+    try:
+        script = kind(root, {}, "elimina", "_ELIMINA_COMPLETE").source()
+    except RuntimeError as error:
+        raise InputError(f"cannot complete in {shell}: {error}") from None
+    click.echo(script)
+
+
+LIBRARY = Path(__file__).parents[1] / "cp" / "mznlib"
+"""Library of the global constraints that the solver propagates itself."""
+
+ID = "org.elimina.elimina"
+NAME = "elimina.msc"
+
+FLAGS = ["-a", "-f", "-i", "-n", "-p", "-r", "-s", "-t", "-v"]
+"""Standard flags that MiniZinc may pass on."""
+
+EXTRA_FLAGS = [
+    ["--device", "Device that filters AllDifferent constraints", "opt:auto:cpu:cuda", "auto"],
+    ["--lns", "Large neighbourhood search", "bool", "false"],
+]
+"""Flags of this solver alone: name, description, type and default."""
+
+
+@click.command("install-minizinc", cls=Command, short_help="Register the solver with MiniZinc.")
+@option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder for the file.  [default: MiniZinc's folder of user solvers]",
+)
+@option("--remove", is_flag=True, help="Remove the file.")
+def install_minizinc(folder: Path | None, remove: bool) -> None:
+    """Write elimina.msc, so that 'minizinc --solver elimina' works. An existing file is replaced."""
+    path = (folder or user_folder()) / NAME
+    before = _executable_of(path)
+    if remove:
+        if before is None:
+            raise InputError(f"cannot remove {path}: it does not exist, or belongs to another solver")
+        path.unlink()
+        click.echo(f"removed {path}, which ran {before}")
+        return
+    wanted = configuration()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(wanted, indent=2) + "\n")
+    known = shutil.which("minizinc") is not None
+    how = "minizinc --solver elimina MODEL.mzn" if known else "minizinc is not on the PATH: install it, too"
+    instead = f", instead of {before}" if before not in (None, wanted["executable"]) else ""
+    click.echo(f"wrote {path}, which runs {wanted['executable']}{instead}; {how}")
+    if folder is not None:
+        with suppress(InputError):
+            _warn_of_another(user_folder() / NAME, wanted["executable"])
+
+
+def _warn_of_another(path: Path, executable: str) -> None:
+    """Warn of the file in the user's own folder: MiniZinc prefers it where id and release are equal."""
+    other = _executable_of(path)
+    if other not in (None, executable):
+        click.echo(
+            f"elimina: MiniZinc prefers {path}, which runs {other}, if releases are equal; "
+            "'elimina install-minizinc' replaces it, and 'elimina install-minizinc --remove' removes it",
+            err=True,
+        )
+
+
+def _executable_of(path: Path) -> str | None:
+    """Return the executable that a solver's file names; None if the file is missing or belongs to another solver."""
+    try:
+        found = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None
+    return str(found.get("executable")) if isinstance(found, dict) and found.get("id") == ID else None
+
+
+def configuration() -> dict[str, Any]:
+    """Return the contents of the solver's file.
+
+    Raises:
+        InputError: ``fzn-elimina`` is not beside this Python, nor on the PATH.
+    """
+    beside = shutil.which("fzn-elimina", path=str(Path(sys.executable).parent))
+    executable = beside or shutil.which("fzn-elimina")
+    if executable is None:
+        raise InputError(f"fzn-elimina is neither beside {sys.executable} nor on the PATH: install elimina with pip")
+    return {
+        "id": ID,
+        "name": "elimina",
+        "description": "Finite-domain constraint propagation",
+        "version": __version__,
+        "executable": str(Path(executable).absolute()),
+        "mznlib": str(LIBRARY),
+        "tags": ["cp", "int", "restart"],
+        "stdFlags": FLAGS,
+        "extraFlags": EXTRA_FLAGS,
+        "supportsMzn": False,
+        "supportsFzn": True,
+        "needsSolns2Out": True,
+        "needsMznExecutable": False,
+        "needsStdlibDir": False,
+        "isGUIApplication": False,
+    }
+
+
+def user_folder() -> Path:
+    """Return MiniZinc's folder of user solvers, as the installed MiniZinc reports it."""
+    minizinc = shutil.which("minizinc")
+    if minizinc is not None:
+        answer = subprocess.run([minizinc, "--config-dirs"], capture_output=True, text=True, check=False).stdout
+        try:
+            return Path(json.loads(answer)["userSolverConfigDir"])
+        except (ValueError, KeyError):
+            raise InputError(f"{minizinc} --config-dirs lists no folder for solvers: give one with --folder") from None
+    return Path.home() / ".minizinc" / "solvers"
+
 
 FINISHED, ERROR, USAGE = 0, 1, 2
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from elimina.cli import signals
-from elimina.cli.help import Command, option
 from elimina.cli.models import source_of, source_option
 from elimina.cli.options import check_writable, format_options, number_option, seconds_of
-from elimina.cli.terminal import labelled, show
+from elimina.cli.terminal import Command, labelled, option, show
 from elimina.io.files import save
 from elimina.planning.plan import count_text, seconds_text
 from elimina.result import Bounds, Result, number_text, with_reading

@@ -14,7 +14,6 @@ import click
 
 from elimina import dcop as distributed
 from elimina.cli import signals
-from elimina.cli.help import Command, Share, WholeNumber, option
 from elimina.cli.models import source_of, source_option, verbose_option
 from elimina.cli.options import (
     bytes_of,
@@ -25,7 +24,7 @@ from elimina.cli.options import (
     reject_given,
     seconds_of,
 )
-from elimina.cli.terminal import labelled, show
+from elimina.cli.terminal import Command, Share, WholeNumber, labelled, option, show
 from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.forecast import Forecast
 from elimina.dcop.formats import FORMATS as DISTRIBUTED

@@ -1,21 +1,23 @@
-"""Reading models by their suffix, those of constraints and of agents included, with the notices of the library."""
+"""Models as files: their reading by all commands, with the library's notices, and ``convert`` and ``generate``."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from elimina.cli.help import Decorated, option
+from elimina.cli.options import number_option
+from elimina.cli.terminal import Command, Decorated, Share, WholeNumber, option
 from elimina.errors import InputError
 from elimina.io import read
 from elimina.io.files import suffix_of
+from elimina.model import Model
 
 if TYPE_CHECKING:
-    from elimina.model import Model
+    from elimina.dcop import Problem
 
 
 _logger = logging.getLogger("elimina")
@@ -64,8 +66,6 @@ def _be_verbose(context: click.Context, option: click.Parameter, value: bool) ->
         show_notices(logging.INFO)
 
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
 _ELSEWHERE = {
     "mzn": "run 'elimina install-minizinc' once, then 'minizinc --solver elimina' on this file; to solve a small model "
     "by elimina solve, compile it to a .fzn file first ('minizinc -c')",
@@ -74,7 +74,7 @@ _ELSEWHERE = {
 """Suffixes of problems that other commands solve."""
 
 
-def source_option(command: Command) -> Command:
+def source_option(command: Decorated) -> Decorated:
     """Add ``--from``, the format of a model on standard input."""
     return option(
         "--from",
@@ -133,3 +133,142 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
         if is_distributed(path):
             return dcop.read(path).model
     return read(path, check=not no_check)
+
+
+@click.command(cls=Command, short_help="Write a model in another format.")
+@click.argument("source", type=click.Path())
+@click.argument("target", type=click.Path())
+@source_option
+@reading_options
+def convert(source: str, target: str, no_check: bool) -> None:
+    """Write the model in SOURCE to TARGET. The suffixes name the formats (.wcsp, .uai, .cfn, .bif, .xmlbif, .erg).
+
+    SOURCE may also be .net, .xdsl or a small .fzn (FlatZinc). Either file may end in .gz or .xz.
+    Costs become probabilities exp(-cost); probabilities become costs -ln(p), rounded.
+
+    Distributed problems are .yaml (pyDCOP), .json and .xml (FRODO's XCSP; XDisCSP is read only). A model without agents
+    gets one for each variable. A probability model in an .xml file is XMLBIF.
+    """
+    from elimina import dcop
+    from elimina.dcop.formats import is_distributed
+
+    source = source_of(source)
+    if is_distributed(source):
+        problem = dcop.read(source)
+        save(problem.model, target, problem)
+    else:
+        save(read_model(source, no_check=no_check), target)
+
+
+def save(model: Model, target: str, problem: Problem | None = None) -> None:
+    """Write a model, or a distributed problem if the suffix is that of one."""
+    from elimina.dcop import Problem, formats
+    from elimina.io import convert_sense, write
+    from elimina.io.files import suffix_of
+
+    suffix = suffix_of(Path(target))
+    if suffix not in formats.FORMATS or (suffix == "xml" and model.sense == "probability"):
+        write(model, target)
+        return
+    if problem is None:
+        problem = Problem.from_model(convert_sense(model, "min-cost") if model.sense == "probability" else model)
+    formats.write(problem, target)
+
+
+def _share(name: str, default: float, help: str) -> Callable[[Decorated], Decorated]:
+    return option(name, type=Share(), default=default, show_default=True, metavar="SHARE", help=help)
+
+
+@click.group(short_help="Write a random problem.")
+def generate() -> None:
+    """Write a random WCSP with costs from 0 to 100 (Fioretto et al. 2018, section 8.1).
+
+    A share p2 of each table is forbidden. FILE is a model, or a distributed problem if it ends in .yaml, .json or .xml.
+    """
+
+
+def _shared(command: Decorated) -> Decorated:
+    for one in (
+        number_option("--seed", help="Random seed. Equal seeds give equal problems."),
+        option(
+            "--agents",
+            type=WholeNumber(min=1),
+            metavar="N",
+            help="Number of agents of a distributed problem.  [default: one for each variable]",
+        ),
+    ):
+        command = one(command)
+    return command
+
+
+def _common(command: Decorated) -> Decorated:
+    for one in (
+        _shared,
+        option("--maximize", is_flag=True, help="Gains to maximise instead of costs to minimise."),
+        _share("--p2", 0.5, "Share of forbidden pairs in each table."),
+        number_option("-d", "--domain", default=10, least=1, help="Number of values of each variable."),
+    ):
+        command = one(command)
+    return command
+
+
+@generate.command(cls=Command)
+@click.argument("file", type=click.Path())
+@number_option("-n", "--variables", default=10, least=1, help="Number of variables.")
+@_share("--p1", 0.3, "Share of the pairs of variables that have a table.")
+@_common
+def random(file: str, variables: int, p1: float, domain: int, p2: float, seed: int, **rest: Any) -> None:
+    """Write a problem on a connected random graph."""
+    from elimina.generate import random_model
+
+    _save(random_model(variables, domain, p1, p2, seed=seed), file, **rest)
+
+
+@generate.command(cls=Command, short_help="Write a problem on a scale-free graph.")
+@click.argument("file", type=click.Path())
+@number_option("-n", "--variables", default=10, least=2, help="Number of variables.")
+@_common
+def scalefree(file: str, variables: int, domain: int, p2: float, seed: int, **rest: Any) -> None:
+    """Write a problem on a scale-free graph (Barabasi and Albert) with two edges for each new variable."""
+    from elimina.generate import scale_free_model
+
+    _save(scale_free_model(variables, domain, p2, seed=seed), file, **rest)
+
+
+@generate.command(cls=Command)
+@click.argument("file", type=click.Path())
+@number_option("--side", default=10, least=1, help="Number of rows.")
+@option("--columns", type=WholeNumber(min=1), metavar="N", help="Number of columns.  [default: as many as rows]")
+@_common
+def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed: int, **rest: Any) -> None:
+    """Write a problem on a grid."""
+    from elimina.generate import grid_model
+
+    _save(grid_model(side, domain, p2, seed=seed, columns=columns), file, **rest)
+
+
+@generate.command(cls=Command)
+@click.argument("file", type=click.Path())
+@number_option("-n", "--variables", default=10, least=1, help="Number of variables.")
+@_share("--p1", 0.3, "Share of the pairs of variables that have a table.")
+@number_option("-d", "--domain", default=3, least=1, help="Number of colours.")
+@_shared
+def coloring(file: str, variables: int, p1: float, domain: int, seed: int, agents: int | None) -> None:
+    """Write the colouring of a random graph, with a cost of 1 for each clash."""
+    from elimina.generate import coloring_model
+
+    _save(coloring_model(variables, domain, p1, seed=seed), file, agents)
+
+
+def _save(model: Model, file: str, agents: int | None, maximize: bool = False) -> None:
+    from elimina.dcop import Problem
+    from elimina.dcop.formats import FORMATS
+    from elimina.generate import maximized
+    from elimina.io.files import suffix_of
+
+    if agents is not None and suffix_of(Path(file)) not in FORMATS:
+        raise InputError(f"{file} cannot hold agents: leave --agents out, or name a .yaml, .json or .xml file")
+    if maximize:
+        model = maximized(model)
+    save(model, file, Problem.from_model(model, agents))
+    click.echo(f"{file}: {len(model.variables)} variables, {len(model.factors)} functions")

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from elimina import arguments
 from elimina.backends.choose import device_name
-from elimina.cli.help import Decorated, Group, WholeNumber, option
+from elimina.cli.terminal import Decorated, Group, WholeNumber, option
 from elimina.errors import InputError
 from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.io import read_evidence

@@ -11,7 +11,6 @@ import click
 from elimina import api
 from elimina.cli import signals
 from elimina.cli.dcop import read_problem
-from elimina.cli.help import Command, WholeNumber, option
 from elimina.cli.models import read_model, reading_options, source_of, source_option
 from elimina.cli.options import (
     bytes_of,
@@ -23,7 +22,7 @@ from elimina.cli.options import (
     seconds_of,
     task_option,
 )
-from elimina.cli.terminal import read_trace
+from elimina.cli.terminal import Command, WholeNumber, option, read_trace
 from elimina.dcop.problem import HEURISTICS, Heuristic
 from elimina.errors import InputError
 from elimina.inference.options import Options
@@ -196,8 +195,8 @@ def report(
     FILE is a model as for elimina solve, a distributed problem as for elimina dcop, constraints (.fzn, .opb, XCSP3)
     or a travelling salesman problem (.tsp). The page works offline.
     """
-    from elimina.reporting.writing import html_path, read_subject
-    from elimina.reporting.writing import report as write
+    from elimina.reporting import html_path, read_subject
+    from elimina.reporting import report as write
 
     started = time.monotonic()
     if time_limit is not None:

@@ -12,7 +12,6 @@ import numpy as np
 
 from elimina import api, arguments
 from elimina.cli import signals
-from elimina.cli.help import Command, option
 from elimina.cli.models import read_model, reading_options, source_of, source_option
 from elimina.cli.options import (
     check_writable,
@@ -26,7 +25,7 @@ from elimina.cli.options import (
     reject_given,
     seconds_of,
 )
-from elimina.cli.terminal import labelled, show, tracing
+from elimina.cli.terminal import Command, labelled, option, show, tracing
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
 from elimina.inference.batch import Batch

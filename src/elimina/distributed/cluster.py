@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from elimina import __version__
 from elimina.backends.choose import DEVICES
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
-from elimina.extras import require
+from elimina.system import require
 
 if TYPE_CHECKING:
     from distributed import Client, Future

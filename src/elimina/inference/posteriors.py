@@ -12,7 +12,7 @@ from elimina.io.posteriors import EVIDENCE, posterior_columns
 from elimina.model import Variable
 
 if TYPE_CHECKING:
-    from elimina.extras import Library
+    from elimina.system import Library
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Posteriors(NamedTuple):
         """
         columns = [column for v in self.variables for column in self.marginals[v.name].T]
         named = dict(zip(posterior_columns(self.variables), columns, strict=True))
-        from elimina.extras import frame_of
+        from elimina.system import frame_of
 
         return frame_of({**named, EVIDENCE: self.log10_evidence}, library)
 

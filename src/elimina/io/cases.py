@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError
-from elimina.extras import require
 from elimina.io.files import COMPRESSIONS, load
 from elimina.model import Model, Variable
 from elimina.states import UNOBSERVED, find_text, index_of_cell, index_of_text, indices_of, is_missing
+from elimina.system import require
 
 MISSING = frozenset(("", "?", "NA", "*"))
 """Cells of a CSV file that mean 'not observed', unless they are states of the column's variable."""

@@ -1,15 +1,17 @@
-"""Opening, decompressing and atomically writing files."""
+"""Opening, decompressing and atomically writing files, and XML as elements that know their lines."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
+from xml.parsers import expat
 
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
@@ -139,3 +141,141 @@ def suffix_of(path: Path) -> str:
     """Return the suffix that names the format, in lower case, without its dot and without .gz or .xz."""
     stem = Path(path.stem) if path.suffix.lower() in COMPRESSIONS else path
     return stem.suffix.lower().removeprefix(".")
+
+
+_HINTS = {"instance": DISTRIBUTED_HINT, "BIF": "Bayesian networks are for elimina.read and 'elimina solve'"}
+
+
+class Element:
+    """An element of an XML document.
+
+    Attributes:
+        tag: Name of the element.
+        attributes: Name -> value, those written in the file.
+        line: Line at which it starts.
+        children: The elements directly in it.
+    """
+
+    __slots__ = ("_text", "attributes", "children", "line", "tag")
+
+    def __init__(self, tag: str, attributes: dict[str, str], line: int) -> None:
+        self.tag, self.attributes, self.line = tag, attributes, line
+        self.children: list[Element] = []
+        self._text: list[str] = []
+
+    def add_text(self, text: str) -> None:
+        """Append to the text directly in it."""
+        self._text.append(text)
+
+    @property
+    def raw_text(self) -> str:
+        """The text directly in the element, with its line breaks (also those of comments)."""
+        return "".join(self._text)
+
+    @property
+    def text(self) -> str:
+        """The text directly in it, without blanks around it unless it asks for them by xml:space."""
+        return self.raw_text if self.attributes.get("xml:space") == "preserve" else self.raw_text.strip()
+
+
+class Document:
+    """An XML file as ``elimina.io.read`` needs it; ``line`` is that of the element being looked at."""
+
+    def __init__(self, data: bytes) -> None:
+        self.line = 1
+        self.column: int | None = None
+        self._data = data
+        self._open: list[Element] = []
+
+    def at_end(self) -> bool:
+        """Return whether the text is at its end: ``root`` reads everything."""
+        return True
+
+    def peek(self) -> bytes:
+        """Return the rest of the text, unread."""
+        return b""
+
+    def root(self, tag: str) -> Element:
+        """Parse the file and return its outermost element, which must have this name.
+
+        Raises:
+            TextError: The file is not well-formed, declares entities, or starts with another element.
+        """
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.specified_attributes = True
+        top = Element("", {}, 1)
+        self._open = [top]
+
+        def start(name: str, attributes: dict[str, str]) -> None:
+            element = Element(name, attributes, parser.CurrentLineNumber)
+            self._open[-1].children.append(element)
+            self._open.append(element)
+
+        def refuse(name: str, *_: object) -> None:
+            self.line = parser.CurrentLineNumber
+            raise TextError(f"expected no entities besides XML's own, found {name[:40]!r}")
+
+        parser.StartElementHandler = start
+        parser.EndElementHandler = lambda _: self._open.pop()
+        parser.CharacterDataHandler = lambda text: self._open[-1].add_text(text)
+        parser.CommentHandler = lambda text: self._open[-1].add_text("\n" * text.count("\n"))
+        parser.EntityDeclHandler = refuse
+        parser.SkippedEntityHandler = refuse
+        try:
+            parser.Parse(self._data, True)
+        except expat.ExpatError as error:
+            self.line, self.column = error.lineno, error.offset + 1
+            raise TextError(f"expected well-formed XML: {expat.errors.messages[error.code]}") from error
+        except (LookupError, ValueError) as error:
+            if isinstance(error, TextError):
+                raise
+            raise TextError(f"expected XML in an encoding that is known: {error}") from error
+        (root,) = top.children
+        if root.tag != tag:
+            self.line = root.line
+            hint = f"; {_HINTS[root.tag]}" if root.tag in _HINTS else ""
+            raise TextError(f"expected <{tag}>, found <{shown(root.tag.encode())[1:-1]}>{hint}")
+        return root
+
+    def visit(self, element: Element) -> Iterator[Element]:
+        """Yield an element's children, with ``line`` following them."""
+        for child in element.children:
+            self.line = child.line
+            yield child
+        self.line = element.line
+
+    def only(self, element: Element, tag: str, owner: str) -> Element:
+        """Return the only child of a name.
+
+        Raises:
+            TextError: There is none, or another.
+        """
+        found = [child for child in element.children if child.tag == tag]
+        self.line = found[1].line if len(found) > 1 else element.line
+        if len(found) != 1:
+            raise TextError(f"expected one <{tag}> in {owner}, found {len(found) or 'none'}")
+        self.line = found[0].line
+        return found[0]
+
+
+def root_of(data: bytes) -> Element:
+    """Return a file's outermost element without its contents; its tag is "" if there is none.
+
+    Nothing after that element's start is read.
+    """
+    found: list[Element] = []
+    parser = expat.ParserCreate()
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        found.append(Element(name, attributes, parser.CurrentLineNumber))
+        raise _FoundError
+
+    parser.StartElementHandler = start
+    with contextlib.suppress(_FoundError, expat.ExpatError, LookupError, ValueError):
+        parser.Parse(data, True)
+    return found[0] if found else Element("", {}, 1)
+
+
+class _FoundError(Exception):
+    """Ends the search for an element."""

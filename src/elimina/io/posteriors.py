@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
-from elimina.extras import require
 from elimina.model import Variable
 from elimina.states import texts_of
+from elimina.system import require
 
 EVIDENCE = "log10_evidence"
 """Name of the last column: base-10 logarithm of the probability of the case's observations."""

@@ -11,7 +11,7 @@ import math
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
-from elimina.io.markup import Document, Element
+from elimina.io.files import Document, Element
 from elimina.io.network import NetworkBuilder, read_probabilities
 from elimina.model import Model, Sense
 

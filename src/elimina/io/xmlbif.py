@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.markup import Document, Element
+from elimina.io.files import Document, Element
 from elimina.io.network import NetworkBuilder, conditionals, read_probabilities
 from elimina.model import Model, Sense
 from elimina.states import texts_of

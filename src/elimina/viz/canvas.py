@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
-from elimina.extras import require
+from elimina.system import require
 
 SUFFIXES = ("svg", "png", "pdf")
 INK, LINE, FILL, OUTLINE, FAINT = "#1b1f24", "#7d8b99", "#dce9f5", "#2b5c8a", "#56616c"

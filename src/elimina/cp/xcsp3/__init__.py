@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,8 +14,7 @@ from elimina.cp.model import Model
 from elimina.cp.xcsp3.constraints import CONSTRAINTS, Arguments
 from elimina.cp.xcsp3.terms import MOST_ITEMS, Array, Terms, number, span, tokens
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.files import load, reraise
-from elimina.io.markup import Document, Element
+from elimina.io.files import Document, Element, reraise
 
 _PLACEHOLDER = re.compile(r"%(\d+|\.\.\.)")
 _REIFIED = ("reifiedBy", "hreifiedFrom", "hreifiedTo")
@@ -237,29 +235,24 @@ def _filled(template: Element, arguments: Sequence[str], highest: int) -> Elemen
 ROOT = "instance"
 
 
-def read(path: str | os.PathLike[str]) -> Model:
+def read(path: Path, data: bytes) -> Model:
     """Read a problem; its variables have the names of the file: ``model["x"]``, ``model["q[1][2]"]``.
 
     Args:
-        path: The file; decompressed if it ends in .gz or .xz.
+        path: The file, for errors.
+        data: Content of the file.
 
     Raises:
         FormatError: The file is malformed; it names the line.
         UnsupportedError: An element is not supported.
-        InputError: The file cannot be read.
     """
-    path = Path(path)
-    document: Document | None = None
+    document = Document(data)
     try:
-        document = Document(load(path))
-        root = document.root(ROOT)
-        return Reader(document).model_of(root)
+        return Reader(document).model_of(document.root(ROOT))
     except (TextError, UnsupportedError) as error:
-        reraise(path, None if document is None else document.line, error, None if document is None else document.column)
+        reraise(path, document.line, error, document.column)
     except RecursionError:
-        reraise(path, None if document is None else document.line, TextError("the nesting is too deep"))
+        reraise(path, document.line, TextError("the nesting is too deep"))
     except InputError as error:
-        # The solver's own refusal of an argument is one of the file's contents, once it is being read.
-        if document is None:
-            raise
+        # The solver refuses an argument that the file holds.
         reraise(path, document.line, TextError(str(error)))

@@ -13,7 +13,7 @@ from elimina._core import TextError
 from elimina.cp.expressions import Expression
 from elimina.cp.xcsp3.terms import Operand, Terms, number, rows_of, span, together, tokens
 from elimina.errors import UnsupportedError
-from elimina.io.markup import Element
+from elimina.io.files import Element
 
 MOST_CELLS = 1 << 20
 """Assignments that the complement of a table of conflicts is made of; beyond, each conflict becomes a clause."""

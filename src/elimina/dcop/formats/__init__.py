@@ -123,7 +123,7 @@ def is_distributed(path: str | os.PathLike[str]) -> bool:
     if suffix_of(path) != "xml":
         return suffix_of(path) in FORMATS
     from elimina.dcop.formats.xcsp import ROOT
-    from elimina.io.markup import root_of
+    from elimina.io.files import root_of
 
     try:
         root = root_of(load(path))

@@ -32,7 +32,7 @@ from elimina.dcop.formats.build import (
 )
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.markup import Document, Element
+from elimina.io.files import Document, Element
 from elimina.model import Model, Variable
 from elimina.states import integer_of, texts_of
 from elimina.table import Table

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
-from elimina.extras import require
+from elimina.system import require
 
 _DEEPEST = 100
 _LONGEST_NUMBER = 400
