@@ -69,8 +69,8 @@ LEAD = 8.0
 local consistency are shorter where it is not."""
 
 PROMISING = 4.0
-"""Estimated rest of soft local consistency, by its seconds so far, up to which it goes on for as long again: estimates are
-0.2 to 1 times the truth on colourings and CELAR, and far beyond this where it does not end."""
+"""Estimated rest of soft local consistency, by its seconds so far, up to which it goes on for as long again. On
+colourings and CELAR, estimates are 0.2 to 1 times the truth; where it does not end, they are far beyond this."""
 
 LEAST_KEPT = 1 << 30
 """Limit of the memory in bytes from which a search is kept for the next one."""
