@@ -37,7 +37,6 @@ KINDS = {
             "src/elimina/backends/choose.py",
             "src/elimina/cli/flatzinc.py",
             "src/elimina/cli/solve.py",
-            "src/elimina/cp/model.py",
             "src/elimina/cp/running.py",
             "src/elimina/distributed/cluster.py",
             "src/elimina/inference/choose.py",
@@ -80,9 +79,9 @@ def test_tasks_are_asked_for_their_description():
     """Comparisons with a task's name may only become fewer: a property of a task belongs to ``elimina.tasks``."""
     compared = re.compile(r"task (==|!=|in|not in) [(\"{]")
     found = sum(len(compared.findall(path.read_text("utf-8"))) for path in _files() if path.suffix == ".py")
-    assert found <= 42
+    assert found <= 30
 
 
 def test_modules_become_fewer():
     """Python modules of ``src``, counted as issue 19 does."""
-    assert len(list((ROOT / "src").rglob("*.py"))) <= 192
+    assert len(list((ROOT / "src").rglob("*.py"))) <= 189

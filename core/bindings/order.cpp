@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <condition_variable>
-#include <exception>
-#include <mutex>
 #include <optional>
-#include <thread>
 
 #include "arrays.hpp"
+#include "interruptible.hpp"
 #include "module.hpp"
 #include "order/search.hpp"
 
@@ -28,45 +25,11 @@ Rule rule_of(const std::string& name) {
   throw nb::value_error("unknown greedy rule");
 }
 
-// Runs the search on a thread of its own while this one looks for Ctrl-C and requests to stop.
 Order search_interruptibly(const Graph& graph, const Options& options, double seconds) {
   Clock clock(seconds);
   Order order;
-  std::exception_ptr failure;
-  std::mutex mutex;
-  std::condition_variable finished;
-  bool done = false;
-  std::thread worker([&] {
-    try {
-      order = search(graph, options, clock);
-    } catch (...) {
-      failure = std::current_exception();
-    }
-    const std::lock_guard lock(mutex);
-    done = true;
-    finished.notify_one();
-  });
-  bool interrupted = false, stopped = false;
-  {
-    nb::gil_scoped_release release;
-    std::unique_lock lock(mutex);
-    while (!finished.wait_for(lock, std::chrono::milliseconds(20), [&] { return done; })) {
-      if (!stopped && elimina::stopped()) {
-        stopped = true;
-        clock.stop();
-      }
-      nb::gil_scoped_acquire acquire;
-      if (!interrupted && PyErr_CheckSignals() != 0) {
-        interrupted = true;
-        clock.stop();
-      }
-    }
-    lock.unlock();
-    worker.join();
-  }
-  if (interrupted) throw nb::python_error();
-  if (stopped) throw elimina::Stopped{};
-  if (failure) std::rethrow_exception(failure);
+  run_interruptibly([&] { order = search(graph, options, clock); }, [&] { clock.stop(); });
+  elimina::check_stop();
   return order;
 }
 

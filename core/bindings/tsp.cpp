@@ -5,11 +5,10 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <tuple>
-#include <type_traits>
 
+#include "interruptible.hpp"
 #include "module.hpp"
 #include "tsp/root_bound.hpp"
 #include "tsp/tour_search.hpp"
@@ -30,62 +29,29 @@ Distances distances_of(const Matrix& matrix) {
   return {matrix.data(), static_cast<int>(matrix.shape(0))};
 }
 
-// Ends a call after some seconds, or by a signal, whose exception is raised as the call returns.
-class Limit {
- public:
-  using Clock = std::chrono::steady_clock;
-
-  explicit Limit(double seconds) : next_look_(Clock::now()) {
-    constexpr double kLongest = 1e9;
-    end_ = next_look_ + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(std::min(seconds, kLongest)));
-  }
-
-  Stop stop() {
-    return [this] { return is_over(); };
-  }
-
-  void raise() const {
-    if (raised_) throw nb::python_error();
-  }
-
- private:
-  bool is_over() {
-    const Clock::time_point now = Clock::now();
-    if (raised_ || now >= end_) return true;
-    if (now < next_look_) return false;
-    next_look_ = now + std::chrono::milliseconds(20);
-    nb::gil_scoped_acquire gil;
-    return raised_ = PyErr_CheckSignals() != 0;
-  }
-
-  Clock::time_point next_look_, end_;
-  bool raised_ = false;
-};
-
-// Calls `compute`; returns its result, or that it was stopped. Other threads of Python go on meanwhile.
+// Computes until it is done, for some seconds, or until a signal. Other threads of Python go on meanwhile.
 template <class Compute>
-auto limited(double seconds, const Compute& compute) {
-  Limit limit(seconds);
-  const auto run = [&] {
-    nb::gil_scoped_release release;
-    return compute(limit.stop());
-  };
-  if constexpr (std::is_void_v<decltype(run())>) {
-    run();
-    limit.raise();
-  } else {
-    auto result = run();
-    limit.raise();
-    return result;
-  }
+void limited(double seconds, const Compute& compute) {
+  elimina::Stop stop;
+  run_interruptibly(
+      [&] {
+        elimina::patience.stop = &stop;
+        const elimina::TimeLimit limit(seconds);
+        compute();
+      },
+      [&] { stop.request(); });
 }
 
 template <class T, class... Arguments>
 void construct(T* self, double seconds, const Arguments&... arguments) {
+  bool is_made = false;
   try {
-    limited(seconds, [&](const Stop& stop) { new (self) T(arguments..., stop); });
+    limited(seconds, [&] {
+      new (self) T(arguments...);
+      is_made = true;
+    });
   } catch (const nb::python_error&) {
-    self->~T();
+    if (is_made) self->~T();
     throw;
   }
 }
@@ -101,7 +67,7 @@ void start(TourSearch& self, const std::vector<int>& tour) {
   for (std::size_t i = 0; i < sorted.size(); ++i)
     if (sorted[i] != static_cast<int>(i)) throw nb::value_error("a tour has each city once");
   if (sorted.size() != self.tour().size()) throw nb::value_error("a tour has each city once");
-  limited(kNoLimit, [&](const Stop& stop) { self.start(tour, stop); });
+  limited(kNoLimit, [&] { self.start(tour); });
 }
 
 void make_bound(RootBound* self, const Matrix& matrix, const std::vector<int>& from, const std::vector<int>& to, double seconds) {
@@ -116,7 +82,8 @@ void make_bound(RootBound* self, const Matrix& matrix, const std::vector<int>& f
 using Edges = std::tuple<std::vector<int>, std::vector<int>, std::vector<Length>>;
 
 std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t most, double seconds) {
-  auto graph = limited(seconds, [&](const Stop& stop) { return self.survivors(upper, most, stop); });
+  std::optional<Graph> graph;
+  limited(seconds, [&] { graph = self.survivors(upper, most); });
   if (!graph) return std::nullopt;
   return Edges{std::move(graph->from), std::move(graph->to), std::move(graph->length)};
 }
@@ -130,7 +97,7 @@ void bind_tsp(nb::module_& m) {
       .def(
           "kick",
           [](TourSearch& self, std::uint64_t count, double seconds) {
-            limited(seconds, [&](const Stop& stop) { self.kick(count, stop); });
+            limited(seconds, [&] { self.kick(count); });
           },
           "count"_a, "seconds"_a = kNoLimit, "Try so many changes of a few edges.")
       .def("start", &start, "tour"_a, "Go on from another tour.")
@@ -143,7 +110,9 @@ void bind_tsp(nb::module_& m) {
       .def(
           "improve",
           [](RootBound& self, Length upper, int steps, double seconds) {
-            return limited(seconds, [&](const Stop& stop) { return self.improve(upper, steps, stop); });
+            bool is_better = false;
+            limited(seconds, [&] { is_better = self.improve(upper, steps); });
+            return is_better;
           },
           "upper"_a, "steps"_a, "seconds"_a = kNoLimit, "Take so many steps; False: nothing changed.")
       .def_prop_ro("bound", &RootBound::bound)

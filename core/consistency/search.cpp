@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "crew.hpp"
+#include "run_threads.hpp"
 
 namespace elimina::consistency {
 
@@ -49,7 +49,7 @@ bool Search::run(const Limits& limits) {
   most_nodes_ = limits.nodes;
   most_open_ = limits.memory / (sizeof(Open) + 16 * sizeof(Decision));
   has_room_ = open_.size() < most_open_;
-  run_crew(
+  run_threads(
       static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); },
       [&] {
         if (!tell(limits) || Clock::now() >= deadline_) {

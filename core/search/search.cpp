@@ -8,7 +8,7 @@
 
 #include "busy.hpp"
 #include "cache.hpp"
-#include "crew.hpp"
+#include "run_threads.hpp"
 #include "diver.hpp"
 #include "path.hpp"
 #include "searcher.hpp"
@@ -33,7 +33,7 @@ class Run {
     double cost, bound;
     Path(problem_).expand(problem_.root(), &cost, &bound);
     raise(bound);
-    run_crew(
+    run_threads(
         options_.threads, [this](int number) { descend(number); },
         [this] {
           if (!tell() || since_start() > options_.seconds) stop_ = true;

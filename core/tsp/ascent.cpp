@@ -8,6 +8,8 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "stop.hpp"
+
 namespace elimina::tsp {
 
 namespace {
@@ -107,7 +109,7 @@ bool Ascent::find_direction() {
   return change > 0;
 }
 
-void Ascent::climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps, double enough, const Stop& stop) {
+void Ascent::climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps, double enough) {
   double most = value(best);
   const double factor = std::pow(last / first, 1.0 / steps);
   double step = first;
@@ -117,7 +119,7 @@ void Ascent::climb(std::vector<double>& best, std::vector<double>& tried, double
       most = found;
       best = tried;
     }
-    if (!find_direction() || stop()) break;
+    if (!find_direction() || stopped()) break;
     for (std::size_t k = 0; k < tried.size(); ++k) tried[k] += step * direction_[k];
   }
 }

@@ -7,7 +7,6 @@
 
 #include "distances.hpp"
 #include "one_tree.hpp"
-#include "stop.hpp"
 
 namespace elimina::tsp {
 
@@ -20,7 +19,7 @@ class Ascent {
   double value(const std::vector<double>& multipliers);
 
   // Steps from `tried` on, of a length of `first` down to `last`, geometrically. It ends early above `enough`.
-  void climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps, double enough, const Stop& stop);
+  void climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps, double enough);
 
  private:
   void sort();

@@ -7,6 +7,8 @@ namespace elimina::tsp {
 
 using Length = std::int64_t;
 
+constexpr int kCitiesBetweenStops = 32;  // that take a millisecond at most
+
 struct Distances {
   const std::int32_t* data;
   int cities;

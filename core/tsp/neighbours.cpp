@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "stop.hpp"
+
 namespace elimina::tsp {
 
 namespace {
@@ -65,13 +67,13 @@ class Finder {
 
 }  // namespace
 
-Neighbours find_neighbours(Distances distances, const Stop& stop) {
+Neighbours find_neighbours(Distances distances) {
   Finder finder(distances);
   Neighbours result{finder.each(), {}};
   result.list.reserve(static_cast<std::size_t>(distances.cities) * static_cast<std::size_t>(result.each));
   bool goes_on = true;
   for (int city = 0; city < distances.cities; ++city) {
-    if (city % 32 == 0 && goes_on) goes_on = !stop();
+    if (city % kCitiesBetweenStops == 0 && goes_on) goes_on = !stopped();
     if (goes_on)
       finder.find(city, result.list);
     else

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "distances.hpp"
-#include "stop.hpp"
 
 namespace elimina::tsp {
 
@@ -17,6 +16,6 @@ struct Neighbours {
 
 // Half of a city's neighbours are its nearest cities. The others lie in different directions: where cities form clusters, the nearest
 // ones are all in the same cluster. Cities that a stop leaves out get neighbours in the order of their numbers.
-Neighbours find_neighbours(Distances distances, const Stop& stop);
+Neighbours find_neighbours(Distances distances);
 
 }  // namespace elimina::tsp

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "stop.hpp"
+
 namespace elimina::tsp {
 
-std::vector<int> find_places(Distances distances, const Stop& stop) {
+std::vector<int> find_places(Distances distances) {
   const auto n = static_cast<std::size_t>(distances.cities);
   std::vector<int> result(n, -1);
   int places = 0;
@@ -12,7 +14,7 @@ std::vector<int> find_places(Distances distances, const Stop& stop) {
   for (std::size_t i = 0; i < n; ++i) {
     if (result[i] >= 0) continue;
     result[i] = places++;
-    if (i % kCitiesBetweenStops == 0 && goes_on) goes_on = !stop();
+    if (i % kCitiesBetweenStops == 0 && goes_on) goes_on = !stopped();
     if (!goes_on) continue;
     const std::int32_t* row = distances.row(static_cast<int>(i));
     for (std::size_t j = i + 1; j < n; ++j)

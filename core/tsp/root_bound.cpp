@@ -8,16 +8,12 @@
 
 #include "cp/types.hpp"
 #include "places.hpp"
+#include "stop.hpp"
 
 namespace elimina::tsp {
 
-namespace {
-
-
-}  // namespace
-
-RootBound::RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to, const Stop& stop)
-    : distances_(distances), joined_(static_cast<std::size_t>(distances.cities)), ascent_(graph_, find_places(distances, stop)),
+RootBound::RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to)
+    : distances_(distances), joined_(static_cast<std::size_t>(distances.cities)), ascent_(graph_, find_places(distances)),
       best_(-OneTree::kNever) {
   graph_.cities = distances.cities;
   for (std::size_t k = 0; k < from.size(); ++k) add(from[k], to[k]);
@@ -52,7 +48,7 @@ std::optional<Length> RootBound::bound() const {
 bool RootBound::reaches(Length upper) const { return best_ > (upper - 1) * scale_; }
 
 // Prim's algorithm over all cities from `first` on; cut short by a stop.
-RootBound::Tree RootBound::spanning_tree(int first, const std::vector<Length>& multipliers, const Stop& stop) const {
+RootBound::Tree RootBound::spanning_tree(int first, const std::vector<Length>& multipliers) const {
   const int n = graph_.cities;
   Tree tree;
   tree.parent.resize(static_cast<std::size_t>(n), -1);
@@ -62,7 +58,7 @@ RootBound::Tree RootBound::spanning_tree(int first, const std::vector<Length>& m
   tree.above[static_cast<std::size_t>(first)] = 0;
   for (std::size_t place = 0; !left.empty();) {
     const int city = left[place];
-    if (tree.order.size() % kCitiesBetweenStops == 0 && stop()) break;
+    if (tree.order.size() % kCitiesBetweenStops == 0 && stopped()) break;
     left[place] = left.back();
     left.pop_back();
     tree.order.push_back(city);
@@ -81,8 +77,8 @@ RootBound::Tree RootBound::spanning_tree(int first, const std::vector<Length>& m
   return tree;
 }
 
-std::optional<RootBound::Tree> RootBound::complete_tree(const std::vector<Length>& multipliers, const Stop& stop) const {
-  Tree tree = spanning_tree(1, multipliers, stop);
+std::optional<RootBound::Tree> RootBound::complete_tree(const std::vector<Length>& multipliers) const {
+  Tree tree = spanning_tree(1, multipliers);
   if (tree.order.size() + 1 < joined_.size()) return std::nullopt;
   std::vector<int> others = tree.order;
   std::partial_sort(others.begin(), others.begin() + 2, others.end(),
@@ -95,12 +91,12 @@ std::optional<RootBound::Tree> RootBound::complete_tree(const std::vector<Length
 }
 
 // The bound that multipliers give, in parts. Its tree's edges join the graph.
-std::optional<Length> RootBound::take(const std::vector<double>& multipliers, const Stop& stop) {
+std::optional<Length> RootBound::take(const std::vector<double>& multipliers) {
   std::vector<Length> whole(multipliers.size());
   const auto most = static_cast<double>(2 * largest_ * scale_);
   for (std::size_t i = 0; i < whole.size(); ++i)
     whole[i] = std::llround(std::clamp(multipliers[i] * static_cast<double>(scale_), -most, most));
-  const auto tree = complete_tree(whole, stop);
+  const auto tree = complete_tree(whole);
   if (!tree) return std::nullopt;
   for (const int city : tree->order)
     if (tree->parent[static_cast<std::size_t>(city)] >= 0) add(city, tree->parent[static_cast<std::size_t>(city)]);
@@ -116,12 +112,12 @@ std::optional<Length> RootBound::take(const std::vector<double>& multipliers, co
 // The multipliers to begin with. On a tree, a city's distance from the special one, negated, is the best choice for all, and subgradient
 // steps would need very long to find it: it is about as far as the tour is long. So parts of the distances on a spanning tree are tried,
 // and of those on its long edges alone, which lead from one cluster to another.
-void RootBound::begin(Length upper, const Stop& stop) {
+void RootBound::begin(Length upper) {
   constexpr double kShares[] = {1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1};
   constexpr double kShorter[] = {0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998};
   constexpr std::size_t kTried = 5;
-  if (!take(multipliers_, stop)) return;
-  const Tree tree = spanning_tree(OneTree::kSpecial, std::vector<Length>(joined_.size(), 0), stop);
+  if (!take(multipliers_)) return;
+  const Tree tree = spanning_tree(OneTree::kSpecial, std::vector<Length>(joined_.size(), 0));
   if (tree.order.size() < joined_.size()) return;
   std::vector<Length> lengths;
   for (const int city : tree.order) lengths.push_back(tree.above[static_cast<std::size_t>(city)]);
@@ -137,7 +133,7 @@ void RootBound::begin(Length upper, const Stop& stop) {
         const Length excess = std::max(Length{0}, tree.above[i] - from);
         multipliers[i] = multipliers[static_cast<std::size_t>(tree.parent[i])] - share * static_cast<double>(excess) / static_cast<double>(scale_);
       }
-      if (stop()) return;
+      if (stopped()) return;
       const double value = ascent_.value(multipliers);
       found.emplace_back(value, std::move(multipliers));
     }
@@ -146,7 +142,7 @@ void RootBound::begin(Length upper, const Stop& stop) {
   for (std::size_t k = 0; k < kTried && !reaches(upper); ++k) {
     if (found[k].first * static_cast<double>(scale_) <= static_cast<double>(best_)) break;
     const Length before = best_;
-    if (take(found[k].second, stop) && best_ > before) multipliers_ = found[k].second;
+    if (take(found[k].second) && best_ > before) multipliers_ = found[k].second;
   }
 }
 
@@ -164,20 +160,20 @@ double RootBound::unit(Length upper) const {
   return spread > 0 ? std::min(edge, spread / cities) : edge;
 }
 
-bool RootBound::improve(Length upper, int steps, const Stop& stop) {
+bool RootBound::improve(Length upper, int steps) {
   // Lengths of steps in units. Long ones move clusters apart, and need many steps after them.
   constexpr double kFirst = 3, kLater = 10, kLast = 0.003;
   constexpr int kRounds = 10;
   const std::size_t before = graph_.edges();
   const Length bound_before = best_;
   const bool is_first = best_ == -OneTree::kNever;
-  if (is_first) begin(upper, stop);
+  if (is_first) begin(upper);
   const double first = is_first ? kFirst : kLater, shorter = std::pow(kLast / first, 1.0 / kRounds);
   double step = first * unit(upper);
   std::vector<double> tried = multipliers_;
-  for (int i = 0; i < kRounds && !reaches(upper) && !stop(); ++i, step *= shorter) {
-    ascent_.climb(multipliers_, tried, step, step * shorter, std::max(1, steps / kRounds), static_cast<double>(upper), stop);
-    take(multipliers_, stop);
+  for (int i = 0; i < kRounds && !reaches(upper) && !stopped(); ++i, step *= shorter) {
+    ascent_.climb(multipliers_, tried, step, step * shorter, std::max(1, steps / kRounds), static_cast<double>(upper));
+    take(multipliers_);
   }
   return best_ > bound_before || graph_.edges() > before;
 }
@@ -196,9 +192,9 @@ void RootBound::measure_paths(const Tree& tree, int from, std::vector<Length>& h
   }
 }
 
-std::optional<Graph> RootBound::survivors(Length upper, std::size_t most, const Stop& stop) const {
+std::optional<Graph> RootBound::survivors(Length upper, std::size_t most) const {
   const int n = graph_.cities;
-  const auto found = complete_tree(best_multipliers_, stop);
+  const auto found = complete_tree(best_multipliers_);
   if (!found) return std::nullopt;
   const Tree& tree = *found;
   const Length slack = upper * scale_ - tree.value;
@@ -214,7 +210,7 @@ std::optional<Graph> RootBound::survivors(Length upper, std::size_t most, const 
   std::vector<Length> heaviest(static_cast<std::size_t>(n));
   std::vector<int> seen(static_cast<std::size_t>(n), 0);
   for (int i = 1; i < n && result.edges() <= most; ++i) {
-    if (i % kCitiesBetweenStops == 0 && stop()) return std::nullopt;
+    if (i % kCitiesBetweenStops == 0 && stopped()) return std::nullopt;
     measure_paths(tree, i, heaviest, seen);
     for (int j = i + 1; j < n; ++j)
       if (changed(i, j, best_multipliers_) - heaviest[static_cast<std::size_t>(j)] <= slack) keep(i, j);

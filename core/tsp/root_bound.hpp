@@ -4,7 +4,6 @@
 
 #include "ascent.hpp"
 #include "one_tree.hpp"
-#include "stop.hpp"
 
 namespace elimina::tsp {
 
@@ -14,10 +13,10 @@ class RootBound {
  public:
   // Needs at least three cities, and some edges to begin with, which connect all. Throws `std::invalid_argument`: the distances are too
   // large.
-  RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to, const Stop& stop);
+  RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to);
 
   // So many steps, and now and then the complete graph's 1-tree; true: the bound is better than before, or edges were added.
-  bool improve(Length upper, int steps, const Stop& stop);
+  bool improve(Length upper, int steps);
 
   // None before a 1-tree of the complete graph is known.
   std::optional<Length> bound() const;
@@ -28,7 +27,7 @@ class RootBound {
   Length scale() const { return scale_; }
 
   // All edges that a tour of at most `upper` may have; none if they are more than `most`, or after a stop.
-  std::optional<Graph> survivors(Length upper, std::size_t most, const Stop& stop) const;
+  std::optional<Graph> survivors(Length upper, std::size_t most) const;
 
  private:
   struct Tree {
@@ -41,10 +40,10 @@ class RootBound {
   void add(int i, int j);
   bool reaches(Length upper) const;
   Length changed(int i, int j, const std::vector<Length>& multipliers) const;
-  Tree spanning_tree(int first, const std::vector<Length>& multipliers, const Stop& stop) const;
-  std::optional<Tree> complete_tree(const std::vector<Length>& multipliers, const Stop& stop) const;
-  std::optional<Length> take(const std::vector<double>& multipliers, const Stop& stop);
-  void begin(Length upper, const Stop& stop);
+  Tree spanning_tree(int first, const std::vector<Length>& multipliers) const;
+  std::optional<Tree> complete_tree(const std::vector<Length>& multipliers) const;
+  std::optional<Length> take(const std::vector<double>& multipliers);
+  void begin(Length upper);
   double unit(Length upper) const;
   void measure_paths(const Tree& tree, int from, std::vector<Length>& heaviest, std::vector<int>& seen) const;
 

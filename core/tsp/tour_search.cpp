@@ -5,6 +5,7 @@
 
 #include "greedy_tour.hpp"
 #include "places.hpp"
+#include "stop.hpp"
 
 namespace elimina::tsp {
 
@@ -16,9 +17,9 @@ constexpr int kLongestPiece = 50, kMoves = 3;
 constexpr int kKicksBetweenStops = 16;
 
 // Three places at least.
-std::vector<std::vector<int>> cities_at_places(Distances distances, const Stop& stop) {
+std::vector<std::vector<int>> cities_at_places(Distances distances) {
   std::vector<std::vector<int>> result;
-  const std::vector<int> place = find_places(distances, stop);
+  const std::vector<int> place = find_places(distances);
   for (int city = 0; city < distances.cities; ++city) {
     const auto at = static_cast<std::size_t>(place[static_cast<std::size_t>(city)]);
     if (at == result.size()) result.emplace_back();
@@ -45,15 +46,15 @@ std::vector<std::int32_t> distances_of_places(Distances distances, const std::ve
 
 }  // namespace
 
-TourSearch::TourSearch(Distances distances, std::uint64_t seed, const Stop& stop)
-    : at_place_(cities_at_places(distances, stop)), between_places_(distances_of_places(distances, at_place_)),
+TourSearch::TourSearch(Distances distances, std::uint64_t seed)
+    : at_place_(cities_at_places(distances)), between_places_(distances_of_places(distances, at_place_)),
       distances_{between_places_.empty() ? distances.data : between_places_.data(), static_cast<int>(at_place_.size())},
-      n_(distances_.cities), neighbours_(find_neighbours(distances_, stop)), waits_(at_place_.size(), 0),
+      n_(distances_.cities), neighbours_(find_neighbours(distances_)), waits_(at_place_.size(), 0),
       random_(seed * 2 + 0x9e3779b97f4a7c15) {
-  begin(greedy_tour(distances_, neighbours_), stop);
+  begin(greedy_tour(distances_, neighbours_));
 }
 
-void TourSearch::start(const std::vector<int>& tour, const Stop& stop) {
+void TourSearch::start(const std::vector<int>& tour) {
   std::vector<int> place_of(tour.size()), places;
   for (std::size_t place = 0; place < at_place_.size(); ++place)
     for (const int city : at_place_[place]) place_of[static_cast<std::size_t>(city)] = static_cast<int>(place);
@@ -62,7 +63,7 @@ void TourSearch::start(const std::vector<int>& tour, const Stop& stop) {
     const int place = place_of[static_cast<std::size_t>(city)];
     if (!std::exchange(is_done[static_cast<std::size_t>(place)], 1)) places.push_back(place);
   }
-  begin(places, stop);
+  begin(places);
 }
 
 std::vector<int> TourSearch::tour() const {
@@ -86,7 +87,7 @@ std::pair<std::vector<int>, std::vector<int>> TourSearch::edges() const {
   return {from, to};
 }
 
-void TourSearch::begin(const std::vector<int>& tour, const Stop& stop) {
+void TourSearch::begin(const std::vector<int>& tour) {
   tour_ = tour;
   place_.resize(tour.size());
   length_ = 0;
@@ -96,18 +97,18 @@ void TourSearch::begin(const std::vector<int>& tour, const Stop& stop) {
   }
   for (int i = 0; i < n_; ++i) wait(at(i));
   gained_ = 0;
-  improve(stop);
+  improve();
   length_ -= gained_;
   log_.clear();
 }
 
-void TourSearch::kick(std::uint64_t count, const Stop& stop) {
+void TourSearch::kick(std::uint64_t count) {
   if (n_ < 8) return;
   for (std::uint64_t i = 0; i < count; ++i) {
-    if (i % kKicksBetweenStops == 0 && stop()) return;
+    if (i % kKicksBetweenStops == 0 && stopped()) return;
     gained_ = 0;
     bridge();
-    improve([] { return false; });
+    improve();
     if (gained_ < 0)
       undo_to(0);
     else
@@ -171,11 +172,11 @@ void TourSearch::wait(int city) {
 }
 
 // A stop leaves the tour as it is by then.
-void TourSearch::improve(const Stop& stop) {
+void TourSearch::improve() {
   for (std::size_t i = 0; i < queue_.size(); ++i) {
     const int city = queue_[i];
     waits_[static_cast<std::size_t>(city)] = 0;
-    if (i % kCitiesBetweenStops == 0 && stop()) {
+    if (i % kCitiesBetweenStops == 0 && stopped()) {
       for (const int other : queue_) waits_[static_cast<std::size_t>(other)] = 0;
       break;
     }

@@ -7,7 +7,6 @@
 
 #include "distances.hpp"
 #include "neighbours.hpp"
-#include "stop.hpp"
 
 namespace elimina::tsp {
 
@@ -16,12 +15,12 @@ namespace elimina::tsp {
 class TourSearch {
  public:
   // Needs at least three cities. The first tour is greedy.
-  TourSearch(Distances distances, std::uint64_t seed, const Stop& stop);
+  TourSearch(Distances distances, std::uint64_t seed);
 
   // Makes so many double bridges, each of which is repaired, and undone if the tour is longer then.
-  void kick(std::uint64_t count, const Stop& stop);
+  void kick(std::uint64_t count);
   // Goes on from another tour.
-  void start(const std::vector<int>& tour, const Stop& stop);
+  void start(const std::vector<int>& tour);
 
   Length length() const { return length_; }
   std::vector<int> tour() const;
@@ -42,7 +41,7 @@ class TourSearch {
     Length gain = 0;   // by how much the tour is that closes it
   };
 
-  void begin(const std::vector<int>& tour, const Stop& stop);
+  void begin(const std::vector<int>& tour);
   int at(int place) const { return tour_[static_cast<std::size_t>(place)]; }
   int place(int city) const { return place_[static_cast<std::size_t>(city)]; }
   int next(int city) const;
@@ -51,7 +50,7 @@ class TourSearch {
   void reverse_places(int from, int to);
   void reverse_path(int from, int to);
   void undo_to(std::size_t mark);
-  void improve(const Stop& stop);
+  void improve();
   bool improve_at(int city);
   bool chain(int t1);
   Move find_move(int t1, int t2, Length open) const;

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from elimina.cp.files import is_of_constraints
+from elimina.cp import is_of_constraints
 from tests.cli.conftest import EXAMPLES
 from tests.cli.schema import validate
 

@@ -96,7 +96,7 @@ void look_up(std::size_t item, const Poll& poll) {
 }  // namespace
 
 Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
-    : document_(document), solver_(solver), ties_(document.variables.size()) {
+    : document_(document), solver_(solver), sets_(document.variables.size()) {
   for (const Variable& v : document.variables) {
     if (v.type == Type::real) unsupported(v.place, "the float variable " + std::string(v.name));
     if (v.type == Type::set) unsupported(v.place, "the set variable " + std::string(v.name));
@@ -118,7 +118,7 @@ void Instance::tie_all() {
 }
 
 void Instance::tie_value(const Variable& v, std::int32_t variable) {
-  if (is_variable(v.value)) ties_.tie(variable, number(v.value), 1, 0);
+  if (is_variable(v.value)) sets_.join(variable, number(v.value), 1, 0);
 }
 
 // True if the constraint is an equation, which the disjoint sets express from now on.
@@ -126,10 +126,10 @@ bool Instance::tie_constraint(const Constraint& c) {
   const Terms arguments = document_.items(c.arguments);
   if (c.name == "int_lin_eq") return tie_sum(arguments);
   if (arguments.size() != 2 || !is_variable(arguments[0]) || !is_variable(arguments[1])) return false;
-  if (c.name == "bool2int" || c.name == "int_eq" || c.name == "bool_eq") return ties_.tie(number(arguments[0]), number(arguments[1]), 1, 0);
+  if (c.name == "bool2int" || c.name == "int_eq" || c.name == "bool_eq") return sets_.join(number(arguments[0]), number(arguments[1]), 1, 0);
   const auto is_boolean = [&](const Term& t) { return document_.variables[static_cast<std::size_t>(t.value)].type == Type::boolean; };
   if ((c.name != "bool_not" && c.name != "bool_ne") || !is_boolean(arguments[0]) || !is_boolean(arguments[1])) return false;
-  return ties_.tie(number(arguments[0]), number(arguments[1]), -1, 1);
+  return sets_.join(number(arguments[0]), number(arguments[1]), -1, 1);
 }
 
 bool Instance::tie_sum(Terms arguments) {
@@ -140,7 +140,7 @@ bool Instance::tie_sum(Terms arguments) {
     if (f.kind != Kind::integer || (f.value != 1 && f.value != -1)) return false;
   const Value a = factors[0].value, b = factors[1].value, sum = arguments[2].value;
   if (sum > kFree || sum < -kFree) return false;
-  return ties_.tie(number(xs[0]), number(xs[1]), static_cast<std::int32_t>(-a * b), a * sum);
+  return sets_.join(number(xs[0]), number(xs[1]), static_cast<std::int32_t>(-a * b), a * sum);
 }
 
 // One for each root of the ties, with the bounds that all that are tied to it leave. False: they leave nothing to one of them.
@@ -155,7 +155,7 @@ bool Instance::make_variables(const Poll& poll) {
       const auto values = document_.values(v.domain);
       own = values.empty() ? Bounds{1, 0} : Bounds{within_limits(values.front(), v.place), within_limits(values.back(), v.place)};
     }
-    const View x = ties_.find(static_cast<std::int32_t>(i));
+    const View x = sets_.find(static_cast<std::int32_t>(i));
     Bounds& root = bounds[static_cast<std::size_t>(x.var)];
     if (own.lo == -kFree && own.hi == kFree) continue;
     // The widest bounds of all are replaced, not met: declared ones may be beyond them.
@@ -167,7 +167,7 @@ bool Instance::make_variables(const Poll& poll) {
   bool empty = false;
   for (std::size_t i = 0; i < count; ++i) {
     look_up(i, poll);
-    if (ties_.find(static_cast<std::int32_t>(i)).var != static_cast<std::int32_t>(i)) continue;
+    if (sets_.find(static_cast<std::int32_t>(i)).var != static_cast<std::int32_t>(i)) continue;
     const Bounds b = bounds[i];
     empty |= b.lo > b.hi;
     try {
@@ -178,7 +178,7 @@ bool Instance::make_variables(const Poll& poll) {
     }
   }
   for (std::size_t i = 0; i < count; ++i) {
-    const View x = ties_.find(static_cast<std::int32_t>(i));
+    const View x = sets_.find(static_cast<std::int32_t>(i));
     views_[i] = {views_[static_cast<std::size_t>(x.var)].var, x.scale, x.offset};
   }
   return !empty;

@@ -6,7 +6,7 @@
 
 #include "cp/search.hpp"
 #include "document.hpp"
-#include "ties.hpp"
+#include "disjoint_sets.hpp"
 
 namespace elimina::cp::flatzinc {
 
@@ -68,7 +68,7 @@ class Instance {
 
   const Document& document_;
   Sink& solver_;
-  Ties ties_;
+  DisjointSets sets_;
   std::vector<View> views_;      // of each variable, once they are made
   std::vector<bool> is_free_;    // of the sink's variables: nothing bounds them
   std::vector<bool> is_posted_;  // constraints that ties express

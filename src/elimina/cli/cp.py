@@ -10,7 +10,7 @@ import click
 
 from elimina.cli import signals
 from elimina.cli.models import source_of, source_option
-from elimina.cli.options import check_writable, format_options, number_option, seconds_of
+from elimina.cli.options import check_writable, format_options, number_option, time_limit_option
 from elimina.cli.terminal import Command, labelled, option, show
 from elimina.io.files import save
 from elimina.planning.plan import count_text, seconds_text
@@ -38,9 +38,7 @@ _LEAST_SECONDS = 1e-3
     metavar="DEVICE",
     help="Device that filters AllDifferent: auto, cpu or cuda.",
 )
-@option(
-    "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
-)
+@time_limit_option
 @number_option("--seed", most=2**62, group="expert", help="Random seed of the search.")
 @format_options("human", "json")
 @option("-o", "--output", type=click.Path(), metavar="FILE", group="output", help="File for the answer.")
@@ -60,12 +58,12 @@ def cp(
 
     The run ends with a proof, at the time limit or at Ctrl-C, and prints the best solution.
     """
-    from elimina.cp import SearchOptions, files
+    from elimina.cp import SearchOptions, read
 
     started = time.monotonic()
     if output is not None:
         check_writable(Path(output), file)
-    model = files.read(source_of(file))
+    model = read(source_of(file))
     reading = time.monotonic() - started
     found = model.solve(
         time_limit=None if time_limit is None else max(time_limit - reading, _LEAST_SECONDS),
@@ -101,9 +99,7 @@ def _solution_text(result: Result) -> str:
 
 @click.command(cls=Command, short_help="Find a shortest tour of a travelling salesman problem.")
 @click.argument("file", type=click.Path())
-@option(
-    "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
-)
+@time_limit_option
 @number_option("--seed", most=2**62, group="expert", help="Random seed of the local search.")
 @format_options("human", "json")
 @option(

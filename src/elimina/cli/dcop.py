@@ -16,20 +16,22 @@ from elimina import dcop as distributed
 from elimina.cli import signals
 from elimina.cli.models import source_of, source_option, verbose_option
 from elimina.cli.options import (
-    bytes_of,
     cluster_of,
     cluster_options,
     format_options,
+    heuristic_option,
+    memory_option,
     number_option,
     reject_given,
     seconds_of,
+    threads_option,
+    time_limit_option,
 )
-from elimina.cli.terminal import Command, Share, WholeNumber, labelled, option, show
+from elimina.cli.terminal import Command, Share, labelled, option, show
 from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.forecast import Forecast
 from elimina.dcop.formats import FORMATS as DISTRIBUTED
 from elimina.dcop.formats import is_distributed
-from elimina.dcop.problem import HEURISTICS
 from elimina.dcop.simulator import ORDERS
 from elimina.dcop.solve import ALGORITHMS
 from elimina.errors import InputError
@@ -74,12 +76,12 @@ def _crash_of(text: str) -> tuple[str, int]:
     show_default=True,
     help="Algorithm: dpop (exact), mb-dpop (exact, within --memory) or adpop (bounds, within --ibound).",
 )
-@option("--ibound", type=WholeNumber(min=1), metavar="N", help="Largest number of variables in a table (adpop).")
-@option(
+@number_option("--ibound", default=None, least=1, help="Largest number of variables in a table (adpop).")
+@number_option(
     "--filter",
     "filtering",
-    type=WholeNumber(min=1),
-    metavar="N",
+    default=None,
+    least=1,
     help="Send only tuples that can be optimal, by bounds from tables of at most N variables (dpop).",
 )
 @option(
@@ -91,25 +93,9 @@ def _crash_of(text: str) -> tuple[str, int]:
     show_default=True,
     help="Device of the agents.",
 )
-@option(
-    "--heuristic",
-    type=click.Choice(HEURISTICS),
-    default="max-degree",
-    show_default=True,
-    metavar="NAME",
-    group="expert",
-    help=f"Heuristic of the pseudo-tree: {', '.join(HEURISTICS)}.",
-)
-@option(
-    "--memory", type=bytes_of, metavar="SIZE", group="limits", help="Memory limit of each agent's tables, like 500MB."
-)
-@option(
-    "--threads",
-    type=WholeNumber(min=1, max=1024),
-    metavar="N",
-    group="limits",
-    help="Number of CPU threads of an agent.  [default: all]",
-)
+@heuristic_option
+@memory_option("Memory limit of each agent's tables, like 500MB.")
+@threads_option("Number of CPU threads of an agent.  [default: all]")
 @number_option("--seed", group="expert", help="Random seed.")
 @option(
     "--delivery",
@@ -175,9 +161,7 @@ def _crash_of(text: str) -> tuple[str, int]:
     group="network",
     help="Time until an agent restarts, in seconds.",
 )
-@option(
-    "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
-)
+@time_limit_option
 @option("--timeline", type=click.Path(), metavar="FILE", group="output", help="Picture of the run, .svg or .html.")
 @format_options("human", "json")
 @cluster_options

@@ -121,8 +121,8 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
     if suffix in _ELSEWHERE:
         raise InputError(f"{path} is not a graphical model: {_ELSEWHERE[suffix]}")
     if suffix in ("fzn", "opb", "xml"):
-        from elimina.cp.files import is_of_constraints
-        from elimina.cp.files import read as read_constraints
+        from elimina.cp import is_of_constraints
+        from elimina.cp import read as read_constraints
 
         if is_of_constraints(path):
             return read_constraints(path).to_model()

@@ -17,6 +17,7 @@ from click.core import ParameterSource
 from elimina import arguments
 from elimina.backends.choose import device_name
 from elimina.cli.terminal import Decorated, Group, WholeNumber, option
+from elimina.dcop.problem import HEURISTICS
 from elimina.errors import InputError
 from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.io import read_evidence
@@ -87,11 +88,36 @@ def _number_or(words: tuple[str, ...], unit: str) -> Callable[[str], int | str]:
 
 
 def number_option(
-    *names: str, help: str, default: int = 0, least: int = 0, most: int | None = None, group: Group = "common"
+    *names: str, help: str, default: int | None = 0, least: int = 0, most: int | None = None, group: Group = "common"
 ) -> Callable[[Decorated], Decorated]:
-    """Return an option whose value is a whole number."""
+    """Return an option whose value is a whole number, or None without a default."""
     kind = WholeNumber(min=least, max=most)
     return option(*names, type=kind, default=default, show_default=True, metavar="N", group=group, help=help)
+
+
+def threads_option(help: str) -> Callable[[Decorated], Decorated]:
+    """Return ``--threads``."""
+    return number_option("--threads", default=None, least=1, most=1024, group="limits", help=help)
+
+
+def memory_option(help: str) -> Callable[[Decorated], Decorated]:
+    """Return ``--memory``."""
+    return option("--memory", type=bytes_of, metavar="SIZE", group="limits", help=help)
+
+
+time_limit_option = option(
+    "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
+)
+
+heuristic_option = option(
+    "--heuristic",
+    type=click.Choice(HEURISTICS),
+    default="max-degree",
+    show_default=True,
+    metavar="NAME",
+    group="expert",
+    help=f"Heuristic of the pseudo-tree: {', '.join(HEURISTICS)}.",
+)
 
 
 class _TaskChoice(click.Choice[str]):
@@ -142,20 +168,8 @@ def model_options(command: Decorated) -> Decorated:
                 metavar="DEVICE",
                 help="cpu, cuda, GPUs by number (0,1), or auto for the fastest.",
             ),
-            option(
-                "--memory",
-                type=bytes_of,
-                metavar="SIZE",
-                group="limits",
-                help="Memory limit, such as 8GiB.  [default: what is free]",
-            ),
-            option(
-                "--threads",
-                type=WholeNumber(min=1, max=1024),
-                metavar="N",
-                group="limits",
-                help="Number of CPU threads.  [default: all]",
-            ),
+            memory_option("Memory limit, such as 8GiB.  [default: what is free]"),
+            threads_option("Number of CPU threads.  [default: all]"),
             option(
                 "--order",
                 default="auto",
@@ -288,10 +302,10 @@ def _chosen_format(context: click.Context, option: click.Parameter, value: str) 
 def cluster_options(command: Decorated) -> Decorated:
     """Add the options of commands that may run on a cluster."""
     for one in (
-        option(
+        number_option(
             "--local",
-            type=WholeNumber(min=1),
-            metavar="N",
+            default=None,
+            least=1,
             group="expert",
             help="Number of worker processes to start on this machine.",
         ),

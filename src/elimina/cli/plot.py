@@ -13,17 +13,19 @@ from elimina.cli import signals
 from elimina.cli.dcop import read_problem
 from elimina.cli.models import read_model, reading_options, source_of, source_option
 from elimina.cli.options import (
-    bytes_of,
     check_writable,
     evidence_of,
+    heuristic_option,
+    memory_option,
     number_option,
     query_of,
     reject_given,
-    seconds_of,
     task_option,
+    threads_option,
+    time_limit_option,
 )
-from elimina.cli.terminal import Command, WholeNumber, option, read_trace
-from elimina.dcop.problem import HEURISTICS, Heuristic
+from elimina.cli.terminal import Command, option, read_trace
+from elimina.dcop.problem import Heuristic
 from elimina.errors import InputError
 from elimina.inference.options import Options
 from elimina.io.files import suffix_of
@@ -54,15 +56,7 @@ from elimina.model import Model
     help="Evidence file, or observations, to colour the graph by posteriors or by the optimum. Repeatable.",
 )
 @option("--tour", type=click.Path(), metavar="FILE", help="Tour of a .tsp problem, from elimina tsp -o.")
-@option(
-    "--heuristic",
-    type=click.Choice(HEURISTICS),
-    default="max-degree",
-    show_default=True,
-    metavar="NAME",
-    group="expert",
-    help=f"Heuristic of the pseudo-tree: {', '.join(HEURISTICS)}.",
-)
+@heuristic_option
 @number_option("--seed", group="expert", help="Random seed for --heuristic random.")
 @source_option
 @reading_options
@@ -159,23 +153,9 @@ _OF_MODELS = ("task", "evidence", "query")
 @option("--evidence", multiple=True, metavar="FILE|A=x,B=y", help="Evidence file, or observations. Repeatable.")
 @option("--query", multiple=True, metavar="A,B|FILE", help="Variables to report. Repeatable.  [default: all]")
 @option("--title", metavar="TEXT", help="Heading of the page.  [default: the file's name]")
-@option(
-    "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
-)
-@option(
-    "--memory",
-    type=bytes_of,
-    metavar="SIZE",
-    group="limits",
-    help="Memory limit, such as 8GiB.  [default: what is free]",
-)
-@option(
-    "--threads",
-    type=WholeNumber(min=1, max=1024),
-    metavar="N",
-    group="limits",
-    help="Number of CPU threads.  [default: all; 1 for constraints]",
-)
+@time_limit_option
+@memory_option("Memory limit, such as 8GiB.  [default: what is free]")
+@threads_option("Number of CPU threads.  [default: all; 1 for constraints]")
 @source_option
 @reading_options
 def report(

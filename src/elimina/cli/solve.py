@@ -23,7 +23,7 @@ from elimina.cli.options import (
     planning_of,
     query_of,
     reject_given,
-    seconds_of,
+    time_limit_option,
 )
 from elimina.cli.terminal import Command, labelled, option, show, tracing
 from elimina.errors import InputError
@@ -160,9 +160,7 @@ def _gap_of(text: str | float) -> float:
     group="expert",
     help="Directory that keeps the progress of a long run. Repeat the command to resume.",
 )
-@option(
-    "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
-)
+@time_limit_option
 @format_options(*FORMATS)
 @option("-o", "--output", type=click.Path(), metavar="FILE", group="output", help="File for the answer.")
 @option("--cases", type=click.Path(), metavar="FILE", help="Table of cases, .csv or .parquet (mar).")
@@ -219,7 +217,7 @@ def solve(
             from elimina.distributed import solve_optimum, solve_slices
 
             call: dict[str, Any] = {"client": client, "evidence": evidence, "options": told, "time_limit": time_limit}
-            sliced = asked.method == "eliminate" or task != "mpe"
+            sliced = asked.method == "eliminate" or not described(task).is_optimum
             result = solve_slices(model, task, **call) if sliced else solve_optimum(model, **call)
         else:
             query = query_of(options["query"], model)
@@ -251,9 +249,9 @@ def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
         raise click.UsageError(
             f"--method {method} does not run on a cluster: use eliminate or search, or leave --cluster and --local out"
         )
-    if method == "search" and task != "mpe":
+    if method == "search" and not described(task).is_optimum:
         raise InputError(f"--method search does not run the task {task} on a cluster: use eliminate")
-    if method == "eliminate" or task != "mpe":
+    if method == "eliminate" or not described(task).is_optimum:
         reject_given(_OF_SEARCH, "elimination on a cluster", "they belong to --method search of the task mpe")
 
 
@@ -283,7 +281,7 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
     advice = advice_on(made)
     if advice is not None:
         show(f"{'advice:':22}{advice}")
-    if made.task == "mar":
+    if described(made.task).is_marginal:
         from elimina.inference.structure import plan_statistics
 
         show(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")

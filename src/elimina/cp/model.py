@@ -440,9 +440,7 @@ class Model(Globals, Displayed):
         if not 0 <= whole(how[-1], "a seed") < 2**63:
             raise InputError(f"the seed is {how[-1]}; it must be from 0 to 2^63 - 1")
         solver, objective = self._build(run.deadline)
-        if threads > 1 and device == "cuda":
-            raise InputError(f"a GPU filters for one thread, not {threads}: leave out one of them")
-        accelerate(solver, "cpu" if threads > 1 and device == "auto" else device)
+        accelerate(solver, device, threads)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
         rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
         search: CpSearch = called(CpSearch, solvers, rules, objective, *how, *run.limits)

@@ -53,23 +53,26 @@ def cuda_device(number: int = 0) -> CpDevice:
     return CpDevice(number, *CudaBackend(number).binary(kernels.DIVIDE))
 
 
-def accelerate(solver: Filterable, device: str) -> None:
+def accelerate(solver: Filterable, device: str, threads: int = 1) -> None:
     """Let a GPU filter AllDifferent constraints, if requested or if it may be faster.
 
     Args:
         solver: After everything is posted.
         device: ``cpu``; ``cuda``: all that a GPU can filter; ``auto``: what asks for it, and, once the search has
             lasted for a while, what is filtered faster there, if there is one.
+        threads: Number of threads of the search; a GPU filters for one.
 
     Raises:
         DeviceError: ``cuda`` without a device that can be used.
-        InputError: Unknown device.
+        InputError: Unknown device, or ``cuda`` for several threads.
     """
     if not isinstance(device, str) or device not in ("auto", "cpu", "cuda"):
         raise InputError(f"unknown device {device!r}; it is one of auto, cpu, cuda")
     if device == "cuda":
+        if threads > 1:
+            raise InputError(f"a GPU filters for one thread, not {threads}: leave out one of them")
         solver.accelerate(cuda_device(), False)
-    elif device == "auto" and (delay := solver.device_delay()) < float("inf"):
+    elif threads == 1 and device == "auto" and (delay := solver.device_delay()) < float("inf"):
         if delay > 0:
             solver.accelerate_later(_finding)
         elif (found := _found()) is not None:

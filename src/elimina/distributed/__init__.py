@@ -1,8 +1,149 @@
 """Dask clusters: agents of distributed problems, slices of plans, searches and batches of cases on their workers."""
 
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from elimina import arguments
 from elimina.distributed.agents import solve_agents
-from elimina.distributed.cluster import connected, local
-from elimina.distributed.optimum import solve_optimum
-from elimina.distributed.slices import ClusterBatch, solve_slices
+from elimina.distributed.cluster import connected, local, tasks_on
+from elimina.distributed.search import ClusterSearch
+from elimina.distributed.slices import ClusterBatch, Job, least_memory, options_for, plan_on, run_slices, solve_slices
+from elimina.errors import InputError
+from elimina.inference.anytime import Run
+from elimina.inference.call import observe
+from elimina.inference.knowledge import Limits
+from elimina.inference.method import LONGEST_TRY, SEARCHED_FROM_SECONDS
+from elimina.inference.options import DEFAULT, Options
+from elimina.inference.strategy import Budget, Portfolio, Strategy
+from elimina.model import Model
+from elimina.planning.prepare import Problem, prepare
+from elimina.result import Result
+from elimina.states import Evidence
+
+if TYPE_CHECKING:
+    from distributed import Client
+
 
 __all__ = ["ClusterBatch", "connected", "local", "solve_agents", "solve_optimum", "solve_slices"]
+
+
+@arguments.with_options(Options._fields, "elimina.Options")
+def solve_optimum(
+    model: Model,
+    *,
+    client: Client,
+    evidence: Evidence | None = None,
+    time_limit: float | None = None,
+    options: Options = DEFAULT,
+) -> Result:
+    """Find the optimum (the task ``mpe``) on the workers of a cluster.
+
+    The client distributes the open nodes of one branch and bound with soft local consistency, and the best assignment
+    known. A worker searches for up to 3 s, and returns the nodes that are left. The nodes of a lost worker are
+    searched again. A share of the time goes into rounds of AND/OR search guided by mini-buckets, each on one worker.
+
+    Args:
+        model: Any model.
+        client: Client of the cluster.
+        evidence: Evidence, as in ``elimina.plan``.
+        time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds known by then.
+        options: Options, as in ``solve_slices``, and ``method``. ``search``: search only (also if an upper bound is
+            given). ``auto``: slices if the plan takes an estimated 2 s or less. Otherwise search, for as long as the
+            workers would take to run the plan, or for a minute if it does not fit; then slices, or the same search
+            again. ``on_bounds`` is called whenever a task of the search ends.
+
+    Returns:
+        The result, as of ``elimina.solve``; ``stats`` has ``workers``, ``tasks``, ``lost_workers``, ``joined_workers``
+        besides.
+
+    Raises:
+        InputError: An option does not fit the model.
+        UnsupportedError: Costs are too large to be searched, and slices are not wanted.
+        MemoryLimitError: Neither a plan nor a search fits the memory.
+        DeviceError: No worker has the device, or it failed.
+        TimeLimitError: The time limit passed, and nothing is known.
+        KeyboardInterrupt: The user interrupted, and nothing is known.
+        ClusterError: There are no usable workers (any more).
+    """
+    time_limit = arguments.seconds("time_limit", time_limit)
+    planning = options_for(options)
+    asked = options._replace(ibound=None).checked("mpe", is_run=True)
+    if asked.method not in ("auto", "search"):
+        raise InputError(
+            f"a cluster finds optima by the methods auto and search, and runs slices; not by {asked.method!r}"
+        )
+    gap = float(asked.gap)
+    run = Run("mpe", time_limit, asked.on_bounds, gap)
+    run.sign = 1 if model.sense == "min-cost" else -1
+    optimum = _Optimum(model, client, evidence, planning, Limits(run.deadline, gap, asked.upper_bound), run)
+
+    return run.answer(lambda: run.pursue(optimum.portfolio(asked)))
+
+
+class _Optimum:
+    """One call of ``solve_optimum``."""
+
+    def __init__(
+        self,
+        model: Model,
+        client: Client,
+        evidence: Evidence | None,
+        options: Options,
+        limits: Limits,
+        run: Run,
+    ) -> None:
+        self.model, self.client, self.evidence, self.options = model, client, evidence, options
+        self.limits, self.run = limits, run
+        self.begun: ClusterSearch | None = None
+
+    def portfolio(self, asked: Options) -> Portfolio:
+        """Search first where slices take long; then slices, if they fit; then the search that was begun."""
+        if asked.looks_for_optimum:
+            observed = observe(self.model, "mpe", self.evidence or {})
+            return (yield self.search(prepare(observed.model, "mpe", observed.values)))
+        is_free = self.options.slices in ("auto", "never")
+        job, lanes = self.plan(is_whole=is_free)
+        plan = job.plan
+        if not is_free or (plan.fits and (plan.seconds < SEARCHED_FROM_SECONDS or not plan.on_host)):
+            return (yield self.slices(job, asked))
+        most = min(plan.seconds / lanes, LONGEST_TRY) if plan.fits else LONGEST_TRY
+        tried = yield self.search(job.problem, most)
+        if self.begun is not None and self.begun.is_over and tried.found is not None:
+            return tried
+        if not plan.fits and self.options.slices == "auto":
+            job, _ = self.plan()
+        if job.plan.fits or tried.found is None:
+            return (yield self.slices(job, asked))
+        return (yield self.search(job.problem))
+
+    def search(self, problem: Problem, seconds: float = math.inf) -> Strategy:
+        """Return a search for this many seconds; a later search continues it."""
+
+        def work(budget: Budget) -> Result:
+            with tasks_on(self.client, self.options.device) as tasks:
+                if self.begun is None:
+                    options = self.options
+                    if options.room is None and not options.may_use_gpu:
+                        options = options._replace(memory=least_memory(tasks.workers.values()))
+                    self.begun = ClusterSearch(problem, options, self.limits, budget.learn)
+                return self.begun.run(tasks, budget.seconds)
+
+        return Strategy(self.run, "search", work, seconds=seconds)
+
+    def slices(self, job: Job, asked: Options) -> Strategy:
+        """Return the run of a plan."""
+
+        def work(budget: Budget) -> Result:
+            with tasks_on(self.client, self.options.device) as tasks:
+                return run_slices(tasks, job, self.run, asked, budget.known)
+
+        return Strategy(self.run, "eliminate", work, job.plan)
+
+    def plan(self, is_whole: bool = False) -> tuple[Job, int]:
+        """Plan on a worker; also return the number of tasks that all workers run at a time."""
+        with self.run.phase("plan") as parts, tasks_on(self.client, self.options.device) as tasks:
+            job = plan_on(tasks, self.model, "mpe", self.evidence, self.options, is_whole)
+            parts.update(job.seconds)
+            return job._replace(seconds={}), tasks.lanes

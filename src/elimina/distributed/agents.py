@@ -24,8 +24,8 @@ from elimina.dcop.solve import (
     settings_of,
     statistics,
 )
+from elimina.distributed.agent_host import AgentHost, News, Outcome, Places, Start, Traffic
 from elimina.distributed.cluster import known_workers, workers_for
-from elimina.distributed.station import News, Outcome, Places, Start, Station, Traffic
 from elimina.errors import ClusterError, EliminaError, InputError, InternalError, TimeLimitError
 from elimina.result import EndedBy, Result, phase_seconds
 
@@ -208,7 +208,7 @@ class _Run:
         self._events: SimpleQueue[str] = SimpleQueue()
         self._posts: dict[int, _Post] = {}
         self._places: dict[str, Places] = {}
-        self._stations: dict[str, int] = {}
+        self._hosts: dict[str, int] = {}
         self._epoch = self.lost = self.joined = self.restarted = self._made = 0
         client.subscribe_topic(self._topic, self._hear)
         self._open()
@@ -294,7 +294,7 @@ class _Run:
             if worker.address in known:
                 continue
             future = self._client.submit(
-                Station,
+                AgentHost,
                 self._topic,
                 actor=True,
                 workers=[worker.address],
@@ -327,7 +327,7 @@ class _Run:
         """Start all agents."""
         posts = list(self._posts)
         parts = self._divided(list(self._views), len(posts))
-        self._stations = {name: number for number, part in zip(posts, parts, strict=True) for name in part}
+        self._hosts = {name: number for number, part in zip(posts, parts, strict=True) for name in part}
         self._places = {}
         for number, part in zip(posts, parts, strict=True):
             self._start(number, part)
@@ -337,7 +337,7 @@ class _Run:
         post = self._posts[number]
         post.agents, post.has_places, post.outcomes = set(part), False, None
         own = [self._views[name] for name in part]
-        start = Start(self._epoch, own, self._stations, self._addresses, self._device, self._threads)
+        start = Start(self._epoch, own, self._hosts, self._addresses, self._device, self._threads)
         self._ask(post, "begin", start)
 
     @property
@@ -416,7 +416,7 @@ class _Run:
         for number in new:
             self._start(number, ())
         moved = {name: number for number, part in zip(takers, parts, strict=True) for name in part}
-        self._stations = {**self._stations, **moved}
+        self._hosts = {**self._hosts, **moved}
         for number, part in zip(takers, parts, strict=True):
             post = self._posts[number]
             if part:

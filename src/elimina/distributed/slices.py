@@ -320,7 +320,7 @@ class _Shares:
         if described(task).is_optimum and self._best is found:
             lower, upper = (None, found.value) if sign == 1 else (found.value, None)
             self._run.learn(Result("bounded", task, found.value, lower, upper, found.assignment, stats=stats))
-        elif task == "pr":
+        elif described(task).is_sum:
             self._run.learn(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
 
     def _known(self) -> State:

@@ -17,7 +17,7 @@ from elimina.inference.options import Options
 from elimina.model import Model
 from elimina.result import JUNCTION_TREE, Result, phase_seconds
 from elimina.states import Evidence, State, evidence_of
-from elimina.tasks import Task
+from elimina.tasks import Task, described
 
 _MOST_VARIABLES = 1024
 MOST_CELLS = 1 << 18
@@ -136,7 +136,7 @@ def answer_at_once(
         "device": "cpu",
         "dtype": "float64",
     }
-    if task == "mar":
+    if described(task).is_marginal:
         stats["structure"] = JUNCTION_TREE
     return result.replace(stats=stats)
 

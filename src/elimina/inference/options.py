@@ -314,11 +314,11 @@ _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
         "the method {method} cannot answer the task {task}: use auto or eliminate",
     ),
     (
-        lambda o, task: task != "mpe" and o.upper_bound is not None,
+        lambda o, task: not described(task).is_optimum and o.upper_bound is not None,
         "an upper bound is for the task mpe: leave it out for {task}",
     ),
     (
-        lambda o, task: task != "mpe" and o.hint is not None,
+        lambda o, task: not described(task).is_optimum and o.hint is not None,
         "a hint is for the task mpe: leave it out for {task}",
     ),
     (
@@ -346,7 +346,7 @@ _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
         "shift {shift} is for the task mpe: use none, buckets or all",
     ),
     (
-        lambda o, task: o.partition == "content" and task != "mpe",
+        lambda o, task: o.partition == "content" and not described(task).is_optimum,
         "partition content is for the task mpe: use scope or auto for {task}",
     ),
 )

@@ -119,8 +119,8 @@ def read_subject(path: str, *, check: bool = True) -> Model | DistributedProblem
 
         return read_tsp(path)
     if suffix in ("fzn", "opb", "xml"):
-        from elimina.cp.files import is_of_constraints
-        from elimina.cp.files import read as read_constraints
+        from elimina.cp import is_of_constraints
+        from elimina.cp import read as read_constraints
 
         if is_of_constraints(path):
             return read_constraints(path)

@@ -33,7 +33,7 @@ from elimina.reporting.drawing import (
     time_chart,
 )
 from elimina.result import Bounds, Result, number_text, probability_text
-from elimina.tasks import Task
+from elimina.tasks import Task, described
 
 _MOST_VARIABLES = 300
 _MOST_STATES = 10
@@ -345,7 +345,7 @@ def _by_junction_tree(
     hidden = [name for name in (query or [v.name for v in model.variables]) if name not in evidence]
     tree.set_evidence(evidence)
     whole = tree.log10_evidence
-    before = tree.marginals(hidden) if task == "mar" else {}
+    before = tree.marginals(hidden) if described(task).is_marginal else {}
 
     def without(name: str) -> Effect:
         tree.update({name: None})
@@ -363,9 +363,9 @@ def _by_junction_tree(
         numbers = f"{probability_text(float(after[most][state]))} to {probability_text(float(before[most][state]))}"
         return Effect(name, changes[most], (likely, text, numbers, f"{changes[most]:.4f}"))
 
-    effects = _within(deadline, names, without) if hidden or task == "pr" else []
+    effects = _within(deadline, names, without) if hidden or not described(task).is_marginal else []
     tree.close()
-    if task == "mar":
+    if described(task).is_marginal:
         return ("its probability, given the others", "changes most", "from, to", "total variation"), effects
     return ("its probability, given the others", "log10 Z without it", "change"), effects
 

@@ -11,19 +11,18 @@
 
 namespace elimina {
 
-// Runs `work(number)` in each of the threads, and `poll()` about five times a second until they end. What one of them throws passes, after
+// Runs `work(number)` in each of the threads, and `poll()` each so many looks, 20 ms apart, until they end. What one of them throws passes, after
 // `stop()`; that is called, too, once the calling thread is to stop.
 template <class Work, class Poll, class Stop>
-void run_crew(int threads, Work work, Poll poll, Stop stop) {
+void run_threads(int threads, Work work, Poll poll, Stop stop, int looks_per_poll = 10) {
   constexpr auto between_looks = std::chrono::milliseconds(20);
-  constexpr int looks_per_poll = 10;
   std::mutex mutex;
   std::condition_variable ended;
   std::exception_ptr failure;
   int running = threads;
-  std::vector<std::thread> crew;
+  std::vector<std::thread> pool;
   for (int i = 0; i < threads; ++i) {
-    crew.emplace_back([&, i] {
+    pool.emplace_back([&, i] {
       try {
         work(i);
       } catch (...) {
@@ -44,7 +43,7 @@ void run_crew(int threads, Work work, Poll poll, Stop stop) {
       lock.lock();
     }
   }
-  for (std::thread& thread : crew) thread.join();
+  for (std::thread& thread : pool) thread.join();
   if (failure) std::rethrow_exception(failure);
 }
 

@@ -81,7 +81,7 @@ class Start(NamedTuple):
     Attributes:
         epoch: Number of times that all agents were started; messages of earlier epochs are dropped.
         views: Views of its agents.
-        stations: Number of each agent's host, by the agent's name.
+        hosts: Number of each agent's host, by the agent's name.
         addresses: Worker and actor's key of each agent host.
         device: Device of the agents.
         threads: Number of CPU threads of an agent.
@@ -89,7 +89,7 @@ class Start(NamedTuple):
 
     epoch: int
     views: Sequence[View]
-    stations: dict[str, int]
+    hosts: dict[str, int]
     addresses: dict[int, tuple[str, str]]
     device: str
     threads: int | None
@@ -123,7 +123,7 @@ class _Link:
         self.is_busy = self.is_closed = False
 
 
-class Station:
+class AgentHost:
     """Runs agents in a thread of its own; its methods are called from elsewhere and return at once.
 
     Args:
@@ -158,11 +158,9 @@ class Station:
         """Start agents of a worker that was lost, in the pseudo-tree that is known."""
         self._inbox.put(partial(self._adopt, views, places))
 
-    async def redirect(
-        self, stations: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]
-    ) -> None:
+    async def redirect(self, hosts: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]) -> None:
         """Note the new places of agents of lost agent hosts, and send them their messages again."""
-        self._inbox.put(partial(self._redirect, stations, lost, addresses))
+        self._inbox.put(partial(self._redirect, hosts, lost, addresses))
 
     async def news(self) -> News:
         """Return the progress."""
@@ -178,7 +176,7 @@ class Station:
     def _reset(self, epoch: int) -> None:
         self._epoch = epoch
         self._agents: dict[str, Agent] = {}
-        self._stations: dict[str, int] = {}
+        self._hosts: dict[str, int] = {}
         self._links: dict[int, _Link] = {}
         self._local: deque[_Packet] = deque()
         self._ready: deque[Agent] = deque()
@@ -219,7 +217,7 @@ class Station:
             return
         self._close()
         self._reset(start.epoch)
-        self._stations = dict(start.stations)
+        self._hosts = dict(start.hosts)
         self._links = {number: _Link(*address) for number, address in start.addresses.items()}
         self._engine = Engine(start.device, start.threads)
         for view in start.views:
@@ -236,14 +234,14 @@ class Station:
             agent = self._agents[view.name] = Agent(view, self._engine, places[view.name])
             self._pass_on(agent, agent.start())
 
-    def _redirect(self, stations: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]) -> None:
+    def _redirect(self, hosts: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]) -> None:
         for number in lost:
             if number in self._links:
                 self._links.pop(number).is_closed = True
         for number in addresses.keys() - self._links.keys():
             self._links[number] = _Link(*addresses[number])
-        self._stations.update(stations)
-        for name in stations:
+        self._hosts.update(hosts)
+        for name in hosts:
             for packet in self._log.get(name, ()):
                 self._route(packet)
 
@@ -307,7 +305,7 @@ class Station:
         if packet.message.receiver in self._agents:
             self._local.append(packet)
             return
-        link = self._links.get(self._stations[packet.message.receiver])
+        link = self._links.get(self._hosts[packet.message.receiver])
         if link is not None:
             link.packets.append(packet)
             self._worker.loop.add_callback(self._drain, link, self._epoch)

@@ -1,4 +1,4 @@
-// Variables that are known to be views of each other: x = scale * y + offset with a scale of 1 or -1, found with its root.
+// Disjoint sets of variables that are views of each other: x = scale * y + offset with a scale of 1 or -1, found with its root.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -8,9 +8,9 @@
 
 namespace elimina::cp::flatzinc {
 
-class Ties {
+class DisjointSets {
  public:
-  explicit Ties(std::size_t count) {
+  explicit DisjointSets(std::size_t count) {
     for (std::size_t v = 0; v < count; ++v) links_.push_back({static_cast<std::int32_t>(v)});
   }
 
@@ -28,8 +28,8 @@ class Ties {
     return up;
   }
 
-  // x = scale * y + offset from now on. False: they are tied already, or too far apart.
-  bool tie(std::int32_t x, std::int32_t y, std::int32_t scale, Value offset) {
+  // x = scale * y + offset from now on. False: they are of one set already, or too far apart.
+  bool join(std::int32_t x, std::int32_t y, std::int32_t scale, Value offset) {
     constexpr Value kFarthest = Value{1} << 36;
     const View a = find(x), b = compose({y, scale, offset}, find(y));
     if (a.var == b.var) return false;
