@@ -43,6 +43,7 @@ class Kind(Protocol):
 
 KINDS = {
     "solve": "solving",
+    "slices": "slices",
     "tree": "trees",
     "cp": "constraints",
     "dcop": "agents",

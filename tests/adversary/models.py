@@ -50,7 +50,7 @@ def make_model(
         return spec
     style = rng.choice(costs)
     share = rng.choice([0.0, 0.0, 0.1, 0.4, 0.9])
-    spec["factors"] = [_costs(rng, sizes, scope, style, share, sense) for scope in _scopes(rng, sizes)]
+    spec["factors"] = [draw_costs(rng, sizes, scope, style, share, sense) for scope in _scopes(rng, sizes)]
     is_float = style in FLOATS
     if rng.random() < 0.3:
         spec["constant"] = rng.choice([0.5, -7.25]) if is_float else rng.choice([3, -4, 10**6, -(2**55)])
@@ -101,9 +101,10 @@ def _cells(sizes: list[int], scope: list[int]) -> int:
     return math.prod(sizes[v] for v in scope)
 
 
-def _costs(
+def draw_costs(
     rng: random.Random, sizes: list[int], scope: list[int], style: str, share: float, sense: str
 ) -> dict[str, Any]:
+    """Draw a table of costs, of which up to a share is forbidden."""
     sign = 1 if sense == "min-cost" else -1
     forbidden = sign * (math.inf if style in FLOATS else FORBIDDEN)
     share *= rng.random()

@@ -11,7 +11,7 @@ from tests.adversary.case import Case, Setting, kind_of, make
 from tests.adversary.running import attack
 from tests.adversary.shrinking import shrink
 
-SECONDS = {"solve": 10, "tree": 8, "cp": 8, "dcop": 8, "tsp": 5, "files": 8, "cli": 8, "misuse": 5}
+SECONDS = {"solve": 10, "slices": 10, "tree": 8, "cp": 8, "dcop": 8, "tsp": 5, "files": 8, "cli": 8, "misuse": 5}
 """Kind -> seconds of a test."""
 
 
