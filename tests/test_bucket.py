@@ -103,6 +103,15 @@ def test_counts_of_many_bits(monkeypatch, memory):
     assert len(runs) == (memory is None)
 
 
+def test_nothing_is_counted_where_nothing_is_allowed(monkeypatch):
+    """Three steps upwards of four variables with three values: no long integers are made."""
+    monkeypatch.setattr(bucket, "exact_count", None)
+    upper = np.triu(np.ones((3, 3)), 1)
+    chain = [((v, v + 1), np.ones((3, 3))) for v in range(3000)] + [((0, 1), upper), ((1, 2), upper), ((2, 3), upper)]
+    model = Model.from_arrays([3] * 3001, chain, sense="probability")
+    assert elimina.solve(model, "count", device="cpu").value == 0
+
+
 @on_devices
 def test_count_of_nothing_constrained(device):
     assert elimina.solve(Model.from_arrays([3] * 500, []), "count", device=device).value == 3**500

@@ -6,77 +6,106 @@ namespace elimina::plan {
 namespace {
 
 constexpr i64 kVectorBytes = 16, kAlignmentBytes = 256;
-constexpr std::size_t kChunk = 256;  // gaps of a chunk at most
+constexpr std::size_t kChunk = 64, kGroup = 64;  // gaps of a chunk and chunks of a group at most
 
 i64 round_up(i64 value, i64 unit) { return (value + unit - 1) / unit * unit; }
 
 }  // namespace
 
-TableLayout lay_out_table(std::span<const i64> sizes, i64 itemsize, int rows) {
-  TableLayout layout;
-  if (sizes.empty()) return layout;
+i64 lay_out_table(std::span<const i64> sizes, i64 itemsize, int rows, std::span<i64> strides) {
+  if (sizes.empty()) return 1;
   if (rows < 0) rows = row_axes(sizes);
-  layout.strides.assign(sizes.size(), 1);
+  strides.back() = 1;
   for (int axis = int(sizes.size()) - 2; axis >= 0; --axis) {
-    i64& stride = layout.strides[axis];
-    stride = times(layout.strides[axis + 1], sizes[axis + 1]);
+    i64& stride = strides[axis];
+    stride = times(strides[axis + 1], sizes[axis + 1]);
     if (axis == rows - 1 && stride < kMostCells) stride = round_up(stride, (stride >= kRowCells ? kLongRowBytes : kVectorBytes) / itemsize);
   }
-  layout.span = times(layout.strides.front(), sizes.front());
-  return layout;
+  return times(strides.front(), sizes.front());
 }
 
 void Gaps::clear() {
   chunks_.clear();
   most_.clear();
+  tops_.clear();
 }
 
-Gaps::Capacity Gaps::capacity_of(const Gap& gap) const { return {gap.size, gap.end() - round_up(gap.offset, unit_)}; }
+Gaps::Capacity Gaps::of_chunk(std::size_t chunk) const {
+  Capacity most;
+  for (const Gap& gap : chunks_[chunk]) most.include(capacity_of(gap));
+  return most;
+}
 
-void Gaps::measure(std::size_t chunk) {
-  Capacity most{0, 0};
-  for (const Gap& gap : chunks_[chunk]) {
-    const Capacity own = capacity_of(gap);
-    most = {std::max(most.any, own.any), std::max(most.wide, own.wide)};
-  }
-  most_[chunk] = most;
+Gaps::Capacity Gaps::of_group(std::size_t group) const {
+  Capacity most;
+  for (std::size_t chunk = group * kGroup; chunk < std::min(most_.size(), (group + 1) * kGroup); ++chunk) most.include(most_[chunk]);
+  return most;
+}
+
+// Measures the groups from that of a chunk on, where chunks came or went.
+void Gaps::regroup(std::size_t chunk) {
+  tops_.resize((most_.size() + kGroup - 1) / kGroup);
+  for (std::size_t group = chunk / kGroup; group < tops_.size(); ++group) tops_[group] = of_group(group);
 }
 
 bool Gaps::find(i64 span, bool is_wide, Place& place) const {
   const auto holds = [&](const Capacity& capacity) { return (is_wide ? capacity.wide : capacity.any) >= span; };
-  const auto chunk = std::find_if(most_.begin(), most_.end(), holds);
-  if (chunk == most_.end()) return false;
+  const auto group = std::find_if(tops_.begin(), tops_.end(), holds);
+  if (group == tops_.end()) return false;
+  const auto chunk = std::find_if(most_.begin() + (group - tops_.begin()) * std::ptrdiff_t(kGroup), most_.end(), holds);
   place.chunk = std::size_t(chunk - most_.begin());
   const auto& gaps = chunks_[place.chunk];
   place.at = std::size_t(std::find_if(gaps.begin(), gaps.end(), [&](const Gap& gap) { return holds(capacity_of(gap)); }) - gaps.begin());
   return true;
 }
 
+void Gaps::split(std::size_t chunk) {
+  auto& own = chunks_[chunk];
+  std::vector<Gap> rest(own.begin() + kChunk / 2, own.end());
+  own.resize(kChunk / 2);
+  const auto next = std::ptrdiff_t(chunk) + 1;
+  chunks_.insert(chunks_.begin() + next, std::move(rest));
+  most_.insert(most_.begin() + next, of_chunk(chunk + 1));
+  most_[chunk] = of_chunk(chunk);
+  regroup(chunk);
+}
+
 void Gaps::replace(Place place, std::span<const Gap> gaps) {
   auto& own = chunks_[place.chunk];
-  own.erase(own.begin() + std::ptrdiff_t(place.at));
-  own.insert(own.begin() + std::ptrdiff_t(place.at), gaps.begin(), gaps.end());
-  const auto chunk = std::ptrdiff_t(place.chunk);
+  const auto at = own.begin() + std::ptrdiff_t(place.at);
+  const Capacity gone = capacity_of(*at);
+  if (gaps.empty()) {
+    own.erase(at);
+  } else {
+    *at = gaps.front();
+    own.insert(at + 1, gaps.begin() + 1, gaps.end());
+  }
   if (own.empty()) {
-    chunks_.erase(chunks_.begin() + chunk);
-    most_.erase(most_.begin() + chunk);
-    return;
+    chunks_.erase(chunks_.begin() + std::ptrdiff_t(place.chunk));
+    most_.erase(most_.begin() + std::ptrdiff_t(place.chunk));
+    return regroup(place.chunk);
   }
-  if (own.size() > kChunk) {
-    std::vector<Gap> rest(own.begin() + kChunk / 2, own.end());
-    own.resize(kChunk / 2);
-    chunks_.insert(chunks_.begin() + chunk + 1, std::move(rest));
-    most_.insert(most_.begin() + chunk + 1, Capacity{0, 0});
-    measure(place.chunk + 1);
+  if (own.size() > kChunk) return split(place.chunk);
+  Capacity come;
+  for (const Gap& gap : gaps) come.include(capacity_of(gap));
+  // Only what is gone can make the chunk's capacity smaller.
+  const auto changed = [&](Capacity& most, auto measured) {
+    const Capacity before = most;
+    most.include(come);
+    if ((gone.any == before.any && come.any < gone.any) || (gone.wide == before.wide && come.wide < gone.wide)) most = measured();
+    return most != before;
+  };
+  if (changed(most_[place.chunk], [&] { return of_chunk(place.chunk); })) {
+    const std::size_t group = place.chunk / kGroup;
+    changed(tops_[group], [&] { return of_group(group); });
   }
-  measure(place.chunk);
 }
 
 void Gaps::push_back(Gap gap) {
   if (chunks_.empty()) {
     chunks_.push_back({gap});
     most_.push_back(capacity_of(gap));
-    return;
+    return regroup(0);
   }
   const Gap both[] = {back(), gap};
   replace({chunks_.size() - 1, chunks_.back().size() - 1}, both);

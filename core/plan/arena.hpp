@@ -6,14 +6,9 @@
 
 namespace elimina::plan {
 
-// Strides of a table's axes, slow to fast, and the elements that it spans; its rows are padded to whole vectors.
-struct TableLayout {
-  std::vector<i64> strides;
-  i64 span = 1;
-};
-
+// Finds the strides of a table's axes, slow to fast, and returns the elements that it spans; its rows are padded to whole vectors.
 // `rows`: position of the rows' first axis; -1: where `row_axes` puts it.
-TableLayout lay_out_table(std::span<const i64> sizes, i64 itemsize, int rows);
+i64 lay_out_table(std::span<const i64> sizes, i64 itemsize, int rows, std::span<i64> strides);
 
 // A free span.
 struct Gap {
@@ -21,14 +16,15 @@ struct Gap {
   i64 end() const { return offset + size; }
 };
 
-// Free spans by offset, in chunks that know what they hold at most: the first one that fits is found without a look at all.
+// Free spans by offset, in chunks and groups of chunks that know what they hold at most: the first one that fits is found without a
+// look at all.
 class Gaps {
  public:
   struct Place {
     std::size_t chunk, at;
   };
 
-  // `unit`: elements at whose multiples wide spans start; others start where a gap does.
+  // `unit`: elements at whose multiples wide spans start, a power of two; others start where a gap does.
   explicit Gaps(i64 unit) : unit_(unit) {}
 
   bool empty() const { return chunks_.empty(); }
@@ -46,14 +42,19 @@ class Gaps {
 
  private:
   struct Capacity {
-    i64 any, wide;
+    i64 any = 0, wide = 0;
+    void include(const Capacity& other) { any = std::max(any, other.any), wide = std::max(wide, other.wide); }
+    bool operator==(const Capacity&) const = default;
   };
-  Capacity capacity_of(const Gap& gap) const;
-  void measure(std::size_t chunk);
+  Capacity capacity_of(const Gap& gap) const { return {gap.size, gap.end() - ((gap.offset + unit_ - 1) & -unit_)}; }
+  Capacity of_chunk(std::size_t chunk) const;
+  Capacity of_group(std::size_t group) const;
+  void split(std::size_t chunk);
+  void regroup(std::size_t chunk);
 
   i64 unit_;
   std::vector<std::vector<Gap>> chunks_;  // none is empty
-  std::vector<Capacity> most_;            // of each chunk
+  std::vector<Capacity> most_, tops_;     // of each chunk, and of each group of chunks
 };
 
 // Allocator of spans of one block of memory, which reuses freed spans and records its peak. Small spans follow each other

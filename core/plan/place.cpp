@@ -15,12 +15,13 @@ class Placer {
   Placer(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, const Speed& speed)
       : steps_(steps), factors_(factors), sizes_(sizes), itemsize_(itemsize), speed_(speed), arena_(itemsize), first_stride_(factors), stride_(sizes.size()) {
     marks_.resize(sizes.size());
+    strides_.reserve(steps.scopes.items.size());
   }
 
   Layout run(bool keep, std::span<const int> levels, std::span<const double> runs, i64 most_words) {
     place_factors();
     find_readers();
-    count_words();
+    for (i64 step = 0; step < count(); ++step) layout_.record_words += words_of(step);
     const bool is_recorded = layout_.record_words <= most_words;
     if (is_recorded) layout_.words.reserve(std::size_t(layout_.record_words));
     for (i64 number = 0; number < count(); ++number) {
@@ -36,7 +37,7 @@ class Placer {
  private:
   // A table's place. Where tables are larger than any machine, `cells` alone says how large.
   struct Place {
-    std::vector<i64> strides;  // of the axes of its scope
+    i64 first_stride = 0;  // of the axes of its scope
     i64 offset = 0, span = 0;
     double cells = 0;
   };
@@ -52,13 +53,14 @@ class Placer {
   Place take(int scope, int rows) {
     shape_.clear();
     for (const int v : steps_.scopes[scope]) shape_.push_back(sizes_[v]);
-    TableLayout own = lay_out_table(shape_, itemsize_, rows);
-    Place place{std::move(own.strides), 0, own.span, cells(scope)};
+    const std::size_t first = strides_.size();
+    strides_.resize(first + shape_.size());
+    Place place{i64(first), 0, lay_out_table(shape_, itemsize_, rows, std::span(strides_).subspan(first)), cells(scope)};
     live_ += place.cells;
     most_ = std::max(most_, live_);
     layout_.largest = std::max(layout_.largest, place.cells);
-    if (own.span > kMostSpan || arena_.height() > kMostSpan) layout_.is_addressable = false;
-    if (layout_.is_addressable) place.offset = arena_.take(own.span);
+    if (place.span > kMostSpan || arena_.height() > kMostSpan) layout_.is_addressable = false;
+    if (layout_.is_addressable) place.offset = arena_.take(place.span);
     return place;
   }
 
@@ -67,11 +69,11 @@ class Placer {
   void place_factors() {
     for (int f = 0; f < factors_; ++f) {
       const Place own = take(f, -1);
-      first_stride_[f] = i64(layout_.strides.size());
-      layout_.strides.insert(layout_.strides.end(), own.strides.begin(), own.strides.end());
+      first_stride_[f] = own.first_stride;
       layout_.offsets.push_back(own.offset);
       layout_.spans.push_back(own.span);
     }
+    layout_.strides = strides_;
     arena_.seal();
     layout_.factor_cells = layout_.is_addressable ? double(arena_.height()) : live_;
   }
@@ -87,11 +89,9 @@ class Placer {
       if (last_reader_[step] < 0) place(step);
   }
 
-  void count_words() {
-    for (i64 step = 0; step < count(); ++step) {
-      const i64 axes = i64(steps_.axes[step].size()), tables = i64(steps_.reads_of(step).size());
-      layout_.record_words += kHeader + kAxisWords * axes + tables * (kStrides + axes);
-    }
+  i64 words_of(i64 step) const {
+    const i64 axes = i64(steps_.axes[step].size()), tables = i64(steps_.reads_of(step).size());
+    return kHeader + kAxisWords * axes + tables * (kStrides + axes);
   }
 
   // Gives back what the step was the last one to read.
@@ -112,33 +112,38 @@ class Placer {
     const auto scope = steps_.scopes[step.scope];
     const auto axes = steps_.axes[number];
     const auto reads = steps_.reads_of(number);
-    std::vector<i64>& words = layout_.words;
-    const std::size_t start = words.size();
-    layout_.starts.push_back(i64(start));
+    record_.resize(std::size_t(words_of(number)));
+    layout_.starts.push_back(i64(layout_.words.size()));
     layout_.out_spans.push_back(output.span);
-    words.resize(start + kHeader);
     i64 cells[3] = {1, 1, 1};
+    i64* word = record_.data() + kHeader;
     for (int a = 0; a < int(axes.size()); ++a) {
       const int v = scope[axes[a]];
-      words.insert(words.end(), {sizes_[v], output.strides[axes[a]], v});
+      *word++ = sizes_[v];
+      *word++ = strides_[output.first_stride + axes[a]];
+      *word++ = v;
       i64& group = cells[a < step.outer ? 0 : a < step.outer + step.mid ? 1 : 2];
       group = times(group, sizes_[v]);
     }
     for (const Read& read : reads) {
       const auto own = steps_.scopes[read.scope];
-      const i64* strides = read.source < 0 ? layout_.strides.data() + first_stride_[read.factor] : outputs_[read.source].strides.data();
+      const bool is_factor = read.source < 0;
+      const i64* strides = strides_.data() + (is_factor ? first_stride_[read.factor] : outputs_[read.source].first_stride);
       marks_.clear();
       for (std::size_t i = 0; i < own.size(); ++i) marks_.add(own[i]), stride_[own[i]] = strides[i];
       const auto along = [&](int v) { return v >= 0 && marks_.has(v) ? stride_[v] : 0; };
-      words.insert(words.end(), {read.source < 0 ? layout_.offsets[read.factor] : outputs_[read.source].offset, along(step.variable), read.source});
-      for (const int axis : axes) words.push_back(along(scope[axis]));
-      layout_.factors.push_back(read.source < 0 ? read.factor : -1);
+      *word++ = is_factor ? layout_.offsets[read.factor] : outputs_[read.source].offset;
+      *word++ = along(step.variable);
+      *word++ = read.source;
+      for (const int axis : axes) *word++ = along(scope[axis]);
+      layout_.factors.push_back(is_factor ? read.factor : -1);
     }
     i64 weight;
     std::memcpy(&weight, &step.weight, sizeof weight);
-    const i64 header[kHeader] = {i64(words.size() - start), step.domain, step.variable, i64(axes.size()), step.outer, step.mid, cells[0], cells[1],
+    const i64 header[kHeader] = {i64(record_.size()), step.domain, step.variable, i64(axes.size()), step.outer, step.mid, cells[0], cells[1],
                                  cells[2], i64(reads.size()), step.tables_a, step.tables_b, output.offset, weight};
-    std::copy(header, header + kHeader, words.begin() + std::ptrdiff_t(start));
+    std::copy(header, header + kHeader, record_.begin());
+    layout_.words.insert(layout_.words.end(), record_.begin(), record_.end());
   }
 
   void account(i64 number, double runs) {
@@ -146,7 +151,7 @@ class Placer {
     const auto reads = steps_.reads_of(number);
     const double out = outputs_[number].cells;
     double moved = out;
-    for (const Read& read : reads) moved += cells(read.scope);
+    for (const Read& read : reads) moved += read.source < 0 ? cells(read.scope) : outputs_[read.source].cells;
     const double work = double(step.domain) * out;
     const i64 once = step.variable == kLevel ? 0 : step.tables_a + step.tables_b;
     const double streamed = double(i64(reads.size()) - once);
@@ -164,7 +169,7 @@ class Placer {
   const Speed& speed_;
   Arena arena_;
   Layout layout_;
-  std::vector<i64> first_stride_, stride_, shape_, last_reader_;
+  std::vector<i64> first_stride_, stride_, strides_, shape_, record_, last_reader_;
   std::vector<Place> outputs_;
   double live_ = 0, most_ = 0;  // cells of the tables that are there
   Marks marks_;

@@ -323,10 +323,11 @@ bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector
   if (std::all_of(scope.begin(), scope.end(), is_outside)) return true;
   std::vector<i64> shape;
   for (const int v : scope) shape.push_back(sizes_[v]);
-  const TableLayout layout = lay_out_table(shape, 1, -1);
+  std::vector<i64> strides(shape.size());
+  lay_out_table(shape, 1, -1, strides);
   const auto stride = [&](int v) {
     const auto at = std::find(scope.begin(), scope.end(), v);
-    return at == scope.end() ? i64{0} : layout.strides[std::size_t(at - scope.begin())];
+    return at == scope.end() ? i64{0} : strides[std::size_t(at - scope.begin())];
   };
   i64 wanted = 1;
   for (std::size_t i = cells.size(); i-- > 0; wanted *= sizes_[cells[i]])

@@ -13,6 +13,7 @@ from elimina._core import Arena
 from elimina.inference.choose import plan_problem
 from elimina.inference.options import Options
 from elimina.inference.propagator import Propagator
+from elimina.inference.scales import Scales, root_outputs
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
 from elimina.planning.steps import Reach
@@ -118,7 +119,7 @@ def test_evidence_and_queries_of_a_long_chain_take_little_memory():
 
 
 def test_only_stale_steps_that_the_outputs_need_run_again():
-    planned = plan_problem(prepare(model("chain", 30), "mar", {}), Options(device="cpu", threads=1))
+    planned = plan_problem(prepare(model("chain", 30), "mar", {}), Options(device="cpu", threads=1), runs=2)
     propagator = Propagator(planned)
     ran = []
     run = propagator._session.run
@@ -128,6 +129,30 @@ def test_only_stale_steps_that_the_outputs_need_run_again():
     propagator.run(everything)
     assert ran[0] is None
     assert len(ran[1]) == 0
+
+
+@pytest.mark.parametrize("family", ["chain", "tree", "chords", "grid", "star", "network"])
+@pytest.mark.parametrize("task", ["mar", "pr", "joint"])
+def test_scales_are_of_the_messages_below_the_roots(family, task):
+    query = [3, 40] if task == "joint" else None
+    plan = plan_problem(prepare(model(family, 60), task, {7: 1}, query), Options().checked()).plan
+    below, stack = [], [plan.outputs[number].step for number in root_outputs(plan)]
+    while stack:
+        found = [operand.source for operand in plan.steps[stack.pop()].operands if operand.source >= 0]
+        below += found
+        stack += found
+    assert sorted(Scales(plan)._below.tolist()) == sorted(below)
+
+
+def test_posteriors_that_are_asked_for_once_reuse_memory():
+    grid = model("grid", 400)
+    once, tree = elimina.plan(grid, "mar", device="cpu"), elimina.JunctionTree(grid, device="cpu")
+    assert tree.plan.keep
+    assert not once.keep
+    assert once.arena_cells < 0.8 * tree.plan.arena_cells
+    found, expected = calls.solve(grid, "mar", device="cpu", threads=1), tree.marginals()
+    for name, shares in found.marginals.items():
+        assert list(shares.values()) == pytest.approx(expected[name], rel=1e-12)
 
 
 def test_long_counts_pack_their_steps_once(monkeypatch):

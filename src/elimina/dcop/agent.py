@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, cast
 
@@ -171,9 +170,11 @@ class Agent:
         bucket = self._buckets[variable]
         if bucket.is_done:
             return
-        with self._naming_itself():
+        try:
             if bucket.becomes_ready(self._send[variable]):
                 self._ready.append(variable)
+        except MemoryLimitError as error:
+            raise self._completed(error) from error
 
     @property
     def _other_way(self) -> str:
@@ -181,16 +182,12 @@ class Agent:
             return "use larger tables of bounds (--filter), condition on variables (--algo mb-dpop)"
         return "send fewer tuples (--filter), condition on variables (--algo mb-dpop)"
 
-    @contextmanager
-    def _naming_itself(self) -> Iterator[None]:
-        """Complete a variable's error about a lack of memory."""
-        try:
-            yield
-        except MemoryLimitError as error:
-            raise MemoryLimitError(
-                f"agent {self.name!r} {error}; give more (--memory), {self._other_way}, bound the tables (--algo adpop "
-                "--ibound), or try another --heuristic"
-            ) from error
+    def _completed(self, error: MemoryLimitError) -> MemoryLimitError:
+        """Return a variable's error about a lack of memory with the agent's name and advice."""
+        return MemoryLimitError(
+            f"agent {self.name!r} {error}; give more (--memory), {self._other_way}, bound the tables (--algo adpop "
+            "--ibound), or try another --heuristic"
+        )
 
     def _eliminate(self, variable: int) -> None:
         bucket = self._buckets[variable]
@@ -198,8 +195,10 @@ class Agent:
             raise DcopError(f"agent {self.name!r} has no engine; set one before it starts")
         memory, before = self._view.settings.memory, bucket.effort.operations
         held = 0 if memory is None else sum(own.held for own in self._buckets.values())
-        with self._naming_itself():
+        try:
             bucket.eliminate(self.engine, None if memory is None else memory - held, self._send[variable])
+        except MemoryLimitError as error:
+            raise self._completed(error) from error
         self.operations += bucket.effort.operations - before
 
     def _pass(self, source: int, target: int, body: Body) -> None:

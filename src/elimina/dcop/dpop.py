@@ -190,7 +190,7 @@ class Bucket:
         visits = {self._variable: place.visit, **place.above}
         groups: dict[frozenset[int], list[Table]] = {}
         for function in self._functions:
-            if all(v in visits for v in function.scope):
+            if all(map(visits.__contains__, function.scope)):
                 groups.setdefault(frozenset(function.scope), []).append(function)
         settings, tables, bests, possible = self._settings, [], [], True
         for group in groups.values():
@@ -233,13 +233,14 @@ class Bucket:
         made = engine.eliminate(tuple(sizes[v] for v in scope), pairs, room)
         separator = tuple(scope[1:])
         before = self.effort
-        self.effort = before._replace(
-            operations=before.operations + made.operations,
-            bytes=max(before.bytes, made.bytes + self.held),
-            width=max(before.width, len(separator)),
-            cells=max(before.cells, made.values.size),
-            parts=number + 1,
-            dtypes=before.dtypes | {made.dtype},
+        self.effort = Effort(
+            before.operations + made.operations,
+            max(before.bytes, made.bytes + self.held),
+            max(before.width, len(separator)),
+            max(before.cells, made.values.size),
+            number + 1,
+            before.dtypes | {made.dtype},
+            before.rows,
         )
         order = tuple(visits[v] for v in separator)
         return Utility(separator, order, made.values, made.forbidden, made.spread, (self._place.visit, number))

@@ -116,7 +116,11 @@ AT_ONCE = 1 << 12
 IMPOSSIBLE = 1 << 40
 """More than any sum of allowed 32-bit costs, and few enough that sums of it fit 64 bits."""
 
+_IMPOSSIBLE_CELL = np.int64(IMPOSSIBLE)
+
 _NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
+
+_HOST_TYPES = (np.ndarray, np.generic)
 
 
 class Made(NamedTuple):
@@ -249,12 +253,15 @@ def _at_once(
     dtype: Dtype,
 ) -> Made:
     """Join small tables as one array; the result equals that of a plan."""
-    total: NDArray[Any] = np.zeros(sizes, dtype=np.float64 if dtype == "float64" else np.int64)
+    total: NDArray[Any] | None = None
     for scope, table in tables:
         cells = _on_host(table.values)
         if table.forbidden < IMPOSSIBLE:
-            cells = np.where(cells < table.forbidden, cells, np.int64(IMPOSSIBLE))
-        total += cells.reshape([size if axis in scope else 1 for axis, size in enumerate(sizes)])
+            cells = np.where(cells < table.forbidden, cells, _IMPOSSIBLE_CELL)
+        cells = cells.reshape([size if axis in scope else 1 for axis, size in enumerate(sizes)])
+        total = cells if total is None else total + cells
+    if total is None:
+        total = np.zeros(sizes, dtype=np.float64 if dtype == "float64" else np.int64)
     least = total.min(axis=0)
     forbidden = forbidden_in(len(tables), dtype)
     if dtype != "float64":
@@ -269,4 +276,4 @@ def row(table: Utility, places: tuple[int | slice, ...]) -> NDArray[Any]:
 
 
 def _on_host(values: Any) -> NDArray[Any]:
-    return cast("NDArray[Any]", values if isinstance(values, np.ndarray | np.generic) else values.get())
+    return cast("NDArray[Any]", values if isinstance(values, _HOST_TYPES) else values.get())

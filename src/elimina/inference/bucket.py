@@ -22,7 +22,10 @@ from elimina.model import Model
 from elimina.result import Result
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from elimina.inference.slice_bounds import SliceBounds
+    from elimina.planning.program import Program
 
 
 _LONG_COUNT = 512
@@ -251,11 +254,22 @@ def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
     if encoded.impossible:
         return Result("exact", "count", 0)
     program = execution.program()
-    roots = np.array([output.step for output in plan.outputs], dtype=np.int64)
-    count = exact_count(program.words, program.starts, roots, encoded.arena)
+    count = b""
+    if _allows_anything(execution, program, encoded.arena):
+        roots = np.array([output.step for output in plan.outputs], dtype=np.int64)
+        count = exact_count(program.words, program.starts, roots, encoded.arena)
     clock["run"] = time.perf_counter() - ready
     execution.report(1.0)
     return Result("exact", "count", int.from_bytes(count, "little"))
+
+
+def _allows_anything(execution: Execution, program: Program, factors: NDArray[np.generic]) -> bool:
+    """Return whether there is a solution: a run in floats tells it long before one in long integers would."""
+    possible = program._replace(semiring="max-product", dtype=np.dtype(np.float64))
+    session = execution.backend.open(possible, factors.astype(np.float64))
+    zone = session.run().zone
+    session.close()
+    return bool(zone[root_places(execution.plan)].all())
 
 
 def _moduli(bits: float) -> Sequence[int]:

@@ -90,7 +90,7 @@ def plan_problem(
     backend = asked_backend(options)
     # Where a card may do the work, the CPU's plan may be for comparison only.
     is_hasty = options.chooses_device and is_cupy_installed()
-    plan = fitting_plan(backend, problem, order, options, is_hasty)
+    plan = fitting_plan(backend, problem, order, options, is_hasty, runs == 1)
     if options.chooses_device and (plan.seconds > 2 * cuda_machine().start or not plan.fits):
         cuda = find_cuda()
         if cuda is not None:
@@ -287,7 +287,12 @@ def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
 
 
 def fitting_plan(
-    backend: Backend, problem: Problem, order: Sequence[int], options: Options, hasty: bool = False
+    backend: Backend,
+    problem: Problem,
+    order: Sequence[int],
+    options: Options,
+    hasty: bool = False,
+    once: bool = False,
 ) -> Plan:
     """Plan for one backend: dense tables, or rows where that is faster.
 
@@ -300,7 +305,7 @@ def fitting_plan(
     machine, memory = limits_of(backend, options)
     if options.ibound is not None:
         return bounding_plan(backend, problem, order, options, _side(problem))
-    whole = make_plan(problem, order, machine, memory, options.dtype, hasty=hasty)
+    whole = make_plan(problem, order, machine, memory, options.dtype, hasty=hasty, once=once)
     if not whole.is_recorded:
         return whole
     on_rows, written = None, 0.0

@@ -112,14 +112,11 @@ def _marginal_outputs(plan: Plan) -> list[int]:
 def _marginals(inquiry: Inquiry, plan: Plan, answer: Answer) -> dict[str, dict[State, float]]:
     variables = [plan.outputs[number].scope[0] for number in _marginal_outputs(plan)]
     found = dict(zip(variables, answer.lists(), strict=True))
-    wanted, all_variables = inquiry.structure.wanted, inquiry.model.variables
-    result: dict[str, dict[State, float]] = {}
-    for v in inquiry.asked:
-        variable = all_variables[v]
-        if v in wanted:
-            values = found[wanted[v]]
-        else:
-            values = [0.0] * variable.size
-            values[inquiry.evidence.get(v, 0)] = 1.0
-        result[variable.name] = dict(zip(variable.all_states, values, strict=True))
-    return result
+    wanted = inquiry.structure.wanted
+    asked = [(v, inquiry.model.variables[v]) for v in inquiry.asked]
+    values = [
+        found[wanted[v]] if v in wanted else [float(x == inquiry.evidence.get(v, 0)) for x in range(variable.size)]
+        for v, variable in asked
+    ]
+    states = [variable.all_states for _, variable in asked]
+    return dict(zip([variable.name for _, variable in asked], map(dict, map(zip, states, values)), strict=True))

@@ -76,15 +76,9 @@ class Scales:
         self._largest = float(np.finfo(plan.dtype).maxexp) - 2 * MAX_OPERANDS
         self._operands = int(steps.tables.max(initial=0))
         self._plan = plan
-        below: list[int] = []
-        stack = [plan.outputs[number].step for number in root_outputs(plan)]
-        firsts, written = steps.firsts.tolist(), sources.tolist()
-        while stack:
-            number = stack.pop()
-            found = [source for source in written[firsts[number] : firsts[number + 1]] if source >= 0]
-            below += found
-            stack += found
-        self._below = np.array(below, dtype=np.int64)
+        # Up to the last root every step is on the way to one.
+        last = max([plan.outputs[number].step for number in root_outputs(plan)], default=-1)
+        self._below = sources[(self._reader <= last) & (sources >= 0)]
 
     def log2_sum(self, run: Run) -> float:
         """Base-2 logarithm of the product of the roots' values, without scaling; minus infinity if one is 0."""

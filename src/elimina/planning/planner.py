@@ -144,6 +144,7 @@ def make_plan(
     side: Bound | None = None,
     partition: Partition | None = None,
     hasty: bool = False,
+    once: bool = False,
 ) -> Plan:
     """Lay out a whole elimination.
 
@@ -162,6 +163,7 @@ def make_plan(
         side: Side of the bound on a sum; None for the task ``mpe``, and for exact plans.
         partition: The mini-buckets of each bucket; None: by scopes.
         hasty: True if no solution is searched for, whose cost might allow smaller numbers.
+        once: True if marginals are asked for once: no message has to be there for a second run.
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
@@ -199,7 +201,7 @@ def make_plan(
     if unsliced is not None and unsliced.dtype in INTEGERS:
         bound = min(bound, int(unsliced.forbidden))
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
-    reuse = not problem.described.is_marginal or (bool(problem.kept) and machine.on_host)
+    reuse = not problem.described.is_marginal or ((once or bool(problem.kept)) and machine.on_host)
     chosen = lay_out(bound, keep=keep or not reuse)
     if problem.described.is_marginal and chosen.keep and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)
@@ -413,14 +415,9 @@ def _lay_out(
 
 def _outputs(steps: Steps, found: NDArray[np.int64], kept: Sequence[int]) -> tuple[Output, ...]:
     """Return the parts of the answer: marginals, and tables over kept variables."""
-    numbers, variables = found.reshape(-1, 2).T
-    if not kept and variables.min(initial=0) >= 0:
-        return tuple(itertools.starmap(Output, zip(numbers.tolist(), zip(variables.tolist()), strict=True)))
-    outputs = []
-    for step, variable in found.reshape(-1, 2).tolist():
-        if variable >= 0:
-            outputs.append(Output(step, (variable, *kept)))
-        else:
-            axes = steps.variables_of(step)
-            outputs.append(Output(step, tuple(v for v in kept if v in axes)))
-    return tuple(outputs)
+    numbers, variables = found.reshape(-1, 2).T.tolist()
+    scopes = [(v, *kept) if v >= 0 else () for v in variables]
+    for place in [place for place, v in enumerate(variables) if v < 0] if kept else ():
+        axes = steps.variables_of(numbers[place])
+        scopes[place] = tuple(v for v in kept if v in axes)
+    return tuple(map(functools.partial(tuple.__new__, Output), zip(numbers, scopes, strict=True)))
