@@ -48,16 +48,6 @@ class Tree(NamedTuple):
         """Induced width: the largest number of variables in a separator."""
         return max((len(node.separator) for node in self.nodes), default=0)
 
-    def postorder(self) -> list[int]:
-        """Return the nodes such that each subtree is finished before the next begins, so that few messages coexist."""
-        result: list[int] = []
-        stack = [number for number, node in enumerate(self.nodes) if node.parent < 0]
-        while stack:
-            number = stack.pop()
-            result.append(number)
-            stack.extend(self.nodes[number].children)
-        return result[::-1]
-
 
 Partition = Sequence[Sequence[Sequence[int]]]
 """Mini-buckets of each variable of an order: places of tables, factors first, then messages."""
@@ -96,6 +86,17 @@ def tree_of(planned: PlannedTree, order: Sequence[int]) -> Tree:
     columns = (rows_of(planned.separators), planned.parents.tolist(), rows_of(planned.factors))
     nodes = zip(planned.variables.tolist(), *columns, rows_of(planned.children), strict=True)
     return Tree(tuple(order), tuple(itertools.starmap(Node, nodes)))
+
+
+def postorder(planned: PlannedTree) -> list[int]:
+    """Return the nodes such that each subtree is finished before the next begins, so that few messages coexist."""
+    children, result = rows_of(planned.children), []
+    stack = np.flatnonzero(planned.parents < 0).tolist()
+    while stack:
+        number = stack.pop()
+        result.append(number)
+        stack.extend(children[number])
+    return result[::-1]
 
 
 def rows_of(lists: tuple[NDArray[np.int64], NDArray[np.int32]]) -> list[tuple[int, ...]]:

@@ -21,7 +21,7 @@ from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.record import MAX_OPERANDS
 from elimina.table import FORBIDDEN, Table
-from elimina.tree import bucket_tree
+from elimina.tree import plan_tree, postorder, tree_of
 from tests import calls
 from tests.reference import brute
 from tests.reference.planner import Bucket
@@ -269,8 +269,9 @@ def test_the_arena_never_hands_out_what_is_taken(calls):
 def test_postorder_finishes_each_subtree_first(data):
     count = data.draw(st.integers(0, 12))
     scopes = data.draw(st.lists(st.sets(st.integers(0, max(count - 1, 0)), min_size=1, max_size=3), max_size=12))
-    tree = bucket_tree([sorted(s) for s in scopes] if count else [], data.draw(st.permutations(range(count))))
-    post = tree.postorder()
+    order = data.draw(st.permutations(range(count)))
+    planned = plan_tree([sorted(s) for s in scopes] if count else [], [1] * count, order)
+    tree, post = tree_of(planned, order), postorder(planned)
     assert sorted(post) == list(range(count))
     place = {node: i for i, node in enumerate(post)}
     sizes = {}

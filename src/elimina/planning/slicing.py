@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,8 @@ from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
 from elimina.planning.sparse import in_rows, row_bytes
 from elimina.planning.steps import order_slices
-from elimina.tree import bucket_tree
+from elimina.table import Scopes
+from elimina.tree import plan_tree, postorder
 
 MOST_SLICES = 1 << 40
 MOST_SECONDS = 1e9
@@ -178,24 +180,24 @@ class Cut:
 
     def __init__(self, slicer: Slicer, fixed: tuple[int, ...]) -> None:
         self.fixed = fixed
-        gone = frozenset(fixed)
-        bits = {v: 1 << i for i, v in enumerate(fixed)}
-        left = [(tuple(v for v in scope if v not in gone), scope) for scope in slicer.scopes]
-        self._scopes = _Scopes([scope for scope, _ in left if scope], slicer.logs)
-        masks = [sum(bits.get(v, 0) for v in whole) for scope, whole in left if scope]
-        order = [v for v in slicer.order if v not in gone]
-        self._tree = bucket_tree([scope for scope, _ in left if scope], order)
-        self._messages = _Scopes([node.separator for node in self._tree.nodes], slicer.logs)
+        bits = np.zeros(len(slicer.sizes), dtype=np.int64)
+        bits[list(fixed)] = 1 << np.arange(len(fixed))
+        left, scopes = slicer.scopes.without(bits > 0)
+        masks = slicer.scopes.by_owner(bits).astype(np.int64)[left]
+        self._scopes = _Scopes(scopes, slicer.logs)
+        order = slicer.order[bits[slicer.order] == 0]
+        self._tree = plan_tree(scopes, [1] * len(slicer.sizes), order.tolist())
+        self._parents = self._tree.parents.tolist()
+        self._messages = _Scopes(Scopes(*self._tree.separators), slicer.logs)
         self._messages_cells = self._messages.cells()
         once = self._messages_cells * slicer.sizes[order]
-        reached: list[int] = []
-        for node in self._tree.nodes:
-            mask = 0
-            for factor in node.factors:
-                mask |= masks[factor]
-            for child in node.children:
-                mask |= reached[child]
-            reached.append(mask)
+        starts, factors_of = self._tree.factors
+        own = np.zeros(len(order), dtype=np.int64)
+        np.bitwise_or.at(own, np.repeat(np.arange(len(order)), np.diff(starts)), masks[factors_of])
+        reached: list[int] = own.tolist()
+        for number, parent in enumerate(self._parents):
+            if parent >= 0:
+                reached[parent] |= reached[number]
         ordered = order_slices(reached, once.tolist(), slicer.sizes.tolist(), fixed)
         places = [ordered.index(v) + 1 for v in fixed]
         depth = {mask: max((p for i, p in enumerate(places) if mask >> i & 1), default=0) for mask in set(reached)}
@@ -218,25 +220,24 @@ class Cut:
 
     def _filled(self, spans: Floats, levels: Sequence[int]) -> Floats:
         """Return the bytes of the messages in memory at each bucket's elimination. They stay until their parent's."""
-        nodes, sizes = self._tree.nodes, spans.tolist()
-        filled = np.zeros(len(nodes))
-        now = 0.0
-        for number in sorted(self._tree.postorder(), key=levels.__getitem__):
-            now += sizes[number]
-            filled[number] = now
-            now -= sum(sizes[child] for child in nodes[number].children if levels[child] == levels[number])
+        sequence = sorted(postorder(self._tree), key=levels.__getitem__)
+        parents, levelled = np.array(self._parents, dtype=np.int64), np.array(levels, dtype=np.int64)
+        leaves = (parents >= 0) & (levelled == levelled[parents])
+        left = np.bincount(parents[leaves], weights=spans[leaves], minlength=len(spans))[sequence]
+        filled = np.zeros(len(spans))
+        filled[sequence] = np.cumsum(spans[sequence]) - np.cumsum(left) + left
         return filled
 
     def candidates(self, slicer: Slicer, most: int) -> list[int]:
         """Return the variables that seem best to fix next, by arithmetic on this tree."""
         count = len(slicer.sizes)
-        variables = np.array([node.variable for node in self._tree.nodes], dtype=np.int64)
+        variables = self._tree.variables.astype(np.int64)
         saved = self._messages.by_variable(self._messages_cells * self._weights, count)
         saved += slicer.copies * self._scopes.by_variable(self._scopes.cells(), count)
         saved *= slicer.item * (1 - 1 / slicer.sizes)
         above = np.zeros(len(variables))
         for number in range(len(variables) - 1, -1, -1):
-            parent = self._tree.nodes[number].parent
+            parent = self._parents[number]
             if parent >= 0:
                 above[number] = above[parent] + self._work[parent]
         added = (slicer.sizes[variables] - 1) * above - self._work
@@ -262,10 +263,10 @@ class Slicer:
     """
 
     def __init__(self, problem: Problem, order: Sequence[int], machine: Machine, unsliced: Plan) -> None:
-        self.order = order
-        self.scopes = [group.scope for group in problem.groups]
+        self.order = np.array(order, dtype=np.int64)
         self.sizes = np.array(problem.model.sizes, dtype=np.float64)
         self.logs = np.log(self.sizes)
+        self.scopes = _Scopes(Scopes.of([group.scope for group in problem.groups]), self.logs)
         self.item = np.dtype(unsliced.dtype).itemsize
         self.keep = unsliced.keep
         self.copies = machine.tiers(1, 1)[machine.home]
@@ -302,12 +303,22 @@ class Slicer:
 class _Scopes:
     """Many scopes as flat arrays of pairs (scope, variable), and the logarithms of their tables' cells."""
 
-    def __init__(self, scopes: Sequence[Sequence[int]], logs: Floats) -> None:
-        self._owner = np.repeat(np.arange(len(scopes)), [len(scope) for scope in scopes])
-        self._variable = np.array([v for scope in scopes for v in scope], dtype=np.int64)
-        self.pairs = len(self._variable)
-        sums = np.bincount(self._owner, weights=logs[self._variable], minlength=len(scopes))
-        self._cells = np.exp(np.minimum(sums, _LARGEST_LOG))
+    def __init__(self, scopes: Scopes, logs: Floats) -> None:
+        starts, self._variable = scopes
+        self._count, self.pairs = len(starts) - 1, len(self._variable)
+        self._owner = np.repeat(np.arange(self._count), np.diff(starts))
+        self._cells = np.exp(np.minimum(self.by_owner(logs), _LARGEST_LOG))
+
+    def without(self, gone: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Scopes]:
+        """Return which scopes have variables that are not gone, and those variables."""
+        stays = ~gone[self._variable]
+        lengths = np.bincount(self._owner[stays], minlength=self._count)
+        left = lengths > 0
+        return left, Scopes(np.append(0, np.cumsum(lengths[left])), self._variable[stays])
+
+    def by_owner(self, weights: NDArray[Any]) -> Floats:
+        """Sum of the weights of each scope's variables."""
+        return np.bincount(self._owner, weights=weights[self._variable], minlength=self._count).astype(np.float64)
 
     def cells(self) -> Floats:
         """Return the number of cells of each table, capped where no memory suffices."""
