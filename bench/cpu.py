@@ -21,7 +21,7 @@ import numpy as np
 
 from elimina.inference.encode import encode
 from elimina.model import Model
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack

@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from elimina._core import plan_steps
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.program import Program, place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps

@@ -26,8 +26,7 @@ from elimina.distributed.slices import task_number
 from elimina.generate import grid_model
 from elimina.inference.options import DEFAULT
 from elimina.inference.ordering import elimination_order
-from elimina.planning.estimate import Machine, cuda_machine
-from elimina.planning.machine import SLICE_SECONDS, speeds
+from elimina.planning.machine import SLICE_SECONDS, Machine, cuda_machine, speeds
 from elimina.planning.plan import Plan, bytes_text, seconds_text
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem, prepare

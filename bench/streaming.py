@@ -25,7 +25,7 @@ from elimina.backends import get_backend
 from elimina.backends.cuda.stream import PinnedArena, StreamSession
 from elimina.backends.tiers import Scratch, TiledSession
 from elimina.model import Model
-from elimina.planning.estimate import cuda_machine
+from elimina.planning.machine import cuda_machine
 from elimina.planning.plan import Plan, bytes_text
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare

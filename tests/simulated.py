@@ -13,7 +13,7 @@ from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.session import RowsSession
 from elimina.inference import at_once
 from elimina.planning import tiers
-from elimina.planning.estimate import cuda_machine
+from elimina.planning.machine import cuda_machine
 
 
 class SimulatedSession:

@@ -9,8 +9,7 @@ import pytest
 
 from elimina import InputError, Model, Table, Variable, calibration, plan
 from elimina.planning import machine
-from elimina.planning.estimate import cpu_machine, cuda_machine
-from elimina.planning.machine import Speeds, speeds
+from elimina.planning.machine import Speeds, cpu_machine, cuda_machine, speeds
 
 
 @pytest.fixture

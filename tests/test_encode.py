@@ -14,7 +14,7 @@ from elimina import table as table_module
 from elimina.errors import InputError
 from elimina.inference.encode import encode
 from elimina.model import Model, Variable
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import allowed_ranges, prepare
 from elimina.table import FORBIDDEN, Table

@@ -23,7 +23,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import Attempt, Paused
 from elimina.order import CELLS_PER_SECOND, Order
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from tests import calls

@@ -180,3 +180,14 @@ def test_masked_tuples():
     rows = np.ma.masked_array([[0], [1]], [[False], [True]])
     with pytest.raises(InputError, match="1 of a table's tuples are masked"):
         Table([0], [1, 2], sizes=[2], rows=rows, default=0)
+
+
+def test_values_that_are_mapped_and_variables_that_are_renamed():
+    dense = Table([0, 1], [[1, 2], [3, 4]])
+    assert dense.mapped(np.negative).values.tolist() == [[-1, -2], [-3, -4]]
+    assert (dense.over([5, 3]).scope, dense.over([5, 3]).sizes) == ((5, 3), (2, 2))
+    sparse = (
+        Table([0, 1], [7.0], sizes=[2, 3], rows=[[1, 2]], default=0.5).mapped(lambda values: 2 * values).over([4, 1])
+    )
+    assert (sparse.scope, sparse.values.tolist(), sparse.default) == ((4, 1), [14.0], 1.0)
+    assert sparse.dense().tolist() == [[1, 1, 1], [1, 1, 14]]

@@ -14,7 +14,7 @@ from elimina.backends.choose import get_backend
 from elimina.inference.bucket import eliminate
 from elimina.inference.execution import Execution
 from elimina.model import Model
-from elimina.planning.estimate import cpu_machine, cuda_machine
+from elimina.planning.machine import cpu_machine, cuda_machine
 from elimina.planning.plan import Output
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare

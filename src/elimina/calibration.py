@@ -23,8 +23,7 @@ from elimina.backends.sparse.tables import SparseTables
 from elimina.errors import DeviceError, InputError
 from elimina.inference.options import Options
 from elimina.model import Model, Variable
-from elimina.planning.estimate import Machine
-from elimina.planning.machine import FILE, SORTED_TUPLES, calibration_file, speeds
+from elimina.planning.machine import FILE, SORTED_TUPLES, Machine, calibration_file, speeds
 from elimina.planning.plan import Plan
 from elimina.planning.program import Program, pack
 from elimina.semiring import Dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from typing import Any, NamedTuple
@@ -174,6 +174,17 @@ class Table:
             return Table((), np.asarray(self.values[match][0] if match.any() else self.default))
         sizes = [self.sizes[a] for a in keep]
         return Table(scope, self.values[match], sizes=sizes, rows=self.rows[match][:, keep], default=self.default)
+
+    def over(self, scope: Sequence[int]) -> Table:
+        """Return the same table over other variables."""
+        return Table(scope, self.values, sizes=self.sizes, rows=self.rows, default=self.default)
+
+    def mapped(self, change: Callable[[Values], Values]) -> Table:
+        """Return the table with its values, and its default, changed by a function of arrays."""
+        values, default = change(self.values), self.default
+        if default is not None:
+            default = change(np.array([default], dtype=self.values.dtype))[0].item()
+        return Table(self.scope, values, sizes=self.sizes, rows=self.rows, default=default)
 
     def __repr__(self) -> str:
         kind = f"{len(self.values)} rows, default {self.default}" if self.rows is not None else "dense"

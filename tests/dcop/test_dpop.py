@@ -16,7 +16,7 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
 from elimina.inference.execution import Execution
 from elimina.inference.minibucket import heuristic_of
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Group, prepare
 from tests import calls

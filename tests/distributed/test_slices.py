@@ -23,7 +23,7 @@ from elimina.inference.bucket import eliminate, first_state
 from elimina.inference.choose import plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.options import Options
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.prepare import prepare
 from elimina.planning.slicing import make_finer_plan
 from tests import calls

@@ -23,7 +23,7 @@ from elimina.inference.options import Options
 from elimina.inference.shares import can_copy, shares_of, threads_within
 from elimina.inference.strategy import Attempt, Strategy
 from elimina.order import Order
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.prepare import prepare
 from elimina.result import Result

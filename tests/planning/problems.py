@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from elimina.model import Model
-from elimina.planning.estimate import cpu_machine, cuda_machine
+from elimina.planning.machine import cpu_machine, cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem, prepare

@@ -13,7 +13,7 @@ import pytest
 import elimina
 from elimina._core import plan_steps, row_bounds
 from elimina.planning import record
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.program import place_steps
 from elimina.planning.steps import Steps
 from elimina.tree import node_weights, plan_tree, postorder, rows_of, tree_of

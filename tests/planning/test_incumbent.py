@@ -12,7 +12,7 @@ from elimina.generate import grid_model
 from elimina.inference import choose
 from elimina.model import Model
 from elimina.planning import planner
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import incumbent_cost
 from elimina.planning.prepare import allowed_ranges, prepare
 from tests import calls

@@ -13,7 +13,7 @@ from elimina import Model, Table, Variable, errors
 from elimina.inference.minibucket import guide_of
 from elimina.inference.structure import plan_statistics
 from elimina.planning import planner, steps
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare

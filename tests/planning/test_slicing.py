@@ -12,7 +12,7 @@ import elimina
 from elimina.generate import grid_model, random_model
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.slicing import Slicer

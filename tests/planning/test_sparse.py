@@ -16,7 +16,7 @@ from elimina.generate import grid_model, random_model
 from elimina.inference import choose
 from elimina.order import find_order
 from elimina.planning import sparse
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.sparse import Fill, in_rows, predicted_shares

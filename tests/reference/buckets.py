@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina._core import plan_steps
-from elimina.planning.estimate import cuda_machine
+from elimina.planning.machine import cuda_machine
 from elimina.planning.program import Program, place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.tree import plan_tree

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.estimate import Machine
+from elimina.planning.machine import Machine
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elimina.backends.base import Session
-    from elimina.planning.estimate import Machine
+    from elimina.planning.machine import Machine
     from elimina.planning.program import Program
 
 DEVICES = ("auto", "cpu", "cuda")

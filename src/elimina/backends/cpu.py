@@ -13,7 +13,7 @@ from elimina._core import CasePlanner, DenseSession
 from elimina.backends.base import Progress, Run
 from elimina.backends.host import available_memory, available_threads
 from elimina.errors import MemoryLimitError
-from elimina.planning.estimate import Machine, cpu_machine
+from elimina.planning.machine import Machine, cpu_machine
 from elimina.planning.plan import FactorLayout, bytes_text
 from elimina.planning.program import Program, work_of
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elimina.cli.options import number_option
-from elimina.cli.terminal import Command, Decorated, Share, WholeNumber, option
+from elimina.cli.terminal import Command, Decorated, Share, option, together
 from elimina.errors import InputError
 from elimina.io import read
 from elimina.io.files import suffix_of
@@ -38,33 +38,26 @@ def show_notices(level: int = logging.WARNING) -> None:
     _logger.setLevel(level)
 
 
-def reading_options(command: Decorated) -> Decorated:
-    """Add the options of commands that read models: ``--no-check``, whose value is ``no_check``, and ``-v``."""
-    check = option(
-        "--no-check", is_flag=True, group="expert", help="Accept distributions that do not sum to 1 as they are."
-    )
-    return check(verbose_option(command))
-
-
-def verbose_option(command: Decorated) -> Decorated:
-    """Add ``-v``."""
-    add = option(
-        "-v",
-        "--verbose",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_be_verbose,
-        group="output",
-        help="Log what is done and why, on standard error.",
-    )
-    return add(command)
-
-
 def _be_verbose(context: click.Context, option: click.Parameter, value: bool) -> None:
     if value:
         show_notices(logging.INFO)
 
+
+verbose_option = option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_be_verbose,
+    group="output",
+    help="Log what is done and why, on standard error.",
+)
+reading_options = together(
+    option("--no-check", is_flag=True, group="expert", help="Accept distributions that do not sum to 1 as they are."),
+    verbose_option,
+)
+"""Options of commands that read models: ``--no-check``, whose value is ``no_check``, and ``-v``."""
 
 _ELSEWHERE = {
     "mzn": "run 'elimina install-minizinc' once, then 'minizinc --solver elimina' on this file; to solve a small model "
@@ -74,20 +67,19 @@ _ELSEWHERE = {
 """Suffixes of problems that other commands solve."""
 
 
-def source_option(command: Decorated) -> Decorated:
-    """Add ``--from``, the format of a model on standard input."""
-    return option(
-        "--from",
-        metavar="FORMAT",
-        group="expert",
-        expose_value=False,
-        callback=_note_format,
-        help="Format of a model on standard input (FILE is -): a suffix, such as wcsp or uai.gz.",
-    )(command)
-
-
 def _note_format(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
     context.meta[__name__] = value
+
+
+source_option = option(
+    "--from",
+    metavar="FORMAT",
+    group="expert",
+    expose_value=False,
+    callback=_note_format,
+    help="Format of a model on standard input (FILE is -): a suffix, such as wcsp or uai.gz.",
+)
+"""``--from``, the format of a model on standard input."""
 
 
 def source_of(path: str) -> str:
@@ -187,29 +179,21 @@ def generate() -> None:
     """
 
 
-def _shared(command: Decorated) -> Decorated:
-    for one in (
-        number_option("--seed", help="Random seed. Equal seeds give equal problems."),
-        option(
-            "--agents",
-            type=WholeNumber(min=1),
-            metavar="N",
-            help="Number of agents of a distributed problem.  [default: one for each variable]",
-        ),
-    ):
-        command = one(command)
-    return command
-
-
-def _common(command: Decorated) -> Decorated:
-    for one in (
-        _shared,
-        option("--maximize", is_flag=True, help="Gains to maximise instead of costs to minimise."),
-        _share("--p2", 0.5, "Share of forbidden pairs in each table."),
-        number_option("-d", "--domain", default=10, least=1, help="Number of values of each variable."),
-    ):
-        command = one(command)
-    return command
+_shared = together(
+    number_option(
+        "--agents",
+        default=None,
+        least=1,
+        help="Number of agents of a distributed problem.  [default: one for each variable]",
+    ),
+    number_option("--seed", help="Random seed. Equal seeds give equal problems."),
+)
+_common = together(
+    number_option("-d", "--domain", default=10, least=1, help="Number of values of each variable."),
+    _share("--p2", 0.5, "Share of forbidden pairs in each table."),
+    option("--maximize", is_flag=True, help="Gains to maximise instead of costs to minimise."),
+    _shared,
+)
 
 
 @generate.command(cls=Command)
@@ -238,7 +222,7 @@ def scalefree(file: str, variables: int, domain: int, p2: float, seed: int, **re
 @generate.command(cls=Command)
 @click.argument("file", type=click.Path())
 @number_option("--side", default=10, least=1, help="Number of rows.")
-@option("--columns", type=WholeNumber(min=1), metavar="N", help="Number of columns.  [default: as many as rows]")
+@number_option("--columns", default=None, least=1, help="Number of columns.  [default: as many as rows]")
 @_common
 def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed: int, **rest: Any) -> None:
     """Write a problem on a grid."""

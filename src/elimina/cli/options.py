@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from elimina import arguments
 from elimina.backends.choose import device_name
-from elimina.cli.terminal import Decorated, Group, WholeNumber, option
+from elimina.cli.terminal import Decorated, Group, WholeNumber, option, together
 from elimina.dcop.problem import HEURISTICS
 from elimina.errors import InputError
 from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES, Options
@@ -142,113 +142,108 @@ def task_option(default: str | None, shown: str) -> Callable[[Decorated], Decora
     return option("--task", type=_TaskChoice(), default=default, metavar="TASK", help=text)
 
 
-def model_options(command: Decorated) -> Decorated:
-    """Add the options of commands that plan: task, evidence, device, memory, order."""
-    for one in reversed(
-        [
-            task_option("mpe", "mpe"),
-            option(
-                "--evidence",
-                multiple=True,
-                metavar="FILE|A=x,B=y",
-                help="Evidence file, or observations. Repeatable.",
-            ),
-            option(
-                "--query",
-                multiple=True,
-                metavar="A,B|FILE",
-                help="Variables to report (mar, mmap), or a .query file. Repeatable.  [default: all]",
-            ),
-            option(
-                "--device",
-                "--devices",
-                type=device_of,
-                default="auto",
-                show_default=True,
-                metavar="DEVICE",
-                help="cpu, cuda, GPUs by number (0,1), or auto for the fastest.",
-            ),
-            memory_option("Memory limit, such as 8GiB.  [default: what is free]"),
-            threads_option("Number of CPU threads.  [default: all]"),
-            option(
-                "--order",
-                default="auto",
-                show_default=True,
-                metavar="METHOD|FILE",
-                group="expert",
-                help=f"Elimination order: a heuristic ({', '.join(get_args(Method))}), or a file.",
-            ),
-            option(
-                "--order-time",
-                type=seconds_of,
-                metavar="SECONDS",
-                default=ORDER_SECONDS,
-                show_default=True,
-                group="expert",
-                help="Time limit of the order search, in seconds.",
-            ),
-            number_option("--seed", group="expert", help="Random seed of the order search."),
-            option(
-                "--dtype",
-                type=click.Choice(("int16", "int32", "int64", "float32", "float64", "uint64")),
-                metavar="TYPE",
-                group="expert",
-                help="Number type of the tables: int16, int32, int64, float32, float64 or uint64.  "
-                "[default: the narrowest exact type]",
-            ),
-            option(
-                "--slices",
-                type=_number_or(("auto", "never"), "slices"),
-                default="auto",
-                show_default=True,
-                metavar="auto|never|N",
-                group="expert",
-                help="Conditioning on variables if the plan does not fit; N: in at most N slices.",
-            ),
-            option(
-                "--scratch",
-                type=click.Path(),
-                metavar="DIR",
-                group="expert",
-                help="Directory for tables that memory cannot hold. They are deleted at the end.",
-            ),
-            option(
-                "--tables",
-                type=click.Choice(TABLES),
-                default="auto",
-                show_default=True,
-                group="expert",
-                help="Table layout. sparse stores allowed tuples only; auto uses it if it is faster.",
-            ),
-            option(
-                "--ibound",
-                type=_number_or(("auto",), "variables"),
-                metavar="auto|N",
-                group="expert",
-                help="Largest number of variables in a message between mini-buckets; auto: as many as memory holds.",
-            ),
-            option(
-                "--shift",
-                type=click.Choice(SHIFTS),
-                default="all",
-                show_default=True,
-                metavar="WHERE",
-                group="expert",
-                help="Cost shifting for tighter bounds: none, tables (mpe), clusters of tables (mpe), buckets (between "
-                "mini-buckets) or all.",
-            ),
-            option(
-                "--partition",
-                type=click.Choice(DIVISIONS),
-                default="auto",
-                show_default=True,
-                group="expert",
-                help="Partition buckets by scope, or by the contents of their tables (mpe).",
-            ),
-        ]
-    ):
-        command = one(command)
-    return command
+model_options = together(
+    task_option("mpe", "mpe"),
+    option(
+        "--evidence",
+        multiple=True,
+        metavar="FILE|A=x,B=y",
+        help="Evidence file, or observations. Repeatable.",
+    ),
+    option(
+        "--query",
+        multiple=True,
+        metavar="A,B|FILE",
+        help="Variables to report (mar, mmap), or a .query file. Repeatable.  [default: all]",
+    ),
+    option(
+        "--device",
+        "--devices",
+        type=device_of,
+        default="auto",
+        show_default=True,
+        metavar="DEVICE",
+        help="cpu, cuda, GPUs by number (0,1), or auto for the fastest.",
+    ),
+    memory_option("Memory limit, such as 8GiB.  [default: what is free]"),
+    threads_option("Number of CPU threads.  [default: all]"),
+    option(
+        "--order",
+        default="auto",
+        show_default=True,
+        metavar="METHOD|FILE",
+        group="expert",
+        help=f"Elimination order: a heuristic ({', '.join(get_args(Method))}), or a file.",
+    ),
+    option(
+        "--order-time",
+        type=seconds_of,
+        metavar="SECONDS",
+        default=ORDER_SECONDS,
+        show_default=True,
+        group="expert",
+        help="Time limit of the order search, in seconds.",
+    ),
+    number_option("--seed", group="expert", help="Random seed of the order search."),
+    option(
+        "--dtype",
+        type=click.Choice(("int16", "int32", "int64", "float32", "float64", "uint64")),
+        metavar="TYPE",
+        group="expert",
+        help="Number type of the tables: int16, int32, int64, float32, float64 or uint64.  "
+        "[default: the narrowest exact type]",
+    ),
+    option(
+        "--slices",
+        type=_number_or(("auto", "never"), "slices"),
+        default="auto",
+        show_default=True,
+        metavar="auto|never|N",
+        group="expert",
+        help="Conditioning on variables if the plan does not fit; N: in at most N slices.",
+    ),
+    option(
+        "--scratch",
+        type=click.Path(),
+        metavar="DIR",
+        group="expert",
+        help="Directory for tables that memory cannot hold. They are deleted at the end.",
+    ),
+    option(
+        "--tables",
+        type=click.Choice(TABLES),
+        default="auto",
+        show_default=True,
+        group="expert",
+        help="Table layout. sparse stores allowed tuples only; auto uses it if it is faster.",
+    ),
+    option(
+        "--ibound",
+        type=_number_or(("auto",), "variables"),
+        metavar="auto|N",
+        group="expert",
+        help="Largest number of variables in a message between mini-buckets; auto: as many as memory holds.",
+    ),
+    option(
+        "--shift",
+        type=click.Choice(SHIFTS),
+        default="all",
+        show_default=True,
+        metavar="WHERE",
+        group="expert",
+        help="Cost shifting for tighter bounds: none, tables (mpe), clusters of tables (mpe), buckets (between "
+        "mini-buckets) or all.",
+    ),
+    option(
+        "--partition",
+        type=click.Choice(DIVISIONS),
+        default="auto",
+        show_default=True,
+        group="expert",
+        help="Partition buckets by scope, or by the contents of their tables (mpe).",
+    ),
+)
+"""Options of commands that plan: task, evidence, device, memory, order."""
 
 
 def format_options(*formats: str) -> Callable[[Decorated], Decorated]:
@@ -257,34 +252,28 @@ def format_options(*formats: str) -> Callable[[Decorated], Decorated]:
     Args:
         formats: Names of the formats; the first one is the default.
     """
-
-    def add(command: Decorated) -> Decorated:
-        for one in (
-            option(
-                "--json",
-                is_flag=True,
-                is_eager=True,
-                expose_value=False,
-                callback=_note_json,
-                group="output",
-                help="Short for --format json.",
-            ),
-            option(
-                "--format",
-                "format_",
-                type=click.Choice(formats),
-                default=formats[0],
-                show_default=True,
-                callback=_chosen_format,
-                group="output",
-                metavar="FORMAT",
-                help=f"Format of the answer: {', '.join(formats)}.",
-            ),
-        ):
-            command = one(command)
-        return command
-
-    return add
+    return together(
+        option(
+            "--format",
+            "format_",
+            type=click.Choice(formats),
+            default=formats[0],
+            show_default=True,
+            callback=_chosen_format,
+            group="output",
+            metavar="FORMAT",
+            help=f"Format of the answer: {', '.join(formats)}.",
+        ),
+        option(
+            "--json",
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_note_json,
+            group="output",
+            help="Short for --format json.",
+        ),
+    )
 
 
 def _note_json(context: click.Context, option: click.Parameter, value: bool) -> None:
@@ -299,25 +288,22 @@ def _chosen_format(context: click.Context, option: click.Parameter, value: str) 
     return "json"
 
 
-def cluster_options(command: Decorated) -> Decorated:
-    """Add the options of commands that may run on a cluster."""
-    for one in (
-        number_option(
-            "--local",
-            default=None,
-            least=1,
-            group="expert",
-            help="Number of worker processes to start on this machine.",
-        ),
-        option(
-            "--cluster",
-            metavar="ADDRESS",
-            group="expert",
-            help="Address of a Dask scheduler to run on, such as tcp://host:8786 or tls://host:8786.",
-        ),
-    ):
-        command = one(command)
-    return command
+cluster_options = together(
+    option(
+        "--cluster",
+        metavar="ADDRESS",
+        group="expert",
+        help="Address of a Dask scheduler to run on, such as tcp://host:8786 or tls://host:8786.",
+    ),
+    number_option(
+        "--local",
+        default=None,
+        least=1,
+        group="expert",
+        help="Number of worker processes to start on this machine.",
+    ),
+)
+"""Options of commands that may run on a cluster."""
 
 
 @contextmanager

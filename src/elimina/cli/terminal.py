@@ -134,6 +134,17 @@ class Option(click.Option):
 option = partial(click.option, cls=Option)
 
 
+def together(*options: Callable[[Any], Any]) -> Callable[[Decorated], Decorated]:
+    """Return a decorator that adds several options, in the order of the help."""
+
+    def add(command: Decorated) -> Decorated:
+        for one in reversed(options):
+            command = one(command)
+        return command
+
+    return add
+
+
 class WholeNumber(click.IntRange):
     """A whole number within bounds."""
 

@@ -18,7 +18,7 @@ from elimina.cp.model import Model, SearchOptions
 from elimina.cp.running import Solution
 from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.io import FORMATS as MODELS
-from elimina.io.files import load, reraise, suffix_of
+from elimina.io.files import parsed, reraise, root_of, suffix_of
 from elimina.result import Result
 
 __all__ = ["Expression", "Model", "Relation", "Result", "SearchOptions", "Solution", "constraint_names", "read"]
@@ -54,10 +54,7 @@ def read(path: str | os.PathLike[str]) -> Model:
         raise InputError(f"{path} is a graphical model, not one of constraints: use 'elimina solve' or elimina.read")
     if suffix == "tsp":
         raise InputError(f"{path} is a travelling salesman problem: use 'elimina tsp' or elimina.cp.tsplib.read_tsp")
-    try:
-        data = load(path)
-    except TextError as error:
-        reraise(path, None, error)
+    data = parsed(path, bytes, bytes)
     if suffix == "xml":
         from elimina.cp.xcsp3 import read as read_xcsp3
 
@@ -74,12 +71,7 @@ def is_of_constraints(path: str | os.PathLike[str]) -> bool:
     path = Path(path)
     if suffix_of(path) != "xml":
         return suffix_of(path) in FORMATS
-    from elimina.io.files import root_of
-
-    try:
-        return root_of(load(path)).attributes.get("format") == "XCSP3"
-    except TextError as error:
-        reraise(path, None, error)
+    return root_of(path).attributes.get("format") == "XCSP3"
 
 
 def _read_flatzinc(path: Path, text: bytes) -> Model:

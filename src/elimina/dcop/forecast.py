@@ -13,8 +13,7 @@ from elimina.dcop.cycles import cut_ancestors
 from elimina.dcop.messages import Message
 from elimina.dcop.problem import Heuristic, Problem, Settings, views
 from elimina.errors import InternalError
-from elimina.planning.estimate import cpu_machine
-from elimina.planning.machine import CONTEXT_SECONDS
+from elimina.planning.machine import CONTEXT_SECONDS, cpu_machine
 from elimina.planning.plan import count_text, seconds_text
 from elimina.tree import Tree, bucket_tree
 

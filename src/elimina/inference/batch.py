@@ -29,7 +29,6 @@ from elimina.inference.propagator import Propagator
 from elimina.inference.shield import spread
 from elimina.io.cases import Codes
 from elimina.model import Model
-from elimina.planning.estimate import cuda_machine
 from elimina.planning.machine import (
     CASE_COLUMN_SECONDS,
     CASE_COMBINATIONS,
@@ -39,6 +38,7 @@ from elimina.planning.machine import (
     OWN_ORDER_SHARE,
     OWN_PLAN_SECONDS,
     OWN_STEP_SECONDS,
+    cuda_machine,
 )
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, prepare_batch, with_units

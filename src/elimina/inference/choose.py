@@ -16,9 +16,8 @@ from elimina.backends.cpu import CpuBackend
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.order import Order
-from elimina.planning.estimate import Machine, cpu_machine, cuda_machine
 from elimina.planning.layout import seconds_written
-from elimina.planning.machine import speeds
+from elimina.planning.machine import Machine, cpu_machine, cuda_machine, speeds
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.plan import Plan
 from elimina.planning.planner import WORTH_A_SOLUTION, cost_bound, make_plan

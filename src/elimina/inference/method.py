@@ -14,7 +14,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
 from elimina.order import CELLS_PER_SECOND, Order
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.plan import count_text
 from elimina.planning.prepare import Problem
 from elimina.result import Result

@@ -13,8 +13,7 @@ from elimina._core import SEARCH_SHARE, WORTH_A_SEARCH
 from elimina.errors import InputError
 from elimina.inference.options import Options
 from elimina.order import CELLS_PER_SECOND, Method, Order, find_order
-from elimina.planning.estimate import cpu_machine
-from elimina.planning.machine import BOTH_PASSES
+from elimina.planning.machine import BOTH_PASSES, cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
 from elimina.table import Scopes

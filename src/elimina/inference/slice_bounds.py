@@ -22,7 +22,7 @@ from elimina.inference.knowledge import Limits
 from elimina.inference.options import Options
 from elimina.inference.search import MOST_COST, searched_optimum
 from elimina.inference.shifting import Original, shift_tables
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.plan import Plan, Slicing
 from elimina.planning.planner import cost_bound

@@ -14,17 +14,17 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import rough_order
 from elimina.model import Model, Variable
 from elimina.order import Order, find_order
-from elimina.planning.estimate import cpu_machine, cuda_machine
 from elimina.planning.machine import (
     BOTH_PASSES,
     COLLECTED_FACTOR_SECONDS,
     COMPARED_SET_SECONDS,
     ESTIMATED_FACTOR_SECONDS,
     PLANNED_FACTOR_SECONDS,
+    cpu_machine,
+    cuda_machine,
 )
 from elimina.planning.plan import Plan, count_text
-from elimina.planning.prepare import Problem, prepare
-from elimina.relevance import Relevance, bits
+from elimina.planning.prepare import Problem, Relevance, bits, prepare
 from elimina.result import JUNCTION_TREE
 from elimina.table import Scopes, Table
 from elimina.tree import junction_tree, plan_tree
@@ -312,14 +312,7 @@ def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_Group])
             if v not in place:
                 place[v] = len(variables)
                 variables.append(Variable(f"{number}:{model.variables[v].name}", model.variables[v].size))
-        factors += [_moved(table, place) for table in tables]
+        factors += [table.over([place[v] for v in table.scope]) for table in tables]
         wanted.update((v, place[v]) for v in group.variables)
     forest = Model(variables, factors, sense=model.sense, constant=model.constant)
     return prepare(forest, "mar", {}, list(wanted.values())), wanted
-
-
-def _moved(table: Table, place: Mapping[int, int]) -> Table:
-    scope = [place[v] for v in table.scope]
-    if table.rows is None:
-        return Table(scope, table.values)
-    return Table(scope, table.values, sizes=table.sizes, rows=table.rows, default=table.default)

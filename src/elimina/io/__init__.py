@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from elimina import arguments
 from elimina._core import TextError
-from elimina.errors import FormatError, InputError, UnsupportedError
-from elimina.io.files import DISTRIBUTED_HINT, load, reraise, save, shown, suffix_of
+from elimina.errors import FormatError, InputError
+from elimina.io.files import DISTRIBUTED_HINT, load, parsed, save, shown, suffix_of
 from elimina.model import Model, Sense
 from elimina.states import State, named
 
@@ -123,14 +123,14 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
     """
     path = _path(path)
     handler = _format_of(path, format)
-    text: _Source | None = None
-    try:
-        text = handler.open_text(load(path))
+
+    def whole(text: _Source) -> Model:
         model = handler.parse(text)
         if not text.at_end():
             raise TextError(f"expected the end of the file, found {shown(text.peek())}")
-    except (TextError, UnsupportedError, InputError, UnicodeDecodeError) as error:
-        reraise(path, None if text is None else text.line, error)
+        return model
+
+    model = parsed(path, handler.open_text, whole)
     if check and model.children is not None:
         try:
             model.check_distributions(strict=handler.IS_OF_NETWORKS, in_place=True)
@@ -171,13 +171,7 @@ def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State
     """
     from elimina.io import evidence
 
-    path = Path(path)
-    text: _Source | None = None
-    try:
-        text = evidence.open_text(load(path))
-        observed = evidence.parse(text, model)
-    except (TextError, InputError) as error:
-        reraise(path, None if text is None else text.line, error)
+    observed = parsed(Path(path), evidence.open_text, lambda text: evidence.parse(text, model))
     return named([model.variables[v] for v in observed], observed.values())
 
 

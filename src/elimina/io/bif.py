@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +27,7 @@ IS_OF_NETWORKS = True
 HOLDS_NAMES = True
 _SEPARATORS = ",|"
 _MARKS = "{}()[];"
-
-
-def open_text(data: bytes) -> Text:
-    """Return a reader of the format's tokens."""
-    return Text(data, blanks=_SEPARATORS, marks=_MARKS, quotes=True, block_comments=True, line_comments=True)
+open_text = partial(Text, blanks=_SEPARATORS, marks=_MARKS, quotes=True, block_comments=True, line_comments=True)
 
 
 def parse(text: Text) -> Model:

@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,11 +46,7 @@ _FAR = 10**12
 
 _LARGEST = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
-
-
-def open_text(data: bytes) -> Text:
-    """Return a reader of the format's tokens."""
-    return Text(data, blanks=",:", marks="{}[]", quotes=True, block_comments=True, line_comments=True)
+open_text = partial(Text, blanks=",:", marks="{}[]", quotes=True, block_comments=True, line_comments=True)
 
 
 def parse(text: Text) -> Model:
@@ -205,7 +202,7 @@ class _Functions:
                 raise TextError(
                     f"an earlier function over ({names}) shares {shown(name)}, which has domain sizes {table.sizes}"
                 )
-            self.tables[place] = Table(scope, table.values, sizes=table.sizes, rows=table.rows, default=table.default)
+            self.tables[place] = table.over(scope)
 
     def _read_global(self, scope: list[int]) -> None:
         from elimina.io.keywords import read_function
@@ -289,14 +286,7 @@ def _in_units(table: Table, decimals: int) -> Table:
     """Divide a table of costs in units of the last decimal."""
     if not decimals:
         return table
-
-    def divided(values: NDArray[Any]) -> _Values:
-        return np.where(values == FORBIDDEN, math.inf, values / 10.0**decimals)
-
-    if table.rows is None:
-        return Table(table.scope, divided(table.values))
-    default = divided(np.array([table.default]))[0].item()
-    return Table(table.scope, divided(table.values), sizes=table.sizes, rows=table.rows, default=default)
+    return table.mapped(lambda values: np.where(values == FORBIDDEN, math.inf, values / 10.0**decimals))
 
 
 def _cut(values: _Values, decimals: int) -> _Values:
@@ -340,11 +330,7 @@ def _forbid_above(table: Table, sign: int, exact_limit: Fraction) -> Table:
     else:
         limit = float(min(max(exact_limit, -_LARGEST), _LARGEST))
         limit = limit if limit >= exact_limit else math.nextafter(limit, math.inf)
-    values = np.where(sign * table.values >= limit, forbidden, table.values)
-    if table.default is None:
-        return Table(table.scope, values)
-    default = forbidden if sign * table.default >= limit else table.default
-    return Table(table.scope, values, sizes=table.sizes, rows=table.rows, default=default)
+    return table.mapped(lambda values: np.where(sign * values >= limit, forbidden, values))
 
 
 def render(model: Model) -> Iterator[str]:

@@ -73,11 +73,7 @@ Clause = tuple[list[int], int]
 
 _LARGEST_WEIGHT = 2**53
 """Weights of which a sum of hundreds is still far from ``FORBIDDEN``."""
-
-
-def open_text(data: bytes) -> Lines:
-    """Return a reader of the format's lines."""
-    return Lines(data)
+open_text = Lines
 
 
 def parse(text: Lines) -> Model:

@@ -53,21 +53,13 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
 def _rebuilt(
     model: Model, sense: Sense, change: Callable[[_Values], _Values], constant: float, bound: float | None
 ) -> Model:
-    factors = [_mapped(f, change) for f in model.factors]
+    factors = [f.mapped(change) for f in model.factors]
     return Model(model.variables, factors, sense=sense, constant=constant, upper_bound=bound, name=model.name)
 
 
 def _likelihoods(scale: float, lowest: float, costs: _Values) -> _Values:
     likelihoods: _Values = np.exp(-scale * (costs - lowest))
     return likelihoods
-
-
-def _mapped(factor: Table, change: Callable[[_Values], _Values]) -> Table:
-    values = change(factor.values)
-    if factor.rows is None:
-        return Table(factor.scope, values)
-    default = change(np.array([factor.default], dtype=factor.values.dtype))[0].item()
-    return Table(factor.scope, values, sizes=factor.sizes, rows=factor.rows, default=default)
 
 
 def _costs(probabilities: _Values, sign: float, decimals: int | None) -> _Values:
@@ -80,7 +72,7 @@ def _to_probabilities(model: Model, scale: float) -> Model:
     constant = -scale * float(model.constant)
     factors = []
     for i, factor in enumerate(model.factors):
-        costs = _mapped(factor, _with_infinity)
+        costs = factor.mapped(_with_infinity)
         known = np.append(costs.values, [] if costs.default is None else [costs.default])
         finite = known[np.isfinite(known)]
         lowest, highest = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
@@ -90,7 +82,7 @@ def _to_probabilities(model: Model, scale: float) -> Model:
                 f"is 0 in floating point; "
                 f"convert it by elimina.io.convert_sense with a scale of at most {700 / (highest - lowest):.3g}"
             )
-        factors.append(_mapped(costs, partial(_likelihoods, scale, lowest)))
+        factors.append(costs.mapped(partial(_likelihoods, scale, lowest)))
         constant -= scale * lowest
     return Model(model.variables, factors, sense="probability", constant=constant, name=model.name)
 

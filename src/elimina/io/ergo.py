@@ -8,6 +8,7 @@ file goes on, the variables' names and each variable's states. Comments are betw
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 from elimina._core import Text, TextError
@@ -19,11 +20,7 @@ from elimina.model import Model, Sense, Variable
 SENSES: tuple[Sense, ...] = ("probability",)
 IS_OF_NETWORKS = False
 HOLDS_NAMES = False
-
-
-def open_text(data: bytes) -> Text:
-    """Return a reader of the format's tokens."""
-    return Text(data, block_comments=True)
+open_text = partial(Text, block_comments=True)
 
 
 def parse(text: Text) -> Model:

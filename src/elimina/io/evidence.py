@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,7 @@ from elimina.errors import InputError, UnsupportedError
 from elimina.model import Model, Variable
 from elimina.states import State, find_text, index_of_text
 
-
-def open_text(data: bytes) -> Text:
-    """Return a reader of the format's tokens."""
-    return Text(data, block_comments=True)
+open_text = partial(Text, block_comments=True)
 
 
 def parse(text: Text, model: Model) -> dict[int, int]:

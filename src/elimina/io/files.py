@@ -8,9 +8,9 @@ import os
 import secrets
 import stat
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn, TypeVar
 from xml.parsers import expat
 
 from elimina._core import TextError
@@ -137,6 +137,26 @@ def reraise(path: Path, line: int | None, error: Exception, column: int | None =
     raise FormatError(str(path), line, str(error)) from None
 
 
+Parsed = TypeVar("Parsed")
+
+
+def parsed(path: Path, open_text: Callable[[bytes], Any], parse: Callable[[Any], Parsed]) -> Parsed:
+    """Read a file by the functions of its format, whose errors get the file and the place.
+
+    Raises:
+        FormatError: The file is malformed.
+        UnsupportedError: The file uses a feature that elimina does not handle.
+        MemoryLimitError: A table of the file is too large.
+        InputError: The file cannot be read.
+    """
+    text = None
+    try:
+        text = open_text(load(path))
+        return parse(text)
+    except (TextError, UnsupportedError, InputError, MemoryLimitError, UnicodeDecodeError) as error:
+        reraise(path, None if text is None else text.line, error, getattr(text, "column", None))
+
+
 def suffix_of(path: Path) -> str:
     """Return the suffix that names the format, in lower case, without its dot and without .gz or .xz."""
     stem = Path(path.stem) if path.suffix.lower() in COMPRESSIONS else path
@@ -259,11 +279,16 @@ class Document:
         return found[0]
 
 
-def root_of(data: bytes) -> Element:
+def root_of(path: Path) -> Element:
     """Return a file's outermost element without its contents; its tag is "" if there is none.
 
-    Nothing after that element's start is read.
+    Nothing after that element's start is parsed.
+
+    Raises:
+        FormatError: The compressed data are damaged.
+        InputError: The file cannot be read.
     """
+    data = parsed(path, bytes, bytes)
     found: list[Element] = []
     parser = expat.ParserCreate()
 

@@ -18,35 +18,6 @@ Parameters = Mapping[str, Any]
 BINARY = {">=": 2, ">": 2, "<=": 2, "<": 2, "=": 2, "disj": 3, "sdisj": 6}
 """Number of integers after each keyword of a function of two variables."""
 
-GLOBAL = {
-    "salldiff": "metric cost",
-    "salldiffdp": "metric cost",
-    "walldiff": "metric cost",
-    "alldiff": "exceptions",
-    "sgcc": "metric cost bounds",
-    "sgccdp": "metric cost bounds",
-    "wgcc": "metric cost bounds",
-    "gcc": "bounds",
-    "ssame": "cost vars1 vars2",
-    "wsame": "metric cost",
-    "wsamegcc": "metric cost bounds",
-    "sregular": "metric cost nb_states starts ends transitions",
-    "sregulardp": "metric cost nb_states starts ends transitions",
-    "wregular": "nb_states starts ends transitions",
-    "samong": "metric cost min max values",
-    "samongdp": "metric cost min max values",
-    "wamong": "metric cost values min max",
-    "wvaramong": "metric cost values",
-    "woverlap": "metric cost comparator to",
-    "wsum": "metric cost comparator to",
-    "wvarsum": "metric cost comparator",
-    "max": "defaultcost tuples",
-    "smaxdp": "defaultcost tuples",
-    "knapsack": "capacity weights",
-    "clique": "rhs values",
-}
-"""The parameters of each other keyword, in the order in which a WCSP file has them."""
-
 _LARGEST_SHIFT = 2**40
 _MOST_VALUES = 10**5
 
@@ -101,7 +72,7 @@ def add_global(target: GlobalFunctions, keyword: str, scope: Sequence[int], give
         raise UnsupportedError(
             f"{keyword!r} over variables of more than {_MOST_VALUES} values in all is not written out"
         )
-    _HANDLERS[keyword](target, scope, given)
+    GLOBAL[keyword][1](target, scope, given)
 
 
 def _metric(given: Parameters, *known: str) -> str:
@@ -276,34 +247,34 @@ def _clique(target: GlobalFunctions, scope: Sequence[int], given: Parameters) ->
     target.add_sums(scope, weights, lambda total: 0 if total <= most else FORBIDDEN)
 
 
-_HANDLERS: dict[str, Callable[[GlobalFunctions, Sequence[int], Parameters], None]] = {
-    "salldiff": _all_different,
-    "salldiffdp": _all_different,
-    "walldiff": _weighted_all_different,
-    "alldiff": _no_exceptions,
-    "sgcc": _cardinality,
-    "sgccdp": _weighted_cardinality,
-    "wgcc": _weighted_cardinality,
-    "gcc": _hard_cardinality,
-    "ssame": _same,
-    "wsame": _weighted_same,
-    "wsamegcc": _weighted_same_cardinality,
-    "sregular": _regular,
-    "sregulardp": _regular,
-    "wregular": _weighted_regular,
-    "samong": _among,
-    "samongdp": _among,
-    "wamong": _among,
-    "wvaramong": _variable_among,
-    "woverlap": _overlap,
-    "wsum": _sum,
-    "wvarsum": _variable_sum,
-    "max": _largest,
-    "smaxdp": _largest,
-    "knapsack": _knapsack,
-    "clique": _clique,
+GLOBAL: dict[str, tuple[str, Callable[[GlobalFunctions, Sequence[int], Parameters], None]]] = {
+    "salldiff": ("metric cost", _all_different),
+    "salldiffdp": ("metric cost", _all_different),
+    "walldiff": ("metric cost", _weighted_all_different),
+    "alldiff": ("exceptions", _no_exceptions),
+    "sgcc": ("metric cost bounds", _cardinality),
+    "sgccdp": ("metric cost bounds", _weighted_cardinality),
+    "wgcc": ("metric cost bounds", _weighted_cardinality),
+    "gcc": ("bounds", _hard_cardinality),
+    "ssame": ("cost vars1 vars2", _same),
+    "wsame": ("metric cost", _weighted_same),
+    "wsamegcc": ("metric cost bounds", _weighted_same_cardinality),
+    "sregular": ("metric cost nb_states starts ends transitions", _regular),
+    "sregulardp": ("metric cost nb_states starts ends transitions", _regular),
+    "wregular": ("nb_states starts ends transitions", _weighted_regular),
+    "samong": ("metric cost min max values", _among),
+    "samongdp": ("metric cost min max values", _among),
+    "wamong": ("metric cost values min max", _among),
+    "wvaramong": ("metric cost values", _variable_among),
+    "woverlap": ("metric cost comparator to", _overlap),
+    "wsum": ("metric cost comparator to", _sum),
+    "wvarsum": ("metric cost comparator", _variable_sum),
+    "max": ("defaultcost tuples", _largest),
+    "smaxdp": ("defaultcost tuples", _largest),
+    "knapsack": ("capacity weights", _knapsack),
+    "clique": ("rhs values", _clique),
 }
-
+"""The parameters of each other keyword, in the order in which a WCSP file has them, and what adds its function."""
 
 _INTEGER = re.compile(rb"[+-]?\d{1,18}")
 _DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)")
@@ -359,7 +330,7 @@ class _Parameters:
         found = self.text.token("'{'")
         if found not in _OPEN:
             raise TextError(f"expected '{{', found {shown(found)}")
-        wanted = GLOBAL[self.keyword].split()
+        wanted = GLOBAL[self.keyword][0].split()
         given: dict[str, Any] = {}
         while (word := self.text.token("a parameter's name or '}'")) not in _CLOSE or self.text.quoted:
             name = word.decode(errors="replace")

@@ -15,11 +15,7 @@ from elimina.table import Table
 SENSES: tuple[Sense, ...] = ("probability",)
 IS_OF_NETWORKS = False
 HOLDS_NAMES = False
-
-
-def open_text(data: bytes) -> Text:
-    """Return a reader of the format's tokens."""
-    return Text(data)
+open_text = Text
 
 
 def parse(text: Text) -> Model:

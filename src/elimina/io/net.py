@@ -100,9 +100,7 @@ class Tokens:
         return _COMMENT.sub(b"", match[0][:-1])
 
 
-def open_text(data: bytes) -> Tokens:
-    """Return a reader of the format's tokens."""
-    return Tokens(data)
+open_text = Tokens
 
 
 def parse(text: Tokens) -> Model:

@@ -24,11 +24,7 @@ HOLDS_NAMES = False
 
 _LARGEST = 2.0**52
 """Coefficients that are integers are exact up to here."""
-
-
-def open_text(data: bytes) -> Text:
-    """Return a reader of the format's tokens."""
-    return Text(data)
+open_text = Text
 
 
 def parse(text: Text) -> Model:

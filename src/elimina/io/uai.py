@@ -31,11 +31,7 @@ _MOST_CONSTANTS = 64
 """Tables that a constant may become."""
 
 logger = logging.getLogger("elimina")
-
-
-def open_text(data: bytes) -> Text:
-    """Return a reader of the format's tokens."""
-    return Text(data)
+open_text = Text
 
 
 def parse(text: Text) -> Model:

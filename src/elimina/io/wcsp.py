@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,7 @@ def read_function(text: Text, scope: list[int], target: GlobalFunctions) -> None
     elif keyword in GLOBAL:
         reader = _Parameters(text, keyword, scope)
         given: dict[str, Any] = {}
-        for name in GLOBAL[keyword].split():
+        for name in GLOBAL[keyword][0].split():
             given[name] = reader.read(name, given)
         add_global(target, keyword, scope, given)
     else:
@@ -98,11 +99,7 @@ class _Parameters:
 SENSES: tuple[Sense, ...] = ("min-cost",)
 IS_OF_NETWORKS = False
 HOLDS_NAMES = False
-
-
-def open_text(data: bytes) -> Text:
-    """Return a reader of the format's tokens."""
-    return Text(data, glued_minus=True)
+open_text = partial(Text, glued_minus=True)
 
 
 @dataclass(frozen=True)

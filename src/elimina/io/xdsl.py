@@ -18,11 +18,7 @@ from elimina.model import Model, Sense
 SENSES: tuple[Sense, ...] = ("probability",)
 IS_OF_NETWORKS = True
 HOLDS_NAMES = True
-
-
-def open_text(data: bytes) -> Document:
-    """Return the file, not parsed yet."""
-    return Document(data)
+open_text = Document
 
 
 def parse(document: Document) -> Model:

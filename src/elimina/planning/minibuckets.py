@@ -9,8 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from elimina.planning.estimate import Machine
-from elimina.planning.machine import EXPONENTIAL
+from elimina.planning.machine import EXPONENTIAL, Machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import RECORD_SHARE, make_plan
 from elimina.planning.prepare import Problem

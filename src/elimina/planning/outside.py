@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina._core import row_bounds
-from elimina.planning.estimate import cpu_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.plan import JOIN, FactorLayout, Operand, Plan, Step
 from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from elimina._core import PlannedLayout, PlannedSteps, PlannedTree, plan_steps
 from elimina.errors import InputError
-from elimina.planning.estimate import Machine
-from elimina.planning.machine import EXPONENTIAL, SLICE_SECONDS, SLICED_TABLE_SECONDS, speeds
+from elimina.planning.machine import EXPONENTIAL, SLICE_SECONDS, SLICED_TABLE_SECONDS, Machine, speeds
 from elimina.planning.plan import MOST_BYTES, MiniBuckets, Output, Plan, Slicing, slice_runs
 from elimina.planning.prepare import Group, Problem, allowed_ranges, restrict
 from elimina.planning.program import place_steps

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from elimina._core import CasePlanner, PlannedLayout, PlannedSteps
 from elimina.errors import InternalError
-from elimina.planning.estimate import Machine
+from elimina.planning.machine import Machine
 from elimina.planning.plan import Plan, Sparse
 from elimina.planning.record import DOMAIN, LO_CELLS, MID_CELLS, OUTER_CELLS
 from elimina.planning.steps import Steps

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.estimate import Machine
+from elimina.planning.machine import Machine
 from elimina.planning.plan import MOST_BYTES, Plan, slice_runs
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem

@@ -11,9 +11,8 @@ import numpy as np
 
 from elimina.errors import UnsupportedError
 from elimina.model import forbidden_value
-from elimina.planning.estimate import Machine
 from elimina.planning.layout import DTYPES, MOST_WORDS, WORD, field_bits, listed_tuples, with_listed
-from elimina.planning.machine import SORTED_TUPLES, speeds
+from elimina.planning.machine import SORTED_TUPLES, Machine, speeds
 from elimina.planning.plan import FactorLayout, Form, Operand, Output, Plan, Sparse, Step
 from elimina.planning.prepare import Problem
 from elimina.table import Table, blocks

@@ -9,7 +9,7 @@ import secrets
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,18 @@ _MOST_DOTS = 20000
 _POINTS_PER_INCH = 72
 
 Points = NDArray[np.float64]
+
+MOST_LARGE, MOST_SMALL = 60, 250
+"""Most nodes with large and with small names."""
+
+
+class Style(NamedTuple):
+    """Measures in inches, but for the font's size in points."""
+
+    font: float
+    letters: int
+    row: float
+    gap: float
 
 
 def need(module: str) -> Any:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import NamedTuple
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -18,23 +17,13 @@ from elimina.io import ModelLike, as_model
 from elimina.io.files import save
 from elimina.model import Model
 from elimina.result import Result
-from elimina.viz.canvas import FAINT, FILL, Canvas, Points
+from elimina.viz.canvas import FAINT, FILL, MOST_LARGE, MOST_SMALL, Canvas, Points, Style
 from elimina.viz.layouts import is_acyclic, layered_layout, stress_layout
 
 Edge = tuple[int, int]
 
 
-class _Style(NamedTuple):
-    """Measures in inches, but for the font's size in points."""
-
-    font: float
-    letters: int
-    row: float
-    gap: float
-
-
-_LARGE, _SMALL, _DOTS = _Style(9, 28, 0.8, 0.22), _Style(6, 18, 0.55, 0.12), _Style(0, 0, 0, 0.09)
-_MOST_LARGE, _MOST_SMALL = 60, 250
+_LARGE, _SMALL, _DOTS = Style(9, 28, 0.8, 0.22), Style(6, 18, 0.55, 0.12), Style(0, 0, 0, 0.09)
 _DOT = 0.055
 _EDGE, _EDGE_OF_DOTS = 0.75, 0.4
 _PUSHES = 400
@@ -73,7 +62,7 @@ def draw_graph(model: Model, title: str, result: Result | None = None, observed:
     canvas = Canvas()
     fills = FILL if result is None and not observed else colours(model, result, observed)
     count, edges = len(model.variables), edges_of(model)
-    style = _LARGE if count <= _MOST_LARGE else _SMALL if count <= _MOST_SMALL else _DOTS
+    style = _LARGE if count <= MOST_LARGE else _SMALL if count <= MOST_SMALL else _DOTS
     labels = [_shortened(v.name, style.letters) for v in model.variables] if style.font else []
     height = style.font / 72 * 2.0 if labels else 2 * _DOT
     widths = np.array([canvas.text_width(label, style.font) + style.font / 72 for label in labels])
@@ -83,7 +72,7 @@ def draw_graph(model: Model, title: str, result: Result | None = None, observed:
     # Beyond some hundreds of variables the layers of a DAG are wide and its long edges cover everything.
     layers = _layered(count, edges, widths, height, style) if directed and labels and is_acyclic(count, edges) else None
     sides = np.zeros(2) if layers is None else np.ptp(layers[0], axis=0)
-    if layers is not None and (count <= _MOST_LARGE or sides.max() < _LONGEST * sides.min()):
+    if layers is not None and (count <= MOST_LARGE or sides.max() < _LONGEST * sides.min()):
         places, runs = layers
     else:
         places = stress_layout(count, edges) * (_EDGE if labels else _EDGE_OF_DOTS)
@@ -156,7 +145,7 @@ def _shortened(name: str, most: int) -> str:
 
 
 def _layered(
-    count: int, edges: Sequence[Edge], widths: Points, height: float, style: _Style
+    count: int, edges: Sequence[Edge], widths: Points, height: float, style: Style
 ) -> tuple[Points, list[Points]]:
     most = max(4, round(_ROW_SHARE * math.sqrt(count)))
     layout = layered_layout(count, edges, (widths + style.gap).tolist(), most)
@@ -177,7 +166,7 @@ def _layered(
 class _Rows:
     """The boxes of each layer, which edges must avoid."""
 
-    def __init__(self, places: Points, widths: Points, height: float, style: _Style) -> None:
+    def __init__(self, places: Points, widths: Points, height: float, style: Style) -> None:
         self._row, self._half = style.row, height / 2
         margin = style.gap / 3
         self._boxes: dict[int, tuple[Points, Points]] = {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from elimina.errors import InputError
 from elimina.model import Model
 from elimina.order import find_order
 from elimina.tree import Clique, Tree, junction_tree, plan_tree
-from elimina.viz.canvas import FAINT, Canvas, Points, need
+from elimina.viz.canvas import FAINT, MOST_LARGE, MOST_SMALL, Canvas, Points, Style, need
 from elimina.viz.layouts import tidy_layout
 
 _MOST_NAMED = 40
@@ -222,17 +221,7 @@ def _cells(count: int) -> str:
     return str(count) if count < 10**6 else f"{10 ** (math.log10(count) % 1):.2f}e{math.log10(count) // 1:.0f}"
 
 
-class _Style(NamedTuple):
-    """Measures in inches, but for the font's size in points."""
-
-    font: float
-    letters: int
-    row: float
-    gap: float
-
-
-_LARGE, _SMALL, _DOTS = _Style(9, 24, 0.55, 0.25), _Style(6, 16, 0.36, 0.14), _Style(0, 0, 0.2, 0.1)
-_MOST_LARGE, _MOST_SMALL = 60, 250
+_LARGE, _SMALL, _DOTS = Style(9, 24, 0.55, 0.25), Style(6, 16, 0.36, 0.14), Style(0, 0, 0.2, 0.1)
 _DOT = 0.05
 _BULGE = 0.4
 _FURTHER = (1.0, 1.3, 1.7, 2.2)
@@ -264,7 +253,7 @@ def draw_pseudotree(tree: Tree, scopes: Sequence[Sequence[int]], labels: Sequenc
     """
     canvas = Canvas()
     count = len(tree.nodes)
-    style = _LARGE if count <= _MOST_LARGE else _SMALL if count <= _MOST_SMALL else _DOTS
+    style = _LARGE if count <= MOST_LARGE else _SMALL if count <= MOST_SMALL else _DOTS
     names = [_shortened(labels[node.variable], style.letters) for node in tree.nodes] if style.font else []
     widths = np.array([canvas.text_width(name, style.font) + style.font / 72 for name in names])
     if not names:

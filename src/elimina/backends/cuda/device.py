@@ -18,7 +18,7 @@ from elimina.backends.cuda import kernels
 from elimina.backends.cuda.layout import Layout, kept_layout, lay_out
 from elimina.backends.cuda.matrix import Blas, open_blas
 from elimina.errors import DeviceError, MemoryLimitError
-from elimina.planning.estimate import Machine, cuda_machine
+from elimina.planning.machine import Machine, cuda_machine
 from elimina.planning.program import Program
 from elimina.planning.record import library_steps
 

@@ -7,13 +7,12 @@ import os
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from elimina._core import TextError
 from elimina.dcop.problem import AgentProfile, Problem
-from elimina.errors import InputError, MemoryLimitError, UnsupportedError
+from elimina.errors import InputError
 from elimina.inference.shield import uncollected
-from elimina.io.files import load, reraise, save, suffix_of
+from elimina.io.files import parsed, root_of, save, suffix_of
 
 __all__ = ["FORMATS", "is_distributed", "read", "write"]
 
@@ -21,20 +20,11 @@ FORMATS = {"yaml": "pydcop", "yml": "pydcop", "xml": "xcsp", "json": "agentjson"
 """Suffix of each format and the module of this package that reads and writes it."""
 
 
-class _Source(Protocol):
-    """A file's content while it is read."""
-
-    @property
-    def line(self) -> int | None: ...
-    @property
-    def column(self) -> int | None: ...
-
-
 class _Format(Protocol):
     """Interface of a format's module."""
 
-    def open_text(self, data: bytes) -> _Source: ...
-    def parse(self, text: _Source) -> Problem: ...
+    def open_text(self, data: bytes) -> Any: ...
+    def parse(self, text: Any) -> Problem: ...
     def render(self, problem: Problem) -> Iterator[str]: ...
 
 
@@ -68,13 +58,8 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
     """
     path = Path(path)
     reader = _module(_name_of(path, format))
-    text: _Source | None = None
-    try:
-        text = reader.open_text(load(path))
-        with uncollected():
-            return reader.parse(text)
-    except (TextError, UnsupportedError, InputError, MemoryLimitError) as error:
-        reraise(path, None if text is None else text.line, error, None if text is None else text.column)
+    with uncollected():
+        return parsed(path, reader.open_text, reader.parse)
 
 
 def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None = None) -> None:
@@ -123,10 +108,6 @@ def is_distributed(path: str | os.PathLike[str]) -> bool:
     if suffix_of(path) != "xml":
         return suffix_of(path) in FORMATS
     from elimina.dcop.formats.xcsp import ROOT
-    from elimina.io.files import root_of
 
-    try:
-        root = root_of(load(path))
-        return root.tag == ROOT and root.attributes.get("format") != "XCSP3"
-    except TextError as error:
-        reraise(path, None, error)
+    root = root_of(path)
+    return root.tag == ROOT and root.attributes.get("format") != "XCSP3"

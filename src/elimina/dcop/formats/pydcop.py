@@ -101,11 +101,7 @@ _SECTIONS = (
     *("name", "description", "objective", "domains", "variables", "external_variables", "constraints", "agents"),
     *("hosting_costs", "routes", "distribution_hints"),
 )
-
-
-def open_text(data: bytes) -> YamlFile:
-    """Return the file, not parsed yet."""
-    return YamlFile(data)
+open_text = YamlFile
 
 
 def parse(file: YamlFile) -> Problem:

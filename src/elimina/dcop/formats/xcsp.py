@@ -53,9 +53,7 @@ class _Relation:
     default: int | float | None
 
 
-def open_text(data: bytes) -> Document:
-    """Return the file, not parsed yet."""
-    return Document(data)
+open_text = Document
 
 
 def parse(document: Document) -> Problem:
@@ -238,9 +236,7 @@ class _Reader:
         domains = [self.builder.domain_of[v] for v in scope]
         key = (reference, *(domain.name for domain in domains), *(scope.index(v) for v in scope))
         if (known := self.tables.get(key)) is not None:
-            kept = list(dict.fromkeys(scope))
-            table = Table(kept, known.values, sizes=known.sizes, rows=known.rows, default=known.default)
-            self.builder.tables.append(table)
+            self.builder.tables.append(known.over(list(dict.fromkeys(scope))))
         else:
             self.builder.add_rows(scope, self._rows(relation, domains), relation.costs, relation.default, name)
             self.tables[key] = self.builder.tables[-1]

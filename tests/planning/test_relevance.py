@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.errors import InputError
-from elimina.relevance import Relevance, bits, prune_barren
+from elimina.planning.prepare import Relevance, bits, prune_barren
 
 Network = tuple[list[int], list[list[int]], list[int], list[np.ndarray]]
 
