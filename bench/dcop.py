@@ -41,7 +41,7 @@ from typing import Any
 import numpy as np
 
 from elimina.dcop import AgentOptions, Problem, read, solve
-from elimina.dcop.forecast import agree_on_tree
+from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Heuristic
 from elimina.dcop.solve import Algorithm
 from elimina.errors import DeviceError, MemoryLimitError

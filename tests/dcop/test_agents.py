@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from elimina import Model, Table, Variable
 from elimina.dcop import Agent, Network, Problem
+from elimina.dcop.agent import agree_on_tree, pseudo_tree
 from elimina.dcop.engine import Engine
-from elimina.dcop.forecast import agree_on_tree, pseudo_tree
 from elimina.dcop.messages import Message
 from elimina.dcop.problem import HEURISTICS, views
 from elimina.errors import DcopError, InputError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from elimina import Model, Table, Variable
 from elimina.dcop import Network, Problem
-from elimina.dcop.forecast import Forecast
+from elimina.dcop.agent import Forecast
 from elimina.dcop.solve import answer
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import random_model

@@ -10,7 +10,7 @@ import pytest
 from elimina import FORBIDDEN, Model, Table, Variable
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop import Problem
-from elimina.dcop.forecast import pseudo_tree
+from elimina.dcop.agent import pseudo_tree
 from elimina.dcop.problem import HEURISTICS
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elimina import Model, Table, Variable
 from elimina.dcop import AgentOptions, Network, Problem
 from elimina.dcop import solve as solve_directly
-from elimina.dcop.forecast import pseudo_tree
+from elimina.dcop.agent import pseudo_tree
 from elimina.dcop.problem import HEURISTICS, AgentProfile
 from elimina.dcop.simulator import ORDERS, Simulation
 from elimina.generate import random_model

@@ -7,7 +7,7 @@ import xml.etree.ElementTree as xml
 import pytest
 
 from elimina.dcop import Problem
-from elimina.dcop.forecast import agree_on_tree
+from elimina.dcop.agent import agree_on_tree
 from elimina.errors import InputError
 from elimina.generate import grid_model, random_model
 from elimina.result import Delivery

@@ -29,7 +29,7 @@ from elimina.cli.options import (
 )
 from elimina.cli.terminal import Command, Share, labelled, option, show
 from elimina.dcop import AgentOptions, Network, Problem, solve
-from elimina.dcop.forecast import Forecast
+from elimina.dcop.agent import Forecast
 from elimina.dcop.formats import FORMATS as DISTRIBUTED
 from elimina.dcop.formats import is_distributed
 from elimina.dcop.simulator import ORDERS

@@ -110,7 +110,7 @@ def plot(
 
 
 def _plot_pseudotree(file: str, output: str, heuristic: Heuristic, seed: int) -> None:
-    from elimina.dcop.forecast import agree_on_tree
+    from elimina.dcop.agent import agree_on_tree
     from elimina.viz.canvas import format_of
     from elimina.viz.trees import draw_pseudotree
 

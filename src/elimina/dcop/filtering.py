@@ -10,24 +10,21 @@ better (function filtering: M. Sanchez, J. Larrosa, P. Meseguer, IJCAI 2005; for
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import Traversal
 from elimina.backends.sparse.bounds import Bound, RowGuard
 from elimina.backends.sparse.device import Rows
 from elimina.backends.sparse.tables import Lookup, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
 from elimina.dcop.messages import Cost, Limit, Listed, Send, Utility, Value
-from elimina.dcop.problem import Settings
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.layout import Layout
 from elimina.planning.plan import bytes_text
-from elimina.table import Table
 
 _BYTES_OF_A_ROW = 48
 """A row that is made takes that much, with what it is made from."""
@@ -82,15 +79,7 @@ class _Scale(NamedTuple):
 class FilterBucket(Bucket):
     """A ``Bucket`` that sends only those tuples of exact tables that pass bounds from tables within the i-bound."""
 
-    def __init__(
-        self,
-        variable: int,
-        traversal: Traversal,
-        functions: Sequence[Table],
-        sizes: dict[int, int],
-        settings: Settings,
-    ) -> None:
-        super().__init__(variable, traversal, functions, sizes, settings)
+    def _set_up(self) -> None:
         self._spent: int | None = None
         self._costs_below: dict[int, int | None] = {}
         self._limit: Limit | None = None

@@ -120,7 +120,7 @@ class Value(NamedTuple):
 
 
 class Label(NamedTuple):
-    """Variables that a subtree depends on, for the parent, where tables may be too large (MB-DPOP: ``dcop/cycles.py``).
+    """Variables that a subtree depends on, for the parent, where tables may be too large (MB-DPOP: ``dcop/dpop.py``).
 
     Attributes:
         separator: Ancestors, each with its visit and its number of values.

@@ -10,9 +10,8 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from elimina import arguments
 from elimina.backends.cpu import CpuBackend
-from elimina.dcop.agent import Agent, Finished
+from elimina.dcop.agent import Agent, Finished, Forecast, forecast, pseudo_tree
 from elimina.dcop.engine import Engine
-from elimina.dcop.forecast import Forecast, forecast, pseudo_tree
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, View, views
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError

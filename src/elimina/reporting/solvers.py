@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina.cp.model import Model, SearchOptions
 from elimina.cp.running import Solution
-from elimina.dcop.forecast import agree_on_tree
+from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Problem
 from elimina.planning.plan import bytes_text, seconds_text
 from elimina.reporting.drawing import (
