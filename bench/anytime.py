@@ -1,13 +1,12 @@
 """Best assignments over time on open instances, beside toulbar2 and its variable neighbourhood search.
 
-    python bench/anytime.py ../shared/data --toulbar2 PYTHON [--match Grids] [--seconds 20] [--save]
+    python bench/anytime.py ../shared/data --toulbar2 PYTHON [--match Grids] [--seconds 20] [--jobs 1] [--save]
 
-All run in turns on one thread each. Time is processor time from reading on, so other load does not count. The area is
-the mean over the time limit of the primal gap: 0 where the assignment is the best one that any of them found, 1 where
-none is known (T. Berthold, "Measuring the impact of primal heuristics", Operations Research Letters 41, 2013). PYTHON
-is an interpreter with pytoulbar2. `--save` writes bench/results/anytime.json, from which bench/render.py makes the
-table,
-and docs/images/anytime.svg.
+All run on one thread each. Time is processor time from reading on, so other load does not count. The area is the mean
+over the time limit of the primal gap: 0 where the assignment is the best one that any of them found, 1 where none is
+known (T. Berthold, "Measuring the impact of primal heuristics", Operations Research Letters 41, 2013). PYTHON is an
+interpreter with pytoulbar2. `--save` writes bench/results/anytime.json, from which bench/render.py makes the table, and
+docs/images/anytime.svg.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -132,24 +132,28 @@ def main() -> None:
     parser.add_argument("--toulbar2", required=True, help="interpreter that has pytoulbar2")
     parser.add_argument("--match", default="", help="regular expression on the files' names")
     parser.add_argument("--seconds", type=float, default=20, help="processor time of each run")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--save", action="store_true", help="write the results and the picture")
     args = parser.parse_args()
     record = Record("anytime", ["instance", *WAYS, *(f"best of {way}" for way in WAYS)])
     curves: dict[str, dict[str, Curve]] = {}
     bests: dict[str, float] = {}
     areas: dict[str, list[float]] = {way: [] for way in WAYS}
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(args.jobs) as pool:
+        runs: dict[str, list[Future[Curve]]] = {}
         for name, model in instances(args.data, args.match):
-            path = Path(folder) / f"model.{'wcsp' if model.is_integer else 'uai'}"
+            path = Path(folder) / f"{name}.{'wcsp' if model.is_integer else 'uai'}"
             elimina.write(model, path)
-            runs = [ours(path, args.seconds)]
-            runs += [toulbar2(path, args.seconds, args.toulbar2, options) for options in ([], ["--vns"])]
-            curves[name] = dict(zip(WAYS, runs, strict=True))
-            bests[name] = min((curve[-1][1] for curve in runs if curve), default=0.0)
-            own = [area(curve, args.seconds, bests[name]) for curve in runs]
+            runs[name] = [pool.submit(ours, path, args.seconds)]
+            runs[name] += [pool.submit(toulbar2, path, args.seconds, args.toulbar2, given) for given in ([], ["--vns"])]
+        for name, started in runs.items():
+            found = [run.result() for run in started]
+            curves[name] = dict(zip(WAYS, found, strict=True))
+            bests[name] = min((curve[-1][1] for curve in found if curve), default=0.0)
+            own = [area(curve, args.seconds, bests[name]) for curve in found]
             for way, value in zip(WAYS, own, strict=True):
                 areas[way].append(value)
-            ends = [f"{curve[-1][1]:.6g}" if curve else "none" for curve in runs]
+            ends = [f"{curve[-1][1]:.6g}" if curve else "none" for curve in found]
             record.add(name, *(f"{value:.3f}" for value in own), *ends)
             print(" ".join(f"{cell:>14}" for cell in record.rows[-1]), flush=True)
     means = [f"{statistics.mean(areas[way]):.3f}" for way in WAYS]
