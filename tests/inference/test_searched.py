@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from elimina import InputError, Model, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.inference import search as search_module
+from elimina.inference.anytime import Run
 from elimina.inference.consistency import Consistency
 from elimina.inference.knowledge import FIRST_SECONDS, Limits
+from elimina.inference.method import by_search, improving
 from elimina.inference.options import Options
 from elimina.inference.search import searched_optimum
 from elimina.inference.strategy import Paused
@@ -86,6 +88,18 @@ def test_a_search_goes_on_where_the_one_before_ended(memory):
         # Another problem has its own search.
         searched_optimum(prepare(grid_model(6, 3, 0.2, seed=1), "mpe", {}), options, limits, paused=paused)
         assert paused.consistency is not consistency
+
+
+@pytest.mark.parametrize("memory", [None, 1 << 24])
+def test_local_search_goes_on_in_all_strategies(monkeypatch, memory):
+    monkeypatch.setattr(search_module, "PROMISING", 0.0)
+    problem, paused, run = prepare(HARD, "mpe", {}), Paused(), Run("mpe")
+    options = Options(device="cpu", threads=1, memory=memory)
+    run.learn(improving(problem, options, run, paused, 0.01).work(run.budget(0.01)))
+    first = paused.improvement
+    by_search(problem, options, run, paused, rounds=0, first_turn=0.01).work(run.budget())
+    assert paused.improvement is first
+    assert (first is None) == (memory is not None)
 
 
 def test_evidence():

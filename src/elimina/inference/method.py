@@ -109,7 +109,7 @@ def before_planning(
     if is_searched:
         logger.info("soft local consistency first, as a quick order has %s cells", count_text(rough().total_cells))
         yield by_search(problem, ordered, run, paused, rounds=0, first_turn=FIRST_GLANCE)
-    yield improving(problem, options, run, FIRST_IMPROVED)
+    yield improving(problem, options, run, paused, FIRST_IMPROVED)
     if is_filtered and fits:
         share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(CELLS_PER_SECOND)))
         yield _filter_for(share, problem, rough(), options, run)
@@ -247,13 +247,15 @@ def by_search(
     return Strategy(run, "search", work, seconds=seconds)
 
 
-def improving(problem: Problem, options: Options, run: Run, most: float) -> Strategy:
+def improving(problem: Problem, options: Options, run: Run, paused: Paused, most: float) -> Strategy:
     """Return a local search for so many seconds, from the best assignment known; it proves nothing."""
 
     def work(budget: Budget) -> Result:
         from elimina.inference.improve import Improvement
 
-        search = Improvement.of(problem, _memory(options.beside(budget.held)), options.seed)
+        memory = _memory(options.beside(budget.held))
+        kept = paused.within(problem, memory)
+        search = kept.improvement = kept.improvement or Improvement.of(problem, memory, options.seed)
         if search is not None:
             known = budget.known
             if known is not None and known.assignment is not None:

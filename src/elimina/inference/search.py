@@ -72,9 +72,6 @@ PROMISING = 4.0
 """Estimated rest of soft local consistency, by its seconds so far, up to which it goes on for as long again. On
 colourings and CELAR, estimates are 0.2 to 1 times the truth; where it does not end, they are far beyond this."""
 
-LEAST_KEPT = 1 << 30
-"""Limit of the memory in bytes from which a search is kept for the next one."""
-
 
 def searched_optimum(
     problem: Problem,
@@ -129,12 +126,9 @@ class _Search(Knowledge):
     ) -> None:
         super().__init__(problem, limits, listener)
         self.options = options
-        self.improvement: Improvement | None = None
         self.is_improving = True
         self.memory = host_memory(options)
-        self.paused = paused if paused is not None and self.memory >= LEAST_KEPT else Paused()
-        if self.paused.problem is not problem:
-            self.paused.clear(problem)
+        self.paused = (paused or Paused()).within(problem, self.memory)
         self.shares = shares_of(problem, self.memory)
         self.resident = system.resident_memory()
 
@@ -359,10 +353,10 @@ class _Search(Knowledge):
         # Who limits nodes wants the same run again.
         if self.is_over or self.limits.nodes < math.inf:
             return
-        if self.improvement is None:
+        if self.paused.improvement is None:
             with self.phase("improve"):
-                self.improvement = Improvement.of(self.problem, self.memory, self.options.seed)
-        search = self.improvement
+                self.paused.improvement = Improvement.of(self.problem, self.memory, self.options.seed)
+        search = self.paused.improvement
         if search is None:
             return
         end = time.monotonic() + min(IMPROVED * seconds / (1 if self.is_improving else HARDLY), self.limits.seconds)

@@ -18,11 +18,15 @@ from elimina.result import Result
 if TYPE_CHECKING:
     from elimina.inference.anytime import Run
     from elimina.inference.consistency import Consistency
+    from elimina.inference.improve import Improvement
     from elimina.inference.shifting import Original
     from elimina.planning.prepare import Problem
 
 FIRST_TURN = 0.25
 """Seconds of soft local consistency before anything else is tried."""
+
+LEAST_KEPT = 1 << 30
+"""Limit of the memory in bytes from which a search is kept for the next one."""
 
 
 class Budget(NamedTuple):
@@ -86,6 +90,7 @@ class Paused:
     Attributes:
         problem: Problem of both; None: nothing was left yet.
         original: The problem with its costs shifted.
+        improvement: Local search where it stopped; None: it was not begun, or its tables are too large.
         consistency: Soft local consistency where it stopped; None: it was not begun, or is to begin again.
         is_spent: True if soft local consistency has nothing left to do.
         unit: The units that it had when it was done the last time.
@@ -94,10 +99,19 @@ class Paused:
     def __init__(self) -> None:
         self.clear()
 
+    def within(self, problem: Problem, memory: int) -> Paused:
+        """Return the state for a problem: itself, without what other problems left, or a new one in little memory."""
+        if memory < LEAST_KEPT:
+            return Paused()
+        if self.problem is not problem:
+            self.clear(problem)
+        return self
+
     def clear(self, problem: Problem | None = None) -> None:
         """Leave nothing, or no more than the problem."""
         self.problem = problem
         self.original: Original | None = None
+        self.improvement: Improvement | None = None
         self.consistency: Consistency | None = None
         self.is_spent = False
         self.unit: int | float = 0
