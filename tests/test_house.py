@@ -7,6 +7,7 @@ one of a kind, use the one that is there.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,16 @@ def test_tasks_are_asked_for_their_description():
     compared = re.compile(r"task (==|!=|in|not in) [(\"{]")
     found = sum(len(compared.findall(path.read_text("utf-8"))) for path in _files() if path.suffix == ".py")
     assert found <= 30
+
+
+def test_names_that_are_used_twice_become_fewer():
+    """Modules, and classes, that have the name of another one."""
+    paths = [path for path in _files() if path.suffix == ".py"]
+    modules = Counter(path.stem for path in paths if path.stem != "__init__")
+    pattern = re.compile(r"^class (\w+)", re.MULTILINE)
+    classes = Counter(name for path in paths for name in pattern.findall(path.read_text("utf-8")))
+    assert sum(count > 1 for count in modules.values()) <= 14
+    assert sum(count > 1 for count in classes.values()) <= 17
 
 
 def test_modules_become_fewer():

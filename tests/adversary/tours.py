@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from elimina.cp.tsp import Known, solve_tsp
+from elimina.cp.tsp import TourState, solve_tsp
 from elimina.cp.tsplib import Problem
 from elimina.errors import InputError
 from tests.adversary.case import Case, Defect, Setting
@@ -39,7 +39,7 @@ def check(case: Case) -> None:
     count = len(case["lengths"])
     problem = Problem("random", np.array(case["lengths"], np.int32), None, [(i, j) for i, j in case["fixed"]])
     best = _shortest(case)
-    known: list[Known] = []
+    known: list[TourState] = []
     try:
         result = solve_tsp(problem, seed=case["seed"], time_limit=20, on_known=known.append)
     except InputError:

@@ -15,7 +15,7 @@ import elimina
 from elimina import InputError, Model, Table, Variable, api, cp, dcop, reporting
 from elimina.cp.tsplib import read_tsp
 from elimina.generate import grid_model
-from elimina.reporting import graph
+from elimina.reporting import page_graph
 from elimina.reporting.answers import costly_terms
 from elimina.reporting.drawing import time_chart
 
@@ -141,9 +141,9 @@ def test_ten_thousand_variables_and_more(monkeypatch):
     assert report.result.status == "optimal"
     assert len(report.html.encode()) < MOST_BYTES
     assert "Assignment: 300 of 10,000 variables, the others are left out" in report.html
-    monkeypatch.setattr(graph, "MOST_NODES", 50)
-    monkeypatch.setattr(graph, "MOST_EDGES", 60)
-    monkeypatch.setattr(graph, "_MOST_CLIQUES", 20)
+    monkeypatch.setattr(page_graph, "MOST_NODES", 50)
+    monkeypatch.setattr(page_graph, "MOST_EDGES", 60)
+    monkeypatch.setattr(page_graph, "_MOST_CLIQUES", 20)
     small = grid_model(10, 2)
     report = elimina.report(small, evidence={99: 0})
     drawings = Page(report.html).drawings
@@ -159,7 +159,7 @@ def test_rows_of_parts_do_not_run_askew():
     """A square above a row of nodes: its principal axes are those of neither."""
     row = [[x, 0.0] for x in range(20)]
     tall = [[x, 1.0 + y] for x in range(3) for y in range(12)]
-    places = graph.spread(np.array(row + tall))
+    places = page_graph.spread(np.array(row + tall))
     assert np.ptp(places[: len(row), 1]) < 0.2 * np.ptp(places[:, 1])
 
 

@@ -17,7 +17,7 @@ from elimina.planning.plan import count_text, seconds_text
 from elimina.result import Bounds, Result, number_text, with_reading
 
 if TYPE_CHECKING:
-    from elimina.cp.tsp import Known
+    from elimina.cp.tsp import TourState
 
 
 DEVICES = ("auto", "cpu", "cuda")
@@ -133,7 +133,7 @@ def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: st
             show(_tour_text(result, output is None))
 
 
-def _show(known: Known) -> None:
+def _show(known: TourState) -> None:
     bound = "unknown" if known.bound is None else str(known.bound)
     click.echo(f"{known.seconds:8.2f} s  tour {known.length}  bound {bound}")
 

@@ -24,10 +24,10 @@ from elimina.cp.expressions import (
 )
 from elimina.cp.globals import Globals
 from elimina.cp.running import (
+    Declaration,
     Device,
     Run,
     Solution,
-    Variable,
     Words,
     accelerate,
     build_solver,
@@ -95,7 +95,7 @@ class Model(Globals, Displayed):
     """
 
     def __init__(self) -> None:
-        self._variables: list[Variable] = []
+        self._variables: list[Declaration] = []
         self._names: dict[int, str] = {}
         self._posts: list[tuple[str, Sequence[Numbers]]] = []
         self._rules: list[tuple[Words, str, str]] = []
@@ -157,12 +157,12 @@ class Model(Globals, Displayed):
                 raise InputError("int_var gets two bounds, or the values alone")
             if not values:
                 raise InputError(f"variable {name or len(self._variables)} has no value: give at least one")
-            return self._made(Variable(values[0], values[-1], values), name)
+            return self._made(Declaration(values[0], values[-1], values), name)
         if hi is None:
             raise InputError("int_var gets two bounds, or a list of values")
-        return self._made(Variable(whole(lo, "a lower bound"), whole(hi, "an upper bound"), None), name)
+        return self._made(Declaration(whole(lo, "a lower bound"), whole(hi, "an upper bound"), None), name)
 
-    def _made(self, variable: Variable, name: str) -> Expression:
+    def _made(self, variable: Declaration, name: str) -> Expression:
         number = len(self._variables)
         if not isinstance(name, str):
             raise wrong_type("name", name, "a string")
@@ -470,7 +470,7 @@ class Model(Globals, Displayed):
         self._check(x)
         if is_view(x):
             return x
-        equal = self._made(Variable(*self.bounds(x), None), "")
+        equal = self._made(Declaration(*self.bounds(x), None), "")
         self.add(equal == x)
         return equal
 

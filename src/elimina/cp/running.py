@@ -142,7 +142,7 @@ _SCALES = 2**30
 """Largest factor of a view of a variable in the core."""
 
 
-class Variable(NamedTuple):
+class Declaration(NamedTuple):
     """A variable before the solver is built: its bounds, and its values where the domain has holes."""
 
     lo: int
@@ -151,7 +151,7 @@ class Variable(NamedTuple):
 
 
 def build_solver(
-    variables: Iterable[Variable],
+    variables: Iterable[Declaration],
     posts: Iterable[tuple[str, Sequence[Numbers]]],
     aim: Expression | None,
     deadline: float,

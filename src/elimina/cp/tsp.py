@@ -30,7 +30,7 @@ _FOR_EVER = 2**62
 _KICKS, _SHOWN_AFTER = 10_000, 0.2  # most kicks and seconds between two looks at the tour
 
 
-class Known(NamedTuple):
+class TourState(NamedTuple):
     """State of a run: seconds, the length of the best tour, and a lower bound on all tours."""
 
     seconds: float
@@ -43,7 +43,7 @@ def solve_tsp(
     *,
     time_limit: float | None = None,
     seed: int = 0,
-    on_known: Callable[[Known], object] = lambda known: None,
+    on_known: Callable[[TourState], object] = lambda known: None,
 ) -> Result:
     """Look for a shortest tour, and prove that it is one.
 
@@ -66,7 +66,7 @@ def solve_tsp(
     if not isinstance(problem, Problem):
         raise wrong_type("problem", problem, "an elimina.cp.tsplib.Problem (elimina.cp.tsplib.read_tsp reads one)")
     shift, distances = _with_fixed_edges(problem)
-    run = _Run(problem, distances, shift, time_limit, seed, on_known)
+    run = _TourRun(problem, distances, shift, time_limit, seed, on_known)
     try:
         run.go()
     except KeyboardInterrupt:
@@ -114,7 +114,7 @@ def _check_paths(cities: int, edges: list[tuple[int, int]]) -> None:
         root[find(i)] = find(j)
 
 
-class _Run:
+class _TourRun:
     def __init__(
         self,
         problem: Problem,
@@ -122,7 +122,7 @@ class _Run:
         shift: int,
         time_limit: float | None,
         seed: int,
-        on_known: Callable[[Known], object],
+        on_known: Callable[[TourState], object],
     ) -> None:
         self._problem, self._distances, self._shift = problem, distances, shift
         self._limit, self._seed, self._on_known = time_limit, seed, on_known
@@ -192,7 +192,7 @@ class _Run:
         if bound is not None:
             self.bound = bound
         shown = None if self.bound is None else min(self.bound, self.length) + self._shift
-        self._on_known(Known(time.monotonic() - self._started, self.length + self._shift, shown))
+        self._on_known(TourState(time.monotonic() - self._started, self.length + self._shift, shown))
 
     def _take(self, search: TourSearch) -> None:
         if self.tour == list(range(len(self.tour))) or search.length < self.length:

@@ -260,7 +260,7 @@ class _Lines:
         return value
 
 
-class _Reader:
+class _TourFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.lines = _Lines(path)
         self.points: dict[str, Points] = {}
@@ -426,7 +426,7 @@ def read_tsp(path: str | os.PathLike[str]) -> Problem:
         UnsupportedError: It is of another type, or its distances are.
         InputError: It cannot be read.
     """
-    reader = _Reader(path)
+    reader = _TourFile(path)
     reader.read()
     lines = reader.lines
     if reader.kind() != "TSP":
@@ -443,7 +443,7 @@ def read_tour(path: str | os.PathLike[str]) -> list[int]:
         FormatError: The file is malformed; the message names the line.
         InputError: It cannot be read.
     """
-    reader = _Reader(path)
+    reader = _TourFile(path)
     reader.read()
     if reader.tour is None:
         raise reader.lines.fail("expected a TOUR_SECTION")

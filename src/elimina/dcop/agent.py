@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Protocol, cast
 from elimina._core import Traversal
 from elimina.dcop.dpop import Bucket, CycleBucket, Effort, cut_ancestors
 from elimina.dcop.engine import Engine
-from elimina.dcop.filtering import FilterBucket
 from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value, begin, hear
-from elimina.dcop.problem import Heuristic, Problem, Settings, View, views
+from elimina.dcop.problem import AgentView, Heuristic, Problem, Settings, views
+from elimina.dcop.tuple_filter import FilterBucket
 from elimina.errors import DcopError, InternalError, MemoryLimitError
 from elimina.planning.machine import CONTEXT_SECONDS, cpu_machine
 from elimina.planning.plan import count_text, seconds_text
@@ -65,7 +65,9 @@ class Agent:
             UTIL and VALUE messages alone.
     """
 
-    def __init__(self, view: View, engine: Engine | None = None, places: Mapping[int, Traversal] | None = None) -> None:
+    def __init__(
+        self, view: AgentView, engine: Engine | None = None, places: Mapping[int, Traversal] | None = None
+    ) -> None:
         self.name, self.engine, self.operations = view.name, engine, 0
         self._view, self._owners = view, view.owners
         self._places: dict[int, Traversal] = {}

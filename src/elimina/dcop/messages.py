@@ -159,7 +159,7 @@ class Cost(NamedTuple):
 
 
 class Limit(NamedTuple):
-    """Limit on the costs of the tuples that a child sends (filtering: see ``dcop/filtering.py``).
+    """Limit on the costs of the tuples that a child sends (filtering: see ``dcop/tuple_filter.py``).
 
     Attributes:
         worst: A total that is known to be reached; only better ones are wanted. None: none is known.

@@ -127,7 +127,7 @@ class Settings(NamedTuple):
         return degree if self.heuristic == "max-degree" else -degree
 
 
-class View(NamedTuple):
+class AgentView(NamedTuple):
     """An agent's own part of a problem; variables are known by their numbers.
 
     Attributes:
@@ -147,7 +147,7 @@ class View(NamedTuple):
     constraints: tuple[Table, ...]
 
 
-def views(problem: Problem, settings: Settings) -> list[View]:
+def views(problem: Problem, settings: Settings) -> list[AgentView]:
     """Give each agent its part of a problem; functions without variables belong to no agent."""
     model = problem.model
     own: list[list[int]] = [[] for _ in problem.agents]
@@ -162,5 +162,5 @@ def views(problem: Problem, settings: Settings) -> list[View]:
         known = dict.fromkeys([*variables, *(v for table in tables for v in table.scope)])
         owners = {v: problem.agents[problem.owners[v]].name for v in known}
         sizes = {v: model.variables[v].size for v in known}
-        result.append(View(profile.name, settings, tuple(variables), owners, sizes, tuple(tables)))
+        result.append(AgentView(profile.name, settings, tuple(variables), owners, sizes, tuple(tables)))
     return result

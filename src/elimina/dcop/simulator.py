@@ -155,7 +155,7 @@ class Figures(NamedTuple):
     repeated: int
 
 
-class _Packet(NamedTuple):
+class _Transmission(NamedTuple):
     """A message on its way: its number on its link, and the sender's clocks; or (no message) an acknowledgement."""
 
     sender: str
@@ -183,9 +183,9 @@ class _Host:
         self.is_down = False
         self.numbers: Counter[str] = Counter()
         self.counted: Counter[str] = Counter()
-        self.waiting: dict[tuple[str, int], _Packet] = {}
+        self.waiting: dict[tuple[str, int], _Transmission] = {}
         self.seen: set[tuple[str, int]] = set()
-        self.log: list[_Packet] = []
+        self.log: list[_Transmission] = []
 
 
 class Simulation:
@@ -245,7 +245,7 @@ class Simulation:
                 watch(0)
             if is_reliable:
                 self._work(hosts[what.receiver], arrival, what)
-            elif isinstance(what, _Packet):
+            elif isinstance(what, _Transmission):
                 self._arrive(arrival, what)
             else:
                 what(arrival)
@@ -295,7 +295,7 @@ class Simulation:
     def _start(self, host: _Host, time: float) -> None:
         self._work(host, time, None)
 
-    def _work(self, host: _Host, time: float, packet: _Packet | None) -> None:
+    def _work(self, host: _Host, time: float, packet: _Transmission | None) -> None:
         """Let an agent start, or work on its arrivals, and post its messages."""
         agent, timer = host.agent, self._timer
         if time > host.clock:
@@ -328,7 +328,7 @@ class Simulation:
             put, delay = self._queue.put, self._delay
             for message in messages:
                 self._count(message)
-                put(clock + delay(), _Packet(message.sender, message.receiver, 0, message, clock, operations))
+                put(clock + delay(), _Transmission(message.sender, message.receiver, 0, message, clock, operations))
             return
         for message in messages:
             receiver = message.receiver
@@ -339,7 +339,7 @@ class Simulation:
             else:
                 host.counted[receiver] += 1
                 self._count(message)
-            packet = _Packet(message.sender, receiver, number, message, clock, operations)
+            packet = _Transmission(message.sender, receiver, number, message, clock, operations)
             host.waiting[receiver, number] = packet
             self._transmit(packet, clock)
             self._remind(host, packet, clock, 0)
@@ -356,18 +356,18 @@ class Simulation:
         jitter = self._network.jitter
         return self._network.delay + (self._random.uniform(0, jitter) if jitter else 0.0)
 
-    def _transmit(self, packet: _Packet, time: float) -> None:
+    def _transmit(self, packet: _Transmission, time: float) -> None:
         """Send a packet, or lose it, or send it twice."""
         for _ in range(2 if self._random.random() < self._network.duplicate else 1):
             if self._random.random() >= self._network.loss:
                 self._queue.put(time + self._delay(), packet)
 
-    def _remind(self, host: _Host, packet: _Packet, time: float, tries: int) -> None:
+    def _remind(self, host: _Host, packet: _Transmission, time: float, tries: int) -> None:
         """Set a timer that repeats a packet if no acknowledgement has come; each wait is longer."""
         later = time + self._network.patience * 2 ** min(tries, 8)
         self._queue.put(later, partial(self._repeat, host, packet, tries), is_due=True)
 
-    def _repeat(self, host: _Host, packet: _Packet, tries: int, time: float) -> None:
+    def _repeat(self, host: _Host, packet: _Transmission, tries: int, time: float) -> None:
         if host.waiting.get((packet.receiver, packet.number)) is not packet:
             return
         if tries >= self._network.retries:
@@ -381,7 +381,7 @@ class Simulation:
         self._transmit(packet, time)
         self._remind(host, packet, time, tries + 1)
 
-    def _arrive(self, time: float, packet: _Packet) -> None:
+    def _arrive(self, time: float, packet: _Transmission) -> None:
         """Take a packet of a network with faults."""
         host = self._hosts[packet.receiver]
         if host.is_down:
@@ -393,7 +393,7 @@ class Simulation:
         if key not in host.seen and self._crashes.get(packet.receiver) == len(host.log) + 1:
             self._crash(host, time)
             return
-        self._transmit(_Packet(packet.receiver, packet.sender, packet.number, None, time, 0), time)
+        self._transmit(_Transmission(packet.receiver, packet.sender, packet.number, None, time, 0), time)
         if key not in host.seen:
             host.seen.add(key)
             host.log.append(packet)
@@ -417,7 +417,7 @@ class Simulation:
             self._work(host, time, packet)
 
 
-def _delivery(name: str, packet: _Packet | None, begun: float, ended: float) -> Delivery:
+def _delivery(name: str, packet: _Transmission | None, begun: float, ended: float) -> Delivery:
     if packet is None or packet.message is None:
         return Delivery("", name, "", 0, begun, begun, ended)
     message = packet.message

@@ -12,7 +12,7 @@ from elimina import arguments
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Finished, Forecast, forecast, pseudo_tree
 from elimina.dcop.engine import Engine
-from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, View, views
+from elimina.dcop.problem import HEURISTICS, AgentView, Heuristic, Problem, Settings, views
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.execution import check_value
@@ -185,7 +185,7 @@ def solve(
     network.check(frozenset(agent.name for agent in problem.agents))
     engine = Engine(options.agents, threads)
     engine.deadline = math.inf if time_limit is None else started + time_limit
-    run = _Run(problem, started)
+    run = _SimulatedRun(problem, started)
     given = {"algorithm": algorithm, "ibound": options.ibound, "filtering": options.filtering, "device": engine.device}
     try:
         known = {view.name: view for view in views(problem, settings)}
@@ -214,7 +214,7 @@ def solve(
     return result.replace(stats={**stats, "seconds": run.seconds()})
 
 
-class _Run:
+class _SimulatedRun:
     """A run of agents, and the answer where it is ended before they have finished."""
 
     def __init__(self, problem: Problem, started: float) -> None:
@@ -287,7 +287,7 @@ def _rows(problem: Problem, agents: Iterable[Finished]) -> dict[str, int]:
     }
 
 
-def _revive(known: dict[str, View], engine: Engine, name: str) -> Agent:
+def _revive(known: dict[str, AgentView], engine: Engine, name: str) -> Agent:
     return Agent(known[name], engine)
 
 

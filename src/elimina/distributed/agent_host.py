@@ -23,7 +23,7 @@ from elimina.dcop.agent import Agent
 from elimina.dcop.dpop import Effort
 from elimina.dcop.engine import Engine
 from elimina.dcop.messages import TRAVERSAL, Message, Util, Value
-from elimina.dcop.problem import View
+from elimina.dcop.problem import AgentView
 
 _LOOK_AFTER = 1.0
 """Seconds after which an idle agent host looks whether it is still wanted."""
@@ -88,7 +88,7 @@ class Start(NamedTuple):
     """
 
     epoch: int
-    views: Sequence[View]
+    views: Sequence[AgentView]
     hosts: dict[str, int]
     addresses: dict[int, tuple[str, str]]
     device: str
@@ -107,7 +107,7 @@ class _Packet(NamedTuple):
         return (isinstance(self.message.body, TRAVERSAL), self.message.source, self.message.target, self.number)
 
 
-class Batch(NamedTuple):
+class Parcel(NamedTuple):
     """Packets of an epoch: see ``Start``."""
 
     epoch: int
@@ -139,7 +139,7 @@ class AgentHost:
         self._pool = ThreadPoolExecutor(1, "elimina-agents")
         self._thread: Future[None] | None = None
         self._over = False
-        self._early: list[Batch] = []
+        self._early: list[Parcel] = []
         self._reset(-1)
 
     async def begin(self, start: Start) -> None:
@@ -150,11 +150,11 @@ class AgentHost:
             self._thread.add_done_callback(self._tell)
             self._pool.shutdown(wait=False)
 
-    async def take(self, batch: Batch) -> None:
+    async def take(self, batch: Parcel) -> None:
         """Take messages of another agent host."""
         self._inbox.put(partial(self._take, batch))
 
-    async def adopt(self, views: Sequence[View], places: dict[str, Places]) -> None:
+    async def adopt(self, views: Sequence[AgentView], places: dict[str, Places]) -> None:
         """Start agents of a worker that was lost, in the pseudo-tree that is known."""
         self._inbox.put(partial(self._adopt, views, places))
 
@@ -228,7 +228,7 @@ class AgentHost:
         for batch in early:
             self._take(batch)
 
-    def _adopt(self, views: Sequence[View], places: dict[str, Places]) -> None:
+    def _adopt(self, views: Sequence[AgentView], places: dict[str, Places]) -> None:
         self._news = News(self._epoch, self._news.places)
         for view in (view for view in views if view.name not in self._agents):
             agent = self._agents[view.name] = Agent(view, self._engine, places[view.name])
@@ -245,7 +245,7 @@ class AgentHost:
             for packet in self._log.get(name, ()):
                 self._route(packet)
 
-    def _take(self, batch: Batch) -> None:
+    def _take(self, batch: Parcel) -> None:
         if batch.epoch > self._epoch:
             self._early.append(batch)
         elif batch.epoch == self._epoch:
@@ -316,7 +316,7 @@ class AgentHost:
             return
         link.is_busy = True
         while link.packets and not link.is_closed:
-            batch = Batch(epoch, list(link.packets))
+            batch = Parcel(epoch, list(link.packets))
             if await self._is_sent(link, batch):
                 for _ in batch.packets:
                     link.packets.popleft()
@@ -324,7 +324,7 @@ class AgentHost:
                 await asyncio.sleep(_SEND_AGAIN)
         link.is_busy = False
 
-    async def _is_sent(self, link: _Link, batch: Batch) -> bool:
+    async def _is_sent(self, link: _Link, batch: Parcel) -> bool:
         from distributed.protocol.serialize import to_serialize
 
         rpc = self._worker.rpc(link.address)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from elimina.dcop.problem import Problem, Settings, View, views
+from elimina.dcop.problem import AgentView, Problem, Settings, views
 from elimina.dcop.simulator import Figures
 from elimina.dcop.solve import (
     DEFAULT,
@@ -132,7 +132,7 @@ def solve_agents(
         raise InputError(f"agents compute on cpu or cuda, not on {options.agents!r}")
     if options.filtering is not None:
         raise InputError("filtering is not supported on a cluster: leave out --filter")
-    run = _Run(client, problem, settings, options.agents, threads)
+    run = _ClusterRun(client, problem, settings, options.agents, threads)
     begun = time.perf_counter()
     given = {"algorithm": algorithm, "ibound": options.ibound, "device": options.agents}
     ended_by: EndedBy
@@ -190,7 +190,7 @@ class _Post:
         return self.future.status not in ("pending", "finished")
 
 
-class _Run:
+class _ClusterRun:
     """A run of agents: the agent hosts, the places of the agents, and the recovery of lost workers.
 
     Attributes:
@@ -203,7 +203,7 @@ class _Run:
     def __init__(self, client: Client, problem: Problem, settings: Settings, device: str, threads: int | None) -> None:
         self._client, self._settings, self._device, self._threads = client, settings, device, threads
         known = views(problem, settings)
-        self._views: dict[str, View] = {known[agent].name: known[agent] for agent in in_sequence(problem)}
+        self._views: dict[str, AgentView] = {known[agent].name: known[agent] for agent in in_sequence(problem)}
         self._topic = f"elimina-{uuid.uuid4().hex}"
         self._events: SimpleQueue[str] = SimpleQueue()
         self._posts: dict[int, _Post] = {}

@@ -384,7 +384,7 @@ _LEAST_CASES = 256
 """Fewest cases of a task, so that it outweighs the transfers around it."""
 
 
-class _Job(NamedTuple):
+class _BatchJob(NamedTuple):
     """Data that all tasks of a batch share; a worker caches by the key the objects made from them."""
 
     key: str
@@ -429,7 +429,7 @@ class ClusterBatch:
         self._client, self._device = client, device
         self._lanes = sum(worker.lanes(device) for worker in workers)
         kept = None if asked is None else tuple(asked)
-        self._job = _Job(uuid.uuid4().hex, model, tuple(columns), kept, options, -(-count // self._lanes))
+        self._job = _BatchJob(uuid.uuid4().hex, model, tuple(columns), kept, options, -(-count // self._lanes))
 
     def run(self, values: Codes, progress: Callable[[float], None] | None = None) -> Posteriors:
         """Answer cases: see ``Batch.run``.
@@ -461,7 +461,7 @@ _made: dict[str, Batch] = {}
 _making = threading.Lock()
 
 
-def _answer(job: _Job, values: Codes, start: int) -> tuple[int, Posteriors]:
+def _answer(job: _BatchJob, values: Codes, start: int) -> tuple[int, Posteriors]:
     """Answer some cases; a worker keeps its plan for the next chunk of the batch."""
     with _making:
         if job.key not in _made:

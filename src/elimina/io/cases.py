@@ -64,7 +64,7 @@ def read_cases(path: str | os.PathLike[str], model: Model) -> Cases:
     raise InputError(f"{path}: cases are read from .csv, .csv.gz, .csv.xz and .parquet files")
 
 
-class _Cells(dict[str, int]):
+class _StateIndices(dict[str, int]):
     """Index of the state that a cell's text stands for, looked up once for each text."""
 
     def __init__(self, variable: Variable) -> None:
@@ -88,7 +88,7 @@ def _read_csv(path: Path, model: Model) -> Cases:
     try:
         header = [name.strip() for name in next(reader, [])]
         columns = _columns(header, model)
-        cells = [_Cells(model.variables[v]) for v in columns]
+        cells = [_StateIndices(model.variables[v]) for v in columns]
         chunks: list[Codes] = []
         while rows := [row for row in islice(reader, _ROWS_AT_ONCE) if row]:
             chunks.append(_encode(rows, cells, header))
@@ -118,7 +118,7 @@ class _CellError(InputError):
         self.row = row
 
 
-def _encode(rows: Sequence[Sequence[str]], cells: Sequence[_Cells], header: Sequence[str]) -> Codes:
+def _encode(rows: Sequence[Sequence[str]], cells: Sequence[_StateIndices], header: Sequence[str]) -> Codes:
     for number, row in enumerate(rows):
         if len(row) != len(header):
             raise _CellError(number, f"expected {len(header)} cells, one for each column, found {len(row)}")

@@ -57,7 +57,7 @@ def parse(text: Text) -> Model:
     _tag(text, b"variables")
     variables = _read_variables(text)
     _tag(text, b"functions")
-    reader = _Functions(text, variables, sign, decimals)
+    reader = _NamedFunctionReader(text, variables, sign, decimals)
     reader.read_all()
     _close(text)
     tables = _forbid(reader.tables, sign, bound, decimals)
@@ -144,7 +144,7 @@ def _read_variables(text: Text) -> list[Variable]:
     return variables
 
 
-class _Functions:
+class _NamedFunctionReader:
     """A reader of functions, one by one."""
 
     def __init__(self, text: Text, variables: list[Variable], sign: int, decimals: int) -> None:

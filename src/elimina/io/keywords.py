@@ -306,14 +306,14 @@ def read_function(
         raise TextError(f"expected 'params', found {shown(tag)}")
     if keyword in BINARY and decimals:
         raise UnsupportedError(f"the type {keyword!r} is only handled without decimals in the bound")
-    reader = _Parameters(text, keyword, decimals, variable)
+    reader = _TreeReader(text, keyword, decimals, variable)
     if keyword in BINARY:
         add_binary(target, keyword, scope, reader.binary())
     else:
         add_global(target, keyword, scope, reader.named())
 
 
-class _Parameters:
+class _TreeReader:
     def __init__(self, text: Text, keyword: str, decimals: int, variable: Callable[[bytes], int]) -> None:
         self.text, self.keyword, self.decimals, self.variable = text, keyword, decimals, variable
 

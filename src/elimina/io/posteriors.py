@@ -67,36 +67,21 @@ class PosteriorWriter(ABC):
         except OSError as error:
             raise self._unwritable(error) from error
 
-    def close(self) -> None:
-        """Complete the file.
-
-        Raises:
-            InputError: The file cannot be written.
-        """
-        try:
-            self._finish()
-            os.replace(self._partial, self.path)
-        except OSError as error:
-            raise self._unwritable(error) from error
-        finally:
-            self._partial.unlink(missing_ok=True)
-
-    def discard(self) -> None:
-        """Give up, and remove the output."""
-        try:
-            with suppress(OSError):
-                self._release()
-        finally:
-            self._partial.unlink(missing_ok=True)
-
     def __enter__(self) -> PosteriorWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.discard()
+        try:
+            if kind is None:
+                self._finish()
+                os.replace(self._partial, self.path)
+            else:
+                with suppress(OSError):
+                    self._release()
+        except OSError as failure:
+            raise self._unwritable(failure) from failure
+        finally:
+            self._partial.unlink(missing_ok=True)
 
     @abstractmethod
     def _append(self, posteriors: Floats, log10_evidence: Floats) -> None: ...

@@ -4,7 +4,7 @@ A name, the number of variables, the largest domain, the number of functions and
 negative size -d means the interval 0..d-1); the functions, each "arity v1 .. vk default n" and n lines "x1 .. xk cost".
 A cost at or above the upper bound is forbidden. A negative arity makes the function shared: a later function with -i in
 the place of n has the tuples and the default of the i-th shared one. A default of -1 starts a keyword (see
-``_Parameters``). Source: the description that comes with toulbar2, "cp and wcsp file formats".
+``_WordReader``). Source: the description that comes with toulbar2, "cp and wcsp file formats".
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def read_function(text: Text, scope: list[int], target: GlobalFunctions) -> None
     if keyword in BINARY:
         add_binary(target, keyword, scope, text.integers(BINARY[keyword], "a parameter").tolist())
     elif keyword in GLOBAL:
-        reader = _Parameters(text, keyword, scope)
+        reader = _WordReader(text, keyword, scope)
         given: dict[str, Any] = {}
         for name in GLOBAL[keyword][0].split():
             given[name] = reader.read(name, given)
@@ -50,7 +50,7 @@ def read_function(text: Text, scope: list[int], target: GlobalFunctions) -> None
         raise UnsupportedError(f"the keyword {shown(word)} is not handled; give the function by its tuples")
 
 
-class _Parameters:
+class _WordReader:
     def __init__(self, text: Text, keyword: str, scope: list[int]) -> None:
         self.text, self.keyword, self.scope = text, keyword, scope
         self.second = 0
@@ -120,7 +120,7 @@ def parse(text: Text) -> Model:
     functions = read_count(text, "a number of functions")
     bound = _read_bound(text)
     sizes = _read_sizes(text, count, largest)
-    reader = _Functions(text, sizes, bound)
+    reader = _FunctionReader(text, sizes, bound)
     for _ in range(functions):
         reader.read()
     upper_bound = None if bound == FORBIDDEN else bound
@@ -146,7 +146,7 @@ def _read_sizes(text: Text, count: int, largest: int) -> list[int]:
     return sizes
 
 
-class _Functions:
+class _FunctionReader:
     """A reader of functions, one by one."""
 
     def __init__(self, text: Text, sizes: Sequence[int], bound: int) -> None:

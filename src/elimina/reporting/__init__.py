@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from elimina import __version__, api, arguments
 from elimina.cp.model import Model as ConstraintModel
-from elimina.cp.tsp import Known, solve_tsp
+from elimina.cp.tsp import TourState, solve_tsp
 from elimina.cp.tsplib import Problem as TourProblem
 from elimina.dcop.problem import Problem as DistributedProblem
 from elimina.dcop.solve import AgentOptions
@@ -25,7 +25,7 @@ from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.io import read
 from elimina.io.files import save, suffix_of
 from elimina.model import Model
-from elimina.reporting import graph, solvers
+from elimina.reporting import page_graph, solvers
 from elimina.reporting.answers import (
     Asked,
     answer_rows,
@@ -37,7 +37,7 @@ from elimina.reporting.answers import (
     sensitivity_section,
 )
 from elimina.reporting.drawing import Drawing, Markup, figures, html, joined, paragraph, short
-from elimina.reporting.graph import Layout, draw_graph, draw_tree, lay_out
+from elimina.reporting.page_graph import Layout, draw_graph, draw_tree, lay_out
 from elimina.result import Bounds, Delivery, Result
 from elimina.states import State
 from elimina.tasks import Task, TaskName, task_of
@@ -56,7 +56,7 @@ _ORDER = (
 )
 
 
-class Section(NamedTuple):
+class PageSection(NamedTuple):
     """A part of the page.
 
     Attributes:
@@ -70,7 +70,7 @@ class Section(NamedTuple):
     body: Markup
 
 
-def page(title: str, sections: list[Section], drawings: list[Drawing], notes: list[str]) -> str:
+def page(title: str, sections: list[PageSection], drawings: list[Drawing], notes: list[str]) -> str:
     """Return the whole page.
 
     Args:
@@ -268,7 +268,7 @@ class _Writing:
     def __init__(self, limit: float | None) -> None:
         self._started = time.monotonic()
         self._deadline = math.inf if limit is None else self._started + limit
-        self._sections: list[Section] = []
+        self._sections: list[PageSection] = []
         self._drawings: list[Drawing] = []
         self._notes: list[str] = []
         self._result: Result | None = None
@@ -339,14 +339,14 @@ class _Writing:
     def of_tour(self, problem: TourProblem, title: str | None) -> Report:
         known: list[Bounds] = []
 
-        def note(one: Known) -> None:
+        def note(one: TourState) -> None:
             known.append(Bounds(one.seconds, one.bound, one.length))
 
         limit = self._share(_SHARE_OF_SEARCH)
         result = self._result = self._made("answer", lambda: solve_tsp(problem, time_limit=limit, on_known=note))
         if result is not None:
-            self._add("answer", "Answer", lambda: graph.tour_section(problem, result, known))
-            drawing = graph.draw_tour(problem, result.tour or ())
+            self._add("answer", "Answer", lambda: page_graph.tour_section(problem, result, known))
+            drawing = page_graph.draw_tour(problem, result.tour or ())
             if drawing is None:
                 self._notes.append("The tour is not drawn: the file has no coordinates, or too many cities.")
             else:
@@ -377,7 +377,7 @@ class _Writing:
     def _add(self, key: str, title: str, make: Callable[[], Markup]) -> None:
         body = self._made(title.lower(), make)
         if body is not None:
-            self._sections.append(Section(key, title, body))
+            self._sections.append(PageSection(key, title, body))
 
     def _made(self, what: str, make: Callable[[], Made]) -> Made | None:
         """Make a part; None if something keeps it from being made, which the page notes."""

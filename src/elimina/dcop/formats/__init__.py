@@ -20,7 +20,7 @@ FORMATS = {"yaml": "pydcop", "yml": "pydcop", "xml": "xcsp", "json": "agentjson"
 """Suffix of each format and the module of this package that reads and writes it."""
 
 
-class _Format(Protocol):
+class _AgentFormat(Protocol):
     """Interface of a format's module."""
 
     def open_text(self, data: bytes) -> Any: ...
@@ -38,8 +38,8 @@ def _name_of(path: Path, name: str | None) -> str:
     return FORMATS[suffix]
 
 
-def _module(name: str) -> _Format:
-    module: _Format = import_module(f"elimina.dcop.formats.{name}")
+def _module(name: str) -> _AgentFormat:
+    module: _AgentFormat = import_module(f"elimina.dcop.formats.{name}")
     return module
 
 

@@ -4,8 +4,8 @@ Intentional constraints and cost functions of variables are Python expressions, 
 ``elimina.dcop.formats.expression``. An extensional constraint has a cost for every tuple, or a default. Variables with
 a ``noise_level`` get a random cost from 0 to it for each value, drawn by NumPy's default generator from the seed
 ``[NOISE_SEED, zlib.crc32(the variable's name)]``, so that a file is always the same problem. External variables have
-their initial value. Owners: see ``elimina.dcop.formats.agents``; without agents, each variable gets one of its own.
-Source: the documentation of pyDCOP 0.1, "YAML file formats".
+their initial value. Owners: see ``elimina.dcop.formats.pydcop_agents``; without agents, each variable gets one of its
+own. Source: the documentation of pyDCOP 0.1, "YAML file formats".
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.dcop.formats import columns
-from elimina.dcop.formats.agents import AgentReader, owners
 from elimina.dcop.formats.build import LARGEST_DOMAIN, Builder, Domain, functions, is_worst, listed
 from elimina.dcop.formats.expression import Expressions
-from elimina.dcop.formats.yamltree import MappingNode, Node, SequenceNode, YamlFile
+from elimina.dcop.formats.pydcop_agents import AgentReader, owners
+from elimina.dcop.formats.yamltree import MappingNode, SequenceNode, YamlFile, YamlNode
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.model import Model, Variable
@@ -84,7 +84,7 @@ def _find_fault(
     file: YamlFile, values: MappingNode, texts: Sequence[str], domains: Sequence[Domain], *, has_blanks: bool
 ) -> None:
     """Raise TextError at the tuple that does not fit."""
-    nodes: list[Node] = [listed for _, listed in values.entries.values()]
+    nodes: list[YamlNode] = [listed for _, listed in values.entries.values()]
     for node, text in zip(nodes, texts, strict=True):
         for part in text.split("|"):
             words = [part.strip()] if has_blanks else part.split()
@@ -106,12 +106,12 @@ open_text = YamlFile
 
 def parse(file: YamlFile) -> Problem:
     """Read a problem."""
-    reader = _Reader(file)
+    reader = _YamlReader(file)
     reader.read()
     return reader.problem()
 
 
-class _Reader:
+class _YamlReader:
     """Reads the sections in the order in which they need one another."""
 
     def __init__(self, file: YamlFile) -> None:
@@ -162,7 +162,7 @@ class _Reader:
             if key.text not in fields:
                 self.file.fail(key, f"expected one of {', '.join(fields)}, found {key.text[:40]!r}")
 
-    def _field(self, node: MappingNode, name: str, owner: str) -> Node:
+    def _field(self, node: MappingNode, name: str, owner: str) -> YamlNode:
         if name not in node.entries:
             self.file.fail(node, f"expected '{name}' of {owner}, found none")
         found = node.entries[name][1]
@@ -242,7 +242,7 @@ class _Reader:
         else:
             raise TextError(f"expected the type 'intention' or 'extensional' of {owner}, found {kind[:40]!r}")
 
-    def _add_expression(self, owner: str, node: Node, only: str | None = None) -> None:
+    def _add_expression(self, owner: str, node: YamlNode, only: str | None = None) -> None:
         text = self.file.text(node, "an expression")
         try:
             self.expressions.add(owner, text, only)

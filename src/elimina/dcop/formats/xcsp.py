@@ -58,10 +58,10 @@ open_text = Document
 
 def parse(document: Document) -> Problem:
     """Read a problem."""
-    return _Reader(document).problem()
+    return _XcspReader(document).problem()
 
 
-class _Reader:
+class _XcspReader:
     """Reads the sections, which may come in any order, in the order in which they need one another."""
 
     def __init__(self, document: Document) -> None:

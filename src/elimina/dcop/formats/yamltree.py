@@ -24,7 +24,7 @@ _STRING = "tag:yaml.org,2002:str"
 
 
 @dataclass(eq=False, slots=True)
-class Node:
+class YamlNode:
     """A node; it starts at this line and column, both from 1."""
 
     line: int
@@ -32,7 +32,7 @@ class Node:
 
 
 @dataclass(eq=False, slots=True)
-class ScalarNode(Node):
+class ScalarNode(YamlNode):
     """A scalar.
 
     Attributes:
@@ -45,17 +45,17 @@ class ScalarNode(Node):
 
 
 @dataclass(eq=False, slots=True)
-class SequenceNode(Node):
+class SequenceNode(YamlNode):
     """A sequence."""
 
-    items: list[Node] = field(default_factory=list)
+    items: list[YamlNode] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
-class MappingNode(Node):
+class MappingNode(YamlNode):
     """A mapping whose keys are scalars, by the keys' texts."""
 
-    entries: dict[str, tuple[ScalarNode, Node]] = field(default_factory=dict)
+    entries: dict[str, tuple[ScalarNode, YamlNode]] = field(default_factory=dict)
 
 
 class YamlFile:
@@ -65,7 +65,7 @@ class YamlFile:
         self.line = 1
         self.column: int | None = None
         self._data = data
-        self._anchors: dict[str, Node] = {}
+        self._anchors: dict[str, YamlNode] = {}
 
     def root(self) -> MappingNode:
         """Parse the file, which is one mapping.
@@ -90,14 +90,14 @@ class YamlFile:
             raise TextError("expected a mapping, but the file is empty")
         return self.mapping(roots[0], "the file")
 
-    def _build(self, yaml: Any, events: Iterator[Any]) -> list[Node]:
-        roots: list[Node] = []
+    def _build(self, yaml: Any, events: Iterator[Any]) -> list[YamlNode]:
+        roots: list[YamlNode] = []
         open_nodes: list[SequenceNode | MappingNode] = []
         keys: list[ScalarNode | None] = []
         for event in events:
             kind = type(event)
             if kind is yaml.ScalarEvent:
-                node: Node = ScalarNode(
+                node: YamlNode = ScalarNode(
                     event.start_mark.line + 1, event.start_mark.column + 1, event.value, event.implicit[0]
                 )
             elif kind is yaml.MappingStartEvent:
@@ -129,14 +129,14 @@ class YamlFile:
                 keys.append(None)
         return roots
 
-    def _look_at(self, event: Any, node: Node) -> None:
+    def _look_at(self, event: Any, node: YamlNode) -> None:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         if event.tag not in (None, "!") and not (isinstance(node, ScalarNode) and event.tag == _STRING):
             self.line, self.column = node.line, node.column
             raise UnsupportedError(f"the tag {event.tag[:40]!r} is not handled")
 
-    def _place(self, parent: SequenceNode | MappingNode, keys: list[ScalarNode | None], node: Node) -> None:
+    def _place(self, parent: SequenceNode | MappingNode, keys: list[ScalarNode | None], node: YamlNode) -> None:
         if isinstance(parent, SequenceNode):
             parent.items.append(node)
         elif (key := keys[-1]) is not None:
@@ -153,28 +153,28 @@ class YamlFile:
             parent.entries[node.text] = (node, node)
             keys[-1] = node
 
-    def fail(self, node: Node, problem: str) -> NoReturn:
+    def fail(self, node: YamlNode, problem: str) -> NoReturn:
         """Raise TextError at a node's place."""
         self.line, self.column = node.line, node.column
         raise TextError(problem)
 
-    def at(self, node: Node) -> None:
+    def at(self, node: YamlNode) -> None:
         """Let errors be those of this node."""
         self.line, self.column = node.line, node.column
 
-    def mapping(self, node: Node, what: str) -> MappingNode:
+    def mapping(self, node: YamlNode, what: str) -> MappingNode:
         """Return a node that has to be a mapping."""
         if not isinstance(node, MappingNode):
             self.fail(node, f"expected a mapping in {what}, found {_kind(node)}")
         return node
 
-    def text(self, node: Node, what: str) -> str:
+    def text(self, node: YamlNode, what: str) -> str:
         """Return a node that has to be a scalar, as written."""
         if not isinstance(node, ScalarNode):
             self.fail(node, f"expected {what}, found {_kind(node)}")
         return node.text
 
-    def value(self, node: Node, what: str) -> Any:
+    def value(self, node: YamlNode, what: str) -> Any:
         """Return a node that has to be a number, a string or a boolean, as YAML resolves it."""
         text = self.text(node, what)
         assert isinstance(node, ScalarNode)
@@ -190,7 +190,7 @@ class YamlFile:
             self.fail(node, f"expected {what}, found {text[:40]!r}")
         return value
 
-    def number(self, node: Node, what: str) -> int | float:
+    def number(self, node: YamlNode, what: str) -> int | float:
         """Return a node that has to be a number."""
         value = self.value(node, what)
         if type(value) not in (int, float) or math.isnan(value):
@@ -198,12 +198,12 @@ class YamlFile:
         number: int | float = value
         return number
 
-    def is_empty(self, node: Node) -> bool:
+    def is_empty(self, node: YamlNode) -> bool:
         """Return whether nothing is written here (or null)."""
         return isinstance(node, ScalarNode) and node.is_plain and node.text in ("", "~", "null", "Null", "NULL")
 
 
-def _kind(node: Node) -> str:
+def _kind(node: YamlNode) -> str:
     if isinstance(node, ScalarNode):
         return repr(node.text[:40]) if node.text else "nothing"
     return "a mapping" if isinstance(node, MappingNode) else "a sequence"

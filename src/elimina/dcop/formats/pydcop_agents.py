@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from elimina.dcop.formats.yamltree import MappingNode, Node, ScalarNode, SequenceNode, YamlFile
+from elimina.dcop.formats.yamltree import MappingNode, ScalarNode, SequenceNode, YamlFile, YamlNode
 from elimina.dcop.problem import AgentProfile
 
 
@@ -108,21 +108,21 @@ class AgentReader:
             for name, capacity in self.names.items()
         ]
 
-    def _entries(self, section: str) -> Iterator[tuple[ScalarNode, Node]]:
+    def _entries(self, section: str) -> Iterator[tuple[ScalarNode, YamlNode]]:
         if section in self.top.entries and not self.file.is_empty(self.top.entries[section][1]):
             yield from self.file.mapping(self.top.entries[section][1], section).entries.values()
 
-    def _items(self, node: Node, what: str) -> Iterator[tuple[Node, str]]:
+    def _items(self, node: YamlNode, what: str) -> Iterator[tuple[YamlNode, str]]:
         """Yield the names in a list, or one name."""
         for item in node.items if isinstance(node, SequenceNode) else [node]:
             yield item, self.file.text(item, what)
 
-    def _agent(self, node: Node, name: str) -> str:
+    def _agent(self, node: YamlNode, name: str) -> str:
         if name not in self.names:
             self.file.fail(node, f"expected the name of an agent, found {name[:40]!r}")
         return name
 
-    def _computation(self, node: Node, name: str) -> str:
+    def _computation(self, node: YamlNode, name: str) -> str:
         if name not in self.computations:
             self.file.fail(node, f"expected the name of a variable or constraint, found {name[:40]!r}")
         return name
@@ -173,7 +173,7 @@ class AgentReader:
                     if self._routes.setdefault(a, {}).setdefault(b, value) != value:
                         self.file.fail(other, f"the route between {first!r} and {second!r} has two costs")
 
-    def _read_must_host(self, node: Node) -> None:
+    def _read_must_host(self, node: YamlNode) -> None:
         if self.file.is_empty(node):
             return
         for key, hosted in self.file.mapping(node, "must_host").entries.values():
@@ -182,7 +182,7 @@ class AgentReader:
                 if self.must_host.setdefault(self._computation(item, name), agent) != agent:
                     self.file.fail(item, f"agents {self.must_host[name]!r} and {agent!r} both must host {name!r}")
 
-    def _read_host_with(self, node: Node) -> None:
+    def _read_host_with(self, node: YamlNode) -> None:
         if self.file.is_empty(node):
             return
         for key, others in self.file.mapping(node, "host_with").entries.values():
