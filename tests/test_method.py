@@ -35,6 +35,7 @@ LARGE = grid_model(12, 4, 0.3, seed=1)
 
 
 def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
+    monkeypatch.setattr(method_module, "SHORTEST_TRY", 60.0)
     seen = []
     result = calls.solve(LARGE, device="cpu", on_bounds=seen.append)
     assert (result.status, result.stats["method"]) == ("optimal", "filter")
@@ -60,6 +61,20 @@ def test_soft_local_consistency_comes_first_where_elimination_takes_a_tenth_of_a
     monkeypatch.setattr(method_module, "FIRST_GLANCE", 60.0)
     result = elimina.solve(elimina.read(data_dir / "wcsp/iscas89/c499.wcsp"), device="cpu")
     assert (result.value, result.stats["method"]) == (111, "search")
+
+
+@pytest.mark.parametrize("seconds", [0.6, 1e4])
+def test_filtering_takes_a_second_at_most_before_soft_local_consistency(monkeypatch, seconds):
+    filtered = []
+    monkeypatch.setattr(method_module, "by_search", lambda *_, **limits: limits)
+    monkeypatch.setattr(method_module, "filtering", lambda *arguments: filtered.append(arguments[-1]))
+    problem, options = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {}), Options(device="cpu", threads=1)
+    order = Order((), 20, int(seconds * CELLS_PER_SECOND), 10**6, "min-fill", 0.0)
+    portfolio = before_planning(problem, lambda: order, lambda _: order, options, Run("mpe"), Paused())
+    limits = [next(portfolio), *(portfolio.send(Attempt()) for _ in range(3))]
+    assert limits[0]["first_turn"] == method_module.FIRST_GLANCE
+    assert filtered == [min(seconds, method_module.LONGEST_TRY)]
+    assert limits[3] == {"rounds": 0}
 
 
 def before_a_plan(monkeypatch, rough, better):

@@ -85,7 +85,7 @@ def test_nothing_is_prepared_or_ordered_twice(monkeypatch, task, kind, query):
     counted(choose, "elimination_order")
     # The optimum is planned without slices, searched for, and planned with them.
     simulate(monkeypatch, 8000, *([8000] if task == "mpe" else []))
-    monkeypatch.setattr(method, "LONGEST_TRY", 0.0)
+    monkeypatch.setattr(method, "LONGEST_SEARCH", 0.0)
     plans = []
     result = calls.solve(clique(12, kind), task, query=query, device="cpu", slices="auto", on_plan=plans.append)
     assert result.status == "optimal"

@@ -14,7 +14,7 @@ from elimina.errors import InputError
 from elimina.inference.anytime import Run
 from elimina.inference.call import observe
 from elimina.inference.knowledge import Limits
-from elimina.inference.method import LONGEST_TRY, SEARCHED_FROM_SECONDS
+from elimina.inference.method import LONGEST_SEARCH, SEARCHED_FROM_SECONDS
 from elimina.inference.options import DEFAULT, Options
 from elimina.inference.strategy import Budget, Portfolio, Strategy
 from elimina.model import Model
@@ -108,7 +108,7 @@ class _Optimum:
         plan = job.plan
         if not is_free or (plan.fits and (plan.seconds < SEARCHED_FROM_SECONDS or not plan.on_host)):
             return (yield self.slices(job, asked))
-        most = min(plan.seconds / lanes, LONGEST_TRY) if plan.fits else LONGEST_TRY
+        most = min(plan.seconds / lanes, LONGEST_SEARCH) if plan.fits else LONGEST_SEARCH
         tried = yield self.search(job.problem, most)
         if self.begun is not None and self.begun.is_over and tried.found is not None:
             return tried

@@ -27,11 +27,14 @@ logger = logging.getLogger("elimina")
 LARGE_WORK = 10**8
 """Cells of a quick order's buckets from which filtering is tried first."""
 
-SHORTEST_TRY, LONGEST_TRY = 0.2, 60.0
-"""Seconds of that try."""
+SHORTEST_TRY, LONGEST_TRY = 0.2, 1.0
+"""Seconds of that try, which is as long as the elimination: SPOT5 ends within them, colourings not in a minute."""
 
 FIRST_TRY, SECOND_TRY = 0.3, 2.0
-"""Seconds of it where the tables would not fit: before and after a short search."""
+"""Seconds of filtering before soft local consistency has more time where the tables would not fit, and after it."""
+
+LONGEST_SEARCH = 60.0
+"""Most seconds of search before a plan, and of each search in turn with filtering at first."""
 
 AT_ONCE = 1.0
 """Most seconds of a short search before a plan is made."""
@@ -144,10 +147,8 @@ def before_planning(
     fits = 2 * order.largest_table < _memory(options)
     if not fits or expected >= WORTH_A_TURN:
         yield by_search(problem, ordered, run, paused, rounds=0, first_turn=SHORT_TURN)
-    if fits:
-        return Attempt()
-    if is_filtered:
-        yield _filter_for(SECOND_TRY, problem, order, options, run)
+        if is_filtered:
+            yield _filter_for(SECOND_TRY, problem, order, options, run)
     return Attempt()
 
 
@@ -178,7 +179,7 @@ def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Pau
         run: Call in progress.
         paused: State of the searches before, which goes on.
     """
-    plan, most = planned.plan, LONGEST_TRY
+    plan, most = planned.plan, LONGEST_SEARCH
     if plan.fits:
         if not plan.on_host or options.dtype is not None or plan.seconds < SEARCHED_FROM_SECONDS:
             return Attempt()
@@ -192,7 +193,7 @@ def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Pau
 def search_to_the_end(problem: Problem, reason: str, options: Options, run: Run) -> Portfolio:
     """Filter and search with growing time budgets, or only search, until the end: no plan fits."""
     logger.info("search and filter to the end, as no plan fits")
-    most, paused = LONGEST_TRY, Paused()
+    most, paused = LONGEST_SEARCH, Paused()
     while run.known is not None and _can_filter(problem, options.beside(run.held)):
         outcome = yield filtering(problem, options, run, most / 4)
         if outcome.failure is not None:
