@@ -192,14 +192,21 @@ def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
 def test_later_rounds_take_the_order_whose_minibuckets_bound_best(monkeypatch):
     problem = prepare(grid_model(8, 4, 0.0, seed=3), "mpe", {})
     limits = Limits(messages=1e-6)
-    search = search_module._Search(problem, Options(device="cpu", order_seconds=0.01), limits, None)
+    search = search_module._Search(problem, Options(device="cpu", order_seconds=0.01, threads=4), limits, None)
+    threads = []
     good = search.best_order(problem, (), 0.01)
     bad = tuple(sorted(good, key=lambda v: v % 7))
     assert search.first_cost(problem, good) != search.first_cost(problem, bad)
     better = max(good, bad, key=lambda order: search.first_cost(problem, order))
     for known, found in ((good, bad), (bad, good)):
-        monkeypatch.setattr(search_module, "elimination_order", lambda *_, found=found: found)
+
+        def order(_, options, found=found):
+            threads.append(options.threads)
+            return found
+
+        monkeypatch.setattr(search_module, "elimination_order", order)
         assert search.best_order(problem, known, 0.01) == better
+    assert set(threads) == {1}
 
 
 def test_an_interruption_returns_what_is_known():
