@@ -137,7 +137,8 @@ class Search {
   Order run() {
     std::vector<Vertex> several, single;
     for (Vertex v = 0; v < graph_.count(); ++v) (graph_.size[v] > 1 ? several : single).push_back(v);
-    const Graph real = induced(graph_, several);
+    const Graph part = single.empty() ? Graph{} : induced(graph_, several);
+    const Graph& real = single.empty() ? graph_ : part;
     Order order = search_real(real);
     if (options_.anneal && real.count() <= exact_size && is_worth_more(cost_of(real, order))) order = exact_order(real, options_.limit);
     for (Vertex& v : order) v = several[v];
@@ -177,10 +178,11 @@ class Search {
   }
 
   Order search_rest(const Remainder& rest) {
-    const auto [graph, name] = rest.graph();
+    auto [graph, name] = rest.graph();
     const auto names = components(graph);
     std::vector<ComponentSearch> parts;
-    for (std::size_t i = 0; i < names.size(); ++i) parts.emplace_back(induced(graph, names[i]), options_, i);
+    for (std::size_t i = 0; i < names.size(); ++i)
+      parts.emplace_back(names.size() == 1 ? std::move(graph) : induced(graph, names[i]), options_, i);
     for (auto& part : parts) part.step(clock_);
     improve(parts);
     Order order;

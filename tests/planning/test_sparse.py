@@ -49,6 +49,20 @@ def test_a_plan_without_forbidden_cells_stays_dense():
     assert sparse_plan(chain(1.0))[1] is None
 
 
+@pytest.mark.parametrize(("size", "cannot_pay"), [(3, True), (9, True), (60, False)])
+def test_rows_of_small_tables_are_not_forecast(monkeypatch, size, cannot_pay):
+    """The bound on the longest step agrees with the forecast that it saves."""
+    model = chain(0.1, length=6, size=size)
+    dense, plan = sparse_plan(model)
+    assert sparse.rows_cannot_pay(dense, prepare(model, "count", {}), cpu_machine(2)) == cannot_pay
+    assert plan is None or not cannot_pay
+    forecasts = []
+    monkeypatch.setattr(choose, "TUPLES_FROM_SECONDS", -1.0)
+    monkeypatch.setattr(choose, "in_rows", lambda *parts: forecasts.append(parts))
+    calls.plan(model, "count", device="cpu")
+    assert bool(forecasts) != cannot_pay
+
+
 def test_large_sparse_tables_are_on_rows():
     # One allowed value in ten for each of 400: the message over two variables stays far from full.
     dense, plan = sparse_plan(chain(0.002, length=4, size=400))

@@ -23,7 +23,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import WORTH_A_SOLUTION, cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.sparse import in_rows, why_dense
+from elimina.planning.sparse import in_rows, rows_cannot_pay, why_dense
 from elimina.semiring import INTEGERS
 from elimina.tree import Bound, Partition
 
@@ -312,6 +312,7 @@ def fitting_plan(
         written = seconds_written(problem)
     cells = machine.cell_seconds(whole.seconds, len(whole.steps))
     is_quick = whole.fits and cells < TUPLES_FROM_SECONDS and written < LISTED_SECONDS
+    is_quick = is_quick or rows_cannot_pay(whole, problem, machine)
     if options.tables == "sparse" or (options.tables == "auto" and not is_quick):
         on_rows = _on_rows(machine, memory, problem, order, options, whole)
     if on_rows is not None and options.tables == "sparse":

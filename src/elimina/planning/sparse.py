@@ -15,6 +15,7 @@ from elimina.planning.layout import DTYPES, MOST_WORDS, WORD, field_bits, listed
 from elimina.planning.machine import SORTED_TUPLES, Machine, speeds
 from elimina.planning.plan import FactorLayout, Form, Operand, Output, Plan, Sparse, Step
 from elimina.planning.prepare import Problem
+from elimina.planning.record import MAX_OPERANDS
 from elimina.table import Table, blocks
 from elimina.tasks import described, tasks_that
 
@@ -122,6 +123,16 @@ def _any(share: float, number: float) -> float:
 def row_bytes(sizes: Sequence[int], itemsize: int) -> int:
     """Return the bytes of a tuple: its key's words and its value."""
     return 8 * max(1, -(-sum(map(field_bits, sizes)) // WORD)) + itemsize
+
+
+def rows_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
+    """Return whether no step of a dense plan can take as long as the shortest one on rows, told without its steps."""
+    if not plan.fits or any(table.rows is not None for table in problem.tables):
+        return False
+    cells = float(plan.largest_table)
+    moved, work = (MAX_OPERANDS + 1) * cells * plan.itemsize, cells * max(problem.model.sizes)
+    longest = machine.step + max(moved / machine.bandwidth, work * (1 + 0.5 * MAX_OPERANDS) / machine.combinations)
+    return longest < machine.rows_step
 
 
 def in_rows(
