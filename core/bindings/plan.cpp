@@ -76,11 +76,11 @@ std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> 
 nb::tuple lists_of(const Lists& lists) { return nb::make_tuple(array_of(lists.starts), array_of(lists.items)); }
 
 PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& passes, int tables, bool levelled, Words<const double> weights,
-                        Words<const int> wanted, bool products) {
+                        Words<const int> wanted, bool products, bool fused) {
   PlannedSteps made{tree, {}};
   const std::vector<double> own = list_of(weights);
   const std::vector<int> asked = list_of(wanted);
-  const StepRules rules{tables, products};
+  const StepRules rules{tables, products, fused};
   nb::gil_scoped_release release;
   if (passes == "both") {
     // A plan with a message that no machine can hold is made for its figures alone; its downward pass would take minutes to plan.
@@ -173,9 +173,9 @@ void bind_plan(nb::module_& m) {
         const std::vector<std::span<const int>> spans(scopes.begin(), scopes.end());
         return MiniBuckets().divide(spans, ibound + 1);
       }, "scopes"_a, "ibound"_a, "Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.");
-  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a, "products"_a = false,
+  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a, "products"_a = false, "fused"_a = false,
         "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. `products`: sides of buckets are joined early, for "
-        "sum-product makes matrix products of them.");
+        "sum-product makes matrix products of them. `fused`: upward, a step may eliminate several variables.");
   m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,
         "Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and those that bound the rest: a factor is "
         "its number, a message -1 less its step's.");

@@ -91,7 +91,7 @@ class Placer {
 
   i64 words_of(i64 step) const {
     const i64 axes = i64(steps_.axes[step].size()), tables = i64(steps_.reads_of(step).size());
-    return kHeader + kAxisWords * axes + tables * (kStrides + axes);
+    return kHeader + kAxisWords * axes + tables * (kStrides + axes) + kOtherWords * i64(steps_.others[step].size());
   }
 
   // Gives back what the step was the last one to read.
@@ -112,6 +112,7 @@ class Placer {
     const auto scope = steps_.scopes[step.scope];
     const auto axes = steps_.axes[number];
     const auto reads = steps_.reads_of(number);
+    const auto others = steps_.others[number];
     record_.resize(std::size_t(words_of(number)));
     layout_.starts.push_back(i64(layout_.words.size()));
     layout_.out_spans.push_back(output.span);
@@ -133,11 +134,12 @@ class Placer {
       for (std::size_t i = 0; i < own.size(); ++i) marks_.add(own[i]), stride_[own[i]] = strides[i];
       const auto along = [&](int v) { return v >= 0 && marks_.has(v) ? stride_[v] : 0; };
       *word++ = is_factor ? layout_.offsets[read.factor] : outputs_[read.source].offset;
-      *word++ = along(step.variable);
+      *word++ = along(others.empty() ? step.variable : others.back());
       *word++ = read.source;
       for (const int axis : axes) *word++ = along(scope[axis]);
       layout_.factors.push_back(is_factor ? read.factor : -1);
     }
+    for (const int v : others) *word++ = v, *word++ = sizes_[v];
     i64 weight;
     std::memcpy(&weight, &step.weight, sizeof weight);
     const i64 header[kHeader] = {i64(record_.size()), step.domain, step.variable, i64(axes.size()), step.outer, step.mid, cells[0], cells[1],

@@ -7,6 +7,7 @@
 
 #include "elimina/product.hpp"
 #include "plan/arena.hpp"
+#include "plan/fusion.hpp"
 
 namespace elimina::plan {
 namespace {
@@ -34,6 +35,7 @@ Steps Steps::moved(std::span<const int> sequence) const {
     made.steps.push_back(steps[old]);
     made.lasting.push_back(lasting[old]);
     made.axes.append(axes[old]);
+    made.others.append(others[old]);
     for (Read read : reads_of(old)) {
       if (read.source >= 0) read.source = number[read.source];
       made.reads.push_back(read);
@@ -46,8 +48,10 @@ Steps Steps::moved(std::span<const int> sequence) const {
 
 struct Writer::Bucket {
   int variable, scope;
+  i64 domain;
   i64 work;  // combinations of an output cell and a value of the variable
   double weight;
+  std::span<const int> others;
 };
 
 Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules)
@@ -74,15 +78,30 @@ std::vector<int> Writer::scope_of_all(std::span<const Read> reads, int without) 
 }
 
 Read Writer::eliminate(int variable, int scope, std::vector<Read> reads, double weight) {
-  const Bucket bucket{variable, scope, times(size(variable), cells(made_.scopes[scope])), weight};
+  const i64 domain = size(variable);
+  const Bucket bucket{variable, scope, domain, times(domain, cells(made_.scopes[scope])), weight, {}};
   limit_tables(bucket, reads);
   Tile tile = join_streamed(bucket, reads);
   if (variable >= 0 && tile.streamed.empty() && (products_ ? kProductWork : kPackWork) <= bucket.work && bucket.work <= kHopelessWork) {
     pack_sides(bucket, reads, tile);
-    shape(variable, scope, reads);
+    shape(domain, scope, reads);
     classify(tile, shape_);
   }
   return {-1, add(bucket, reads, tile, -1), scope};
+}
+
+Read Writer::eliminate_all(std::span<const int> variables, int scope, std::vector<Read> reads) {
+  // Tables that lack some of the variables are spread over all, so that one stride leads through their values.
+  for (const Read& read : std::vector(reads)) {
+    if (is_spread(scope_of(read), variables, sizes_)) continue;
+    std::vector<int> axes(variables.begin(), variables.end());
+    for (const int v : scope_of(read))
+      if (std::find(variables.begin(), variables.end(), v) == variables.end()) axes.push_back(v);
+    join(reads, {read}, this->scope(axes), int(variables.size()));
+  }
+  const i64 domain = cells(variables);
+  const Bucket bucket{variables.front(), scope, domain, times(domain, cells(made_.scopes[scope])), 1.0, variables.subspan(1)};
+  return {-1, add(bucket, reads, tile(domain, scope, reads), -1), scope};
 }
 
 Read Writer::project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes, double weight) {
@@ -110,7 +129,7 @@ std::vector<Read> Writer::level(const std::vector<Read>& marginals, std::span<co
     tile.streamed.resize(marginals.size() - number);
     std::iota(tile.tables_a.begin(), tile.tables_a.end(), 0);
     std::iota(tile.streamed.begin(), tile.streamed.end(), int(number));
-    tables.push_back({-1, add({int(kLevel), scope, 0, parts[number]}, marginals, tile, -1), scope});
+    tables.push_back({-1, add({int(kLevel), scope, 1, 0, parts[number], {}}, marginals, tile, -1), scope});
   }
   return tables;
 }
@@ -122,15 +141,16 @@ int Writer::add(const Bucket& bucket, std::span<const Read> reads, const Tile& t
   for (const auto* group : {&tile.outer, &tile.mid, &tile.lo})
     for (const int axis : *group) made_.axes.add(axis);
   made_.axes.close();
-  made_.steps.push_back({bucket.variable, size(bucket.variable), bucket.scope, int(tile.outer.size()), int(tile.mid.size()),
+  made_.others.append(bucket.others);
+  made_.steps.push_back({bucket.variable, bucket.domain, bucket.scope, int(tile.outer.size()), int(tile.mid.size()),
                          int(tile.tables_a.size()), int(tile.tables_b.size()), rows, bucket.weight});
   made_.most_tables = std::max(made_.most_tables, int(reads.size()));
   return int(made_.steps.size()) - 1;
 }
 
-void Writer::shape(int variable, int scope, std::span<const Read> reads) {
+void Writer::shape(i64 domain, int scope, std::span<const Read> reads) {
   const auto axes = made_.scopes[scope];
-  shape_.domain = size(variable);
+  shape_.domain = domain;
   shape_.sizes.clear();
   marks_.clear();
   for (std::size_t axis = 0; axis < axes.size(); ++axis) {
@@ -146,8 +166,8 @@ void Writer::shape(int variable, int scope, std::span<const Read> reads) {
   }
 }
 
-Tile Writer::tile(int variable, int scope, std::span<const Read> reads, int rows) {
-  shape(variable, scope, reads);
+Tile Writer::tile(i64 domain, int scope, std::span<const Read> reads, int rows) {
+  shape(domain, scope, reads);
   return choose_tile(shape_, rows);
 }
 
@@ -155,8 +175,8 @@ Tile Writer::tile(int variable, int scope, std::span<const Read> reads, int rows
 void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int own, int rows) {
   if (own < 0) own = scope(scope_of_all(chosen));
   remove(reads, chosen);
-  const Tile split = tile(int(kJoin), own, chosen, rows);
-  reads.push_back({-1, add({int(kJoin), own, 0, 1.0}, chosen, split, rows), own});
+  const Tile split = tile(1, own, chosen, rows);
+  reads.push_back({-1, add({int(kJoin), own, 1, 0, 1.0, {}}, chosen, split, rows), own});
 }
 
 // Joins small tables, those with the smallest common scope first, until a step can read all.
@@ -244,7 +264,7 @@ i64 Writer::cells_together(const Read& one, const Read& other) {
 // Joins pairs of streamed tables whose common scope is much smaller than the bucket's; returns the split then.
 Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
   while (true) {
-    Tile split = tile(bucket.variable, bucket.scope, reads);
+    Tile split = tile(bucket.domain, bucket.scope, reads);
     if (bucket.work < kSmallWork || bucket.work > kHopelessWork || split.streamed.size() < 2) return split;
     i64 fewest = kMostCells;
     std::pair<int, int> best;
@@ -397,6 +417,7 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
                    bool levelled, std::span<const double> weights, bool stays) {
   Writer writer(tree, scopes, sizes, rules);
   Level level(tree, writer, rules.tables);
+  Fusion fusion(tree, sizes, rules.tables);
   std::vector<int> written(tree.size()), own(tree.size());
   std::vector<Level::Part> parts;
   for (std::size_t from = 0, to; from < sequence.size(); from = to) {
@@ -404,14 +425,24 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
     parts.clear();
     while (to < sequence.size() && tree.variables[sequence[to]] == tree.variables[sequence[from]]) {
       const int number = sequence[to++];
-      Level::Part& part = parts.emplace_back(Level::Part{number, {}, weights.empty() ? 1.0 : weights[number]});
+      Level::Part& part = parts.emplace_back(Level::Part{number, fusion.take(number), weights.empty() ? 1.0 : weights[number]});
       for (const int f : tree.factors[number]) part.reads.push_back({f, -1, f});
-      for (const int child : tree.children[number]) part.reads.push_back({-1, written[child], own[child]});
+      for (const int child : tree.children[number])
+        if (!fusion.waits(child)) part.reads.push_back({-1, written[child], own[child]});
     }
     if (levelled && parts.size() > 1) level.apply(parts);
     for (Level::Part& part : parts) {
+      // Unless all messages stay, what a bucket reads would wait for its parent's for too long.
+      const bool is_next = stays || (to < sequence.size() && sequence[to] == tree.parents[part.node]);
+      if (rules.fused && is_next && fusion.pays(part.node, part.reads, writer.made().scopes)) {
+        fusion.wait(part.node, std::move(part.reads));
+        continue;
+      }
       own[part.node] = writer.scope(tree.separators[part.node]);
-      written[part.node] = writer.eliminate(tree.variables[part.node], own[part.node], std::move(part.reads), part.weight).source;
+      const std::vector<int> variables = fusion.variables(part.node);
+      const Read message = variables.size() > 1 ? writer.eliminate_all(variables, own[part.node], std::move(part.reads))
+                                                : writer.eliminate(variables.front(), own[part.node], std::move(part.reads), part.weight);
+      written[part.node] = message.source;
     }
   }
   Steps& made = writer.made();

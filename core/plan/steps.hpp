@@ -17,7 +17,7 @@ struct Read {
 // A step before memory is laid out. Tables are read in the sequence lhs, rhs, streamed.
 struct Step {
   int variable;       // eliminated; kJoin or kLevel (elimina/program.hpp)
-  i64 domain;
+  i64 domain;         // values of all variables that are eliminated, together
   int scope;          // of the output, slow to fast: number in Steps::scopes
   int outer, mid;     // numbers of axes
   int tables_a, tables_b;
@@ -36,6 +36,7 @@ struct Steps {
   std::vector<Read> reads;   // of all steps
   std::vector<i64> first;    // of each step's reads, and behind the last one
   Lists axes;                // of each step: positions in its scope, slow, middle, fast
+  Lists others;              // variables that each step eliminates besides, later ones
   std::vector<Output> outputs;
   std::vector<char> lasting; // of each step: its output stays, even where others make room
   int most_tables = 0;
@@ -49,6 +50,7 @@ struct Steps {
 struct StepRules {
   int tables;             // that a step may read
   bool products = false;  // steps without streamed tables are matrix products (elimina/product.hpp), for which joining each side pays early
+  bool fused = false;     // buckets may be eliminated together with their parents' (plan/fusion.hpp)
 };
 
 // Appends steps.
@@ -69,6 +71,8 @@ class Writer {
 
   // Appends the steps from tables to the message of a bucket over a scope; `variable`: kJoin for a join.
   Read eliminate(int variable, int scope, std::vector<Read> reads, double weight = 1);
+  // The same for several variables that one step eliminates, the earliest first; all tables may be read at once.
+  Read eliminate_all(std::span<const int> variables, int scope, std::vector<Read> reads);
   // Appends the steps that eliminate all variables of a bucket but some, the earliest first.
   Read project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes, double weight);
   // Appends the moment matching of mini-buckets: for each a table over the scope of their marginals.
@@ -77,8 +81,8 @@ class Writer {
  private:
   struct Bucket;
   int add(const Bucket& bucket, std::span<const Read> reads, const Tile& tile, int rows);
-  void shape(int variable, int scope, std::span<const Read> reads);
-  Tile tile(int variable, int scope, std::span<const Read> reads, int rows = -1);
+  void shape(i64 domain, int scope, std::span<const Read> reads);
+  Tile tile(i64 domain, int scope, std::span<const Read> reads, int rows = -1);
   void join(std::vector<Read>& reads, const std::vector<Read>& chosen, int scope = -1, int rows = -1);
   void limit_tables(const Bucket& bucket, std::vector<Read>& reads);
   void join_equal(std::vector<Read>& reads);

@@ -223,6 +223,8 @@ def test_the_record_is_that_of_the_header():
     table = [record.TABLE_OFFSET, record.TABLE_DOMAIN_STRIDE, record.TABLE_SOURCE, record.TABLE_STRIDES]
     assert names("TableWord") == ["Offset", "DomainStride", "Source", "Strides"]
     assert table == list(range(4))
+    assert names("OtherWord") == ["OtherVariable", "OtherValues", "OtherWords"]
+    assert record.OTHER_WORDS == 2
 
 
 @pytest.mark.parametrize(

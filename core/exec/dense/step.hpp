@@ -106,7 +106,7 @@ class Executor final : public DenseExecutor {
         const V value = value_at(d);
         if (ring_.better(value, best_value)) best = d, best_value = value;
       }
-      assignment[step[kVariable]] = int(best);
+      step.assign(assignment, best);
     }
   }
 

@@ -50,6 +50,16 @@ SHARED_GAIN = 0.85
 FINER_SHARES = (4, 16)
 """Slices for each card that are tried besides one: more of them end at more nearly the same time."""
 
+FUSED_CELLS = 1 << 20
+"""Cells of a plan's largest table from which steps may eliminate several variables (``core/plan/fusion.cpp``)."""
+
+FUSED_SECONDS = 0.01
+"""Estimated seconds from which such a plan is made, which takes a millisecond or two."""
+
+FUSED_SHARE = 1.5
+"""Its estimated time, relative to that of steps for one variable, up to which it is taken. Estimates count all
+combinations alike, but those of one cell share what is read; measured on grids and cliques (``bench/fused.py``)."""
+
 FINER = 16
 """Factor of the expected tuples, each time that more were made than memory holds."""
 
@@ -243,6 +253,7 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
         plan = make_plan(problem, choice.order, machine, choice.memory, dtype, choice.sliced, plan)
         if options.tables == "sparse":
             plan = in_rows(plan, problem, machine, whole=True) or plan
+    plan = with_fused_steps(machine, problem, options, plan)
     if options.room is None:
         plan = plan._replace(memory_limit=min(choice.memory, backend.memory()))
     return Planned(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
@@ -321,7 +332,7 @@ def fitting_plan(
         return rows_in_fine_slices(machine, problem, options, on_rows, memory, FINER**options.refined)
     if whole.fits:
         is_better = on_rows is not None and on_rows.fits and on_rows.seconds < whole.seconds + written
-        return on_rows if on_rows is not None and is_better else whole
+        return on_rows if on_rows is not None and is_better else with_fused_steps(machine, problem, options, whole)
     from elimina.planning.tiers import in_tiers
 
     tiered = (
@@ -337,7 +348,19 @@ def fitting_plan(
         key=lambda plan: _seconds_on(plan, backend) + (0.0 if plan is on_rows else written),
         default=sliced or tiered,
     )
+    plan = with_fused_steps(machine, problem, options, plan)
     return plan if options.tables != "dense" else _with_other_tables(machine, problem, order, options, plan)
+
+
+def with_fused_steps(machine: Machine, problem: Problem, options: Options, plan: Plan) -> Plan:
+    """Return a plan whose steps may eliminate several variables, where that is expected to be faster."""
+    seconds = plan.seconds - machine.start
+    is_small = plan.largest_table < FUSED_CELLS or seconds < FUSED_SECONDS
+    if is_small or not plan.fits or plan.sparse is not None or plan.stream is not None:
+        return plan
+    fixed, whole = ((), None) if plan.slicing is None else (plan.slicing.variables, plan.slicing.unsliced)
+    found = make_plan(problem, plan.order, machine, plan.memory_limit, options.dtype, fixed, whole, single=plan)
+    return found if found.fits and found.seconds - machine.start <= FUSED_SHARE * seconds else plan
 
 
 def _seconds_on(plan: Plan, backend: Backend) -> float:

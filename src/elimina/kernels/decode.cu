@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads)
       if (thread == 0)
         for (int other = 1; other < kThreads / 32; ++other) take(warp_values[other], warp_best[other]);
     }
-    if (thread == 0) assignment[step[kVariable]] = i32(best);
+    if (thread == 0) step.assign(assignment, best);
     i64* following = shared + (number + 1) % 2 * longest;
     if (thread < next_words) following[thread] = fetched;
     for (int i = kThreads + thread; i < next_words; i += kThreads) following[i] = words[next_start + i];

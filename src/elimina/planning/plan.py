@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.display import bar, html_of, text_of
-from elimina.planning.record import product_rows
+from elimina.planning.record import fused_rows, product_rows
 
 if TYPE_CHECKING:
     from elimina.planning.outside import Outside
@@ -51,8 +51,8 @@ class Step(NamedTuple):
     lhs, rhs, streamed. Those of a moment-matching step are the marginals of all mini-buckets.
 
     Attributes:
-        variable: The eliminated variable, ``JOIN`` or ``LEVEL``.
-        domain: Its number of values.
+        variable: The eliminated variable, ``JOIN`` or ``LEVEL``; of several ones, the first.
+        domain: Number of its values, or of the combinations of all.
         axes: Variables of the output.
         sizes: Their numbers of values.
         out_strides: Elements between two values of each axis in the output.
@@ -66,6 +66,7 @@ class Step(NamedTuple):
         readers: The steps that read the output, in order; none if it is part of the answer.
         weight: Weight of a step in ``log-sum-exp`` (``include/elimina/semiring.hpp``); of a moment-matching step there,
             the share of the marginals' sum that its mini-bucket gets. Unused in other semirings.
+        others: Further variables that the step eliminates, and their numbers of values.
     """
 
     variable: int
@@ -82,6 +83,7 @@ class Step(NamedTuple):
     out_span: int
     readers: tuple[int, ...]
     weight: float = 1.0
+    others: tuple[tuple[int, int], ...] = ()
 
     @property
     def out_cells(self) -> int:
@@ -405,6 +407,7 @@ class Plan(NamedTuple):
             ),
             *((f"limit, {tier}", bytes_text(limit)) for tier, limit in self.limits),
             *self._streaming(),
+            *(fused_rows(self.steps) if self.sparse is None else ()),
             *(product_rows(self.steps) if self.semiring == "sum-product" and self.sparse is None else ()),
             *self._sparse_steps(),
             ("estimated time", seconds_text(self.seconds)),

@@ -144,6 +144,7 @@ def make_plan(
     partition: Partition | None = None,
     hasty: bool = False,
     once: bool = False,
+    single: Plan | None = None,
 ) -> Plan:
     """Lay out a whole elimination.
 
@@ -163,6 +164,7 @@ def make_plan(
         partition: The mini-buckets of each bucket; None: by scopes.
         hasty: True if no solution is searched for, whose cost might allow smaller numbers.
         once: True if marginals are asked for once: no message has to be there for a second run.
+        single: The plan whose steps eliminate one variable each, if steps may eliminate several; for dense tables only.
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
@@ -186,7 +188,8 @@ def make_plan(
 
     @functools.cache
     def steps_of(operands: int) -> tuple[PlannedSteps, _Slices]:
-        return _slice_steps(problem, part, _plan_steps(part, tree, operands, levelled, weights), sliced)
+        steps = _plan_steps(part, tree, operands, levelled, weights, single is not None)
+        return _slice_steps(problem, part, steps, sliced)
 
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _Layout:
         steps, slices = steps_of(operands)
@@ -196,12 +199,16 @@ def make_plan(
     # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
     # The search for a solution runs once, whether it finds one or not.
-    searched = hasty or (unsliced is not None and unsliced.dtype in INTEGERS and unsliced.seconds < _HOPELESS)
-    if unsliced is not None and unsliced.dtype in INTEGERS:
-        bound = min(bound, int(unsliced.forbidden))
+    known = single or unsliced
+    searched = hasty or (known is not None and known.dtype in INTEGERS and known.seconds < _HOPELESS)
+    if known is not None and known.dtype in INTEGERS:
+        bound = min(bound, int(known.forbidden))
+    most = MAX_OPERANDS
+    if single is not None and single.dtype in INTEGERS and dtype is not None:
+        most = min(MAX_OPERANDS, max(LARGEST[single.dtype] // bound, 2))
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
     reuse = not problem.described.is_marginal or ((once or bool(problem.kept)) and machine.on_host)
-    chosen = lay_out(bound, keep=keep or not reuse)
+    chosen = lay_out(bound, most, keep or not reuse)
     if problem.described.is_marginal and chosen.keep and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
@@ -279,7 +286,7 @@ def _has_zeros(problem: Problem, group: Group) -> bool:
 
 
 def _plan_steps(
-    problem: Problem, tree: PlannedTree, operands: int, levelled: bool, weights: Sequence[float]
+    problem: Problem, tree: PlannedTree, operands: int, levelled: bool, weights: Sequence[float], fused: bool
 ) -> PlannedSteps:
     """Return the steps of the passes that the task needs."""
     passes = problem.described.passes
@@ -290,7 +297,8 @@ def _plan_steps(
     wanted = problem.wanted if passes == "both" else ()
     own = np.array(weights, np.float64), np.array(wanted, np.int32)
     is_sum = problem.model.sense == "probability" and problem.described.is_sum
-    return plan_steps(tree, passes, operands, levelled, *own, is_sum and not weights)
+    fused = fused and passes in ("postorder", "lasting")
+    return plan_steps(tree, passes, operands, levelled, *own, is_sum and not weights, fused)
 
 
 def _slice_steps(

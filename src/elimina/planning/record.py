@@ -39,6 +39,9 @@ AXIS_SIZE, AXIS_STRIDE, AXIS_VARIABLE, AXIS_WORDS = range(4)
 TABLE_OFFSET, TABLE_DOMAIN_STRIDE, TABLE_SOURCE, TABLE_STRIDES = range(4)
 """Words of a table that is read; its strides along the output's axes follow."""
 
+OTHER_WORDS = 2
+"""Words of a further variable that a step eliminates, behind its tables: the variable, and its number of values."""
+
 MAX_OPERANDS = 16
 """Tables that one step reads at most."""
 
@@ -89,6 +92,12 @@ def product_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
         return []
     number = f"{len(found)} steps, the largest " if len(found) > 1 else "1 step, "
     return [("matrix products", number + str(max(found, key=lambda product: product.work)))]
+
+
+def fused_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
+    """Return the row of a plan's text on steps that eliminate several variables."""
+    numbers = [1 + len(step.others) for step in steps if step.others]
+    return [("variables in one pass", f"{max(numbers)} at most, {len(numbers)} steps")] if numbers else []
 
 
 def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:

@@ -23,6 +23,7 @@ from elimina.planning.record import (
     DOMAIN,
     HEADER,
     MID_AXES,
+    OTHER_WORDS,
     OUT,
     OUTER_AXES,
     TABLE_SOURCE,
@@ -233,6 +234,7 @@ def _record(step: Step) -> list[int]:
         words.extend(axis)
     for operand in step.operands:
         words += [operand.offset, operand.domain_stride, operand.source, *operand.strides]
+    words += itertools.chain.from_iterable(step.others)
     words[WORDS] = len(words)
     return words
 
@@ -264,6 +266,7 @@ def _unpack(words: Sequence[int], span: int, weight: float, readers: tuple[int, 
         out_span=span,
         readers=readers,
         weight=weight,
+        others=tuple(zip(words[at::OTHER_WORDS], words[at + 1 :: OTHER_WORDS], strict=True)),
     )
 
 

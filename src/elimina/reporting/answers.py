@@ -246,7 +246,7 @@ def _steps(plan: Plan, model: Model) -> list[object]:
 
 def _purpose(step: Step, model: Model) -> str:
     if step.variable >= 0:
-        return name_of(model, step.variable)
+        return ", ".join(name_of(model, v) for v in (step.variable, *(v for v, _ in step.others)))
     return "nothing (joins tables)" if step.variable == JOIN else "nothing (moment matching)"
 
 

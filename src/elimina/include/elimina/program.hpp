@@ -7,6 +7,9 @@
 // streamed table may have any. So for one slow cell, lhs is a small matrix [middle][d], rhs a small matrix [d][fast], and only
 // the streamed table has to be read for every (middle, d, fast).
 //
+// A step may eliminate several variables at once: d then counts their combinations, the last variable fastest, and every table
+// that has one of them has all, with one stride. The others than the first one stand at the record's end.
+//
 // A moment-matching step (elimina/level.hpp) makes what evens out one of several mini-buckets instead. Its tables are the
 // marginals of all of them over the output's axes, in the same order for each mini-bucket; kTablesA is the number of its own
 // one, kTablesB is 0, and how the axes are split is of no matter.
@@ -17,8 +20,8 @@ namespace elimina {
 
 enum StepWord : int {
   kWords,       // length of this record
-  kDomain,      // values of the eliminated variable; 1 for a join or moment matching
-  kVariable,    // the eliminated variable, kJoin or kLevel
+  kDomain,      // values of the eliminated variables together; 1 for a join or moment matching
+  kVariable,    // the eliminated variable, or the first one, kJoin or kLevel
   kAxes,        // axes of the output, in the order slow, middle, fast; slow to fast within each group
   kOuterAxes,
   kMidAxes,
@@ -37,6 +40,7 @@ constexpr i64 kJoin = -1, kLevel = -2;
 
 enum AxisWord : int { kSize, kOutStride, kAxisVariable, kAxisWords };
 enum TableWord : int { kOffset, kDomainStride, kSource, kStrides };  // kSource: the step that wrote it; -1 for a factor
+enum OtherWord : int { kOtherVariable, kOtherValues, kOtherWords };  // of a further variable that the step eliminates
 
 struct TableView {
   const i64* words;
@@ -61,6 +65,17 @@ struct StepView {
   ELIMINA_HD i64 variable(i64 axis) const { return words[kHeader + axis * kAxisWords + kAxisVariable]; }
   ELIMINA_HD TableView table(i64 number) const {
     return {words + kHeader + words[kAxes] * kAxisWords + number * (kStrides + words[kAxes])};
+  }
+
+  // Tells the variables that the step eliminates their values in the combination d.
+  template <class Index>
+  ELIMINA_HD void assign(Index* assignment, i64 d) const {
+    for (const i64 *first = table(words[kTables]).words, *other = words + words[kWords]; other != first;) {
+      other -= kOtherWords;
+      assignment[other[kOtherVariable]] = Index(d % other[kOtherValues]);
+      d /= other[kOtherValues];
+    }
+    assignment[words[kVariable]] = Index(d);
   }
 
   // Offsets, relative to a table's (or the output's) start, of a cell number within the axes [first, last).

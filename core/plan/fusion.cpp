@@ -1,0 +1,67 @@
+#include "plan/fusion.hpp"
+
+#include "plan/arena.hpp"
+
+namespace elimina::plan {
+namespace {
+
+// Tuned on the CPU and on an H200 (bench/fused.py).
+constexpr i64 kFusedCells = i64{1} << 20;  // cells of a message from which leaving it out is worth a wider step
+constexpr i64 kFusedDomain = 16;           // values of all variables that one step eliminates
+constexpr i64 kFusedWork = 4;              // combinations that a cell of a message is worth
+constexpr i64 kSpreadGain = 256;           // how much smaller than the message a table is that is spread over all variables
+
+}  // namespace
+
+bool is_spread(std::span<const int> scope, std::span<const int> variables, std::span<const i64> sizes) {
+  if (scope.size() < variables.size() || !std::equal(variables.begin(), variables.end(), scope.begin())) return false;
+  std::vector<i64> own;
+  for (const int v : scope) own.push_back(sizes[v]);
+  std::vector<i64> strides(own.size());
+  lay_out_table(own, 1, -1, strides);  // rows are padded: most in the smallest type
+  for (std::size_t axis = 0; axis + 1 < variables.size(); ++axis)
+    if (strides[axis] != strides[axis + 1] * own[axis + 1]) return false;
+  return true;
+}
+
+bool Fusion::pays(int number, const std::vector<Read>& reads, const Lists& scopes) const {
+  const int parent = tree_.parents[number];
+  if (parent < 0 || waiting_.count(parent)) return false;
+  const i64 message = cells_of(tree_.separators[number], sizes_), out = cells_of(tree_.separators[parent], sizes_);
+  if (message < kFusedCells || message > kHopelessWork || out > message) return false;
+  std::vector<int> all = variables(number);
+  all.push_back(tree_.variables[parent]);
+  const i64 own = sizes_[all.back()], domain = cells_of(all, sizes_);
+  if (domain > kFusedDomain || domain * out > domain / own * message + own * out + kFusedWork * message) return false;
+  std::vector<std::span<const int>> tables;
+  for (const Read& read : reads) tables.push_back(scopes[read.scope]);
+  for (const int f : tree_.factors[parent]) tables.push_back(scopes[f]);
+  for (const int child : tree_.children[parent])
+    if (child != number) tables.push_back(tree_.separators[child]);
+  return tables.size() <= tables_ && std::all_of(tables.begin(), tables.end(), [&](const auto& scope) {
+           return is_spread(scope, all, sizes_) || times(times(cells_of(scope, sizes_), domain), kSpreadGain) <= message;
+         });
+}
+
+void Fusion::wait(int number, std::vector<Read> reads) {
+  waiting_[tree_.parents[number]] = {number, variables(number), std::move(reads)};
+}
+
+bool Fusion::waits(int number) const {
+  const auto found = waiting_.find(tree_.parents[number]);
+  return found != waiting_.end() && found->second.node == number;
+}
+
+std::vector<Read> Fusion::take(int number) {
+  const auto found = waiting_.find(number);
+  return found == waiting_.end() ? std::vector<Read>() : std::move(found->second.reads);
+}
+
+std::vector<int> Fusion::variables(int number) const {
+  const auto found = waiting_.find(number);
+  std::vector<int> all = found == waiting_.end() ? std::vector<int>() : found->second.variables;
+  all.push_back(tree_.variables[number]);
+  return all;
+}
+
+}  // namespace elimina::plan

@@ -1,0 +1,41 @@
+// Buckets whose message only passes through: one step eliminates their variables together, so that the message is neither
+// written nor read.
+#pragma once
+#include <unordered_map>
+
+#include "plan/steps.hpp"
+
+namespace elimina::plan {
+
+// True if one stride leads through all values of the first variables of a table.
+bool is_spread(std::span<const int> scope, std::span<const int> variables, std::span<const i64> sizes);
+
+// Buckets that wait for their parents', in a tree that is not divided into mini-buckets.
+class Fusion {
+ public:
+  Fusion(const Tree& tree, std::span<const i64> sizes, int tables) : tree_(tree), sizes_(sizes), tables_(std::size_t(tables)) {}
+
+  // True if it pays that a node's bucket, whose tables are these, waits for its parent's.
+  bool pays(int number, const std::vector<Read>& reads, const Lists& scopes) const;
+  void wait(int number, std::vector<Read> reads);
+  // True if the node waits for its parent's.
+  bool waits(int number) const;
+  // The tables of the buckets that wait for a node's.
+  std::vector<Read> take(int number);
+  // The variables of the buckets that waited for a node's, and its own.
+  std::vector<int> variables(int number) const;
+
+ private:
+  struct Waiting {
+    int node;
+    std::vector<int> variables;
+    std::vector<Read> reads;
+  };
+
+  const Tree& tree_;
+  std::span<const i64> sizes_;
+  std::size_t tables_;
+  std::unordered_map<int, Waiting> waiting_;  // by parent
+};
+
+}  // namespace elimina::plan
