@@ -8,6 +8,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from elimina.backends.cuda import device
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.errors import DeviceError, MemoryLimitError
 
@@ -47,3 +48,29 @@ def test_a_folder_of_the_name_is_not_cupy(monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", folder)
     with pytest.raises(DeviceError, match="the folder /somewhere/cupy hides the package CuPy"):
         CudaBackend()
+
+
+def test_the_context_is_made_by_the_driver(monkeypatch):
+    asked = []
+
+    def library(name):
+        calls = {
+            "cuInit": lambda flags: asked.append(("init", flags)) or 0,
+            "cuDeviceGet": lambda card, number: asked.append(("card", number)) or 0,
+            "cuDevicePrimaryCtxRetain": lambda context, card: asked.append(("context",)) or 0,
+        }
+        return types.SimpleNamespace(**calls)
+
+    monkeypatch.setattr(device.ctypes, "CDLL", library)
+    assert device.make_context(1)
+    assert asked == [("init", 0), ("card", 1), ("context",)]
+
+
+def test_no_context_without_a_driver(monkeypatch):
+    def missing(name):
+        raise OSError(name)
+
+    monkeypatch.setattr(device.ctypes, "CDLL", missing)
+    assert not device.make_context(0)
+    monkeypatch.setattr(device.ctypes, "CDLL", lambda name: types.SimpleNamespace(cuInit=lambda flags: 100))
+    assert not device.make_context(0)

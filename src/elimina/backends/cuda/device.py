@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import hashlib
 import os
+import sys
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -167,7 +170,26 @@ KEEP = 64 << 20
 """Device bytes kept between runs, since allocating costs more than a small run."""
 
 
-def _import_cupy() -> Any:
+def make_context(device: int) -> bool:
+    """Make a card's context, which all libraries of the process share; False if the driver does not.
+
+    It takes as long as importing CuPy, and both can be done at the same time.
+    """
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    card, context = ctypes.c_int(), ctypes.c_void_p()
+    return not (
+        driver.cuInit(0)
+        or driver.cuDeviceGet(ctypes.byref(card), device)
+        or driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), card)
+    )
+
+
+def _import_cupy(device: int) -> Any:
+    if "cupy" not in sys.modules:
+        threading.Thread(target=make_context, args=(device,), daemon=True).start()
     try:
         import cupy
     except ImportError as error:
@@ -217,7 +239,7 @@ class CudaDevice:
     """
 
     def __init__(self, device: int = 0) -> None:
-        cupy = self.cupy = _import_cupy()
+        cupy = self.cupy = _import_cupy(device)
         runtime = cupy.cuda.runtime
         try:
             count = runtime.getDeviceCount()
