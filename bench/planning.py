@@ -87,6 +87,7 @@ def main() -> None:
     for _, _, row in sorted(rows, key=lambda row: -row[0])[: options.rows]:
         record.add(*row)
     late = sum(row[1] for row in rows)
+    record.note += f" Of {len(rows)} calls, {late} are above 1 and above {1e3 * ALLOWED:.0f} ms; the worst are shown."
     print(f"{len(rows)} calls, {late} of them later than their run and {1e3 * ALLOWED:.0f} ms")
     if options.record:
         print(f"wrote {record.save()}")
