@@ -237,11 +237,15 @@ def _count(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def _fits_long_integers(execution: Execution, bits: float) -> bool:
-    """Return whether one run in long integers may count: on the CPU, as a whole, and within the memory."""
+    """Return whether one run in long integers may count: on the CPU, as a whole, and within the memory.
+
+    Messages that coexist are of different subtrees, so that their bits add up to no more than those of the whole; twice
+    that where one is made of others.
+    """
     plan = execution.plan
     is_whole = plan.slicing is None and plan.sparse is None and plan.stream is None and plan.scratch is None
     is_free = execution.checkpoint is None and execution.share is None and plan.on_host
-    most = (plan.arena_cells - plan.factor_cells) * (bits / 8 + _LONG_INTEGER_BYTES)
+    most = 2 * plan.largest_table * bits / 8 + (plan.arena_cells - plan.factor_cells) * _LONG_INTEGER_BYTES
     return is_whole and is_free and plan.peak_bytes + most <= plan.memory_limit
 
 
