@@ -24,8 +24,9 @@ WIDTH = 21
 
 @pytest.fixture
 def any_time(monkeypatch):
-    """Plans whose steps eliminate several variables are made for the shortest runs, too."""
+    """Plans whose steps eliminate several variables are made for the shortest runs, too, and taken."""
     monkeypatch.setattr("elimina.inference.choose.FUSED_SECONDS", 0)
+    monkeypatch.setattr("elimina.inference.choose.FUSED_SHARE", 2)
 
 
 def ladder(values, columns, rows, sense, seed=0, density=1.0):

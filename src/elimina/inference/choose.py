@@ -56,7 +56,7 @@ FUSED_CELLS = 1 << 20
 FUSED_SECONDS = 0.01
 """Estimated seconds from which such a plan is made, which takes a millisecond or two."""
 
-FUSED_SHARE = 1.5
+FUSED_SHARE = 1.4
 """Its estimated time, relative to that of steps for one variable, up to which it is taken. Estimates count all
 combinations alike, but those of one cell share what is read; measured on grids and cliques (``bench/fused.py``)."""
 
