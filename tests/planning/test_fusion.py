@@ -73,7 +73,7 @@ def test_answers(device, values, columns, sense, task, density):
     order = list(range(len(model.sizes)))
     options = {"device": device, "slices": "never", "tables": "dense", "method": "eliminate"}
     result = calls.solve(model, task, order=order, **options)
-    assert "variables in one pass" in str(calls.plan(model, task, order=order, **options))
+    assert "variables per step" in str(calls.plan(model, task, order=order, **options))
     expected = calls.solve(model, task, order=along_columns, **options)
     assert result.status == expected.status
     if task == "count":
@@ -130,7 +130,7 @@ def test_slices_may_have_such_steps():
     own = {"order": list(range(len(model.sizes))), "device": "cpu", "tables": "dense", "method": "eliminate"}
     text = str(calls.plan(model, "pr", memory="80MiB", **own))
     assert "slices:" in text
-    assert "variables in one pass" in text
+    assert "variables per step" in text
     result = calls.solve(model, "pr", memory="80MiB", **own)
     assert result.log10_z == pytest.approx(
         calls.solve(model, "pr", order=along_columns, device="cpu").log10_z, rel=1e-12
@@ -141,7 +141,27 @@ def test_plans_with_two_passes_have_none():
     cells = np.random.default_rng(0).random((2,) * WIDTH)
     model = Model.from_arrays([2] * WIDTH, [(range(WIDTH), cells)], sense="probability")
     own = {"order": list(range(WIDTH)), "device": "cpu", "tables": "dense"}
-    assert "variables in one pass" in str(calls.plan(model, "pr", **own))
+    assert "variables per step" in str(calls.plan(model, "pr", **own))
     plan = calls.plan(model, "mar", **own)
     assert plan.largest_table >= 1 << 20
     assert not any(step.others for step in plan.steps)
+
+
+def test_optima_are_counted_by_buckets_of_single_variables():
+    draw = np.random.default_rng(0)
+    costs = draw.integers(0, 1000, (2,) * WIDTH)
+    model = Model.from_arrays([2] * WIDTH, [(range(WIDTH), costs), ((0, 1), [[0, 1], [1, 0]])])
+    result = calls.solve(model, "count-optima", order=list(range(WIDTH)), device="cpu")
+    total = costs + np.array([[0, 1], [1, 0]]).reshape((2, 2) + (1,) * (WIDTH - 2))
+    assert (result.value, result.count) == (total.min(), (total == total.min()).sum())
+
+
+def test_logarithms_where_products_leave_the_range():
+    model, along_columns = ladder(2, WIDTH, 2, "probability")
+    draw = np.random.default_rng(1)
+    factors = [(factor.scope, 10.0 ** draw.integers(-150, 1, (2, 2))) for factor in model.factors]
+    model = Model.from_arrays(model.sizes, factors, sense="probability")
+    own = {"device": "cpu", "tables": "dense", "method": "eliminate"}
+    result = calls.solve(model, "pr", order=list(range(len(model.sizes))), **own)
+    assert result.log10_z == pytest.approx(calls.solve(model, "pr", order=along_columns, **own).log10_z, rel=1e-12)
+    assert result.log10_z < -300

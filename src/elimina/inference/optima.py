@@ -10,7 +10,7 @@ import numpy as np
 
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.inference.anytime import Part
-from elimina.inference.choose import host_memory
+from elimina.inference.choose import host_memory, plan_on
 from elimina.inference.execution import statistics
 from elimina.inference.minibucket import Heuristic, running
 from elimina.inference.solver import Question, Solver
@@ -33,7 +33,9 @@ def portfolio(solver: Solver) -> Portfolio:
             "(elimina convert MODEL OUT.wcsp; in Python elimina.io.convert_sense)"
         )
     planned = solver.plan(options._replace(slices="never", scratch=None, tables="dense")).planned
-    plan = planned.plan
+    # The tables of each variable's own bucket are needed, so no step may eliminate several.
+    plan = plan_on(planned.backend, planned.problem, planned.plan.order, options)
+    planned = planned._replace(plan=plan)
     if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
         cells = f"{count_text(plan.work)} cells (induced width {plan.width})"
         raise MemoryLimitError(

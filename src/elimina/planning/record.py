@@ -97,7 +97,7 @@ def product_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
 def fused_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
     """Return the row of a plan's text on steps that eliminate several variables."""
     numbers = [1 + len(step.others) for step in steps if step.others]
-    return [("variables in one pass", f"{max(numbers)} at most, {len(numbers)} steps")] if numbers else []
+    return [("variables per step", f"{max(numbers)} at most, {len(numbers)} steps")] if numbers else []
 
 
 def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
