@@ -54,7 +54,7 @@ class VariableElimination:
             InputError: There is no such variable or state.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        self._observe(evidence, virtual_evidence)
+        self._tree.set_evidence(self._evidence(evidence, virtual_evidence))
         names = [str(v) for v in variables]
         if joint:
             return self._factor(names, self._tree.joint(names))
@@ -104,7 +104,7 @@ class VariableElimination:
         """
         pandas = require("pandas", "frames", "predict_probability")
         missing = self._missing(data)
-        found = self._tree.batch(_named(data), missing)
+        found = self._tree.batch(data.rename(columns=str), missing)
         columns = {
             f"{name}_{state}": found.marginals[name][:, place]
             for name in missing
@@ -143,9 +143,6 @@ class VariableElimination:
             raise InputError("the data have a column for each variable: there is nothing to predict")
         return missing
 
-    def _observe(self, evidence: Mapping[Hashable, Any] | None, virtual: Sequence[Any] | None) -> None:
-        self._tree.set_evidence(self._evidence(evidence, virtual))
-
     def _evidence(self, evidence: Mapping[Hashable, Any] | None, virtual: Sequence[Any] | None) -> dict[Any, Any]:
         known: dict[Any, Any] = {str(v): state for v, state in (evidence or {}).items()}
         for factor in virtual or ():
@@ -160,7 +157,3 @@ class VariableElimination:
         nodes = [self._nodes[name] for name in names]
         states = {self._nodes[name]: list(self.model[name].all_states) for name in names}
         return discrete.DiscreteFactor(nodes, [self.model[name].size for name in names], values, state_names=states)
-
-
-def _named(data: Any) -> Any:
-    return data.rename(columns=str)

@@ -357,15 +357,6 @@ def evidence_of(given: Sequence[str], model: Model) -> Given:
     return merge((source, _one_evidence(source, model)) for source in given)
 
 
-def _hint_of(given: Sequence[str], model: Model) -> Given | None:
-    """Read and combine the values of ``--hint``: answers in JSON, evidence files and states; None without any.
-
-    Raises:
-        InputError: A file or an assignment cannot be read, or two of them contradict each other.
-    """
-    return merge((source, _one_hint(source, model)) for source in given) if given else None
-
-
 def _one_hint(source: str, model: Model) -> Given:
     if not source.endswith(".json"):
         return _one_evidence(source, model)
@@ -418,7 +409,8 @@ def planning_of(options: dict[str, Any], model: Model) -> Options:
     """Return the options of the same names in Python."""
     given = {name: value for name, value in options.items() if name in Options._fields}
     read = {"order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
-    return Options(**{**given, **read, "hint": _hint_of(options.get("hint", ()), model)})
+    hint = merge((source, _one_hint(source, model)) for source in options.get("hint", ()))
+    return Options(**{**given, **read, "hint": hint or None})
 
 
 def _order_of(given: str, model: Model) -> Any:

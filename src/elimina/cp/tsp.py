@@ -14,20 +14,24 @@ from elimina.arguments import wrong_type
 from elimina.cp.model import Model
 from elimina.cp.tsplib import Lengths, Problem
 from elimina.errors import InputError
+from elimina.planning.machine import PROOF_EDGE_SECONDS, PROOF_SECONDS
 from elimina.result import EndedBy, Result, Status, phase_seconds
 
-_KICKS_A_CITY = 200
-_FIRST_SECONDS = 20.0
-_STEPS, _MOST_STEPS = 1000, 64_000
-_LONGEST_ASCENT = 20.0  # seconds
-_LEAST_GAIN = 50  # one part of the gap in so many
-_PARTS, _MOST_LENGTH = 1024, 2**50  # of a unit, in searches for proofs; the longest tour there, in parts
+_KICKS_A_CITY, _FIRST_SECONDS = 200, 20.0
+"""Kicks for each city, and most seconds, of the local search before the search for a proof."""
+_STEPS, _MOST_STEPS, _LONGEST_ASCENT = 1000, 64_000, 20.0
+"""Steps of the first ascent and of the longest one, and seconds of all ascents at the root."""
+_LEAST_GAIN = 50
+"""An ascent that closes less than one part of the gap in so many is the last one."""
+_PARTS, _MOST_LENGTH = 1024, 2**50
+"""Parts of a unit in searches for proofs, and the longest tour there, in parts."""
 _EDGES_A_CITY, _MOST_EDGES = 25, 20_000
-_SLICE = 4.0
-# Seconds of a search for a proof before it looks at the time: the first propagation, building the model. Measured.
-_MODEL_SECONDS, _EDGE_SECONDS = 0.3, 4e-5
+"""Most edges of a search for a proof."""
+_FIRST_PROOF_SECONDS = 4.0
+"""Seconds of the first search for a proof; later ones take longer."""
 _FOR_EVER = 2**62
-_KICKS, _SHOWN_AFTER = 10_000, 0.2  # most kicks and seconds between two looks at the tour
+_KICKS, _SHOWN_AFTER = 10_000, 0.2
+"""Most kicks and seconds between two looks at the tour."""
 
 
 class TourState(NamedTuple):
@@ -172,15 +176,12 @@ class _TourRun:
         with self._phase("bound"):
             self._root = RootBound(self._distances, *search.edges, self._left())
         self._improve_bound(self._left() / 4)
-        self._kick(search, self._first_seconds(), _KICKS_A_CITY * self._problem.cities)
+        self._kick(search, min(_FIRST_SECONDS, self._left() / 2), _KICKS_A_CITY * self._problem.cities)
         self._bound_at_root()
         self._prove(search)
 
     def _left(self) -> float:
         return float("inf") if self._limit is None else self._limit - (time.monotonic() - self._started)
-
-    def _first_seconds(self) -> float:
-        return min(_FIRST_SECONDS, self._left() / 2)
 
     def _is_open(self) -> bool:
         return (self.bound is None or self.bound < self.length) and self._left() > 0
@@ -235,12 +236,12 @@ class _TourRun:
         """Search for tours up to a growing length until there is one; all shorter tours are then ruled out."""
         if self.bound is None:
             return
-        step, seconds = max(1, (self.length - self.bound) // 4), _SLICE
+        step, seconds = max(1, (self.length - self.bound) // 4), _FIRST_PROOF_SECONDS
         while self._is_open():
             target = min(self.bound + step - 1, self.length - 1)
             most = min(_EDGES_A_CITY * self._problem.cities, _MOST_EDGES)
             edges = self._root.survivors(target, most, self._left())
-            if edges is not None and self._left() < _MODEL_SECONDS + len(edges[0]) * _EDGE_SECONDS:
+            if edges is not None and self._left() < PROOF_SECONDS + len(edges[0]) * PROOF_EDGE_SECONDS:
                 self._kick(search, self._left(), _FOR_EVER)
                 return
             if edges is not None and self._rule_out(edges, target, min(seconds, self._left())):

@@ -276,6 +276,10 @@ _MOST_BYTES = "100GB"
 """Limit on a task's arguments: the model travels in them through the scheduler, so that it outlasts any worker."""
 
 
+def _same(value: Any) -> Any:
+    return value
+
+
 class Tasks:
     """Calls on workers, those that join later included, and their answers in the sequence in which they come.
 
@@ -324,6 +328,10 @@ class Tasks:
             future = self._client.submit(call, *arguments, pure=False, resources=self._resources)
         self._futures[str(future.key)] = future
         return future
+
+    def hold(self, value: Any) -> Future[Any]:
+        """Keep a value on the workers, for other tasks."""
+        return self.keep(_same, value)
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> None:
         """Call something on any worker."""

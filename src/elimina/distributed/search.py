@@ -239,7 +239,7 @@ class ClusterSearch(Knowledge):
                 self._job = tasks.wait_for(tasks.keep(_job, self.problem, self.options, seconds))
         if self._units is None:
             self._job = self._job._replace(key=uuid.uuid4().hex, score=self.score, is_found=self.chosen is not None)
-        self._shared = tasks.keep(_held, self._job)
+        self._shared = tasks.hold(self._job)
 
     def _take_back(self) -> None:
         """Keep the nodes of tasks that are given up."""
@@ -356,10 +356,6 @@ class ClusterSearch(Knowledge):
 
 _PLANNED = ("induced_width", "largest_table", "total_cells", "dtype", "device", "ibound", "divided", "parts")
 """Figures of a round's plan."""
-
-
-def _held(job: _Job) -> _Job:
-    return job
 
 
 def _job(problem: Problem, options: Options, seconds: float) -> _Job:

@@ -32,6 +32,7 @@ from elimina.inference.scales import TOLERANCES
 from elimina.inference.strategy import Budget, Strategy, portfolio_of
 from elimina.io.cases import Codes
 from elimina.model import Model
+from elimina.planning.machine import DEALT_SECONDS
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
 from elimina.planning.slicing import make_finer_plan
@@ -51,9 +52,6 @@ WORTH_SECONDS = 0.5
 
 _SHARES = 8
 """Tasks for each worker at most: a lost one costs little, and all end at about the same time."""
-
-_DEALT = 1e-3
-"""Seconds that the client takes to deal out a task with Dask: tasks of many workers are larger, so that none waits."""
 
 _FEW = 64
 """Tasks whose dealing takes no time that matters."""
@@ -236,7 +234,8 @@ def task_number(slices: int, seconds: float, lanes: int) -> int:
         seconds: Estimated time of them all, one after the other.
         lanes: Tasks that run at the same time.
     """
-    each = int(seconds / lanes / (2 * _DEALT) / lanes)
+    # Tasks of many workers are larger, so that none waits.
+    each = int(seconds / lanes / (2 * DEALT_SECONDS) / lanes)
     return min(slices, _SHARES * lanes, max(_FEW, lanes * max(each, 1)))
 
 
@@ -276,9 +275,9 @@ class _Shares:
     def answer(self) -> Result:
         """Run all slices."""
         # What tasks share is held as it is: a plan that is made again could be another one.
-        self._shared = self._tasks.keep(_held, self._job)
+        self._shared = self._tasks.hold(self._job)
         first: State = self._tasks.wait_for(self._tasks.keep(_first, self._shared, self._seconds()))
-        self._bounds = self._tasks.keep(_held, first)
+        self._bounds = self._tasks.hold(first)
         running = 0
         while self._left or running:
             while self._left and running < _AHEAD * self._tasks.lanes:
@@ -355,10 +354,6 @@ class _Shares:
         """Return the sum over the slices that have run."""
         logs = [found.log10_z / math.log10(2) for found in self._found if found.log10_z is not None]
         return partition_result(math.log10(2) * log2_sum(logs))
-
-
-def _held(value: Any) -> Any:
-    return value
 
 
 def _execution(job: Job, left: float | None, share: range | None, known: State) -> Execution:
@@ -443,7 +438,7 @@ class ClusterBatch:
         starts = range(0, len(values), size) or range(1)
         found: dict[int, Posteriors] = {}
         with tasks_on(self._client, self._device) as tasks:
-            shared = tasks.keep(_held, self._job)
+            shared = tasks.hold(self._job)
             for start in starts:
                 tasks.submit(_answer, shared, values[start : start + size], start)
             for _ in starts:

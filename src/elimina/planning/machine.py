@@ -175,6 +175,14 @@ OWN_ORDER_SHARE = 0.1
 CASE_COLUMN_SECONDS = 4e-5
 """Seconds of each observed or queried variable of a chunk of cases, besides the run."""
 
+# Clusters, and proofs of shortest tours.
+
+DEALT_SECONDS = 1e-3
+"""Seconds that a client takes to deal out a task with Dask."""
+
+PROOF_SECONDS, PROOF_EDGE_SECONDS = 0.3, 4e-5
+"""Seconds of a search for a proof before it looks at the time, and those of each edge: the model, first propagation."""
+
 # Structure and bounds.
 
 PLANNED_FACTOR_SECONDS = 2e-5
