@@ -21,11 +21,11 @@ KINDS = {
     ),
     "class of a cost-function network": (
         r"#pragma once[\s\S]*^struct (Model|Network|Problem|CaseModel) \{",
-        ["core/case_plan.hpp", "core/consistency/network.hpp", "core/network/network.hpp", "core/search/problem.hpp"],
+        ["core/consistency/network.hpp", "core/network/network.hpp", "core/search/problem.hpp"],
     ),
     "builder of bucket trees": (
         r"^Tree bucket_tree\([^;]*\{|towards_roots\(\) \{|placed\[min\(",
-        ["core/case_passes.cpp", "core/plan/tree.cpp"],
+        ["core/plan/tree.cpp"],
     ),
     "partition of a bucket": (
         r"MiniBuckets::divide\(|def (by_scope|partition_by_content)\(|fill_bins",

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "arrays.hpp"
-#include "case_network.hpp"
-#include "case_plan.hpp"
+#include "cases/network.hpp"
+#include "cases/plan.hpp"
 #include "exec/dense/dense.hpp"
 #include "exec/exact_count.hpp"
 #include "module.hpp"
@@ -52,9 +52,9 @@ ValueKind value_kind(const Arena& arena, SemiringKind semiring) {
   throw nb::value_error("the semiring has no kernel for the arena's dtype");
 }
 
-void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> starts, Words<const i64> members, Words<const i64> strides, Words<const i64> offsets,
+void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> starts, Words<const int> members, Words<const i64> strides, Words<const i64> offsets,
                   Words<const double> least, Words<const i64> asked, Words<const i64> places, i64 first, i64 last) {
-  new (to) CasePlanner({list_of(sizes), list_of(starts), list_of(members), list_of(strides), list_of(offsets), list_of(least), list_of(asked), list_of(places), first, last});
+  new (to) CasePlanner({list_of(sizes), {list_of(starts), list_of(members)}, list_of(strides), list_of(offsets), list_of(least), list_of(asked), list_of(places), first, last});
 }
 
 // The work of a plan, and its number of steps; None: no plan fits.
@@ -160,7 +160,7 @@ class DenseSession {
         if (!program) continue;
         peaks.resize(2 * program->steps());
         finished = executor_->run_other(program->words.data(), program->starts.data(), program->steps(), peaks.data(), poll);
-        const CaseAnswer answer = read_case(*program, planner.model(), given.data(), kind_, arena_.data(), peaks.data(), static_cast<char*>(zones.data()) + n * bytes);
+        const CaseAnswer answer = read_case(*program, planner.tables(), given.data(), kind_, arena_.data(), peaks.data(), static_cast<char*>(zones.data()) + n * bytes);
         logs(n) = answer.log_sum;
         sound(n) = answer.sound;
       }

@@ -35,9 +35,12 @@ Graph induced(const Graph& graph, const std::vector<Vertex>& keep) {
   std::vector<Vertex> local(graph.count(), none);
   for (Vertex i = 0; i < keep.size(); ++i) local[keep[i]] = i;
   Graph result;
+  result.size.reserve(keep.size());
+  result.neighbours.reserve(keep.size());
   for (Vertex v : keep) {
     result.size.push_back(graph.size[v]);
     auto& list = result.neighbours.emplace_back();
+    list.reserve(graph.neighbours[v].size());
     for (Vertex u : graph.neighbours[v])
       if (local[u] != none) list.push_back(local[u]);
     std::sort(list.begin(), list.end());

@@ -66,7 +66,8 @@ class Clock {
   explicit Clock(double seconds) : start_(Time::now()), seconds_(seconds) {}
   double elapsed() const { return std::chrono::duration<double>(Time::now() - start_).count(); }
   double seconds() const { return seconds_; }
-  double left() const { return seconds_ - elapsed(); }
+  // A clock without a limit is not looked at: an order of a small graph takes less than that.
+  double left() const { return seconds_ < std::numeric_limits<double>::infinity() ? seconds_ - elapsed() : seconds_; }
   bool expired() const { return stop_.load(std::memory_order_relaxed) || left() <= 0 || stopped(); }
   void stop() { stop_.store(true, std::memory_order_relaxed); }
 

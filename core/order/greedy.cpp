@@ -10,18 +10,19 @@
 
 namespace elimina::order {
 
-Remainder::Remainder(const Graph& graph)
-    : size_(graph.size),
-      adjacent_(graph.neighbours),
-      gone_(graph.count(), 0),
-      left_(graph.count()),
-      mark_(graph.count(), 0) {
-  for (double size : size_) log_size_.push_back(std::log2(size));
+Remainder::Remainder(Graph graph)
+    : size_(std::move(graph.size)),
+      log_size_(size_.size()),
+      adjacent_(std::move(graph.neighbours)),
+      gone_(size_.size(), 0),
+      left_(count()),
+      mark_(size_.size(), 0) {
+  for (Vertex v = 0; v < count(); ++v) log_size_[v] = std::log2(size_[v]);
   constexpr Vertex most = 4096;  // 2 MiB of bits
-  if (graph.count() > most) return;
-  words_ = (graph.count() + 63) / 64;
-  bits_.resize(words_ * graph.count());
-  for (Vertex v = 0; v < graph.count(); ++v)
+  if (count() > most) return;
+  words_ = (count() + 63) / 64;
+  bits_.resize(words_ * count());
+  for (Vertex v = 0; v < count(); ++v)
     for (Vertex u : adjacent_[v]) bits(v)[u / 64] |= std::uint64_t{1} << (u % 64);
 }
 
@@ -31,9 +32,9 @@ double Remainder::log_bucket(Vertex v) const {
   return log;
 }
 
-void Remainder::eliminate(Vertex v) {
+std::vector<Vertex> Remainder::eliminate(Vertex v) {
   fill_.clear();
-  const auto& clique = adjacent_[v];
+  std::vector<Vertex> clique = std::move(adjacent_[v]);
   for (Vertex a : clique) {
     ++stamp_;
     for (Vertex u : adjacent_[a]) mark_[u] = stamp_;
@@ -57,9 +58,10 @@ void Remainder::eliminate(Vertex v) {
       bits(b)[a / 64] |= std::uint64_t{1} << (a % 64);
     }
   }
-  adjacent_[v] = {};
+  adjacent_[v].clear();
   gone_[v] = 1;
   --left_;
+  return clique;
 }
 
 void Remainder::common(Vertex a, Vertex b, std::vector<Vertex>& found) const {
@@ -124,9 +126,12 @@ std::pair<Graph, std::vector<Vertex>> Remainder::graph() const {
       local[v] = static_cast<Vertex>(names.size());
       names.push_back(v);
     }
+  graph.size.reserve(names.size());
+  graph.neighbours.reserve(names.size());
   for (Vertex v : names) {
     graph.size.push_back(size(v));
     auto& list = graph.neighbours.emplace_back();
+    list.reserve(neighbours(v).size());
     for (Vertex u : neighbours(v)) list.push_back(local[u]);
   }
   return result;
@@ -210,8 +215,7 @@ class GreedyRun {
   }
 
   void step(Vertex v) {
-    const std::vector<Vertex> around = rest_.neighbours(v);
-    rest_.eliminate(v);
+    const std::vector<Vertex> around = rest_.eliminate(v);
     if (rule_ != Rule::min_fill && rule_ != Rule::weighted_min_fill) {
       for (Vertex u : around) rescore(u);
       return;

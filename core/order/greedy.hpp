@@ -10,7 +10,7 @@ namespace elimina::order {
 // A graph that is being eliminated.
 class Remainder {
  public:
-  explicit Remainder(const Graph& graph);
+  explicit Remainder(Graph graph);
   bool gone(Vertex v) const { return gone_[v]; }
   Vertex count() const { return static_cast<Vertex>(size_.size()); }
   Vertex left() const { return left_; }
@@ -18,8 +18,8 @@ class Remainder {
   double size(Vertex v) const { return size_[v]; }
   double log_size(Vertex v) const { return log_size_[v]; }
   double log_bucket(Vertex v) const;
-  // Joins v's neighbours and removes v; the new edges are in `fill()`.
-  void eliminate(Vertex v);
+  // Joins v's neighbours, which it returns, and removes v; the new edges are in `fill()`.
+  std::vector<Vertex> eliminate(Vertex v);
   const std::vector<std::pair<Vertex, Vertex>>& fill() const { return fill_; }
   // Pairs of v's neighbours that are not joined: how many, or the sum of their sizes' products.
   double missing(Vertex v, bool weighted);

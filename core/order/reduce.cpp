@@ -82,8 +82,7 @@ class Reducer {
   }
 
   void remove(Vertex v) {
-    const std::vector<Vertex> around = rest_.neighbours(v);
-    rest_.eliminate(v);
+    const std::vector<Vertex> around = rest_.eliminate(v);
     order_.push_back(v);
     for (Vertex u : around) enqueue(u);
     if (rest_.fill().empty()) return;

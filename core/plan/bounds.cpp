@@ -60,23 +60,18 @@ class Bounds {
     Reads left, own;
     for (const Read& read : reads) (has(read, variable) ? own : left).push_back(read);
     for (Reads& part : mini_buckets(std::move(own))) {
-      const int scope = writer_.scope(writer_.scope_of_all(part, variable));
-      left.push_back(writer_.eliminate(variable, scope, std::move(part)));
+      left.push_back(writer_.eliminate(variable, writer_.scope_of_all(part, variable), part));
     }
     return left;
   }
 
   // Eliminates all variables but some, the earliest first; what is left, in few tables.
   Reads leave(Reads reads, std::span<const int> keep) {
-    for (const int variable : writer_.scope_of_all(reads))
+    for (const int variable : writer_.variables_of_all(reads))
       if (std::find(keep.begin(), keep.end(), variable) == keep.end()) reads = eliminate(reads, variable);
     Reads packed;
     for (Reads& part : mini_buckets(std::move(reads))) {
-      if (part.size() > 1) {
-        const int scope = writer_.scope(writer_.scope_of_all(part));
-        part = {writer_.eliminate(int(kJoin), scope, std::move(part))};
-      }
-      packed.push_back(part.front());
+      packed.push_back(part.size() > 1 ? writer_.eliminate(int(kJoin), writer_.scope_of_all(part), part) : part.front());
     }
     return packed;
   }

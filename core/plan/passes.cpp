@@ -1,6 +1,8 @@
 // Both passes over a bucket tree: messages towards the roots, messages back, and the wanted marginals. Cliques are never stored: every
 // message and every marginal is made from factors and incoming messages, so no division is needed and tables have the induced width,
 // not one more.
+#include <bit>
+#include <compare>
 #include <map>
 
 #include "elimina/program.hpp"
@@ -14,12 +16,15 @@ constexpr std::size_t kMostAlike = 8;  // tables of one scope that several targe
 class Passes {
  public:
   Passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules)
-      : tree_(tree), sizes_(sizes), factors_(int(scopes.size())), writer_(tree, scopes, sizes, rules), downward_(tree.size()), marginals_(sizes.size(), -1) {
+      : tree_(tree), sizes_(sizes), factors_(int(scopes.size())), writer_(tree, scopes, sizes, rules), downward_(tree.size(), kNone), marginals_(sizes.size(), -1), number_(sizes.size()) {
     marks_.resize(sizes.size());
+    keep_.resize(sizes.size());
+    upward_.reserve(tree.size());
     for (int number = 0; number < int(tree.size()); ++number) {
-      Reads reads = factors_of(number);
-      for (const int child : tree.children[number]) reads.push_back(upward_[child]);
-      upward_.push_back(writer_.eliminate(tree.variables[number], writer_.scope(tree.separators[number]), std::move(reads)));
+      chosen_.clear();
+      add_factors(number, chosen_);
+      for (const int child : tree.children[number]) chosen_.push_back(upward_[child]);
+      upward_.push_back(writer_.eliminate(tree.variables[number], writer_.scope(tree.separators[number]), chosen_));
     }
   }
 
@@ -40,20 +45,19 @@ class Passes {
       if (tree_.parents[number] < 0) reads.push_back(upward_[number]);
     std::vector<int> kept = tree_.kept;
     by_position(kept);
-    const Read joined = writer_.eliminate(int(kJoin), writer_.scope(kept), std::move(reads));
+    const Read joined = writer_.eliminate(int(kJoin), writer_.scope(kept), reads);
     writer_.made().outputs.push_back({joined.source, -1});
     return finished();
   }
 
  private:
   using Reads = std::vector<Read>;
-  // Something that a bucket sends away: the scope that is kept, the child's own message, and the child (-1: the bucket's marginal).
+  // Something that a bucket sends away: the message to a child, or (child -1) a variable's marginal.
   struct Target {
-    std::vector<int> keep;
-    Reads own;
-    int child;
+    int child, variable;
   };
   using Targets = std::span<const Target>;
+  static constexpr Read kNone{-1, -1, -1};
 
   Steps finished() {
     Steps& made = writer_.made();
@@ -61,10 +65,8 @@ class Passes {
     return std::move(made);
   }
 
-  Reads factors_of(int number) const {
-    Reads reads;
+  void add_factors(int number, Reads& reads) const {
     for (const int f : tree_.factors[number]) reads.push_back({f, -1, f});
-    return reads;
   }
 
   bool is_kept_variable(int v) const { return tree_.position[v] >= int(tree_.order.size()); }
@@ -72,7 +74,12 @@ class Passes {
     return std::all_of(scope.begin(), scope.end(), [&](int v) { return is_kept_variable(v); });
   }
   void by_position(std::vector<int>& scope) const {
+    if (scope.size() < 2) return;
     std::sort(scope.begin(), scope.end(), [&](int a, int b) { return tree_.position[a] < tree_.position[b]; });
+  }
+  bool has(const Read& read, int variable) const {
+    const auto scope = writer_.scope_of(read);
+    return std::find(scope.begin(), scope.end(), variable) != scope.end();
   }
 
   // The downward pass, as far as the wanted variables need it.
@@ -87,9 +94,9 @@ class Passes {
     for (int number = int(tree_.size()) - 1; number >= 0; --number) send(number, listens, own[number]);
     for (const int v : wanted) {
       if (best[v] < 0) continue;
-      Reads reads{upward_[best[v]]};
-      reads.insert(reads.end(), downward_[best[v]].begin(), downward_[best[v]].end());
-      marginals_[v] = marginal(v, std::move(reads));
+      live_.assign(1, upward_[best[v]]);
+      if (downward_[best[v]] != kNone) live_.push_back(downward_[best[v]]);
+      marginals_[v] = marginal(v, 0);
     }
   }
 
@@ -106,150 +113,207 @@ class Passes {
   }
 
   void send(int number, const std::vector<char>& listens, bool own) {
-    Reads common = factors_of(number);
-    common.insert(common.end(), downward_[number].begin(), downward_[number].end());
-    std::vector<int> children(tree_.children[number].begin(), tree_.children[number].end());
-    std::stable_sort(children.begin(), children.end(), [&](int a, int b) {
+    live_.clear();
+    add_factors(number, live_);
+    if (downward_[number] != kNone) live_.push_back(downward_[number]);
+    children_.assign(tree_.children[number].begin(), tree_.children[number].end());
+    std::sort(children_.begin(), children_.end(), [&](int a, int b) {
       const auto one = tree_.separators[a], other = tree_.separators[b];
-      return std::lexicographical_compare(one.begin(), one.end(), other.begin(), other.end());
+      const auto difference = std::lexicographical_compare_three_way(one.begin(), one.end(), other.begin(), other.end());
+      return difference != 0 ? difference < 0 : a < b;
     });
-    std::vector<Target> targets;
-    for (const int child : children) {
-      const auto scope = writer_.scope_of(upward_[child]);
+    targets_.clear();
+    for (const int child : children_) {
       if (listens[child]) {
-        targets.push_back({{scope.begin(), scope.end()}, {upward_[child]}, child});
+        targets_.push_back({child, -1});
       } else {
-        common.push_back(upward_[child]);
+        live_.push_back(upward_[child]);
       }
     }
-    const int variable = tree_.variables[number];
-    if (own) targets.push_back({{variable}, {}, -1});
-    if (!targets.empty()) distribute(variable, common, targets);
+    if (own) targets_.push_back({-1, tree_.variables[number]});
+    if (!targets_.empty()) distribute(0, targets_);
   }
 
-  // Sends each target the product of all messages but its own. Each half of the targets gets the other half as one product.
-  void distribute(int variable, const Reads& common, Targets targets) {
+  // Sends each target the product of all messages but its own, and of the tables on the stack from `first` on, of which something else
+  // is left. Each half of the targets gets the other half as one product.
+  void distribute(std::size_t first, Targets targets) {
     if (targets.size() == 1) {
-      const Target& target = targets.front();
-      if (target.child < 0) {
-        marginals_[variable] = marginal(variable, common);
+      const auto [child, variable] = targets.front();
+      if (child < 0) {
+        marginals_[variable] = marginal(variable, first);
       } else {
-        downward_[target.child] = contract(common, target.keep, true);
+        contract(first, targets, true);
+        if (live_.size() > first) downward_[child] = live_[first];
       }
       return;
     }
     const std::size_t middle = targets.size() / 2;
-    distribute_half(variable, common, targets.first(middle), targets.subspan(middle));
-    distribute_half(variable, common, targets.subspan(middle), targets.first(middle));
+    distribute_half(first, targets.first(middle), targets.subspan(middle));
+    distribute_half(first, targets.subspan(middle), targets.first(middle));
   }
 
-  void distribute_half(int variable, Reads known, Targets near, Targets far) {
-    for (const Target& target : far) known.insert(known.end(), target.own.begin(), target.own.end());
-    if (near.size() > 1) {
-      std::vector<int> keep;
-      for (const Target& target : near) keep.insert(keep.end(), target.keep.begin(), target.keep.end());
-      known = contract(std::move(known), keep, false);
-    }
-    distribute(variable, known, near);
+  void distribute_half(std::size_t first, Targets near, Targets far) {
+    const std::size_t end = live_.size();
+    for (std::size_t i = first; i < end; ++i) live_.push_back(Read(live_[i]));
+    for (const Target& target : far)
+      if (target.child >= 0) live_.push_back(upward_[target.child]);
+    if (near.size() > 1) contract(end, near, false);
+    distribute(end, near);
+    live_.resize(end);
   }
 
   // A step of its own, since what is read off must not be a factor or a message.
-  int marginal(int variable, Reads reads) {
+  int marginal(int variable, std::size_t first) {
     const std::size_t before = writer_.made().steps.size();
-    Reads found = contract(std::move(reads), {variable}, true);
-    if (writer_.made().steps.size() > before && !found.empty()) {
-      const auto scope = writer_.scope_of(found.front());
-      if (std::find(scope.begin(), scope.end(), variable) != scope.end()) return found.front().source;
-    }
-    std::vector<int> axes = writer_.scope_of_all(found);
+    const Target target{-1, variable};
+    contract(first, {&target, 1}, true);
+    if (writer_.made().steps.size() > before && live_.size() > first && has(live_[first], variable)) return live_[first].source;
+    chosen_.assign(live_.begin() + std::ptrdiff_t(first), live_.end());
+    std::vector<int> axes = writer_.variables_of_all(chosen_);
     if (std::find(axes.begin(), axes.end(), variable) == axes.end()) axes.push_back(variable);
     by_position(axes);
-    return writer_.eliminate(int(kJoin), writer_.scope(axes), std::move(found)).source;
+    return writer_.eliminate(int(kJoin), writer_.scope(axes), chosen_).source;
   }
 
-  // Eliminates what is not kept, the cheapest bucket first; `whole`: leaves at most one table.
-  Reads contract(Reads live, const std::vector<int>& keep, bool whole) {
-    marks_.clear();
-    for (const int v : keep) marks_.add(v);
-    std::vector<int> gone;
-    for (const int v : writer_.scope_of_all(live))
-      if (!marks_.has(v) && !is_kept_variable(v)) gone.push_back(v);
-    while (!gone.empty()) {
-      const int variable = cheapest(live, gone);
-      std::erase(gone, variable);
-      const bool is_last = whole && gone.empty();
-      const std::vector<int> axes = rest_of_bucket(live, variable);
-      marks_.clear();
-      marks_.add(variable);
-      for (const int v : axes) marks_.add(v);
-      Reads chosen, others;
-      for (const Read& read : live) {
-        const auto scope = writer_.scope_of(read);
-        const bool has = std::find(scope.begin(), scope.end(), variable) != scope.end();
-        const bool within = is_last && std::all_of(scope.begin(), scope.end(), [&](int v) { return marks_.has(v); });
-        (has || within ? chosen : others).push_back(read);
+  // Eliminates from the tables on the stack from `first` on what no target keeps, the cheapest bucket first; `whole`: leaves at most
+  // one table.
+  void contract(std::size_t first, Targets targets, bool whole) {
+    list_variables(first, targets);
+    while (!gone_.empty()) {
+      const int variable = cheapest();
+      gone_.erase(std::find(gone_.begin(), gone_.end(), variable));
+      eliminate(first, variable, whole && gone_.empty());
+    }
+    if (!whole) return join_alike(first);
+    if (live_.size() > first + 1) {
+      chosen_.assign(live_.begin() + std::ptrdiff_t(first), live_.end());
+      live_.resize(first);
+      live_.push_back(writer_.eliminate(int(kJoin), writer_.scope_of_all(chosen_), chosen_));
+    }
+  }
+
+  // Numbers the variables of the tables by position, lists those that no target keeps, and writes the tables' scopes as sets.
+  void list_variables(std::size_t first, Targets targets) {
+    keep_.clear();
+    for (const Target& target : targets) {
+      if (target.child < 0) {
+        keep_.add(target.variable);
+      } else {
+        for (const int v : tree_.separators[target.child]) keep_.add(v);
       }
-      live = std::move(others);
-      live.push_back(writer_.eliminate(variable, writer_.scope(axes), std::move(chosen)));
     }
-    if (!whole) return join_alike(std::move(live));
-    if (live.size() > 1) {
-      const int scope = writer_.scope(writer_.scope_of_all(live));
-      live = {writer_.eliminate(int(kJoin), scope, std::move(live))};
+    variables_.clear(), gone_.clear();
+    marks_.clear();
+    for (std::size_t i = first; i < live_.size(); ++i)
+      for (const int v : writer_.scope_of(live_[i]))
+        if (marks_.add(v)) variables_.push_back(v);
+    by_position(variables_);
+    for (int number = 0; number < int(variables_.size()); ++number) {
+      const int v = variables_[number];
+      number_[v] = number;
+      if (!keep_.has(v) && !is_kept_variable(v)) gone_.push_back(number);
     }
-    return live;
+    if (gone_.empty()) return;
+    words_ = variables_.size() / 64 + 1;
+    sets_.assign((live_.size() - first) * words_, 0);
+    for (std::size_t i = first; i < live_.size(); ++i)
+      for (const int v : writer_.scope_of(live_[i])) set(i - first)[number_[v] / 64] |= u64{1} << (number_[v] % 64);
   }
 
-  // Joins tables of one scope if they are many, for each of several targets would read them all.
-  Reads join_alike(Reads reads) {
-    if (reads.size() <= kMostAlike) return reads;
-    std::map<std::vector<int>, std::size_t> places;
-    std::vector<Reads> groups;  // in the sequence in which their scopes were met
-    for (const Read& read : reads) {
-      const auto scope = writer_.scope_of(read);
-      const auto [at, is_new] = places.try_emplace({scope.begin(), scope.end()}, groups.size());
-      if (is_new) groups.emplace_back();
-      groups[at->second].push_back(read);
-    }
-    reads.clear();
-    for (Reads& alike : groups) {
-      const int scope = alike.front().scope;
-      if (alike.size() > kMostAlike) alike = {writer_.eliminate(int(kJoin), scope, std::move(alike))};
-      reads.insert(reads.end(), alike.begin(), alike.end());
-    }
-    return reads;
+  u64* set(std::size_t table) { return sets_.data() + table * words_; }
+  static bool has(const u64* set, int variable) { return set[variable / 64] >> (variable % 64) & 1; }
+
+  // The union of the sets that have a variable.
+  void find_bucket(int variable) {
+    bucket_.assign(words_, 0);
+    for (const u64* own = sets_.data(); own != sets_.data() + sets_.size(); own += words_)
+      if (has(own, variable))
+        for (std::size_t word = 0; word < words_; ++word) bucket_[word] |= own[word];
   }
 
-  // The variables of the tables that have one, without it.
-  std::vector<int> rest_of_bucket(const Reads& live, int variable) {
-    Reads chosen;
-    for (const Read& read : live) {
-      const auto scope = writer_.scope_of(read);
-      if (std::find(scope.begin(), scope.end(), variable) != scope.end()) chosen.push_back(read);
-    }
-    return writer_.scope_of_all(chosen, variable);
+  template <class Visit>
+  void visit_bucket(Visit visit) const {
+    for (std::size_t word = 0; word < words_; ++word)
+      for (u64 left = bucket_[word]; left; left &= left - 1) visit(variables_[word * 64 + std::size_t(std::countr_zero(left))]);
   }
 
   // By the cells of its bucket; of equals the one with most values, then the first one of the order.
-  int cheapest(const Reads& live, const std::vector<int>& gone) {
-    if (gone.size() == 1) return gone.front();
+  int cheapest() {
+    if (gone_.size() == 1) return gone_.front();
     int best = -1;
     i64 fewest = 0;
-    for (const int v : gone) {
-      const i64 cells = times(writer_.cells(rest_of_bucket(live, v)), sizes_[v]);
-      if (best < 0 || cells < fewest || (cells == fewest && sizes_[v] > sizes_[best])) best = v, fewest = cells;
+    for (const int v : gone_) {
+      find_bucket(v);
+      i64 cells = 1;
+      visit_bucket([&](int u) { cells = times(cells, sizes_[u]); });
+      if (best < 0 || cells < fewest || (cells == fewest && sizes_[variables_[v]] > sizes_[variables_[best]])) best = v, fewest = cells;
     }
     return best;
+  }
+
+  // `with_parts`: tables whose variables the others have are joined with them.
+  void eliminate(std::size_t first, int variable, bool with_parts) {
+    find_bucket(variable);
+    bucket_[variable / 64] &= ~(u64{1} << (variable % 64));
+    const auto is_chosen = [&](const u64* own) {
+      if (has(own, variable)) return true;
+      bool is_part = with_parts;
+      for (std::size_t word = 0; word < words_; ++word) is_part = is_part && !(own[word] & ~bucket_[word]);
+      return is_part;
+    };
+    chosen_.clear();
+    std::size_t left = 0;
+    for (std::size_t table = 0; first + table < live_.size(); ++table) {
+      if (is_chosen(set(table))) {
+        chosen_.push_back(live_[first + table]);
+      } else {
+        live_[first + left] = live_[first + table];
+        std::copy_n(set(table), words_, set(left++));
+      }
+    }
+    live_.resize(first + left);
+    sets_.resize(left * words_);
+    sets_.insert(sets_.end(), bucket_.begin(), bucket_.end());
+    axes_.clear();
+    visit_bucket([&](int v) { axes_.push_back(v); });
+    live_.push_back(writer_.eliminate(variables_[variable], writer_.scope(axes_), chosen_));
+  }
+
+  // Joins tables of one scope if they are many, for each of several targets would read them all.
+  void join_alike(std::size_t first) {
+    if (live_.size() - first <= kMostAlike) return;
+    std::map<std::vector<int>, std::size_t> places;
+    std::vector<Reads> groups;  // in the sequence in which their scopes were met
+    for (std::size_t i = first; i < live_.size(); ++i) {
+      const auto scope = writer_.scope_of(live_[i]);
+      const auto [at, is_new] = places.try_emplace({scope.begin(), scope.end()}, groups.size());
+      if (is_new) groups.emplace_back();
+      groups[at->second].push_back(live_[i]);
+    }
+    live_.resize(first);
+    for (Reads& alike : groups) {
+      const int scope = alike.front().scope;
+      if (alike.size() > kMostAlike) alike = {writer_.eliminate(int(kJoin), scope, alike)};
+      live_.insert(live_.end(), alike.begin(), alike.end());
+    }
   }
 
   const Tree& tree_;
   std::span<const i64> sizes_;
   int factors_;
   Writer writer_;
-  Reads upward_;
-  std::vector<Reads> downward_;
+  Reads upward_, downward_;  // of each node; kNone: no message
   std::vector<int> marginals_;
-  Marks marks_;
+  Reads live_;               // a stack: tables that are being contracted, those of nested calls above each other
+  Reads chosen_;             // those that a step reads
+  std::vector<int> children_;
+  std::vector<Target> targets_;
+  // Of the tables that are being contracted: all variables, those that are still to be eliminated (by number), and sets of numbers.
+  std::vector<int> variables_, gone_, axes_;
+  std::vector<int> number_;
+  std::size_t words_ = 1;     // of a set
+  std::vector<u64> sets_, bucket_;
+  Marks marks_, keep_;
 };
 
 }  // namespace

@@ -55,8 +55,15 @@ struct Writer::Bucket {
 };
 
 Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules)
-    : tree_(tree), sizes_(sizes), tables_(std::size_t(rules.tables)), products_(rules.products), axis_(sizes.size()) {
-  made_.scopes = scopes;
+    : tree_(tree), sizes_(sizes), tables_(std::size_t(rules.tables)), products_(rules.products), is_split_(rules.is_split), axis_(sizes.size()) {
+  const std::size_t expected = 4 * std::size_t(tree.size());  // steps
+  made_.scopes.starts.reserve(scopes.starts.size() + expected);
+  made_.scopes.items.reserve(2 * (scopes.items.size() + tree.separators.items.size()));
+  made_.scopes.starts = scopes.starts;
+  made_.scopes.items = scopes.items;
+  made_.steps.reserve(expected);
+  made_.first.reserve(expected);
+  made_.reads.reserve(3 * expected);
   made_.first.push_back(0);
   marks_.resize(sizes.size());
 }
@@ -66,21 +73,37 @@ int Writer::scope(std::span<const int> variables) {
   return int(made_.scopes.size()) - 1;
 }
 
-std::vector<int> Writer::scope_of_all(std::span<const Read> reads, int without) {
+// Appends them behind the variables that are there.
+void Writer::collect(std::span<const Read> reads, int without, std::vector<int>& variables) {
+  const std::size_t first = variables.size();
   marks_.clear();
   if (without >= 0) marks_.add(without);
-  std::vector<int> scope;
-  for (const Read& read : reads)
-    for (const int v : scope_of(read))
-      if (marks_.add(v)) scope.push_back(v);
-  std::sort(scope.begin(), scope.end(), [&](int a, int b) { return position(a) < position(b); });
-  return scope;
+  for (const Read& read : reads) {
+    // By number: `variables` may be the list in which the scopes lie.
+    const i64 end = made_.scopes.starts[read.scope + 1];
+    for (i64 i = made_.scopes.starts[read.scope]; i < end; ++i)
+      if (const int v = made_.scopes.items[i]; marks_.add(v)) variables.push_back(v);
+  }
+  std::sort(variables.begin() + std::ptrdiff_t(first), variables.end(), [&](int a, int b) { return position(a) < position(b); });
 }
 
-Read Writer::eliminate(int variable, int scope, std::vector<Read> reads, double weight) {
+std::vector<int> Writer::variables_of_all(std::span<const Read> reads, int without) {
+  std::vector<int> variables;
+  collect(reads, without, variables);
+  return variables;
+}
+
+int Writer::scope_of_all(std::span<const Read> reads, int without) {
+  collect(reads, without, made_.scopes.items);
+  made_.scopes.close();
+  return int(made_.scopes.size()) - 1;
+}
+
+Read Writer::eliminate(int variable, int scope, std::vector<Read>& reads, double weight) {
   const i64 domain = size(variable);
   const Bucket bucket{variable, scope, domain, times(domain, cells(made_.scopes[scope])), weight, {}};
   limit_tables(bucket, reads);
+  if (!is_split_) return {-1, add(bucket, reads), scope};
   Tile tile = join_streamed(bucket, reads);
   if (variable >= 0 && tile.streamed.empty() && (products_ ? kProductWork : kPackWork) <= bucket.work && bucket.work <= kHopelessWork) {
     pack_sides(bucket, reads, tile);
@@ -111,7 +134,7 @@ Read Writer::project(int variable, std::span<const int> separator, std::vector<R
   for (const int v : all) {
     if (std::find(axes.begin(), axes.end(), v) != axes.end()) continue;
     std::erase(left, v);
-    reads = {eliminate(v, scope(left), std::move(reads), weight)};
+    reads = {eliminate(v, scope(left), reads, weight)};
   }
   const auto own = scope_of(reads.front());
   if (reads.size() > 1 || !std::equal(own.begin(), own.end(), axes.begin(), axes.end())) join(reads, std::vector(reads), scope(axes));
@@ -132,6 +155,13 @@ std::vector<Read> Writer::level(const std::vector<Read>& marginals, std::span<co
     tables.push_back({-1, add({int(kLevel), scope, 1, 0, parts[number], {}}, marginals, tile, -1), scope});
   }
   return tables;
+}
+
+int Writer::add(const Bucket& bucket, std::span<const Read> reads) {
+  made_.reads.insert(made_.reads.end(), reads.begin(), reads.end());
+  made_.first.push_back(i64(made_.reads.size()));
+  made_.steps.push_back({bucket.variable, bucket.domain, bucket.scope, 0, 0, 0, 0, -1, bucket.weight});
+  return int(made_.steps.size()) - 1;
 }
 
 int Writer::add(const Bucket& bucket, std::span<const Read> reads, const Tile& tile, int rows) {
@@ -173,10 +203,10 @@ Tile Writer::tile(i64 domain, int scope, std::span<const Read> reads, int rows) 
 
 // Replaces the chosen tables by their join; `scope` -1: its axes are in elimination order.
 void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int own, int rows) {
-  if (own < 0) own = scope(scope_of_all(chosen));
+  if (own < 0) own = scope_of_all(chosen);
   remove(reads, chosen);
-  const Tile split = tile(1, own, chosen, rows);
-  reads.push_back({-1, add({int(kJoin), own, 1, 0, 1.0, {}}, chosen, split, rows), own});
+  const Bucket bucket{int(kJoin), own, 1, 0, 1.0, {}};
+  reads.push_back({-1, is_split_ ? add(bucket, chosen, tile(1, own, chosen, rows), rows) : add(bucket, chosen), own});
 }
 
 // Joins small tables, those with the smallest common scope first, until a step can read all.
@@ -441,7 +471,7 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
       own[part.node] = writer.scope(tree.separators[part.node]);
       const std::vector<int> variables = fusion.variables(part.node);
       const Read message = variables.size() > 1 ? writer.eliminate_all(variables, own[part.node], std::move(part.reads))
-                                                : writer.eliminate(variables.front(), own[part.node], std::move(part.reads), part.weight);
+                                                : writer.eliminate(variables.front(), own[part.node], part.reads, part.weight);
       written[part.node] = message.source;
     }
   }

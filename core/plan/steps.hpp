@@ -51,6 +51,7 @@ struct StepRules {
   int tables;             // that a step may read
   bool products = false;  // steps without streamed tables are matrix products (elimina/product.hpp), for which joining each side pays early
   bool fused = false;     // buckets may be eliminated together with their parents' (plan/fusion.hpp)
+  bool is_split = true;   // false: whoever packs the steps splits their axes; a step has no axes here, and its tables are in no groups
 };
 
 // Appends steps.
@@ -67,10 +68,12 @@ class Writer {
   i64 size(int variable) const { return variable < 0 ? 1 : sizes_[variable]; }
   int position(int variable) const { return tree_.position[variable]; }
   // All variables of the tables, by position, but for one (-1: for none).
-  std::vector<int> scope_of_all(std::span<const Read> reads, int without = -1);
+  std::vector<int> variables_of_all(std::span<const Read> reads, int without = -1);
+  // The same as the number of a new scope.
+  int scope_of_all(std::span<const Read> reads, int without = -1);
 
-  // Appends the steps from tables to the message of a bucket over a scope; `variable`: kJoin for a join.
-  Read eliminate(int variable, int scope, std::vector<Read> reads, double weight = 1);
+  // Appends the steps from tables, which it uses up, to the message of a bucket over a scope; `variable`: kJoin for a join.
+  Read eliminate(int variable, int scope, std::vector<Read>& reads, double weight = 1);
   // The same for several variables that one step eliminates, the earliest first; all tables may be read at once.
   Read eliminate_all(std::span<const int> variables, int scope, std::vector<Read> reads);
   // Appends the steps that eliminate all variables of a bucket but some, the earliest first.
@@ -80,6 +83,8 @@ class Writer {
 
  private:
   struct Bucket;
+  void collect(std::span<const Read> reads, int without, std::vector<int>& variables);
+  int add(const Bucket& bucket, std::span<const Read> reads);
   int add(const Bucket& bucket, std::span<const Read> reads, const Tile& tile, int rows);
   void shape(i64 domain, int scope, std::span<const Read> reads);
   Tile tile(i64 domain, int scope, std::span<const Read> reads, int rows = -1);
@@ -98,7 +103,7 @@ class Writer {
   const Tree& tree_;
   std::span<const i64> sizes_;
   std::size_t tables_;
-  bool products_;
+  bool products_, is_split_;
   Steps made_;
   Marks marks_;
   std::vector<int> axis_;  // of each marked variable

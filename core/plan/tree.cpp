@@ -7,60 +7,71 @@
 namespace elimina::plan {
 namespace {
 
-// A table in a bucket: a factor, or (factor -1) the message of a child.
-struct Item {
-  int factor, child;
-};
-
 class Builder {
  public:
   Builder(const Lists& scopes, Tree& tree, std::optional<int> ibound, const Partition* partition)
-      : scopes_(scopes), tree_(tree), ibound_(ibound), partition_(partition), placed_(tree.order.size() + tree.kept.size()) {
+      : scopes_(scopes), tree_(tree), ibound_(ibound), partition_(partition), first_(tree.order.size(), -1), last_(tree.order.size()) {
     marks_.resize(tree.position.size());
-    for (i64 number = 0; number < scopes.size(); ++number) placed_[earliest(scopes[number])].push_back({int(number), -1});
+    items_.reserve(std::size_t(scopes.size()) + tree.order.size());
+    for (i64 number = 0; number < scopes.size(); ++number) place({int(number), -1, -1}, earliest(scopes[number]));
   }
 
   void build() {
-    for (std::size_t place = 0; place < tree_.order.size(); ++place) {
-      const std::vector<Item> items = std::move(placed_[place]);
+    for (int place = 0; place < int(tree_.order.size()); ++place) {
+      bucket_.clear();
+      for (int item = first_[place]; item >= 0; item = items_[item].next) bucket_.push_back(item);
       if (partition_) {
-        for (const auto& part : (*partition_)[place]) add_node(int(place), items, part);
-      } else if (!ibound_ || items.size() < 2) {
-        all_.resize(items.size());
-        std::iota(all_.begin(), all_.end(), 0);
-        add_node(int(place), items, all_);
+        for (const auto& part : (*partition_)[place]) add_node(place, part);
+      } else if (!ibound_ || bucket_.size() < 2) {
+        while (all_.size() < bucket_.size()) all_.push_back(int(all_.size()));
+        add_node(place, {all_.data(), bucket_.size()});
       } else {
         scopes_of_.clear();
-        for (const Item& item : items) scopes_of_.push_back(scope_of(item));
-        for (const auto& part : mini_buckets_.divide(scopes_of_, *ibound_ + 1)) add_node(int(place), items, part);
+        for (const int item : bucket_) scopes_of_.push_back(scope_of(items_[item]));
+        for (const auto& part : mini_buckets_.divide(scopes_of_, *ibound_ + 1)) add_node(place, part);
       }
     }
   }
 
  private:
+  // A table in a bucket: a factor, or (factor -1) the message of a child; and the next one in its bucket.
+  struct Item {
+    int factor, child, next;
+  };
+
   int earliest(std::span<const int> scope) const {
     int first = tree_.position[scope.front()];
     for (const int v : scope) first = std::min(first, tree_.position[v]);
     return first;
   }
 
+  void place(const Item& item, int place) {
+    if (place >= int(first_.size())) return;
+    const int number = int(items_.size());
+    items_.push_back(item);
+    (first_[place] < 0 ? first_[place] : items_[last_[place]].next) = number;
+    last_[place] = number;
+  }
+
   std::span<const int> scope_of(const Item& item) const {
     return item.factor >= 0 ? scopes_[item.factor] : tree_.separators[item.child];
   }
 
-  void add_node(int place, const std::vector<Item>& items, const std::vector<int>& part) {
+  // `part`: places in the bucket.
+  void add_node(int place, std::span<const int> part) {
     const int number = int(tree_.variables.size()), variable = tree_.order[place];
     marks_.clear();
     marks_.add(variable);
     separator_.clear();
     for (const int i : part) {
-      for (const int v : scope_of(items[i]))
+      const Item& item = items_[bucket_[i]];
+      for (const int v : scope_of(item))
         if (marks_.add(v)) separator_.push_back(v);
-      if (items[i].factor >= 0) {
-        tree_.factors.add(items[i].factor);
+      if (item.factor >= 0) {
+        tree_.factors.add(item.factor);
       } else {
-        tree_.children.add(items[i].child);
-        tree_.parents[items[i].child] = number;
+        tree_.children.add(item.child);
+        tree_.parents[item.child] = number;
       }
     }
     tree_.factors.close();
@@ -69,17 +80,16 @@ class Builder {
     tree_.separators.append(separator_);
     tree_.variables.push_back(variable);
     tree_.parents.push_back(-1);
-    if (separator_.empty()) return;
-    const int next = tree_.position[separator_.front()];
-    if (next < int(tree_.order.size())) placed_[next].push_back({-1, number});
+    if (!separator_.empty()) this->place({-1, number, -1}, tree_.position[separator_.front()]);
   }
 
   const Lists& scopes_;
   Tree& tree_;
   std::optional<int> ibound_;
   const Partition* partition_;
-  std::vector<std::vector<Item>> placed_;
-  std::vector<int> separator_, all_;
+  std::vector<Item> items_;
+  std::vector<int> first_, last_;  // items of each bucket
+  std::vector<int> bucket_, separator_, all_;
   std::vector<std::span<const int>> scopes_of_;
   MiniBuckets mini_buckets_;
   Marks marks_;

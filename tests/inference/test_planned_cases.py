@@ -65,17 +65,10 @@ def padded(model, count):
     return Model([*model.variables, *others], model.factors, sense="probability")
 
 
-@pytest.mark.parametrize("model", [chain(20, 0.2), chain(70, 0.2), chain(140, 0.2), padded(chain(10, 0.2), 1100)])
-def test_sets_of_more_words(model):
+@pytest.mark.parametrize("model", [chain(20, 0.2), chain(140, 0.2), padded(chain(10, 0.2), 2100)])
+def test_many_variables(model):
     one, planned, sound = answers(model, random_cases(model, np.random.default_rng(0), 3, 0.2))
     assert sound.all()
-    check_equal(one, planned)
-
-
-def test_more_variables_than_sets_are_made_for():
-    model = padded(chain(10, 0.2), 2100)
-    one, planned, sound = answers(model, random_cases(model, np.random.default_rng(0), 2, 0.2))
-    assert not sound.any()
     check_equal(one, planned)
 
 

@@ -119,9 +119,7 @@ def test_mini_buckets(seed):
     check(case, found, steps, outputs, set(written.values()))
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_both_passes(seed):
-    case = Case(seed)
+def check_both_passes(case):
     tree, planned = case.trees()
     if case.is_hopeless(tree):
         return
@@ -131,6 +129,26 @@ def test_both_passes(seed):
     outputs = [(message.source, -1) for message in passes.roots()] + [(marginals[v], v) for v in wanted]
     found = plan_steps(planned, "both", case.tables, False, np.zeros(0), np.array(wanted, np.int32))
     check(case, found, passes.steps, outputs, set())
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_both_passes(seed):
+    check_both_passes(Case(seed))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_both_passes_over_wide_scopes(seed):
+    """Sets of variables take several words."""
+    case = Case(seed, may_keep=False)
+    case.sizes = [case.draw.choice([1] * 12 + [2]) for _ in range(150)]
+    case.scopes = [tuple(case.draw.sample(range(150), 40)) for _ in range(12)]
+    case.order = case.draw.sample(range(150), 150)
+    position = {v: i for i, v in enumerate(case.order)}
+    case.kept, case.sorted = (), [tuple(sorted(scope, key=position.__getitem__)) for scope in case.scopes]
+    tree, _ = case.trees()
+    assert tree.width > 64
+    assert not case.is_hopeless(tree)
+    check_both_passes(case)
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -8,7 +8,7 @@
 
 #include "elimina/config.hpp"
 #include "elimina/program.hpp"
-#include "step_record.hpp"
+#include "exec/dense/step_record.hpp"
 
 namespace elimina {
 

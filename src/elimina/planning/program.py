@@ -152,7 +152,7 @@ def case_planner(plan: Plan, program: Program, sizes: Sequence[int], least: NDAr
     return CasePlanner(
         _words(sizes),
         _words([0, *itertools.accumulate(len(factor.scope) for factor in factors)]),
-        _words([v for factor in factors for v in factor.scope]),
+        np.array([v for factor in factors for v in factor.scope], dtype=np.int32),
         _words([stride for factor in factors for stride in factor.strides]),
         _words([factor.offset for factor in factors]),
         least,

@@ -1,6 +1,6 @@
 // Output of a case's program in the arena.
 #pragma once
-#include "case_plan.hpp"
+#include "cases/plan.hpp"
 #include "exec/dense/dense.hpp"
 
 namespace elimina {
@@ -12,7 +12,7 @@ struct CaseAnswer {
 };
 
 // Writes, for the sum-product semiring, the marginals to their places in `zone`.
-CaseAnswer read_case(const CaseProgram& program, const CaseModel& model, const int* values, ValueKind kind, const void* arena, const double* peaks,
+CaseAnswer read_case(const CaseProgram& program, const CaseTables& tables, const int* values, ValueKind kind, const void* arena, const double* peaks,
                      void* zone);
 
 }  // namespace elimina

@@ -1,4 +1,4 @@
-#include "case_network.hpp"
+#include "cases/network.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -27,52 +27,48 @@ CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tabl
   }
   usable_ = all <= cells && std::find(covered.begin(), covered.end(), 0) == covered.end();
   if (!usable_) return;
-  CaseModel model;
-  model.sizes = sizes_;
-  encode(tables, sense, rule, model);
-  model.first = i64(arena_.size());
-  model.last = cells;
+  CaseTables made;
+  made.sizes = sizes_;
+  encode(tables, sense, rule, made);
+  made.first = i64(arena_.size());
+  made.last = cells;
   i64 place = 0;
   for (i64 v = 0; v < i64(sizes_.size()); place += sizes_[v++]) {
-    model.asked.push_back(v);
-    model.places.push_back(place);
+    made.asked.push_back(v);
+    made.places.push_back(place);
   }
-  planner_.emplace(std::move(model));
+  planner_.emplace(std::move(made));
 }
 
-void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseModel& model) {
+void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseTables& made) {
   const i64 count = tables.size();
-  model.starts.push_back(0);
-  std::vector<int> scopes;
   i64 end = 0;
   for (i64 f = 0; f < count; ++f) {
     const auto scope = tables.scope(f);
     const auto own = tables.sizes(f);
     if (tables.cells(f) >= kVector) end = (end + kVector - 1) / kVector * kVector;
-    model.offsets.push_back(end);
-    scopes.insert(scopes.end(), scope.begin(), scope.end());
-    model.members.insert(model.members.end(), scope.begin(), scope.end());
-    model.starts.push_back(i64(scopes.size()));
-    model.strides.resize(scopes.size());
+    made.offsets.push_back(end);
+    made.scopes.append(scope);
+    made.strides.resize(made.scopes.items.size());
     i64 stride = 1;
-    for (i64 a = i64(scope.size()) - 1; a >= 0; stride *= own[a--]) model.strides[model.starts[f] + a] = stride;
+    for (i64 a = i64(scope.size()) - 1; a >= 0; stride *= own[a--]) made.strides[made.scopes.starts[f] + a] = stride;
     end += tables.cells(f);
   }
   arena_.resize(end);
   std::vector<i64> starts(count + 1), own_sizes;
   std::iota(starts.begin(), starts.end(), i64(0));
   const std::vector<int> members(starts.begin(), starts.end() - 1);
-  for (const int v : scopes) own_sizes.push_back(sizes_[v]);
-  const tables::Places places{starts, members, model.starts, scopes, own_sizes, model.strides, model.offsets};
+  for (const int v : made.scopes.items) own_sizes.push_back(sizes_[v]);
+  const tables::Places places{starts, members, made.scopes.starts, made.scopes.items, own_sizes, made.strides, made.offsets};
   const std::span<const i64> numbers(starts.data(), count);
   const auto written = tables::encode(tables, sense, rule, 0, places, numbers, tables::Number::f64, reinterpret_cast<char*>(arena_.data()), kBlock);
   // All values of a support are 0 or 1.
   exponent_ = std::accumulate(written.exponents.begin(), written.exponents.end(), i64(0));
   usable_ = std::find(written.exact.begin(), written.exact.end(), 0) == written.exact.end();
-  model.least.assign(count, 0);
+  made.least.assign(count, 0);
   for (std::size_t f = 0; f < written.exponents.size(); ++f) {
     const double low = written.ranges[2 * f + 1];
-    model.least[f] = low > 0 ? double(std::ilogb(low)) : std::numeric_limits<double>::infinity();
+    made.least[f] = low > 0 ? double(std::ilogb(low)) : std::numeric_limits<double>::infinity();
   }
 }
 
@@ -86,7 +82,7 @@ std::optional<CasePosteriors> CaseNetwork::answer(const int* values, const Dense
   peaks_.resize(2 * program->steps());
   if (!executor_->run_other(program->words.data(), program->starts.data(), program->steps(), peaks_.data(), poll)) throw Stopped{};
   CasePosteriors found{std::vector<double>(std::accumulate(sizes_.begin(), sizes_.end(), i64(0))), 0, 0, 0, 1, program->work, program->end};
-  const CaseAnswer answer = read_case(*program, planner_->model(), values, ValueKind::float64, arena_.data(), peaks_.data(), found.shares.data());
+  const CaseAnswer answer = read_case(*program, planner_->tables(), values, ValueKind::float64, arena_.data(), peaks_.data(), found.shares.data());
   if (!answer.sound) return std::nullopt;
   found.log_sum = answer.log_sum + double(exponent_) * std::numbers::ln2;
   found.sum = std::ldexp(answer.sum, int(exponent_));

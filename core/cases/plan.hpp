@@ -1,6 +1,5 @@
 // A plan for the rest of a network when some variables are observed: an elimination order, and both passes over its
-// bucket tree as records of elimina/program.hpp. Messages and marginals are made as in plan/passes.cpp (Shafer and Shenoy,
-// 1990); here a plan takes microseconds, and the splits of the steps follow a simple rule (step_record.hpp).
+// bucket tree (core/plan) as records of elimina/program.hpp, in which the splits of the steps follow a simple rule (exec/dense/step_record.hpp).
 #pragma once
 #include <limits>
 #include <memory>
@@ -8,14 +7,15 @@
 
 #include "elimina/config.hpp"
 #include "order/graph.hpp"
+#include "plan/lists.hpp"
 
 namespace elimina {
 
-// Common part of the plans of all cases.
-struct CaseModel {
+// Common part of the plans of all cases: factors in an arena, and what is asked.
+struct CaseTables {
   std::vector<i64> sizes;                  // of each variable
-  std::vector<i64> starts;                 // scope of factor f: members[starts[f] .. starts[f + 1])
-  std::vector<i64> members, strides;       // variables, and elements between two values of theirs
+  plan::Lists scopes;                      // of the factors
+  std::vector<i64> strides;                // of their axes, one factor after the other
   std::vector<i64> offsets;                // of each factor in the arena
   std::vector<double> least;               // of each factor, log2 of its smallest positive value, rounded down; infinity: none
   std::vector<i64> asked, places;          // variables whose marginals are asked for, and where they go in the answer
@@ -31,7 +31,7 @@ struct CaseProgram {
     i64 word, factor;  // where in the words its offset stands
   };
   std::vector<i64> words, starts;
-  std::vector<double> least;  // of each step, the sum of `CaseModel::least` of the factors that it reads
+  std::vector<double> least;  // of each step, the sum of `CaseTables::least` of the factors that it reads
   std::vector<FactorRead> reads;
   std::vector<Marginal> marginals;
   std::vector<i64> roots;      // steps: the product of their values and of the constants is the sum of everything
@@ -42,33 +42,23 @@ struct CaseProgram {
   i64 steps() const { return i64(starts.size()); }
 };
 
-// Not found: a message is too large.
-struct CaseTooLarge {};
-
-// Writes the steps of an order.
-class CasePasses {
- public:
-  virtual ~CasePasses() = default;
-  // `order`: the variables that are not observed. Offsets of factors, and constants, are left to the caller. Throws CaseTooLarge.
-  virtual void write(const order::Order& order, CaseProgram& program) = 0;
-};
-// nullptr: there are more variables than sets are made for.
-std::unique_ptr<CasePasses> make_case_passes(const CaseModel& model);
+class CasePasses;
 
 class CasePlanner {
  public:
-  explicit CasePlanner(CaseModel model);
+  explicit CasePlanner(CaseTables tables);
+  ~CasePlanner();
 
   // A plan for the variables that have a value (-1: none), whose steps read the factors where these have their values. nullptr:
   // there is none whose messages fit, or none of so little work. Valid until the next call.
   const CaseProgram* plan(const int* values, double most_work = std::numeric_limits<double>::infinity());
-  const CaseModel& model() const { return model_; }
+  const CaseTables& tables() const { return tables_; }
 
  private:
   void make(const int* values, double most_work);
   void point(const int* values);
 
-  CaseModel model_;
+  CaseTables tables_;
   order::Graph graph_;
   std::unique_ptr<CasePasses> passes_;
   CaseProgram program_;

@@ -1,4 +1,4 @@
-#include "case_answer.hpp"
+#include "cases/answer.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,11 +19,11 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 template <class V>
 class Reader {
  public:
-  Reader(const CaseProgram& program, const CaseModel& model, const V* arena, const double* peaks) : program_(program), model_(model), arena_(arena), peaks_(peaks) {}
+  Reader(const CaseProgram& program, const CaseTables& tables, const V* arena, const double* peaks) : program_(program), tables_(tables), arena_(arena), peaks_(peaks) {}
 
   void copy_marginals(const int* values, V* zone) const {
     for (const auto& [variable, from, to] : program_.marginals) {
-      const i64 size = model_.sizes[variable];
+      const i64 size = tables_.sizes[variable];
       if (from >= 0) {
         std::copy_n(arena_ + from, size, zone + to);
       } else {
@@ -71,23 +71,23 @@ class Reader {
   static double lowest(double high, double low) { return low > 0 ? double(std::ilogb(low) - scale_exponent<V>(high)) : kInfinity; }
 
   const CaseProgram& program_;
-  const CaseModel& model_;
+  const CaseTables& tables_;
   const V* arena_;
   const double* peaks_;
 };
 
 template <class V>
-CaseAnswer read(const CaseProgram& program, const CaseModel& model, const int* values, const void* arena, const double* peaks, void* zone) {
-  const Reader<V> reader(program, model, static_cast<const V*>(arena), peaks);
+CaseAnswer read(const CaseProgram& program, const CaseTables& tables, const int* values, const void* arena, const double* peaks, void* zone) {
+  const Reader<V> reader(program, tables, static_cast<const V*>(arena), peaks);
   reader.copy_marginals(values, static_cast<V*>(zone));
   return reader.answer();
 }
 
 }  // namespace
 
-CaseAnswer read_case(const CaseProgram& program, const CaseModel& model, const int* values, ValueKind kind, const void* arena, const double* peaks,
+CaseAnswer read_case(const CaseProgram& program, const CaseTables& tables, const int* values, ValueKind kind, const void* arena, const double* peaks,
                      void* zone) {
-  return (kind == ValueKind::float32 ? read<float> : read<double>)(program, model, values, arena, peaks, zone);
+  return (kind == ValueKind::float32 ? read<float> : read<double>)(program, tables, values, arena, peaks, zone);
 }
 
 }  // namespace elimina

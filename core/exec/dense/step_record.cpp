@@ -1,4 +1,4 @@
-#include "step_record.hpp"
+#include "exec/dense/step_record.hpp"
 
 #include <algorithm>
 
@@ -54,24 +54,26 @@ int StepRecord::group(i64 table) const {
 }
 
 const std::vector<i64>& StepRecord::append_to(std::vector<i64>& words) {
-  const i64 start = i64(words.size()), count = axes(), tables = i64(tables_.size());
-  words.insert(words.end(), {0, domain_, variable_, count, mid_, lo_ - mid_, cells(0, mid_), cells(mid_, lo_), cells(lo_, count), tables, 0, 0, out_, weight_});
-  for (const Axis& axis : axes_) words.insert(words.end(), {axis.size, axis.stride, axis.variable});
+  const i64 count = axes(), tables = i64(tables_.size()), table_words = kStrides + count;
+  const i64 start = i64(words.size()), first = start + kHeader + kAxisWords * count, length = first - start + tables * table_words;
   places_.resize(tables_.size());
   groups_.resize(tables_.size());
   i64 found[3] = {};
   for (i64 t = 0; t < tables; ++t) ++found[groups_[t] = group(t)];
-  for (const int wanted : {0, 1, 2})
-    for (i64 t = 0; t < tables; ++t) {
-      if (groups_[t] != wanted) continue;
-      places_[t] = i64(words.size());
-      words.insert(words.end(), {tables_[t].offset, tables_[t].domain_stride, tables_[t].source});
-      words.insert(words.end(), strides_.begin() + t * count, strides_.begin() + (t + 1) * count);
-    }
-  words[start + kTablesA] = found[0];
-  words[start + kTablesB] = found[1];
+  words.resize(std::size_t(start + length));
+  const i64 header[kHeader] = {length, domain_, variable_, count, mid_, lo_ - mid_, cells(0, mid_), cells(mid_, lo_), cells(lo_, count), tables,
+                               found[0], found[1], out_, weight_};
+  i64* to = std::copy(header, header + kHeader, words.begin() + start).base();
+  for (const Axis& axis : axes_) *to++ = axis.size, *to++ = axis.stride, *to++ = axis.variable;
+  i64 next[3] = {first, first + found[0] * table_words, first + (found[0] + found[1]) * table_words};
+  for (i64 t = 0; t < tables; ++t) {
+    places_[t] = next[groups_[t]];
+    next[groups_[t]] += table_words;
+    to = words.data() + places_[t];
+    *to++ = tables_[t].offset, *to++ = tables_[t].domain_stride, *to++ = tables_[t].source;
+    std::copy_n(strides_.begin() + t * count, count, to);
+  }
   streamed_ = found[2];
-  words[start + kWords] = i64(words.size()) - start;
   return places_;
 }
 

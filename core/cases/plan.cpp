@@ -1,9 +1,10 @@
-#include "case_plan.hpp"
+#include "cases/plan.hpp"
 
 #include <cmath>
 #include <optional>
 #include <utility>
 
+#include "cases/passes.hpp"
 #include "order/greedy.hpp"
 
 namespace elimina {
@@ -17,13 +18,14 @@ constexpr double kTryGain = 16;          // by which more tries may lessen the w
 
 // The best of a few greedy orders of what reductions leave: of more where it leaves more to do, and messages have at most `cells`.
 // Nothing where a plan of at most so much work is out of reach.
-std::optional<order::Order> find_order(const order::Graph& whole, i64 cells, double most_work) {
+std::optional<order::Order> find_order(order::Graph whole, i64 cells, double most_work) {
   using namespace order;
   constexpr Rule rules[] = {Rule::weighted_min_fill, Rule::min_weight, Rule::min_fill};
   const Clock clock(std::numeric_limits<double>::infinity());
   Random random(0);
-  Remainder rest(whole);
+  Remainder rest(std::move(whole));
   Order result = reduce(rest, clock), best;
+  if (rest.left() == 0) return result;
   const auto [graph, names] = rest.graph();
   double work = std::numeric_limits<double>::infinity(), largest = 0;
   for (i64 turn = 0; turn < kMostTries; ++turn) {
@@ -43,11 +45,13 @@ std::optional<order::Order> find_order(const order::Graph& whole, i64 cells, dou
 
 }  // namespace
 
-CasePlanner::CasePlanner(CaseModel model) : model_(std::move(model)), passes_(make_case_passes(model_)) {
-  const std::vector<double> sizes(model_.sizes.begin(), model_.sizes.end());
-  const std::vector<order::Vertex> members(model_.members.begin(), model_.members.end());
-  graph_ = order::moral_graph(sizes, {model_.starts.begin(), model_.starts.end()}, members);
+CasePlanner::CasePlanner(CaseTables tables) : tables_(std::move(tables)), passes_(std::make_unique<CasePasses>(tables_)) {
+  const std::vector<double> sizes(tables_.sizes.begin(), tables_.sizes.end());
+  const std::vector<order::Vertex> members(tables_.scopes.items.begin(), tables_.scopes.items.end());
+  graph_ = order::moral_graph(sizes, {tables_.scopes.starts.begin(), tables_.scopes.starts.end()}, members);
 }
+
+CasePlanner::~CasePlanner() = default;
 
 const CaseProgram* CasePlanner::plan(const int* values, double most_work) {
   bool same = !observed_.empty();
@@ -60,32 +64,27 @@ const CaseProgram* CasePlanner::plan(const int* values, double most_work) {
 
 void CasePlanner::make(const int* values, double most_work) {
   fits_ = false;
-  observed_.resize(model_.sizes.size());
+  observed_.resize(tables_.sizes.size());
   for (std::size_t v = 0; v < observed_.size(); ++v) observed_[v] = values[v] >= 0;
-  if (!passes_) return;
   std::vector<order::Vertex> left;
   std::vector<char> seen(observed_.size());
-  for (const i64 v : model_.members)
+  for (const i64 v : tables_.scopes.items)
     if (!observed_[v] && !std::exchange(seen[v], 1)) left.push_back(order::Vertex(v));
-  auto found = find_order(order::induced(graph_, left), model_.last - model_.first, most_work);
+  auto found = find_order(order::induced(graph_, left), tables_.last - tables_.first, most_work);
   if (!found) return;
   for (order::Vertex& v : *found) v = left[v];
-  try {
-    passes_->write(*found, program_);
-    fits_ = true;
-  } catch (const CaseTooLarge&) {
-  }
+  fits_ = passes_->write(*found, program_);
 }
 
 void CasePlanner::point(const int* values) {
   program_.constants.clear();
-  std::vector<i64> at = model_.offsets;
-  for (i64 f = 0; f < model_.factors(); ++f) {
+  std::vector<i64> at = tables_.offsets;
+  for (i64 f = 0; f < tables_.factors(); ++f) {
     bool constant = true;
-    for (i64 i = model_.starts[f]; i < model_.starts[f + 1]; ++i) {
-      const int value = values[model_.members[i]];
+    for (i64 i = tables_.scopes.starts[f]; i < tables_.scopes.starts[f + 1]; ++i) {
+      const int value = values[tables_.scopes.items[i]];
       constant = constant && value >= 0;
-      if (value > 0) at[f] += value * model_.strides[i];
+      if (value > 0) at[f] += value * tables_.strides[i];
     }
     if (constant) program_.constants.push_back(at[f]);
   }

@@ -1,10 +1,10 @@
-// A small network that answers one set of observations after another, each by a plan of its own (case_plan.hpp): its factors are encoded
+// A small network that answers one set of observations after another, each by a plan of its own (cases/plan.hpp): its factors are encoded
 // once, and from the observations to the posteriors nothing leaves the core.
 #pragma once
 #include <optional>
 #include <vector>
 
-#include "case_answer.hpp"
+#include "cases/answer.hpp"
 #include "tables/encode.hpp"
 
 namespace elimina {
@@ -29,7 +29,7 @@ class CaseNetwork {
   const std::vector<i64>& sizes() const { return sizes_; }
 
  private:
-  void encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseModel& model);
+  void encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseTables& made);
   void divide(std::vector<double>& zone) const;
 
   std::vector<i64> sizes_;

@@ -19,7 +19,7 @@ class StepRecord {
   // Axes from `lo` on may be fast, those from `mid` on middle; groups that stay short take more axes.
   void split(i64 mid, i64 lo);
 
-  // Returns where the strides along the axes are to be written, until the next table.
+  // Returns where the strides along the axes, now 0, are to be written, until the next table.
   i64* add_table(i64 offset, i64 domain_stride, i64 source);
 
   // Appends the record; returns where in the words each table's part starts.

@@ -1,0 +1,48 @@
+// Both passes over the bucket tree of an order as records: planned by core/plan, on factors that lie in an arena, for one run.
+#pragma once
+#include <utility>
+
+#include "cases/plan.hpp"
+#include "plan/steps.hpp"
+#include "exec/dense/step_record.hpp"
+
+namespace elimina {
+
+class CasePasses {
+ public:
+  explicit CasePasses(const CaseTables& given) : given_(given) {}
+
+  // `order`: the variables that are not observed. Offsets of factors, and constants, are left to the caller. False: a message is too large.
+  bool write(const order::Order& order, CaseProgram& program);
+
+ private:
+  // A factor without what is observed, or a message; variables are numbered by their place in the order.
+  struct Table {
+    double cells;
+    i64 offset, factor;
+    i64 strides;  // where those of its scope are
+  };
+
+  void number_variables(const order::Order& order);
+  void place_factors();
+  bool append(const plan::Steps& steps, i64 number, CaseProgram& program);
+  void arrange(const plan::Steps& steps, std::span<const int> scope, std::span<const plan::Read> reads);
+  i64 first_lo() const;
+  void add_table(const plan::Steps& steps, const plan::Read& read, int variable);
+  void list_outputs(const plan::Steps& steps, CaseProgram& program) const;
+  const Table& table_of(const plan::Read& read) const { return tables_[read.source < 0 ? read.factor : factors_ + read.source]; }
+
+  const CaseTables& given_;
+  order::Order variables_;
+  std::vector<int> position_;
+  std::vector<i64> sizes_;
+  plan::Lists scopes_;         // of the factors
+  std::vector<Table> tables_;  // factors, then each step's output
+  i64 factors_ = 0;
+  std::vector<i64> strides_, along_, place_;  // of the tables' axes; and of each variable in the present step
+  std::vector<int> sequence_;
+  std::vector<std::pair<int, i64>> axes_;
+  StepRecord record_;
+};
+
+}  // namespace elimina
