@@ -7,7 +7,7 @@
 
 #include "arrays.hpp"
 #include "module.hpp"
-#include "text.hpp"
+#include "tables/text.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <new>
 
-#include "pages.hpp"
+#include "exec/pages.hpp"
 
 namespace elimina::search {
 

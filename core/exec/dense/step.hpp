@@ -14,7 +14,7 @@
 #include "exec/dense/tile.hpp"
 #include "elimina/program.hpp"
 #include "elimina/semiring.hpp"
-#include "threads.hpp"
+#include "exec/threads.hpp"
 
 namespace elimina::ELIMINA_ISA {
 

@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "exec/sparse/rows.hpp"
-#include "threads.hpp"
+#include "exec/threads.hpp"
 
 namespace elimina::sparse {
 

@@ -7,7 +7,7 @@
 
 #include "exec/dense/dense.hpp"
 #include "elimina/rows.hpp"
-#include "pages.hpp"
+#include "exec/pages.hpp"
 
 namespace elimina::sparse {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "exec/sparse/rows.hpp"
-#include "threads.hpp"
+#include "exec/threads.hpp"
 
 namespace elimina::sparse {
 

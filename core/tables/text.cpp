@@ -1,4 +1,4 @@
-#include "text.hpp"
+#include "tables/text.hpp"
 
 #include <algorithm>
 #include <charconv>
