@@ -14,10 +14,10 @@ from elimina import JunctionTree, Model, Table, Variable
 from elimina.errors import ImpossibleEvidenceError
 from elimina.inference.batch import Batch
 from elimina.inference.options import Options
+from tests.planning.test_relevance import networks
 from tests.reference import brute
 from tests.test_mar import as_evidence, check, weights_of
 from tests.test_mmap import best_marginal
-from tests.test_relevance import networks
 
 
 @st.composite

@@ -19,9 +19,9 @@ from elimina.io.convert import convert_sense
 from elimina.model import Model, Variable
 from elimina.table import Table
 from tests import calls
+from tests.planning.test_relevance import networks
 from tests.reference import brute
 from tests.strategies import models
-from tests.test_relevance import networks
 
 pytestmark = pytest.mark.usefixtures("planned")
 

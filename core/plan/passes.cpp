@@ -308,7 +308,7 @@ class Passes {
   Reads chosen_;             // those that a step reads
   std::vector<int> children_;
   std::vector<Target> targets_;
-  // Of the tables that are being contracted: all variables, those that are still to be eliminated (by number), and sets of numbers.
+  // All variables of the tables that are being contracted; numbers of those that are still to be eliminated; sets of numbers.
   std::vector<int> variables_, gone_, axes_;
   std::vector<int> number_;
   std::size_t words_ = 1;     // of a set

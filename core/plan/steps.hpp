@@ -51,7 +51,7 @@ struct StepRules {
   int tables;             // that a step may read
   bool products = false;  // steps without streamed tables are matrix products (elimina/product.hpp), for which joining each side pays early
   bool fused = false;     // buckets may be eliminated together with their parents' (plan/fusion.hpp)
-  bool is_split = true;   // false: whoever packs the steps splits their axes; a step has no axes here, and its tables are in no groups
+  bool is_split = true;   // false: the caller splits the axes when it packs the steps, which have no axes here and no groups of tables
 };
 
 // Appends steps.

@@ -15,10 +15,10 @@ from elimina.inference.batch import CaseByCase, PlannedCases
 from elimina.io.cases import Cases
 from tests import calls
 from tests.devices import on_devices
+from tests.planning.test_relevance import networks
 from tests.reference import brute
 from tests.strategies import models
 from tests.test_mar import naive_bayes, network_model
-from tests.test_relevance import networks
 
 
 def random_cases(model, rng, count, share=0.5):
