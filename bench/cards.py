@@ -1,18 +1,20 @@
 """Several cards of one host beside one: slices, cases and bounds; and a call on a card besides its run.
 
-    python bench/cards.py [MODEL ...] [--cards 1 2] [--parts slices small cases bounds calls] [--record]
+    python bench/cards.py [MODEL ...] [--cards 1 2] [--parts slices divided small cases bounds calls] [--record]
 
 MODELs are networks (.bif) for the cases and UAI files for the calls. Each part runs on the first card alone, then on as
-many as ``--cards`` says. `slices`: optimum of a grid that does not fit one card. `small`: one that does, where ``auto``
-is beside one card. `cases`: posteriors of cases that observe ten variables. `bounds`: a sum by mini-buckets from both
-sides. `calls`: a second call of the same structure less its run, and whole processes. Seconds; efficiency: one card's
-time over that of all and their number. `--limit` seconds are what one card may take for the cases. `--cpu` puts single
-threads in the place of cards and makes everything small, to try the script.
+many as ``--cards`` says. `slices`: optimum and sum of a grid that does not fit one card. `divided`: sums of long grids,
+whose tables the cards share; one card has room for all of them, or is left out. `small`: a grid that fits one card,
+where ``auto`` is beside one card. `cases`: posteriors of cases that observe ten variables. `bounds`: a sum by
+mini-buckets from both sides. `calls`: a second call of the same structure less its run, and whole processes. Seconds;
+efficiency: one card's time over that of all and their number. `--limit` seconds are what one card may take for the
+cases. `--cpu` puts single threads in the place of cards and makes everything small, to try the script.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import subprocess
 import sys
@@ -39,7 +41,7 @@ OBSERVED = 10
 WARM_UP = 2048
 ORDER_SECONDS = 2.0
 REPEATS = 7
-PARTS = ("slices", "small", "cases", "bounds", "calls")
+PARTS = ("slices", "divided", "small", "cases", "bounds", "calls")
 
 
 class Table:
@@ -97,6 +99,7 @@ def solved(model: elimina.Model, task: str, device: str, order: Sequence[int], *
         value = result.lower_bound
     stats = result.stats
     cut = f"{stats.get('slices', 1)} slices, {stats.get('slices_skipped', 0)} skipped"
+    cut += f", tables divided among {stats.get('cards', 1)}, {stats.get('bytes_between_cards', 0) / 1e9:.0f} GB between"
     print(f"  {device}: {result.status}, {cut}, on {stats['device']}: {clock}", flush=True)
     return call, run, float(value if value is not None else np.nan)
 
@@ -112,8 +115,43 @@ def slices(table: Table, args: argparse.Namespace) -> None:
         order = ordered(model)
         for count in args.cards:
             known = {"method": "eliminate", "memory": memory, "dtype": dtype}
-            call, run, answer = solved(model, task, devices(count), order, **known)
+            for _ in range(2):  # The second time, kernels are there.
+                call, run, answer = solved(model, task, devices(count), order, **known)
             table.add(f"{task}, {side} x {side} grid of {size}, {dtype}", count, call, run, answer, run)
+
+
+def strip(width: int, length: int, size: int) -> tuple[elimina.Model, list[int]]:
+    """A long grid, which no few variables cut into slices, and the order of its columns."""
+    rng, last = np.random.default_rng(2), width * length
+    pairs = [(v, v + 1) for v in range(last) if (v + 1) % width] + [(v, v + width) for v in range(last - width)]
+    factors = [(pair, np.exp(rng.normal(size=(size, size)))) for pair in pairs]
+    return elimina.Model.from_arrays([size] * last, factors, sense="probability"), list(range(last))
+
+
+def divided(table: Table, args: argparse.Namespace) -> None:
+    """Plans whose tables are divided among the cards: several have as much memory as one's tables take."""
+    for width, length, size in [(4, 6, 3)] if args.cpu else args.strips:
+        model, order = strip(width, length, size)
+        for count in args.cards:
+            known: dict[str, Any] = {"method": "eliminate", "slices": "never"}
+            if count > 1:
+                # Two messages are there at a time.
+                known["memory"] = int(2.3 * 8 * size**width / count) + (1 << 28)
+            elif (plan := planned(model, devices(1), order)).stream is not None:
+                print(f"  {width} x {length} grid of {size}: {plan.seconds:.0f} s in tiles on one card, as estimated")
+                continue
+            try:
+                for _ in range(2):  # The second time, kernels are there.
+                    call, run, answer = solved(model, "pr", devices(count), order, **known)
+            except elimina.EliminaError as error:
+                print(f"  {count} cards: {error}", flush=True)
+                continue
+            table.add(f"pr, {width} x {length} grid of {size}, divided", count, call, run, answer, run)
+
+
+def planned(model: elimina.Model, device: str, order: Sequence[int]) -> elimina.Plan:
+    """Return the plan of a sum without slices."""
+    return elimina.plan(model, "pr", device=device, options=Options(order=tuple(order), slices="never"))
 
 
 def small(table: Table, args: argparse.Namespace) -> None:
@@ -158,7 +196,8 @@ def bounds(table: Table, args: argparse.Namespace) -> None:
     model = lattice(side, size)
     order = ordered(model)
     for count in args.cards:
-        call, run, answer = solved(model, "pr", devices(count), order, method="mbe", ibound=ibound)
+        for _ in range(2):  # The second time, kernels are there.
+            call, run, answer = solved(model, "pr", devices(count), order, method="mbe", ibound=ibound)
         table.add(f"log Z, {side} x {side} grid of {size}, i-bound {ibound}", count, call, run, answer, call)
 
 
@@ -211,6 +250,9 @@ def main() -> None:
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--limit", type=float, default=12.0)
     parser.add_argument("--grid", nargs=2, type=int, default=(10, 10))
+    parser.add_argument(
+        "--strips", type=json.loads, default=[[10, 24, 8], [11, 11, 8]], help="Width, length, values: JSON lists."
+    )
     parser.add_argument("--memory", help="of each card, for the slices")
     parser.add_argument("--ibound", type=int, default=11)
     parser.add_argument("--cpu", action="store_true")
@@ -221,6 +263,7 @@ def main() -> None:
         args.cases = min(args.cases, 2 * WARM_UP)
     parts: dict[str, Callable[[Table, argparse.Namespace], None]] = {
         "slices": slices,
+        "divided": divided,
         "small": small,
         "cases": cases,
         "bounds": bounds,

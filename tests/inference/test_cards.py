@@ -16,7 +16,7 @@ from elimina import DeviceError, InputError, Model, Options, TimeLimitError
 from elimina.backends.choose import Devices, device_name
 from elimina.backends.cpu import CpuBackend
 from elimina.generate import grid_model
-from elimina.inference import choose, slice_bounds
+from elimina.inference import choose, slice_bounds, weighted
 from elimina.inference.shield import spread
 from elimina.io.cases import Cases
 from tests import calls
@@ -315,13 +315,25 @@ def test_cases_of_several_cards(cards, runs):
     np.testing.assert_allclose(found.log10_evidence, expected.log10_evidence, rtol=1e-10)
 
 
+@pytest.mark.parametrize("together", [0.0, 60.0])
 @pytest.mark.parametrize("runs", [float("inf"), 0, 1])
-def test_bounds_of_several_cards(cards, runs):
+def test_bounds_of_several_cards(cards, monkeypatch, runs, together):
+    """Short bounds are made one after another, and a card that is lost is replaced all the same."""
+    monkeypatch.setattr(weighted, "_TOGETHER_SECONDS", together - 1.0)
     model = lattice(6, size=3)
     expected = calls.solve(model, "pr", device="cpu", method="mbe", ibound=3, order="min-fill")
     cards(Card(runs), Card())
+    shared = []
+
+    def seen(members, items, *more):
+        shared.append(tuple(items))
+        return spread(members, items, *more)
+
+    monkeypatch.setattr(weighted, "spread", seen)
     found = calls.solve(model, "pr", device=CARDS, method="mbe", ibound=3, order="min-fill")
     same(found, expected)
+    together_or_not = ("upper", "lower") if together == 0.0 else ("upper",)
+    assert {sides for sides in shared if "upper" in sides} == {together_or_not}
 
 
 def test_plans_are_cut_where_that_gains_alone(cards, monkeypatch):

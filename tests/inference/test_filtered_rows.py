@@ -24,7 +24,7 @@ from elimina.inference.filtered_rows import Known, filtered_plan
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.shifting import Original, shift_tables
-from elimina.planning import outside
+from elimina.planning import sparse
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import prepare
 from elimina.result import Result
@@ -39,7 +39,7 @@ FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChec
 @pytest.fixture(params=[4, 1 << 12], autouse=True)
 def cells(request, monkeypatch):
     """Small mini-buckets are divided even in small models."""
-    monkeypatch.setattr(outside, "CELLS", request.param)
+    monkeypatch.setattr(sparse, "CELLS", request.param)
     monkeypatch.setattr(row_bounds, "CELLS", request.param)
 
 

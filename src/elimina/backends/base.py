@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -64,8 +64,13 @@ class Session(Protocol):
         """Return elements of the arena, after a run of a program that keeps its messages; a view until the next run."""
         ...
 
-    def load_peaks(self, peaks: NDArray[np.float64]) -> None:
-        """Write ``Run.peaks`` of an earlier session, for steps that read messages which are loaded, not computed."""
+    def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
+        """Write ``Run.peaks`` of another session, for steps that read messages which are not computed here.
+
+        Args:
+            peaks: Output ranges of successive steps.
+            first: Number of the first of these steps.
+        """
         ...
 
     def close(self) -> None:
@@ -151,6 +156,21 @@ class TableSession(Session, Protocol):
 
     def take(self, table: FactorLayout) -> Any:
         """Return a table of the arena after a run: an array of its own, on the device."""
+        ...
+
+
+class PeerSession(Session, Protocol):
+    """A session that reads the arenas of other devices' sessions of the same program."""
+
+    def copy_from(self, boxes: Iterable[tuple[Any, FactorLayout, FactorLayout]]) -> None:
+        """Copy cells of other sessions, each of which is idle.
+
+        Args:
+            boxes: Session of each box, its cells in that session's arena, and their place in this one's arena.
+
+        Raises:
+            DeviceError: A device failed, or does not reach another one's memory.
+        """
         ...
 
 

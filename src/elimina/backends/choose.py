@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from importlib import util
-from typing import TYPE_CHECKING
+from threading import Barrier, BrokenBarrierError
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from elimina.backends.base import Backend
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import Stop, Stopped, obey, stopped
+from elimina.backends.base import Backend, PeerSession, Progress, Run
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import DeviceError, InputError
+from elimina.planning.program import Phase, Program, boxes, work_of
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from elimina.backends.base import Session
     from elimina.planning.machine import Machine
-    from elimina.planning.program import Program
+
+Made = TypeVar("Made")
+
+_LOOK_SECONDS = 0.02
+"""Between looks of a waiting thread at whether it is to end."""
 
 DEVICES = ("auto", "cpu", "cuda")
 
@@ -51,8 +61,150 @@ class Devices:
         return min(member.memory() for member in self.members)
 
     def open(self, program: Program, factors: NDArray[np.generic]) -> Session:
-        """Put a program on the first device: see ``Backend.open``."""
+        """Put a program on the first device, or a divided one on all: see ``Backend.open``."""
+        if program.shards is not None:
+            return ShardSession(self.members[: program.shards.cards], program, factors)
         return self.members[0].open(program, factors)
+
+
+class ShardSession:
+    """A program divided among devices, in one thread for each: see ``Session``.
+
+    Args:
+        members: The devices' backends.
+        program: Program that is the same for all of them.
+        factors: See ``Backend.open``.
+
+    Raises:
+        DeviceError: A device failed, or is out of memory.
+    """
+
+    def __init__(self, members: Sequence[Backend], program: Program, factors: NDArray[np.generic]) -> None:
+        assert program.shards is not None
+        self._program, self._shards = program, program.shards
+        self._stop = Stop()
+        self._pool = ThreadPoolExecutor(len(members), "elimina")
+        self._opened: dict[int, PeerSession] = {}
+        self._barrier = Barrier(len(members))
+        self._peaks = [np.zeros((0, 2))] * len(members)
+
+        def open_one(card: int) -> None:
+            self._opened[card] = cast(PeerSession, members[card].open(program, factors))
+
+        started = time.perf_counter()
+        try:
+            self._together(open_one)
+        except BaseException:
+            self.close()
+            raise
+        self._upload = time.perf_counter() - started
+
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
+        """Run the whole program, phase by phase: see ``Session.run``."""
+        assert steps is None
+        runs = self._together(functools.partial(self._run, progress))
+        return runs[0]
+
+    def _run(self, progress: Progress | None, card: int) -> Run:
+        """Run one device's part; only the first one tells the progress."""
+        session, program = self._opened[card], self._program
+        started, copying, done = time.perf_counter(), 0.0, 0
+        try:
+            for phase in self._shards.phases:
+                began = time.perf_counter()
+                if phase.copies:
+                    self._copy(phase, card)
+                    self._barrier.wait()
+                copying += time.perf_counter() - began
+                numbers = np.arange(phase.first, phase.end)
+                work = work_of(program, numbers)
+
+                def tell(share: float, done: int = done, work: int = work) -> None:
+                    if progress is not None:
+                        progress(min(1.0, (done + share * work) / program.work))
+
+                run = session.run(numbers, tell if progress is not None and card == 0 else None)
+                done += work
+                self._peaks[card] = run.peaks
+                self._barrier.wait()
+                if phase.joined:
+                    # The phase ends with its only divided step. Others may have run before, or run later. A device that
+                    # is in the next phase already has this range in its own.
+                    last = phase.end - 1
+                    session.load_peaks(_joined([peaks[last] for peaks in self._peaks])[None], last)
+        except BaseException:
+            self._barrier.abort()
+            raise
+        ran = time.perf_counter() - started - copying
+        return run._replace(seconds={"upload": self._upload, "run": ran, "exchange": copying})
+
+    def load(self, offset: int, values: NDArray[np.generic]) -> None:
+        """Write elements of each arena: see ``Session.load``."""
+        self._together(lambda card: self._opened[card].load(offset, values))
+
+    def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
+        """Write output ranges on each device: see ``Session.load_peaks``."""
+        self._together(lambda card: self._opened[card].load_peaks(peaks, first))
+
+    def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
+        """Return elements of the first device's arena: see ``Session.fetch``."""
+        return self._opened[0].fetch(offset, span)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._pool.shutdown()
+        for session in self._opened.values():
+            # A device that failed keeps its memory to itself.
+            with contextlib.suppress(DeviceError):
+                session.close()
+        self._opened.clear()
+
+    def _copy(self, phase: Phase, card: int) -> None:
+        self._opened[card].copy_from(
+            (self._opened[box.card], box.source, box.target)
+            for copy in phase.copies
+            for box in boxes(copy, card, self._shards.cards)
+        )
+
+    def _together(self, work: Callable[[int], Made]) -> list[Made]:
+        """Return the results of work that each device does in a thread of its own."""
+
+        def obeying(card: int) -> Made:
+            obey(self._stop)
+            try:
+                return work(card)
+            finally:
+                obey(None)
+
+        futures = [self._pool.submit(obeying, card) for card in range(self._shards.cards)]
+        try:
+            left: set[Future[Made]] = set(futures)
+            while left and not any(future.done() and future.exception() for future in futures):
+                _, left = wait(futures, _LOOK_SECONDS, FIRST_EXCEPTION)
+                if stopped():
+                    raise Stopped
+        finally:
+            if not all(future.done() for future in futures):
+                self._stop.request()
+                self._barrier.abort()
+                wait(futures)
+        errors = [error for future in futures if (error := future.exception())]
+        # Of those that waited for another one, that one's error is of interest.
+        error = next((error for error in errors if not isinstance(error, (Stopped, BrokenBarrierError))), None)
+        if isinstance(error, DeviceError):
+            raise DeviceError(
+                f"{error}; the plan is divided among {self._shards.cards} devices, which are all needed: "
+                "name others (--device)"
+            ) from error
+        if errors:
+            raise error or errors[0]
+        return [future.result() for future in futures]
+
+
+def _joined(peaks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """Return the output range of all parts of a step's output."""
+    low = min((own[1] for own in peaks if own[1] > 0), default=0.0)
+    return np.array([max(own[0] for own in peaks), low])
 
 
 def devices_of(backend: Backend) -> tuple[Backend, ...]:
@@ -141,6 +293,15 @@ def card_count(backend: Backend) -> int:
     from elimina.backends.cuda.device import CudaDevice
 
     return backend.count if isinstance(backend, CudaDevice) else 1
+
+
+def reach_each_other(backend: Backend, count: int) -> bool:
+    """Return whether so many devices read each other's memory: cards may; what stands for them does."""
+    from elimina.backends.cuda.device import CudaDevice
+
+    cards = [card for card in devices_of(backend) if isinstance(card, CudaDevice)]
+    numbers = range(count) if len(cards) == 1 else [card.number for card in cards]
+    return all(card.reaches(number) for card in cards for number in numbers)
 
 
 def with_other_cards(backend: Backend, least: int) -> Backend:

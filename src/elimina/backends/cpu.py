@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -178,14 +179,19 @@ class CpuSession:
         """Copy a table: see ``TableSession.take``."""
         return self._view(table).copy()
 
+    def copy_from(self, boxes: Iterable[tuple[CpuSession, FactorLayout, FactorLayout]]) -> None:
+        """Copy cells of other sessions: see ``PeerSession.copy_from``."""
+        for other, source, target in boxes:
+            self._view(target)[...] = other._view(source)
+
     def _view(self, table: FactorLayout) -> NDArray[np.generic]:
         item = self._arena.itemsize
         strides = [item * stride for stride in table.strides]
         return np.ndarray(table.sizes, self._arena.dtype, self._arena, item * table.offset, strides)
 
-    def load_peaks(self, peaks: NDArray[np.float64]) -> None:
-        """Write the output ranges of an earlier session: see ``Session.load_peaks``."""
-        self._peaks[:] = peaks
+    def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
+        """Write the output ranges of another session: see ``Session.load_peaks``."""
+        self._peaks[first : first + len(peaks)] = peaks
 
     def close(self) -> None:
         """Forget the arena."""

@@ -163,9 +163,9 @@ class TiledSession(ABC):
         """Return a copy of elements of the arena: see ``Session.fetch``."""
         return self.arena[offset : offset + span].copy()
 
-    def load_peaks(self, peaks: NDArray[np.float64]) -> None:
+    def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
         """Write the output ranges of an earlier session; a run makes all of them again: see ``Session.load_peaks``."""
-        self.peaks[:] = peaks
+        self.peaks[first : first + len(peaks)] = peaks
 
     def close(self) -> None:
         """Forget the arena."""

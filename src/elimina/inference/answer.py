@@ -132,12 +132,18 @@ def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
     return table
 
 
-def normalised(table: Array, logarithmic: bool) -> NDArray[np.float64]:
-    """Return probabilities along axis 0: values divided by their sum; zeros where all of them are 0."""
+def normalised(table: Array, logarithmic: bool, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return probabilities along axis 0: values divided by their sum; zeros where all of them are 0.
+
+    Args:
+        table: Values, or their logarithms.
+        logarithmic: True if they are logarithms.
+        out: Array for the probabilities: threads that make new memory wait for each other.
+    """
     if not logarithmic and table.dtype == np.float64:
         totals = table.sum(axis=0)
         if totals.min(initial=1.0) > _SAFE_TOTAL:
-            quotients: NDArray[np.float64] = table / totals
+            quotients: NDArray[np.float64] = np.divide(table, totals, out=out)
             return quotients
     values = table.astype(np.float64)
     high = values.max(axis=0)
@@ -146,7 +152,9 @@ def normalised(table: Array, logarithmic: bool) -> NDArray[np.float64]:
     elif (high > 0).any():
         values = np.divide(values, high, out=np.zeros_like(values), where=high > 0)
     total = values.sum(axis=0)
-    shares: NDArray[np.float64] = np.divide(values, total, out=np.zeros_like(values), where=total > 0)
+    shares = np.empty_like(values) if out is None else out
+    shares[...] = 0
+    np.divide(values, total, out=shares, where=total > 0)
     return shares
 
 

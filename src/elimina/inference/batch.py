@@ -381,9 +381,10 @@ class Batch:
             for v in marginals.keys() & tables.keys():
                 marginals[v][rows] = tables[v]
             return
+        assert isinstance(rows, slice)
         answer = self._propagate(planned, own, values)
         for v, table in zip(self._outputs.values(), answer.tables, strict=True):
-            marginals[v].T[:, rows] = normalised(table[:, : len(values)], answer.logarithmic)
+            normalised(table[:, : len(values)], answer.logarithmic, out=marginals[v].T[:, rows])
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
 
     def _propagate(self, planned: Planned, own: dict[str, Propagator], values: Codes) -> Answer:

@@ -11,8 +11,18 @@ import numpy as np
 
 from elimina import arguments
 from elimina.backends.base import Backend
-from elimina.backends.choose import card_count, devices_of, find_cuda, get_backend, is_cupy_installed, with_other_cards
+from elimina.backends.choose import (
+    Devices,
+    card_count,
+    devices_of,
+    find_cuda,
+    get_backend,
+    is_cupy_installed,
+    reach_each_other,
+    with_other_cards,
+)
 from elimina.backends.cpu import CpuBackend
+from elimina.errors import DeviceError
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.order import Order
@@ -23,6 +33,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import WORTH_A_SOLUTION, cost_bound, make_plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.shards import make_shards
 from elimina.planning.sparse import in_rows, rows_cannot_pay, why_dense
 from elimina.semiring import INTEGERS
 from elimina.tree import Bound, Partition
@@ -43,6 +54,9 @@ LISTED_SECONDS = 0.05
 
 SHARED_SECONDS = 0.3
 """Estimated seconds of a plan on one card from which a plan for several is thought of."""
+
+DIVIDED_SECONDS = 1.0
+"""Likewise, from which its division among the cards is thought of, which takes a while."""
 
 SHARED_GAIN = 0.85
 """Share of one card's time that several may take at most: estimates are not exact."""
@@ -128,7 +142,7 @@ def _shared_out(
 ) -> tuple[Backend, Plan]:
     """Return all cards that may be used, and a plan in slices that they share, if that is expected to gain."""
     start = backend.machine.start if options.chooses_device else 0.0
-    if plan.seconds - backend.machine.start < SHARED_SECONDS + start:
+    if plan.fits and plan.seconds - backend.machine.start < SHARED_SECONDS + start:
         return backend, plan
     if plan.minibuckets is not None:
         # Bounds from above and from below, where there are both, are independent.
@@ -137,30 +151,59 @@ def _shared_out(
         return with_other_cards(backend, plan.peak_bytes) if options.chooses_device else backend, plan
     # Whether it gains is known before other cards are opened, which takes a while.
     count = card_count(backend) if options.chooses_device else len(devices_of(backend))
-    finer, alone = shared_plan(backend, count, problem, options, plan), shared_seconds(plan, backend, 1)
-    if start + shared_seconds(finer, backend, count) >= SHARED_GAIN * alone:
+    shared = shared_plan(backend, count, problem, options, plan)
+    most = SHARED_GAIN * shared_seconds(plan, backend, 1) if plan.fits else math.inf
+    if shared is plan or start + shared_seconds(shared, backend, count) >= most:
         return backend, plan
-    cards = with_other_cards(backend, finer.peak_bytes) if options.chooses_device else backend
+    cards = with_other_cards(backend, shared.peak_bytes) if options.chooses_device else backend
     # Some of them may have no memory left.
-    is_gain = start + shared_seconds(finer, cards, len(devices_of(cards))) < SHARED_GAIN * alone
-    return (cards, finer) if is_gain else (backend, plan)
+    count = len(devices_of(cards))
+    is_gain = start + shared_seconds(shared, cards, count) < most
+    has_all = shared.shards is None or shared.shards.cards <= count
+    return (cards, shared) if is_gain and has_all else (backend, plan)
 
 
 def shared_plan(backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> Plan:
-    """Return a plan in as many slices as ``count`` devices share in least time: the plan itself where that is best."""
-    can = plan.fits and plan.sparse is None and plan.stream is None and problem.described.merges_slices
-    if count == 1 or not can or options.slices == "never" or options.ibound is not None:
-        return plan
-    from elimina.planning.slicing import make_finer_plan
+    """Return a plan that ``count`` devices share in least time, the plan itself where that is best.
 
+    They share slices, or all of them compute parts of one plan's tables.
+    """
+    if count == 1 or plan.sparse is not None or not problem.described.merges_slices or options.ibound is not None:
+        return plan
     machine, memory = limits_of(backend, options)
-    plans = [plan._replace(memory_limit=min(plan.memory_limit, memory))]
-    fixed = () if plan.slicing is None else plan.slicing.variables
-    most = MOST_SLICES if options.slices == "auto" else int(options.slices)
-    for least in (count, *(count * times for times in FINER_SHARES)):
-        plans.append(make_finer_plan(problem, (*plan.order, *fixed), machine, plans[0], least, options.dtype))
+    plans = [plan._replace(memory_limit=min(plan.memory_limit, memory))] if plan.fits else []
+    is_slow = not plan.fits or plan.seconds - machine.start > DIVIDED_SECONDS
+    if is_slow and reach_each_other(backend, count):
+        whole = plan.whole._replace(stream=None, scratch=None, limits=())
+        plans += filter(None, [make_shards(whole, machine, count, memory)])
+    most = 0 if options.slices == "never" else MOST_SLICES if options.slices == "auto" else int(options.slices)
+    if plan.fits and plan.stream is None and most:
+        from elimina.planning.slicing import make_finer_plan
+
+        fixed = () if plan.slicing is None else plan.slicing.variables
+        for least in (count, *(count * times for times in FINER_SHARES)):
+            order = (*plan.order, *fixed)
+            plans.append(make_finer_plan(problem, order, machine, plans[0], least, options.dtype))
     allowed = [found for found in plans if found.fits and (found.slicing is None or found.slicing.number <= most)]
     return min(allowed, key=lambda found: shared_seconds(found, backend, count), default=plan)
+
+
+def without_lost(planned: Planned, options: Options) -> Planned | None:
+    """Return a plan for the devices that are left of those that a plan was divided among; None if there is none."""
+    left = [device for device in devices_of(planned.backend) if _works(device)]
+    if not left:
+        return None
+    backend = left[0] if len(left) == 1 else Devices(left)
+    plan = fitting_plan(backend, planned.problem, planned.plan.order, options)
+    return planned._replace(plan=plan, backend=backend) if plan.fits else None
+
+
+def _works(device: Backend) -> bool:
+    try:
+        device.memory()
+    except DeviceError:
+        return False
+    return True
 
 
 def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:

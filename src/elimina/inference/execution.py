@@ -104,6 +104,8 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
     plan = execution.plan
     slicing = plan.slicing
     sliced = {} if slicing is None else {"slices": slicing.number, "sliced": list(slicing.names)}
+    if plan.shards is not None:
+        sliced = {"cards": plan.shards.cards, "bytes_between_cards": plan.shards.moved * plan.itemsize}
     return {
         "induced_width": plan.width,
         "largest_table": plan.largest_table,

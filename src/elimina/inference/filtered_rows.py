@@ -2,7 +2,7 @@
 
 Costs are shifted, a first solution is found by greedy decoding of small mini-buckets and local search, and then one
 plan on rows looks for a better one: whatever costs as much is forbidden, and rows are dropped as they are made by the
-bounds of ``planning.outside``.
+bounds of ``planning.sparse``.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from elimina.inference.ordering import elimination_order
 from elimina.inference.search import MOST_COST, searched_optimum
 from elimina.inference.shifting import Original, shift_tables
 from elimina.model import Model
-from elimina.planning.outside import outside
 from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, prepare
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.sparse import in_rows
+from elimina.planning.sparse import in_rows, outside
 from elimina.result import Bounds, Result
 from elimina.semiring import INTEGERS
 

@@ -239,24 +239,32 @@ class Heuristic(NamedTuple):
         """True if the plan's costs are integers."""
         return self.plan.dtype.startswith("int")
 
-    def decode(self, session: GatheringSession, noise: np.random.Generator | None = None) -> list[int]:
-        """Return the assignment that gives each variable, the last one eliminated first, the value of the least bound.
+    def decode(self, session: GatheringSession, count: int = 1) -> list[list[int]]:
+        """Return assignments that give each variable, the last one eliminated first, a value of small bound.
+
+        The first assignment has the best values. Of sums, the others' are drawn in proportion to their shares, by
+        Gumbel noise.
 
         Args:
-            session: Session that holds the messages.
-            noise: Random generator for sums: values are drawn in proportion to their shares, by Gumbel noise. None: the
-                best values.
+            session: Session that holds the messages, from which each variable's are read once for all assignments.
+            count: Number of assignments.
         """
-        values = [0] * len(self.plan.order)
+        noise = np.random.default_rng(0)
+        values = np.zeros((count, len(self.plan.order)), dtype=np.int64)
         homes = self.guide.homes()
-        for v in reversed(range(len(values))):
-            places = [table.offset + sum(values[u] * stride for u, stride in table.others) for table in homes[v]]
-            steps = np.arange(self.guide.sizes[v])
-            rows = np.array(places, dtype=np.int64)[:, None] + np.outer([table.stride for table in homes[v]], steps)
-            costs = session.gather(rows.astype(np.int64).reshape(-1)).reshape(rows.shape)
+        for v in reversed(range(len(homes))):
+            own = np.array([(table.offset, table.stride, len(table.others)) for table in homes[v]], dtype=np.int64)
+            offsets, steps, others = own.reshape(-1, 3).T
+            pairs = np.array([pair for table in homes[v] for pair in table.others], dtype=np.int64)
+            known, strides = pairs.reshape(-1, 2).T
+            at = np.repeat(offsets[:, None], count, axis=1)
+            np.add.at(at, np.repeat(np.arange(len(others)), others), (values[:, known] * strides).T)
+            rows = at[:, :, None] + np.multiply.outer(steps, np.arange(self.guide.sizes[v]))[:, None]
+            costs = session.gather(rows.reshape(-1)).reshape(rows.shape)
             total = np.where(costs == self.plan.forbidden, math.inf, self.sign * costs).sum(axis=0)
-            values[v] = int((total if noise is None else total - noise.gumbel(size=len(total))).argmin())
-        return self.complete(values)
+            total[1:] -= noise.gumbel(size=total[1:].shape)
+            values[:, v] = total.argmin(axis=1)
+        return [self.complete(own) for own in values.tolist()]
 
     def rounding(self, session: GatheringSession, chosen: Sequence[int]) -> float:
         """Return the rounding error of a sum's bound: a few units in the last place of each table.
@@ -360,7 +368,7 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
         if session is not None and math.isfinite(heuristic.cost):
             started = time.perf_counter()
             bound = original.bound(heuristic.bound_of(heuristic.cost))
-            chosen = heuristic.decode(session)
+            (chosen,) = heuristic.decode(session)
             note(clock, "decode", time.perf_counter() - started)
     result = result_between(original.problem.model, bound, chosen)
     return result.replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})

@@ -46,7 +46,7 @@ def portfolio(solver: Solver) -> Portfolio:
     tables: list[Table] = []
     with run.phase("minimise") as parts, running(execution, parts) as (found, session):
         if session is not None and math.isfinite(found.cost) and not model.is_beyond_bound(found.total_of(found.cost)):
-            states = zip(model.variables, found.decode(session), strict=True)
+            states = zip(model.variables, found.decode(session)[0], strict=True)
             ends = dict.fromkeys(("value", "lower_bound", "upper_bound"), found.total_of(found.cost))
             result = result.replace(status="bounded", assignment={v.name: v.state(x) for v, x in states}, **ends)
             tables += _tight(found._replace(arena=session.fetch(0, plan.arena_cells)))

@@ -9,11 +9,11 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina import system
-from elimina.errors import InputError, MemoryLimitError
+from elimina.errors import DeviceError, InputError, MemoryLimitError
 from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
-from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory
+from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, without_lost
 from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.known import first_bounds
 from elimina.inference.method import (
@@ -332,7 +332,15 @@ class Solver:
 
         def work(budget: Budget) -> Result:
             execution = self.begun(planned, budget)._replace(checkpoint=self._kept, learn=budget.learn)
-            return _eliminate(first.inquiry, execution, options)
+            try:
+                return _eliminate(first.inquiry, execution, options)
+            except DeviceError as error:
+                rest = None if planned.plan.shards is None else without_lost(planned, options)
+                if rest is None:
+                    raise
+                logger.warning("a plan that was divided among devices starts again on those that are left: %s", error)
+                others = execution._replace(plan=rest.plan, backend=rest.backend)
+            return _eliminate(first.inquiry, others, options)
 
         return Strategy(self.run, "eliminate", work, planned.plan)
 

@@ -169,7 +169,8 @@ class Sweep:
 
     def __init__(self, execution: Execution, clock: dict[str, float], semiring: str | None = None) -> None:
         self._execution, self._clock, self._semiring = execution, clock, semiring
-        self._devices = devices_of(execution.backend)
+        is_divided = execution.plan.shards is not None
+        self._devices = (execution.backend,) if is_divided else devices_of(execution.backend)
         self._lanes: dict[int, _Lane] = {}
         self.done = 0
 
@@ -309,6 +310,7 @@ class _Lane:
         plan, checkpoint = self._plan, self._execution.checkpoint
         # On a GPU only a plan that keeps its messages has them in the arena.
         can_keep = plan.keep or plan.on_host or plan.sparse is not None
+        can_keep = can_keep and plan.shards is None
         if checkpoint is not None and plan.slicing is None and can_keep:
             ends = ends_of_groups(plan)
             if len(ends) > 1:

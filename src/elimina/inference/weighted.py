@@ -8,7 +8,7 @@ import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -50,7 +50,11 @@ _LONGEST_RUNG = 1e4
 """Estimated seconds beyond which no rung is planned."""
 
 _SIDES: tuple[Bound, ...] = ("upper", "lower")
-"""Bounds of a sum, in the sequence in which they are made; two devices make both at the same time."""
+"""Bounds of a sum, in the sequence in which they are made."""
+
+_TOGETHER_SECONDS = 1.0
+"""Estimated seconds of a bound from which two devices make both at the same time: one interpreter does the work around
+shorter ones."""
 
 _SLICES = 16
 """Assignments of the divided buckets' variables that are summed exactly."""
@@ -99,7 +103,12 @@ def bounded_sum(
             spent: dict[str, float] = {}
             yield (_run(own, spent, name, _SLICES) if name == "upper" else _from_below(own, options, spent)), spent
 
-    with contextlib.closing(spread(devices, _SIDES, side)) as found:
+    def bounds() -> Generator[tuple[_Bound, dict[str, float]] | None]:
+        is_long = execution.plan.seconds - execution.backend.machine.start > _TOGETHER_SECONDS
+        for sides in (_SIDES,) if is_long else ((name,) for name in _SIDES):
+            yield from spread(devices, sides, side)
+
+    with contextlib.closing(bounds()) as found:
         upper = _noted(next(found), clock)
         if upper.chosen:
             with contextlib.suppress(TimeLimitError):
@@ -278,8 +287,7 @@ def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments
         if session is None or not math.isfinite(heuristic.cost):
             return _Bound(-math.inf, ())
         started = time.perf_counter()
-        noise = np.random.default_rng(0)
-        chosen = [heuristic.decode(session, noise if number else None) for number in range(assignments)]
+        chosen = heuristic.decode(session, assignments)
         slack = heuristic.rounding(session, chosen[0])
         note(clock, "decode", time.perf_counter() - started)
         return _Bound(float(heuristic.total_of(heuristic.cost)) + (slack if side == "upper" else -slack), chosen)

@@ -134,6 +134,15 @@ GPU_FRESH = 1e12
 GPU_TUPLES = 1e10
 """Combinations, bytes of new memory and tuples a second on an H200."""
 
+CARD_LINK = 3.5e11
+CARD_COPY_SECONDS = 5e-4
+CARD_JOIN_SECONDS = 5e-4
+"""Bytes a second that a card reads of another one's memory, as measured on two H100s, and seconds of a copy and of
+joining output ranges."""
+
+CARD_RUN_BYTES = 16
+"""Cost of starting a run of a copy between cards, in bytes."""
+
 SLICE_SECONDS = 2e-4
 SLICED_TABLE_SECONDS = 5e-5
 """Cost of a slice besides its steps, and of each table that changes."""

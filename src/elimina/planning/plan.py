@@ -13,7 +13,8 @@ from elimina.display import bar, html_of, text_of
 from elimina.planning.record import fused_rows, product_rows
 
 if TYPE_CHECKING:
-    from elimina.planning.outside import Outside
+    from elimina.planning.program import Shards
+    from elimina.planning.sparse import Outside
     from elimina.planning.stream import Stream
 
 
@@ -269,6 +270,8 @@ class Plan(NamedTuple):
             seconds are then predictions.
         minibuckets: Partition of the buckets; None: the plan is exact.
         fits_sparse: True if this plan does not fit, but a sparse one (which the options rule out) would.
+        shards: Division among cards; None: one device runs the plan, or each of its slices. Steps and bytes are then
+            those of each card.
     """
 
     task: str
@@ -299,6 +302,7 @@ class Plan(NamedTuple):
     sparse: Sparse | None = None
     minibuckets: MiniBuckets | None = None
     fits_sparse: bool = False
+    shards: Shards | None = None
 
     @property
     def runs(self) -> Sequence[int]:
@@ -382,6 +386,7 @@ class Plan(NamedTuple):
             "slices": None if slicing is None else slicing.number,
             "sliced": [] if slicing is None else list(slicing.names),
             "ibound": None if divided is None else divided.ibound,
+            "cards": 1 if self.shards is None else self.shards.cards,
         }
         return json.dumps(figures)
 
@@ -408,6 +413,7 @@ class Plan(NamedTuple):
             *((f"limit, {tier}", bytes_text(limit)) for tier, limit in self.limits),
             *self._streaming(),
             *(fused_rows(self.steps) if self.sparse is None else ()),
+            *self._cards(),
             *(product_rows(self.steps) if self.semiring == "sum-product" and self.sparse is None else ()),
             *self._sparse_steps(),
             ("estimated time", seconds_text(self.seconds)),
@@ -420,6 +426,12 @@ class Plan(NamedTuple):
         item = self.itemsize
         moved = f"{bytes_text(self.stream.up * item)} to the device, {bytes_text(self.stream.down * item)} back"
         return [("streamed", f"{len(self.stream.steps)} steps in tiles, {moved}")]
+
+    def _cards(self) -> list[tuple[str, str]]:
+        if self.shards is None:
+            return []
+        cards, _, _, divided, moved = self.shards
+        return [("cards", f"{cards}; {len(divided)} steps divided, {bytes_text(moved * self.itemsize)} between cards")]
 
     def _divided(self) -> list[tuple[str, str]]:
         if self.minibuckets is None:

@@ -1,9 +1,9 @@
-"""Packing a plan into words that core and kernels read (layout: ``include/elimina/program.hpp``)."""
+"""Input of a backend: a plan packed into words (``include/elimina/program.hpp``), and its division among cards."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,13 +12,161 @@ from numpy.typing import NDArray
 from elimina._core import CasePlanner, PlannedLayout, PlannedSteps
 from elimina.errors import InternalError
 from elimina.planning.machine import Machine
-from elimina.planning.plan import Plan, Sparse
+from elimina.planning.plan import FactorLayout, Plan, Sparse
 from elimina.planning.record import DOMAIN, LO_CELLS, MID_CELLS, OUTER_CELLS
 from elimina.planning.steps import Steps
 from elimina.semiring import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.planning.stream import Stream
+
+
+class Range(NamedTuple):
+    """A variable whose values are divided: card ``k`` has the range of number ``k // stride % parts``."""
+
+    variable: int
+    parts: int
+    stride: int
+
+    def length(self, size: int) -> int:
+        """Return the number of values of each range; the last ones begin again with the first values."""
+        return -(-size // self.parts)
+
+
+Division = tuple[Range, ...]
+"""Variables by whose values a table is divided; none: each card has all of it."""
+
+
+class CardTable(NamedTuple):
+    """A table in the arenas of all cards.
+
+    Attributes:
+        axes: Its variables.
+        sizes: Their numbers of values.
+        division: Division of its cells.
+        offset: Start in each card's arena, in elements.
+        strides: Elements between two values of each variable.
+        span: Elements that it takes there.
+    """
+
+    axes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    division: Division
+    offset: int
+    strides: tuple[int, ...]
+    span: int
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Number of values of each variable that a card has."""
+        return lengths_of(self.axes, self.sizes, self.division)
+
+
+class Exchange(NamedTuple):
+    """A change of a table's division: each card copies its part from the cards that have it."""
+
+    source: CardTable
+    target: CardTable
+
+
+class Box(NamedTuple):
+    """A part of a copy: cells that one card has.
+
+    Attributes:
+        card: Number of the card.
+        source: The cells in that card's arena.
+        target: Their place in the arena of the card that copies.
+    """
+
+    card: int
+    source: FactorLayout
+    target: FactorLayout
+
+
+class Phase(NamedTuple):
+    """Steps that all cards run without waiting for each other.
+
+    Attributes:
+        copies: Copies before these steps; they begin when all cards have ended the phase before.
+        first: Number of the first step.
+        end: Number of the step after the last one.
+        joined: True if the last step is divided and scaled by the next ones: its parts' output ranges are joined.
+    """
+
+    copies: tuple[Exchange, ...]
+    first: int
+    end: int
+    joined: bool
+
+
+class Shards(NamedTuple):
+    """A plan divided among cards.
+
+    Attributes:
+        cards: Number of cards.
+        phases: Phases in their order.
+        copied: Steps whose outputs are copied.
+        divided: Steps that are divided.
+        moved: Elements that come from other cards, in all.
+    """
+
+    cards: int
+    phases: tuple[Phase, ...]
+    copied: tuple[int, ...]
+    divided: tuple[int, ...]
+    moved: int
+
+
+def boxes(copy: Exchange, card: int, cards: int) -> Iterator[Box]:
+    """Yield the boxes that a card copies, of which the cards have as many as given."""
+    source, target = copy
+    given, wanted = ({part.variable: part for part in table.division} for table in copy)
+    pieces = [
+        list(_pieces(size, given.get(v), wanted.get(v), card))
+        for v, size in zip(source.axes, source.sizes, strict=True)
+    ]
+    for found in itertools.product(*pieces):
+        digits = {v: piece.digit for v, piece in zip(source.axes, found, strict=True)}
+        owners = ((card + number) % cards for number in range(cards))
+        yield Box(
+            next(k for k in owners if all(k // s.stride % s.parts == digits[s.variable] for s in source.division)),
+            _cells(source, [piece.source for piece in found], [piece.length for piece in found]),
+            _cells(target, [piece.target for piece in found], [piece.length for piece in found]),
+        )
+
+
+def _cells(place: CardTable, first: Sequence[int], lengths: Sequence[int]) -> FactorLayout:
+    offset = place.offset + sum(at * stride for at, stride in zip(first, place.strides, strict=True))
+    return FactorLayout((), place.axes, tuple(lengths), place.strides, offset, place.span)
+
+
+class _Piece(NamedTuple):
+    """Values of a variable that follow one another on both sides; ``digit``: number of the range that has them."""
+
+    target: int
+    length: int
+    source: int
+    digit: int
+
+
+def _pieces(size: int, given: Range | None, wanted: Range | None, card: int) -> Iterator[_Piece]:
+    first, length = 0, size
+    if wanted is not None:
+        length = wanted.length(size)
+        first = card // wanted.stride % wanted.parts * length
+    own = size if given is None else given.length(size)
+    at = 0
+    while at < length:
+        value = (first + at) % size
+        run = min(length - at, size - value, own - value % own)
+        yield _Piece(at, run, value % own, value // own)
+        at += run
+
+
+def lengths_of(axes: Sequence[int], sizes: Sequence[int], division: Division) -> tuple[int, ...]:
+    """Return the number of values of each variable that a card has of a divided table."""
+    parts = {part.variable: part for part in division}
+    return tuple(parts[v].length(size) if v in parts else size for v, size in zip(axes, sizes, strict=True))
 
 
 class Program(NamedTuple):
@@ -41,6 +189,7 @@ class Program(NamedTuple):
         stream: Passage of the arena through a device that is smaller; None: the arena lies on the device.
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
         sparse: The steps, where some of them work on rows; they are not packed then.
+        shards: Division among cards, each of which runs all steps; None: one device runs them.
     """
 
     semiring: str
@@ -58,6 +207,7 @@ class Program(NamedTuple):
     stream: Stream | None = None
     scratch: str | None = None
     sparse: Sparse | None = None
+    shards: Shards | None = None
 
     @property
     def zone(self) -> tuple[int, int]:
@@ -103,6 +253,7 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         stream=plan.stream,
         scratch=plan.scratch,
         sparse=plan.sparse,
+        shards=plan.shards,
     )
 
 

@@ -8,9 +8,11 @@ import pytest
 import elimina
 from elimina import DeviceError, JunctionTree, Options
 from elimina.backends.choose import devices_of, get_backend, with_other_cards
+from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.session import CudaSession
 from elimina.io.cases import Cases
 from tests.inference.test_cards import KINDS, costs, lattice, model_for, same, sliced
+from tests.planning.test_shards import divide, random_model, solved
 
 pytestmark = pytest.mark.gpu
 CARDS = ["cuda:0", "cuda:1"]
@@ -99,3 +101,46 @@ def test_plans_on_all_cards_by_turns(two):
     expected = elimina.solve(model, "pr", device="cpu").log10_z
     for device in ("cuda:1", "cuda:0", "cuda:1", "cuda:0,cuda:1", "cuda:1,cuda:0"):
         assert elimina.solve(model, "pr", device=device).log10_z == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("task", "dtype"), [("pr", None), ("pr", "float32"), ("count", None)])
+@pytest.mark.parametrize("is_random", [False, True])
+def test_a_plan_divided_between_two_cards(two, monkeypatch, task, dtype, is_random):
+    rng = np.random.default_rng(5)
+    divide(monkeypatch, (lambda known: known[rng.integers(len(known))]) if is_random else None)
+    divided = 0
+    for _ in range(8):
+        model = random_model(rng, 12, 24)
+        expected, found = solved(model, task, "cpu", dtype), solved(model, task, CARDS, dtype)
+        assert found.count == expected.count
+        if task == "pr":
+            assert found.log10_z == pytest.approx(expected.log10_z, rel=1e-12 if dtype is None else 1e-5)
+        divided += found.stats.get("cards") == 2
+    assert divided >= 4
+
+
+@pytest.mark.parametrize("runs", [0, 1, 5])
+def test_the_other_card_answers_where_one_of_a_divided_plan_is_lost(two, monkeypatch, runs):
+    model, left = random_model(np.random.default_rng(1), 12, 24), [runs]
+    expected = solved(model, "pr", "cuda:0")
+    divide(monkeypatch)
+    run, memory = CudaSession.run, CudaBackend.memory
+
+    def failing(session, steps=None, progress=None):
+        if session._backend.number == 1:
+            left[0] -= 1
+            if left[0] < 0:
+                raise DeviceError("the card fell off the bus")
+        return run(session, steps, progress)
+
+    def lost(backend):
+        if backend.number == 1 and left[0] < 0:
+            raise DeviceError("the card fell off the bus")
+        return memory(backend)
+
+    monkeypatch.setattr(CudaSession, "run", failing)
+    monkeypatch.setattr(CudaBackend, "memory", lost)
+    found = solved(model, "pr", CARDS)
+    assert left[0] == -1
+    assert found.stats["device"].startswith("cuda")
+    assert found.log10_z == pytest.approx(expected.log10_z, rel=1e-12)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import hashlib
+import math
 import os
 import sys
 import tempfile
@@ -22,6 +24,7 @@ from elimina.backends.cuda.layout import Layout, kept_layout, lay_out
 from elimina.backends.cuda.matrix import Blas, open_blas
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.machine import Machine, cuda_machine
+from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
 from elimina.planning.record import library_steps
 
@@ -29,6 +32,8 @@ LEAST_CELLS = 1 << 16
 """Size of a table below which the array library's own copy is as good."""
 LEAST_COLUMNS = 64
 MOST_BLOCKS = (64, 65535)
+WORDS = {16: "complex128", 8: "uint64", 4: "uint32", 2: "uint16"}
+"""Number types of so many bytes, in which cells are copied between cards."""
 
 
 class Rows(NamedTuple):
@@ -61,6 +66,36 @@ def rows_of(sizes: Sequence[int], strides: Sequence[int]) -> Rows | None:
             return None
         rows *= size
     return Rows(rows, columns, pitch)
+
+
+def words_of(
+    source: FactorLayout, target: FactorLayout, itemsize: int
+) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the longest words that cells can be copied in.
+
+    Args:
+        source: Cells to copy.
+        target: Their place, where the axes follow each other as in the source.
+        itemsize: Bytes of a cell.
+
+    Returns:
+        The bytes of a word; the axes' numbers of words, slow to fast; and the bytes between two words of each axis in
+        the source and in the target.
+    """
+    axes: list[tuple[int, int, int]] = []
+    for size, given, own in sorted(zip(source.sizes, source.strides, target.strides, strict=True), key=lambda a: a[1]):
+        if axes and (given, own) == (axes[-1][0] * axes[-1][1], axes[-1][0] * axes[-1][2]):
+            axes[-1] = (axes[-1][0] * size, *axes[-1][1:])
+        elif size > 1:
+            axes.append((size, given, own))
+    word = 1
+    if axes and axes[0][1:] == (1, 1):
+        strides = (stride for axis in axes[1:] for stride in axis[1:])
+        word = math.gcd(max(WORDS) // itemsize, axes[0][0], source.offset, target.offset, *strides)
+        axes[0] = axes[0][0] // word, word, word
+    sizes, given_strides, own_strides = zip(*axes[::-1], strict=True) if axes else ((), (), ())
+    item = itemsize
+    return word * item, sizes, tuple(item * n for n in given_strides), tuple(item * n for n in own_strides)
 
 
 def place(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, forbidden: float = 0) -> bool:
@@ -251,6 +286,7 @@ class CudaDevice:
             named = ", ".join(f"cuda:{number}" for number in range(count)) or "none"
             raise DeviceError(f"there is no GPU cuda:{device}; this machine has {named}: use one of them, or cpu")
         self.number, self.count = device, count
+        self._reached = {device}
         self._device = cupy.cuda.Device(device)
         with self.failing(0):
             properties = _properties(cupy, device)
@@ -278,6 +314,19 @@ class CudaDevice:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
             kept = self.pool.free_bytes()
         return max(0, int(free) + int(kept) - RESERVE)
+
+    def reaches(self, other: int) -> bool:
+        """Return whether this card reads the memory of another one."""
+        with self.failing(0):
+            return other == self.number or bool(self.cupy.cuda.runtime.deviceCanAccessPeer(self.number, other))
+
+    def reach(self, other: CudaDevice) -> None:
+        """Let this card, which is the current one, read the memory of another one from now on."""
+        if other.number not in self._reached:
+            with contextlib.suppress(self.cupy.cuda.runtime.CUDARuntimeError):
+                # It may be so already in this process.
+                self.cupy.cuda.runtime.deviceEnablePeerAccess(other.number)
+            self._reached.add(other.number)
 
     def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> Layout:
         """Return a program, or some of its steps, prepared for this device."""

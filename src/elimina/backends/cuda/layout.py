@@ -89,6 +89,7 @@ class Layout(NamedTuple):
 
     Attributes:
         launches: Launches in the order of their execution.
+        larges: Steps of the launches of one large step each.
         decode_at: Start of the decoding order in the words.
         decode_steps: Number of steps to decode.
         decode_shared: Bytes of shared memory for decoding.
@@ -105,6 +106,7 @@ class Layout(NamedTuple):
     """
 
     launches: tuple[Forest | tile.Tile | matrix.Matrix, ...]
+    larges: tuple[int, ...]
     decode_at: int
     decode_steps: int
     decode_shared: int
@@ -125,6 +127,20 @@ class Layout(NamedTuple):
     def queues_at(self) -> int:
         """Byte offset of the queues in the state."""
         return _aligned(4 * self.counters)
+
+    def phase(self, first: int, end: int, count: int) -> Layout:
+        """Return a phase of a program of so many steps that is divided among cards, which a large step ends.
+
+        Small steps run with the next large one.
+        """
+        places = [number for number, launch in enumerate(self.launches) if not isinstance(launch, Forest)]
+        begin, stop = (sum(large < step for large in self.larges) for step in (first, end))
+        launches = slice(
+            places[begin - 1] + 1 if begin else 0,
+            len(self.launches) if end == count else places[stop - 1] + 1 if stop else 0,
+        )
+        # The ranges of all outputs are reset before the first phase.
+        return self._replace(launches=self.launches[launches], sequence=0 if first else self.sequence)
 
 
 def _aligned(size: int) -> int:
@@ -167,6 +183,7 @@ def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, libra
     for array in (program.words, program.starts, program.outputs):
         digest.update(repr(array.shape).encode())
         digest.update(array.tobytes())
+    digest.update(repr(_alone(program)).encode())
     key = digest.digest()
     with _layouts_lock:
         if key in _layouts:
@@ -210,6 +227,9 @@ def lay_out(
     outputs = np.zeros(count, dtype=bool)
     outputs[program.outputs[:, 0]] = True
     compact = np.zeros(count, dtype=bool) if program.keep else ~outputs & (steps.spans <= COMPACT_CELLS)
+    if program.shards is not None:
+        # Other cards copy these from the arena.
+        compact[list(program.shards.copied)] = False
     own_bytes = _place_compact(words, program, steps, compact)
     assignment_at = own_bytes
     peaks_at = assignment_at + _aligned(4 * program.variables)
@@ -225,6 +245,7 @@ def lay_out(
         # The others' memory may serve again, which only the program's order makes safe.
         small &= compact | outputs
         small[steps.readers[(steps.sources >= 0) & ~compact[steps.sources]]] = False
+    small[list(_alone(program))] = False
     phases, larges = _phases(steps, small, runs)
     links, lists = _links(steps, starts, small, phases, len(words) + count + LINK_WORDS * count)
     numbers = np.flatnonzero(runs)
@@ -243,6 +264,7 @@ def lay_out(
     size = arena_at + _aligned(program.arena_cells * item) + ALIGNMENT
     return Layout(
         launches=tuple(launches),
+        larges=tuple(larges),
         decode_at=decode_at,
         decode_steps=len(decoded),
         decode_shared=16 * longest,
@@ -259,6 +281,14 @@ def lay_out(
         size=size,
         work=int(steps.work[runs].sum()),
     )
+
+
+def _alone(program: Program) -> tuple[int, ...]:
+    """Return the steps between which cards wait for each other."""
+    if program.shards is None:
+        return ()
+    first = (phase.first for phase in program.shards.phases if phase.copies)
+    return tuple(sorted({*program.shards.divided, *program.shards.copied, *first}))
 
 
 def _read(words: NDArray[np.int64], starts: NDArray[np.int64]) -> _Steps:

@@ -6,9 +6,10 @@ import functools
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from elimina._core import Stopped, stopped
 from elimina.backends.base import Run
 from elimina.backends.cuda import kernels
-from elimina.backends.cuda.device import place
+from elimina.backends.cuda.device import WORDS, place, words_of
 from elimina.backends.cuda.layout import Forest, Layout
 from elimina.backends.cuda.matrix import Matrix
 from elimina.backends.cuda.tile import Tile
@@ -39,6 +40,16 @@ LAYOUT_WORK = 1 << 33
 """Combinations that take longer than laying out steps."""
 LAYOUTS = 16
 """Layouts of partial runs that are kept."""
+PEAKS_BYTES = 16
+"""Bytes of a step's output range."""
+ALONE_SECONDS, SHORT_SECONDS, LONG_SECONDS = 0.005, 5e-5, 1e-3
+"""Seconds without sleep while one session runs, and the shortest and the longest sleep."""
+PATIENCE = 1 / 64
+"""Sleep as a share of the time waited."""
+
+
+_running: set[int] = set()
+"""Sessions of this process that run at present."""
 
 
 class Part:
@@ -107,6 +118,7 @@ class CudaSession:
         with self._here():
             part = self._part(steps)
             events = [self._cuda.Event() for _ in range(3)]
+            _running.add(id(self))
             try:
                 self._write_loads()
                 events[0].record(self._stream)
@@ -122,6 +134,8 @@ class CudaSession:
             except BaseException:
                 self._stop(part)
                 raise
+            finally:
+                _running.discard(id(self))
             seconds = [self._cuda.get_elapsed_time(a, b) / 1000 for a, b in itertools.pairwise(events)]
             upload = self._cuda.get_elapsed_time(self._began, self._uploaded) / 1000
             download = self._cuda.get_elapsed_time(events[2], done) / 1000
@@ -160,8 +174,8 @@ class CudaSession:
         cupy = self._backend.cupy
         with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
             self._write_loads()
-            pointer = self._cuda.MemoryPointer(self._whole(), 0)
-            yield cupy, cupy.ndarray(self._program.arena_cells, self._program.dtype, pointer)
+            cells, item = self._program.arena_cells, self._program.dtype.itemsize
+            yield cupy, self.view(self._program.dtype, 0, (cells,), (item,), self._backend.number)
             self._stream.synchronize()
 
     def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
@@ -187,23 +201,46 @@ class CudaSession:
             self._stream.synchronize()
         return taken
 
+    def copy_from(self, boxes: Iterable[tuple[CudaSession, FactorLayout, FactorLayout]]) -> None:
+        """Copy cells of other cards over their link: see ``PeerSession.copy_from``."""
+        item, here = self._program.dtype.itemsize, self._backend.number
+        with self._here():
+            # The link and the card's own memory are at work at the same time.
+            local = self._cuda.Stream(non_blocking=True)
+            for other, source, target in boxes:
+                self._backend.reach(other._backend)
+                word, sizes, given, own = words_of(source, target, item)
+                # CuPy takes the other card's memory as this one's, whose kernel reads it.
+                cells = other.view(WORDS[word], item * source.offset, sizes, given, here)
+                with local if other is self else self._stream:
+                    self.view(WORDS[word], item * target.offset, sizes, own, here)[...] = cells
+            local.synchronize()
+            self._stream.synchronize()
+
+    def view(self, dtype: Any, offset: int, sizes: Sequence[int], strides: Sequence[int], device: int) -> Any:
+        """Return cells of the arena as an array in place.
+
+        Args:
+            dtype: Type of the array.
+            offset: Bytes from the arena's start to the first cell.
+            sizes: Sizes of the axes.
+            strides: Bytes between two values of each axis.
+            device: Number of the card that uses the array.
+        """
+        size = self._program.arena_cells * self._program.dtype.itemsize
+        memory = self._cuda.UnownedMemory(self.arena, size, self._memory, device)
+        return self._backend.cupy.ndarray(sizes, dtype, self._cuda.MemoryPointer(memory, offset), strides)
+
     def _view(self, table: FactorLayout) -> Any:
         item = self._program.dtype.itemsize
-        pointer = self._cuda.MemoryPointer(self._whole(), item * table.offset)
         strides = tuple(item * stride for stride in table.strides)
-        return self._backend.cupy.ndarray(table.sizes, self._program.dtype, pointer, strides)
+        return self.view(self._program.dtype, item * table.offset, table.sizes, strides, self._backend.number)
 
-    def _whole(self) -> Any:
-        """Return the arena as CuPy's memory."""
-        return self._cuda.UnownedMemory(
-            self.arena, self._program.arena_cells * self._program.dtype.itemsize, self._memory
-        )
-
-    def load_peaks(self, peaks: NDArray[np.float64]) -> None:
-        """Write the output ranges of an earlier session: see ``Session.load_peaks``."""
+    def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
+        """Write the output ranges of another session: see ``Session.load_peaks``."""
         with self._here():
             values = np.ascontiguousarray(peaks).reshape(-1).view(np.uint8)
-            self.upload(self._base + self.part.layout.peaks_at, [values])
+            self.upload(self._base + self.part.layout.peaks_at + PEAKS_BYTES * first, [values])
 
     def close(self) -> None:
         """Give the memory back."""
@@ -234,6 +271,10 @@ class CudaSession:
         if steps is None:
             return self.part
         key = steps.tobytes()
+        if self._program.shards is not None:
+            part = copy(self.part)
+            part.layout = part.layout.phase(int(steps[0]), int(steps[-1]) + 1, len(self._program.starts))
+            return part
         if key not in self._asked and self._program.work - work_of(self._program, steps) < LAYOUT_WORK:
             # To run everything is cheaper than to lay out steps that may never be asked for again.
             self._asked.add(key)
@@ -375,7 +416,10 @@ class CudaSession:
         return results, done
 
     def _wait(self, last: Any, progress: Callable[[float], None] | None) -> None:
-        """Poll, so that an interrupt is noticed; without sleeping at first, since most runs are short."""
+        """Poll, so that an interrupt is noticed; without sleeping at first, since most runs are short.
+
+        Threads that never sleep would keep the interpreter from those of other cards for milliseconds at a time.
+        """
         began, reported = time.perf_counter(), 0
         while not last.done:
             if stopped():
@@ -387,8 +431,9 @@ class CudaSession:
                 if finished > reported:
                     progress(self._marks[finished - 1][1])
                     reported = finished
-            if time.perf_counter() - began > 0.005:
-                time.sleep(0.001)
+            waited = time.perf_counter() - began
+            if waited > ALONE_SECONDS or len(_running) > 1:
+                time.sleep(min(max(SHORT_SECONDS, PATIENCE * waited), LONG_SECONDS))
         self._marks.clear()
         if progress is not None:
             progress(1.0)

@@ -1,4 +1,4 @@
-"""Bounds on the rest of a problem while tuples are made: the tables of ``planning.outside``, and their use."""
+"""Bounds on the rest of a problem while tuples are made: the tables of ``planning.sparse``, and their use."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from elimina.backends.base import Backend
 from elimina.backends.sparse.device import Rows, RowsDevice
 from elimina.backends.sparse.tables import Filter, Lookup
-from elimina.planning.outside import CELLS, Outside, Place
 from elimina.planning.plan import Operand
 from elimina.planning.program import Program
+from elimina.planning.sparse import CELLS, Outside, Place
 from elimina.planning.steps import Steps
 
 

@@ -88,7 +88,7 @@ class RowsSession:
         """Write elements of the factors: see ``Session.load``."""
         self._factors[offset : offset + len(values)] = values
 
-    def load_peaks(self, peaks: NDArray[np.float64]) -> None:
+    def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
         """Write the output ranges of an earlier session: see ``Session.load_peaks``."""
         self._peaks[:] = peaks
 

@@ -1,0 +1,401 @@
+"""One plan divided among cards that read each other's memory: each one computes a part of every large table.
+
+All cards run the same steps over fewer values of a few variables. Where a step needs other parts of a message than its
+card has, they are copied from the cards that have them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from elimina.planning.machine import CARD_COPY_SECONDS, CARD_JOIN_SECONDS, CARD_LINK, CARD_RUN_BYTES, Machine
+from elimina.planning.plan import Operand, Plan, Step
+from elimina.planning.program import (
+    CardTable,
+    Division,
+    Exchange,
+    Phase,
+    Range,
+    Shards,
+    boxes,
+    lengths_of,
+)
+from elimina.planning.steps import Steps
+from elimina.semiring import SEMIRINGS
+
+DIVIDED_SECONDS = 1e-3
+"""Estimated seconds of the shortest step that is divided: the others take less than to wait for other cards."""
+
+_VARIABLES = 4
+"""Variables by whose values a table is divided at most: enough for 16 cards where each has two values."""
+
+_DIVISIONS = 12
+"""Divisions of a table that are compared: by the variables that are eliminated last, which stay longest."""
+
+_ROW_CELLS, _LONG_ROW_CELLS = 64, 1024
+_VECTOR_BYTES, _LINE_BYTES, _TABLE_BYTES = 16, 64, 256
+"""Cells from which rows are padded to whole vectors and lines, and alignment of tables, as ``core/plan`` has them."""
+
+_SIZES = 6
+"""Leading bits of the elements that a table takes: it is rounded up by 3 % at most."""
+
+_WHOLE = 8
+"""Share of a card's memory, as its inverse, from which on an output is divided even where that takes longer."""
+
+
+def make_shards(plan: Plan, machine: Machine, cards: int, memory: int) -> Plan | None:
+    """Divide a plan among cards; None if its task or form does not allow it, or no step is long enough.
+
+    Args:
+        plan: Dense plan without slices, which need not fit.
+        machine: One of the cards as the planner sees it.
+        cards: Number of cards.
+        memory: Bytes that the plan may use on each of them.
+    """
+    is_plain = plan.sparse is None and plan.stream is None and plan.minibuckets is None and plan.slicing is None
+    if not is_plain or not plan.is_recorded or plan.keep or plan.kept:
+        return None
+    steps = tuple(plan.steps)
+    if any(len(step.readers) > 1 for step in steps):
+        return None
+    divisions, seconds = _Search(plan, steps, machine, cards, memory).best()
+    if not any(divisions):
+        return None
+    given = plan, steps, divisions, cards
+    first = _Builder(*given, None)
+    if not first.is_regular:
+        return None
+    placed = first.memory.places(plan.factor_cells, _TABLE_BYTES // plan.itemsize)
+    return _Builder(*given, placed[0]).plan(machine, memory, seconds, placed[1])
+
+
+_Costs = dict[Division, tuple[float, list[tuple[int, Division]]]]
+"""Seconds of a step and all below it by its division, and the divisions of the messages that it reads."""
+
+
+class _Search:
+    """The division of each step that takes least time in all, by dynamic programming from the leaves to the roots."""
+
+    def __init__(self, plan: Plan, steps: Sequence[Step], machine: Machine, cards: int, memory: int) -> None:
+        self._plan, self._steps, self._machine, self._cards = plan, steps, machine, cards
+        self._most = memory // _WHOLE
+        self._item = plan.itemsize
+        self._last = {v: place for place, v in enumerate(plan.order)}
+        self._runs = list(map(_runs, steps))
+        self._scaled = SEMIRINGS[plan.semiring].scaled
+
+    def best(self) -> tuple[list[Division], float]:
+        """Return the division of each step's output, and the seconds of all steps and copies."""
+        costs: list[_Costs] = []
+        for step in self._steps:
+            own: _Costs = {}
+            for division in self._divisions(step):
+                seconds, below = self._step_seconds(step, division), []
+                for operand in step.operands:
+                    needed = _restricted(division, step, operand)
+                    if operand.source < 0:
+                        seconds += self._copy_seconds(operand.cells, (), needed) if needed else 0.0
+                        continue
+                    spent, given = self._least(operand.source, needed, costs[operand.source])
+                    seconds += spent
+                    below.append((operand.source, given))
+                own[division] = seconds, below
+            costs.append(own)
+        chosen: list[Division] = [()] * len(costs)
+        for number in reversed(range(len(costs))):
+            for source, division in costs[number][chosen[number]][1]:
+                chosen[source] = division
+        return chosen, sum(costs[number][()][0] for number, step in enumerate(self._steps) if not step.readers)
+
+    def _divisions(self, step: Step) -> list[Division]:
+        """Return the divisions of a step's output that are compared."""
+        found: list[Division] = [()]
+        if not step.readers or self._machine.seconds((step,), self._item, 0) - self._machine.start < DIVIDED_SECONDS:
+            return found
+        sizes = dict(zip(step.axes, step.sizes, strict=True))
+        latest = sorted((v for v in step.axes if sizes[v] > 1), key=self._last.__getitem__, reverse=True)
+        for number in range(min(len(latest), _DIVISIONS)):
+            chosen = (*latest[number::-1], *latest[number + 1 :])[:_VARIABLES]
+            division, stride = [], 1
+            for v, parts in zip(chosen, _parts(tuple(sizes[v] for v in chosen), self._cards)[1], strict=False):
+                division.append(Range(v, parts, stride))
+                stride *= parts
+            found.append(tuple(division))
+        is_large = step.out_cells * self._item > self._most
+        return list(dict.fromkeys(found[1:] if is_large and len(found) > 1 else found))
+
+    def _step_seconds(self, step: Step, division: Division) -> float:
+        """Return the seconds of a step on each card."""
+        seconds = self._machine.seconds((_part(step, division),), self._item, 0) - self._machine.start
+        return seconds + (CARD_JOIN_SECONDS if division and self._scaled else 0.0)
+
+    def _least(self, number: int, needed: Division, costs: _Costs) -> tuple[float, Division]:
+        """Return the least seconds in which a message is there as needed, and its division before."""
+        source, runs = self._steps[number], self._runs[number]
+        cells = math.prod(lengths_of(source.axes, source.sizes, needed))
+        best, chosen = costs[needed][0] if needed in costs else math.inf, needed
+        for given, (spent, _) in costs.items():
+            if spent + CARD_COPY_SECONDS < best and given != needed:
+                run = min(runs[part.variable] // part.parts for part in (*given, *needed))
+                spent += self._copy_seconds(cells, given, needed, run * self._item)
+                if spent < best:
+                    best, chosen = spent, given
+        return best, chosen
+
+    def _copy_seconds(self, cells: int, given: Division, needed: Division, run: int = CARD_RUN_BYTES) -> float:
+        """Return the seconds of a copy of so many cells on each card, in runs of bytes that follow each other."""
+        remote = 1 - 1 / math.prod(part.parts for part in given if part not in needed)
+        size = cells * self._item
+        linked = remote * size / CARD_LINK * (1 + CARD_RUN_BYTES / max(1, run))
+        return CARD_COPY_SECONDS + linked + 2 * size / self._machine.bandwidth
+
+
+def _runs(step: Step) -> dict[int, int]:
+    """Return, for each variable of an output, the cells that follow each other over all of its values."""
+    runs, cells = {}, 1
+    for _, v, size in sorted(zip(step.out_strides, step.axes, step.sizes, strict=True)):
+        cells *= size
+        runs[v] = cells
+    return runs
+
+
+@functools.cache
+def _parts(sizes: tuple[int, ...], cards: int) -> tuple[float, tuple[int, ...]]:
+    """Return the largest quotient of a table and the largest of its parts, and the ranges of the first variables."""
+    best: tuple[float, tuple[int, ...]] = 1.0, ()
+    for parts in range(2, min(cards, sizes[0]) + 1) if sizes else ():
+        quotient, others = _parts(sizes[1:], cards // parts)
+        found = quotient * sizes[0] / -(-sizes[0] // parts), (parts, *others)
+        # Of equals, the one with fewest variables.
+        best = max(best, found, key=lambda pair: (round(pair[0], 9), -len(pair[1])))
+    return best
+
+
+def _restricted(division: Division, step: Step, operand: Operand) -> Division:
+    """Return the division of an operand that a divided step needs."""
+    own = {v for v, stride in zip(step.axes, operand.strides, strict=True) if stride}
+    return tuple(part for part in division if part.variable in own)
+
+
+def _part(step: Step, division: Division) -> Step:
+    """Return the part of a step that each card computes, its tables where they are in the whole plan."""
+    sizes = lengths_of(step.axes, step.sizes, division)
+    operands = (
+        operand._replace(
+            cells=math.prod(itertools.compress(sizes, operand.strides)) * (step.domain if operand.domain_stride else 1)
+        )
+        for operand in step.operands
+    )
+    return step._replace(sizes=sizes, operands=tuple(operands))
+
+
+class _Builder:
+    """Places of all parts, the steps of each card, and what is copied between them; ``offsets``: see ``_Memory``."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        steps: Sequence[Step],
+        divisions: Sequence[Division],
+        cards: int,
+        offsets: Sequence[int] | None,
+    ) -> None:
+        self._plan, self._steps, self._divisions, self._cards = plan, steps, divisions, cards
+        self._item = plan.itemsize
+        self.memory, self.is_regular = _Memory(offsets), True
+        # Parts of factors stay to the end: each is small beside the messages.
+        self._factors = {
+            (number, place): self._factor(operand, needed)
+            for number, step in enumerate(steps)
+            for place, operand in enumerate(step.operands)
+            if operand.source < 0 and (needed := _restricted(divisions[number], step, operand))
+        }
+        self._messages: dict[int, CardTable] = {}
+        self._parts: list[Step] = []
+        self._copied: list[int] = []
+        self._copies = list(map(self._add, range(len(steps))))
+
+    def plan(self, machine: Machine, memory: int, seconds: float, height: int) -> Plan:
+        """Return the plan with the steps of each card.
+
+        Args:
+            machine: One of the cards as the planner sees it.
+            memory: Bytes that may be used on each of them.
+            seconds: Estimated time of all steps and copies.
+            height: Elements of each card's arena.
+        """
+        plan, scaled = self._plan, SEMIRINGS[self._plan.semiring].scaled
+        phases: list[Phase] = []
+        copies, first = list(self._factors.values()), 0
+        for number, needed in enumerate(self._copies):
+            if needed and number > first:
+                phases.append(Phase(tuple(copies), first, number, joined=False))
+                copies, first = [], number
+            copies += needed
+            if scaled and self._divisions[number]:
+                phases.append(Phase(tuple(copies), first, number + 1, joined=True))
+                copies, first = [], number + 1
+        if first < len(self._steps):
+            phases.append(Phase(tuple(copies), first, len(self._steps), joined=False))
+        moved = sum(self._remote(copy) for phase in phases for copy in phase.copies)
+        divided = tuple(number for number, division in enumerate(self._divisions) if division)
+        return plan._replace(
+            steps=Steps.packed(self._parts),
+            arena_cells=height,
+            memory_limit=memory,
+            bytes=machine.tiers(height * self._item, plan.factor_cells * self._item),
+            seconds=machine.start + height * self._item / machine.fresh + seconds,
+            shards=Shards(self._cards, tuple(phases), tuple(self._copied), divided, moved),
+        )
+
+    def _add(self, number: int) -> list[Exchange]:
+        """Place a step's tables, and add its part; return the copies of messages that it needs."""
+        step, division = self._steps[number], self._divisions[number]
+        places: list[CardTable | None] = []
+        copies: list[Exchange] = []
+        self.memory.go_on()
+        for place, operand in enumerate(step.operands):
+            if operand.source < 0:
+                copy = self._factors.get((number, place))
+                places.append(None if copy is None else copy.target)
+                continue
+            message = self._messages[operand.source]
+            needed = _restricted(division, step, operand)
+            if needed != message.division:
+                copies.append(Exchange(message, self._placed(message.axes, message.sizes, needed, message.strides)))
+                self._copied.append(operand.source)
+                message = copies[-1].target
+            places.append(message)
+        # Copies are over before the step writes.
+        for copy in copies:
+            self.memory.give_back(copy.source.offset)
+        self.memory.go_on()
+        rows = step.outer + step.mid
+        own = self._placed(step.axes, step.sizes, division, step.out_strides, rows)
+        self._messages[number] = own
+        part = _part(step, division)
+        self.is_regular &= all(map(_has_one_stride, itertools.repeat(step), step.operands, places))
+        operands = tuple(map(_moved, itertools.repeat(step), part.operands, places))
+        self._parts.append(
+            part._replace(out_strides=own.strides, out_offset=own.offset, out_span=own.span, operands=operands)
+        )
+        for table, operand in zip(places, step.operands, strict=True):
+            if operand.source >= 0 and table is not None:
+                self.memory.give_back(table.offset)
+        return copies
+
+    def _factor(self, operand: Operand, needed: Division) -> Exchange:
+        layout = self._plan.factors[operand.factor]
+        whole = CardTable(layout.scope, layout.sizes, (), layout.offset, layout.strides, layout.span)
+        return Exchange(whole, self._placed(layout.scope, layout.sizes, needed, layout.strides))
+
+    def _placed(
+        self,
+        axes: tuple[int, ...],
+        sizes: tuple[int, ...],
+        division: Division,
+        strides: Sequence[int],
+        rows: int | None = None,
+    ) -> CardTable:
+        """Give a table memory; its axes follow each other as they do with other strides.
+
+        ``rows``: the first axis of rows, which are padded to whole vectors; None: where the other strides have a gap.
+        """
+        lengths, own, cells = lengths_of(axes, sizes, division), [0] * len(axes), 1
+        end = 1
+        for stride, axis in sorted(zip(strides, range(len(axes)), strict=True), key=lambda pair: (pair[0], -pair[1])):
+            if axis < rows if rows is not None else stride > end:
+                unit = _LINE_BYTES if cells >= _LONG_ROW_CELLS else _VECTOR_BYTES if cells >= _ROW_CELLS else 0
+                cells = _round_up(cells, max(1, unit // self._item))
+            own[axis] = cells
+            cells *= lengths[axis]
+            end = stride * sizes[axis]
+        return CardTable(axes, sizes, division, self.memory.take(cells), tuple(own), cells)
+
+    def _remote(self, copy: Exchange) -> int:
+        """Return the elements that come from other cards."""
+        return sum(
+            box.target.cells
+            for card in range(self._cards)
+            for box in boxes(copy, card, self._cards)
+            if box.card != card
+        )
+
+
+def _moved(step: Step, operand: Operand, place: CardTable | None) -> Operand:
+    """Return an operand at its place on a card; None: where it is in the whole plan."""
+    if place is None:
+        return operand
+    known = dict(zip(place.axes, place.strides, strict=True))
+    strides = (known[v] if stride else 0 for v, stride in zip(step.axes, operand.strides, strict=True))
+    last = step.others[-1][0] if step.others else step.variable
+    domain_stride = known[last] if operand.domain_stride else 0
+    return operand._replace(offset=place.offset, domain_stride=domain_stride, strides=tuple(strides))
+
+
+def _has_one_stride(step: Step, operand: Operand, place: CardTable | None) -> bool:
+    """Return whether a table has one stride for the combinations of all variables that a step eliminates."""
+    if place is None or not operand.domain_stride:
+        return True
+    known, before = dict(zip(place.axes, place.strides, strict=True)), (step.variable, *(v for v, _ in step.others))
+    return all(known[v] == known[other] * size for v, (other, size) in zip(before, step.others, strict=False))
+
+
+class _Memory:
+    """Memory of a card, in elements.
+
+    Args:
+        offsets: Places of all tables in the sequence in which they are made; None: they are numbers, not places.
+    """
+
+    def __init__(self, offsets: Sequence[int] | None) -> None:
+        self._offsets = offsets
+        self._spans: list[int] = []
+        self._first: list[int] = []
+        self._last: list[int] = []
+        self._now = 0
+
+    def go_on(self) -> None:
+        """Begin the next moment: tables that are given back before it part memory with those that are made in it."""
+        self._now += 1
+
+    def take(self, span: int) -> int:
+        """Return the start of a new table."""
+        number = len(self._spans)
+        self._spans.append(max(span, 1))
+        self._first.append(self._now)
+        self._last.append(sys.maxsize)
+        return number if self._offsets is None else self._offsets[number]
+
+    def give_back(self, start: int) -> None:
+        """End a table's life with this moment."""
+        if self._offsets is None:
+            self._last[start] = self._now
+
+    def places(self, height: int, unit: int) -> tuple[list[int], int]:
+        """Return the place of each table above a height, the largest ones first, and the height of all."""
+        firsts, lasts, ends = np.array(self._first), np.array(self._last), np.zeros(len(self._spans), dtype=np.int64)
+        starts = np.zeros_like(ends)
+        base = height = _round_up(height, unit)
+        # Tables of about one size take turns in the same places.
+        spans = [_round_up(span, max(unit, 1 << max(0, span.bit_length() - _SIZES))) for span in self._spans]
+        for number in sorted(range(len(ends)), key=lambda table: (-spans[table], self._first[table])):
+            others = np.flatnonzero((firsts <= lasts[number]) & (lasts >= firsts[number]) & (ends > 0))
+            start, span = base, spans[number]
+            for other in others[np.argsort(starts[others])].tolist():
+                if starts[other] >= start + span:
+                    break
+                start = max(start, int(ends[other]))
+            starts[number], ends[number] = start, start + span
+            height = max(height, start + span)
+        return starts.tolist(), height
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit

@@ -1,0 +1,437 @@
+"""Plans divided among devices: here the devices are CPU backends, and steps are divided however small they are."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import time
+
+import numpy as np
+import pytest
+
+from elimina import DeviceError, Model, TimeLimitError
+from elimina.backends.base import run_once
+from elimina.backends.choose import Devices, _joined
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.cuda.device import words_of
+from elimina.backends.cuda.layout import Forest, lay_out
+from elimina.inference import choose
+from elimina.inference.encode import encode
+from elimina.inference.options import Options
+from elimina.planning import shards
+from elimina.planning.machine import cuda_machine
+from elimina.planning.plan import FactorLayout
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import prepare
+from elimina.planning.program import CardTable, Exchange, Range, boxes, lengths_of, pack
+from elimina.planning.shards import make_shards
+from tests import calls
+from tests.inference.test_cards import Card
+from tests.planning import test_fusion
+
+GIB = 1 << 30
+
+
+def divide(monkeypatch, divisions=None):
+    """Make plans be divided if there are several devices; ``divisions``: chooses each step's, not by its cost."""
+    for name in ("DIVIDED_SECONDS", "CARD_COPY_SECONDS", "CARD_JOIN_SECONDS"):
+        monkeypatch.setattr(shards, name, 0.0)
+    for name in ("SHARED_SECONDS", "DIVIDED_SECONDS"):
+        monkeypatch.setattr(choose, name, -1.0)
+    if divisions is not None:
+        chosen = shards._Search._divisions
+
+        def search(self):
+            found = [divisions(chosen(self, step)) for step in self._steps]
+            return found, 0.0
+
+        monkeypatch.setattr(shards._Search, "best", search)
+    made = make_shards
+
+    def first(*given):
+        found = made(*given)
+        return found and found._replace(seconds=0.0)
+
+    monkeypatch.setattr(choose, "make_shards", first)
+
+
+@pytest.fixture
+def use(monkeypatch):
+    """A function that puts devices in the place of cards."""
+
+    def put(*members):
+        monkeypatch.setattr(choose, "get_backend", lambda device, threads=None: Devices(members))
+        return members
+
+    return put
+
+
+def random_model(rng, count=9, pairs=16):
+    """Factors over random pairs of variables with 2 to 5 states, some of their values 0."""
+    sizes = rng.integers(2, 6, count).tolist()
+    scopes = {tuple(sorted(rng.choice(count, 2, replace=False).tolist())) for _ in range(pairs)}
+    factors = [
+        (scope, rng.uniform(0.1, 2, [sizes[v] for v in scope]) * 10.0 ** rng.integers(-9, 9)) for scope in scopes
+    ]
+    for _, values in factors:
+        values[rng.random(values.shape) < 0.1] = 0
+    return Model.from_arrays(sizes, factors, sense="probability")
+
+
+def names(count):
+    return [f"cuda:{number}" for number in range(count)]
+
+
+def solved(model, task, device, dtype=None):
+    return calls.solve(model, task, device=device, method="eliminate", order="min-fill", dtype=dtype, slices="never")
+
+
+@pytest.mark.parametrize("cards", [2, 3, 4, 8])
+@pytest.mark.parametrize(("task", "dtype"), [("pr", None), ("pr", "float32"), ("count", None)])
+@pytest.mark.parametrize("is_random", [False, True])
+def test_answers_of_divided_plans(monkeypatch, use, cards, task, dtype, is_random):
+    rng = np.random.default_rng([cards, is_random])
+    divided = 0
+    for _ in range(6):
+        model = random_model(rng)
+        expected = solved(model, task, "cpu", dtype)
+        with monkeypatch.context() as patch:
+            divide(patch, (lambda known: known[rng.integers(len(known))]) if is_random else None)
+            use(*(CpuBackend(1) for _ in range(cards)))
+            found = solved(model, task, names(cards), dtype)
+        assert found.status == expected.status
+        if task == "count":
+            assert found.count == expected.count
+        else:
+            assert found.log10_z == pytest.approx(expected.log10_z, rel=1e-12 if dtype is None else 1e-5)
+        divided += found.stats.get("cards") == cards
+    assert divided >= 4
+
+
+def tables_of(rng, cards):
+    """A table on all cards, divided in two ways, and its cells."""
+    axes, sizes = tuple(range(4)), tuple(rng.integers(1, 6, 4).tolist())
+    found = []
+    for _ in range(2):
+        division, stride = [], 1
+        for v in rng.permutation(4)[: rng.integers(0, 4)].tolist():
+            parts = int(rng.integers(1, min(sizes[v], cards // stride) + 1))
+            if parts > 1:
+                division.append(Range(v, parts, stride))
+                stride *= parts
+        lengths = lengths_of(axes, sizes, tuple(division))
+        strides = tuple(np.cumprod([1, *lengths[:0:-1]])[::-1].tolist())
+        offset = int(rng.integers(0, 5))
+        found.append(CardTable(axes, sizes, tuple(division), offset, strides, int(np.prod(lengths))))
+    return Exchange(*found), np.arange(np.prod(sizes)).reshape(sizes)
+
+
+def part_of(table, cells, card):
+    """The cells of a table that a card has."""
+    for range_ in table.division:
+        length = range_.length(table.sizes[range_.variable])
+        first = card // range_.stride % range_.parts * length
+        cells = cells.take(np.arange(first, first + length), axis=range_.variable, mode="wrap")
+    return cells
+
+
+def view(arena, table):
+    item = arena.itemsize
+    steps = [item * stride for stride in table.strides]
+    return np.ndarray(table.sizes, arena.dtype, arena, item * table.offset, steps)
+
+
+@pytest.mark.parametrize("cards", [1, 2, 3, 5, 8])
+def test_each_cell_is_copied_once_and_from_a_card_that_has_it(cards):
+    rng = np.random.default_rng(cards)
+    for _ in range(60):
+        exchange, cells = tables_of(rng, cards)
+        source, target = exchange
+        arenas = []
+        for card in range(cards):
+            arenas.append(np.full(source.offset + source.span, -1))
+            arenas[-1][source.offset :] = part_of(source, cells, card).reshape(-1)
+        for card in range(cards):
+            own = np.full(target.offset + target.span, -1)
+            count = 0
+            for box in boxes(exchange, card, cards):
+                own_cells = view(own, box.target)
+                assert (own_cells == -1).all()
+                own_cells[...] = view(arenas[box.card], box.source)
+                count += box.target.cells
+            np.testing.assert_array_equal(own[target.offset :], part_of(target, cells, card).reshape(-1))
+            assert count == target.span
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "float64"])
+def test_words_are_copied_as_cells_are(dtype):
+    rng, longest = np.random.default_rng(0), 0
+    item = np.dtype(dtype).itemsize
+    for _ in range(200):
+        sizes = rng.choice([1, 2, 4, 5, 8, 16], 3).tolist()
+        tables = []
+        for _ in range(2):
+            pitches = [size + int(rng.choice([0, 0, 8])) for size in sizes]
+            strides = (pitches[1] * pitches[2], pitches[2], 1)
+            tables.append(FactorLayout((), (0, 1, 2), tuple(sizes), strides, int(rng.choice([0, 1, 8])), 0))
+        source, target = tables
+        given = rng.integers(0, 100, 8000).astype(dtype)
+        expected, found = np.zeros(8000, dtype), np.zeros(8000, dtype)
+        view(expected, target)[...] = view(given, source)
+        word, shape, given_strides, own_strides = words_of(source, target, item)
+        longest = max(longest, word)
+        kind = np.dtype(f"V{word}")
+        assert source.offset * item % word == target.offset * item % word == 0
+        taken = np.ndarray(shape, kind, given, source.offset * item, given_strides)
+        np.ndarray(shape, kind, found, target.offset * item, own_strides)[...] = taken
+        np.testing.assert_array_equal(found, expected)
+    assert longest == 16
+
+
+def strip(width, length, size):
+    """A long grid, in the order of its columns."""
+    last = width * length
+    pairs = [(v, v + 1) for v in range(last) if (v + 1) % width] + [(v, v + width) for v in range(last - width)]
+    model = Model.from_arrays([size] * last, [(pair, np.ones((size, size))) for pair in pairs], sense="probability")
+    return prepare(model, "pr", {}), tuple(range(last))
+
+
+@pytest.mark.parametrize(
+    ("cards", "size", "share", "seconds"),
+    [(2, 8, 1 / 2, 0.85), (4, 8, 1 / 4, 0.54), (8, 8, 1 / 8, 0.36), (2, 9, 5 / 9, 0.84), (3, 9, 1 / 3, 0.57)],
+)
+def test_cards_have_even_shares_of_memory_and_time(cards, size, share, seconds):
+    problem, order = strip(10, 14, size)
+    whole = make_plan(problem, order, cuda_machine(), 10 * GIB)
+    found = make_shards(whole, cuda_machine(), cards, 10 * GIB)
+    assert found is not None
+    assert 0.9 * share <= found.peak_bytes / whole.peak_bytes <= 1.06 * share
+    assert found.seconds - 1 < seconds * (whole.seconds - 1)
+    assert len(found.shards.divided) > len(found.steps) // 2
+
+
+def test_tables_that_are_needed_at_the_same_time_do_not_overlap():
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        memory = shards._Memory(None)
+        lives = []
+        for number in range(40):
+            memory.go_on()
+            lives.append([number, None, int(rng.integers(1, 5000))])
+            memory.take(lives[-1][2])
+            for table, life in enumerate(lives):
+                if life[1] is None and rng.random() < 0.3:
+                    life[1] = number
+                    memory.give_back(table)
+        ends = [99 if end is None else end for _, end, _ in lives]
+        places, height = memory.places(100, 32)
+        assert max(place + span for place, (_, _, span) in zip(places, lives, strict=True)) <= height
+        assert min(places) >= 100
+        for one, other in itertools.combinations(range(40), 2):
+            if one <= ends[other] and other <= ends[one]:
+                low, high = sorted((one, other), key=places.__getitem__)
+                assert places[low] + lives[low][2] <= places[high]
+
+
+def test_what_cannot_be_divided():
+    machine = cuda_machine()
+    model = random_model(np.random.default_rng(0))
+    for task in ("mpe", "mar"):
+        problem = prepare(model, task, {})
+        plan = make_plan(problem, problem.free, machine, GIB)
+        assert make_shards(plan, machine, 2, GIB) is None
+    problem, order = strip(4, 4, 3)
+    assert make_shards(make_plan(problem, order, machine, GIB), machine, 2, GIB) is None
+
+
+def test_copied_outputs_lie_in_the_arena(monkeypatch):
+    """On a card, small outputs have places of their own, which other cards do not know."""
+    divide(monkeypatch)
+    problem, order = strip(4, 5, 3)
+    plan = make_shards(make_plan(problem, order, cuda_machine(), GIB), cuda_machine(), 2, GIB)
+    program = pack(plan, len(order))
+    copied = list(plan.shards.copied)
+    assert copied
+    starts = program.starts[copied]
+    words = lay_out(program, 132, 227 << 10).words
+    np.testing.assert_array_equal(words[starts + 12], program.words[starts + 12])
+    others = [n for n in range(len(program.starts)) if n not in copied and n not in program.outputs[:, 0]]
+    assert others
+    assert (words[program.starts[others] + 12] != program.words[program.starts[others] + 12]).all()
+
+
+class SeenCuda:
+    """A card that plans see, and that runs nothing."""
+
+    name, machine = "cuda", cuda_machine()
+
+    def __init__(self, memory):
+        self._memory = memory
+
+    def memory(self):
+        return self._memory
+
+
+def test_the_planner_takes_what_is_fastest():
+    """A long strip has no few variables that cut it; a square grid has."""
+    options = Options(device="cuda:0,cuda:1", order=tuple(range(200)), slices=10**9)
+    cards = Devices([SeenCuda(12 * GIB), SeenCuda(12 * GIB)])
+    problem, order = strip(10, 20, 8)
+    one = choose.fitting_plan(cards, problem, order, options)
+    assert one.shards is None
+    _, found = choose._shared_out(cards, problem, order, options, one)
+    assert found.shards is not None
+    assert found.fits
+    figures = json.loads(found.to_json())
+    assert (figures["cards"], figures["slices"]) == (2, None)
+    assert "cards:                2; " in str(found)
+    roomy = Devices([SeenCuda(12 * GIB)])
+    assert choose._shared_out(roomy, problem, order, options, one)[1] is one
+    easy, ordered = strip(8, 8, 4)
+    plan = choose.fitting_plan(cards, easy, ordered, options)
+    assert choose._shared_out(cards, easy, ordered, options, plan)[1].shards is None
+
+
+@pytest.mark.parametrize("runs", [0, 1, 5])
+def test_the_others_answer_where_a_card_is_lost(monkeypatch, use, caplog, runs):
+    model = random_model(np.random.default_rng(1))
+    expected = solved(model, "pr", "cpu")
+    divide(monkeypatch)
+    lost, _ = use(Card(runs), Card())
+    found = solved(model, "pr", names(2))
+    assert lost.left == 0
+    assert found.log10_z == pytest.approx(expected.log10_z, rel=1e-12)
+    assert "cards" not in found.stats
+    assert "the card fell off the bus; the plan is divided among 2 devices" in caplog.text
+
+
+def test_one_error_where_all_cards_are_lost(monkeypatch, use):
+    divide(monkeypatch)
+    use(Card(2), Card(2))
+    with pytest.raises(DeviceError, match="all 2 devices failed, the last one so: the card fell off the bus"):
+        solved(random_model(np.random.default_rng(1)), "pr", names(2))
+
+
+def test_another_error_of_a_card_ends_the_call(monkeypatch, use):
+    class Broken(Card):
+        def open(self, program, factors):
+            session = super().open(program, factors)
+
+            def run(steps=None, progress=None):
+                raise ValueError("broken")
+
+            session.run = run
+            return session
+
+    divide(monkeypatch)
+    use(Card(), Broken())
+    with pytest.raises(ValueError, match="broken"):
+        solved(random_model(np.random.default_rng(1)), "pr", names(2))
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_each_launch_belongs_to_one_phase(monkeypatch, size):
+    """A card waits for the others between large steps; small ones run before the next large one."""
+    rng = np.random.default_rng(size)
+    divide(monkeypatch, lambda known: known[rng.integers(len(known))] if rng.random() < 0.5 else ())
+    problem, order = strip(5, 6, size)
+    plan = make_shards(make_plan(problem, order, cuda_machine(), GIB), cuda_machine(), 2, GIB)
+    program = pack(plan, len(order))
+    layout = lay_out(program, 132, 227 << 10)
+    large, launches, number = iter(layout.larges), [], None
+    for launch in layout.launches:
+        number = None if isinstance(launch, Forest) else next(large)
+        launches.append((launch, number))
+    phases = [layout.phase(phase.first, phase.end, len(program.starts)) for phase in plan.shards.phases]
+    assert [launch for phase in phases for launch in phase.launches] == list(layout.launches)
+    assert [phase.sequence for phase in phases] == [layout.sequence, *[0] * (len(phases) - 1)]
+    numbers = {id(launch): number for launch, number in launches}
+    for phase, part in zip(plan.shards.phases, phases, strict=True):
+        own = [numbers[id(launch)] for launch in part.launches if numbers[id(launch)] is not None]
+        assert all(phase.first <= number < phase.end for number in own)
+        if phase.joined:
+            assert own[-1] == phase.end - 1
+        if phase.copies and phase.first:
+            assert phase.first in own
+    assert any(isinstance(launch, Forest) for launch in layout.launches)
+
+
+def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
+    """Small steps of a card may run before their number's turn: their ranges must stay as they are."""
+
+    class Seen(CpuBackend):
+        def open(self, program, factors):
+            session = super().open(program, factors)
+            load = session.load_peaks
+
+            def seen(peaks, first=0):
+                loaded.append((first, len(peaks)))
+                load(peaks, first)
+
+            session.load_peaks = seen
+            return session
+
+    loaded = []
+    divide(monkeypatch)
+    problem, order = strip(4, 5, 3)
+    plan = make_shards(make_plan(problem, order, cuda_machine(), GIB), cuda_machine(), 2, GIB)
+    factors = np.ones(plan.factor_cells)
+    session = Devices([Seen(1), Seen(1)]).open(pack(plan, len(order)), factors)
+    run = session.run()
+    session.close()
+    assert sorted(loaded) == sorted((number, 1) for number in plan.shards.divided for _ in range(2))
+    assert (run.peaks[:, 0] > 0).all()
+
+
+def test_ranges_of_all_parts():
+    found = _joined([np.array(own) for own in ((3.0, 0.5), (5.0, 0.25), (0.0, 0.0))])
+    assert found.tolist() == [5.0, 0.25]
+    assert _joined([np.zeros(2), np.zeros(2)]).tolist() == [0.0, 0.0]
+
+
+def test_the_time_limit_ends_all_devices(monkeypatch, use):
+    class Slow(Card):
+        def open(self, program, factors):
+            session = super().open(program, factors)
+            run = session.run
+
+            def slow(steps=None, progress=None):
+                time.sleep(0.2)
+                return run(steps, progress)
+
+            session.run = slow
+            return session
+
+    divide(monkeypatch)
+    first, second = use(Slow(), Slow())
+    model = random_model(np.random.default_rng(1))
+    with contextlib.suppress(TimeLimitError):
+        calls.solve(
+            model, "pr", device=names(2), method="eliminate", order="min-fill", slices="never", time_limit=0.7
+        )  # fmt: skip
+    # The plan has more than ten phases.
+    assert 0 < first.ran <= second.ran + 1 < 8
+
+
+@pytest.mark.parametrize("cards", [2, 4])
+def test_steps_that_eliminate_several_variables(monkeypatch, cards):
+    monkeypatch.setattr("elimina.inference.choose.FUSED_SECONDS", 0)
+    monkeypatch.setattr("elimina.inference.choose.FUSED_SHARE", 2)
+    rng = np.random.default_rng(cards)
+    divide(monkeypatch, lambda known: known[rng.integers(len(known))])
+    model, _ = test_fusion.ladder(2, test_fusion.WIDTH, 2, "probability")
+    _, plan = test_fusion.plans(model, "pr")
+    assert any(step.others for step in plan.steps)
+    count = len(model.variables)
+    factors = encode(prepare(model, "pr", {}), plan).arena
+    expected = run_once(CpuBackend(1), pack(plan, count), factors)
+    divided = 0
+    for _ in range(6):
+        found = make_shards(plan, cuda_machine(), cards, GIB)
+        if found is None:
+            continue
+        divided += any(plan.steps[number].others for number in found.shards.divided)
+        run = run_once(Devices([CpuBackend(1)] * cards), pack(found, count), factors)
+        np.testing.assert_allclose(run.peaks, expected.peaks, rtol=1e-9)
+    assert divided
