@@ -1,8 +1,9 @@
-"""Combinatorial auctions of time on a machine, as cost functions: which bids to accept, so that the rejected ones lose the least.
+"""Combinatorial auctions of time on a machine: reject bids so that the least is lost.
 
-The distribution 'scheduling' of CATS (K. Leyton-Brown, M. Pearson, Y. Shoham, "Towards a universal test suite for combinatorial auction
-algorithms", EC 2000): a bidder asks for a number of adjacent slots, and bids for each place of them; later ends are worth less. At most one bid
-of a bidder is accepted, and no slot is sold twice, so each pair of bids that exclude each other forbids two values.
+The distribution 'scheduling' of CATS (K. Leyton-Brown, M. Pearson, Y. Shoham, "Towards a universal test suite for
+combinatorial auction algorithms", EC 2000): a bidder asks for a number of adjacent slots, and bids for each place of
+them; later ends are worth less. At most one bid of a bidder is accepted, and no slot is sold twice: each pair of bids
+that exclude each other forbids two values.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from elimina import Model
 from elimina.table import FORBIDDEN
 
 LONGEST, DEVIATION, ADDITIVITY, MORE = 10, 0.5, 0.2, 0.9
-"""Slots of a bid at most, spread of a bidder's values, gain by each slot, and the chance of a later end: those of CATS, but for the last."""
+"""Most slots of a bid, spread of a bidder's values, gain by each slot, and chance of a later end."""
 
 PRICE = 1000
 """Units of a price of 1."""
@@ -41,7 +42,8 @@ def bids(slots: int, count: int, seed: int) -> list[Bid]:
     """Return so many bids."""
     rng = np.random.default_rng(seed)
     made: list[Bid] = []
-    for bidder in itertools.count():
+    bidder = 0
+    while len(made) < count:
         length = int(rng.integers(1, LONGEST + 1))
         first_end = end = int(rng.integers(length, slots + 1))
         value = rng.uniform(1 - DEVIATION, 1 + DEVIATION) * length ** (1 + ADDITIVITY) * first_end
@@ -53,8 +55,8 @@ def bids(slots: int, count: int, seed: int) -> list[Bid]:
             if end == slots or rng.random() > MORE:
                 break
             end = int(rng.integers(end + 1, slots + 1))
-        if len(made) >= count:
-            return made[:count]
+        bidder += 1
+    return made[:count]
 
 
 def auction(slots: int, seed: int) -> Model:
@@ -62,7 +64,5 @@ def auction(slots: int, seed: int) -> Model:
     offered = bids(slots, BIDS, seed)
     factors = [((n,), np.array([bid.price, 0])) for n, bid in enumerate(offered)]
     both = np.array([[0, 0], [0, FORBIDDEN]])
-    factors += [
-        ((n, m), both) for (n, a), (m, b) in itertools.combinations(enumerate(offered), 2) if a.excludes(b)
-    ]
+    factors += [((n, m), both) for (n, a), (m, b) in itertools.combinations(enumerate(offered), 2) if a.excludes(b)]
     return Model.from_arrays([2] * len(offered), factors, sense="min-cost")
