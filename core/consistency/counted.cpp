@@ -101,7 +101,7 @@ class Cover {
     std::set_intersection(others_[a].begin(), others_[a].end(), others_[b].begin(), others_[b].end(), std::back_inserter(candidates));
     if (candidates.size() > most_candidates) candidates.resize(most_candidates);
     const std::size_t count = candidates.size(), words = (count + 63) / 64;
-    // Of each candidate, those that it excludes.
+    // The candidates that each one excludes.
     std::vector<std::uint64_t> excluded(count * words, 0), left(words, 0);
     for (std::size_t i = 0; i < count; ++i) {
       const auto& others = others_[candidates[i]];

@@ -25,7 +25,7 @@ class Tally {
     sum_ += cost;
   }
 
-  // Of a free variable: the costs of its values.
+  // Adds a free variable by the costs of its values.
   void add(Cost with, Cost without) {
     sum_ += without;
     entries_.push_back({without, with - without});
