@@ -100,6 +100,7 @@ SHAPES = {
     "transposed with others that are not": ((20, 20, 30), [(3, 0, 1, 2), (0, 1, 2, 3), (3, 1, 2)], 37),
     "short rows of a long domain": ((5,), [(1, 0), (1,)], 1000),
     "six streamed": ((12, 30, 7), [(3, 0, 1, 2)] * 6, 35),
+    "more streamed than a row takes": ((12, 30, 7), [(3, 0, 1, 2)] * 18, 5),
     "a broadcast over lo axes": ((30, 6, 9), [(3, 0, 1), (3, 0, 2), (3, 0), (0, 1, 2)], 8),
 }
 

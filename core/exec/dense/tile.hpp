@@ -271,7 +271,7 @@ class TileStep {
 
   void vector_row(Workspace<R>& space, const V* b, i64 cells, V* out) const {
     const i64 has_b = b != nullptr, streamed = tables_ - b_;
-    if (streamed >= kMostStreamed) return general_row(space, b, cells, out);
+    if (streamed >= kMostStreamed) return cell_by_cell(space, b, cells, out);
     Row<V> row{space.a.data(), domain_, streamed + has_b, {}, {}, {}, nullptr};
     if (b) row.tables[0] = b, row.strides[0] = chunk_stride_, row.scale[0] = V(1);
     for (i64 s = 0; s < streamed; ++s) {
@@ -288,6 +288,20 @@ class TileStep {
     std::fill(out, out + cells, ring_.finish(sum));
   }
 
+  // More tables than a kernel of rows takes, one cell after another.
+  void cell_by_cell(const Workspace<R>& space, const V* b, i64 cells, V* out) const {
+    for (i64 i = 0; i < cells; ++i) {
+      Sum sum = ring_.start();
+      for (i64 d = 0; d < domain_; ++d) {
+        V value = ring_.combine(space.a.data()[d], b ? b[d * chunk_stride_ + i] : ring_.one());
+        for (i64 t = b_; t < tables_; ++t) value = ring_.combine(value, scaled(space.rows.data()[t - b_][d * space.strides.data()[t - b_] + i], t));
+        ring_.add(sum, value);
+      }
+      out[i] = ring_.finish(sum);
+    }
+  }
+
+  // A row of a semiring without vectors.
   void general_row(Workspace<R>& space, const V* __restrict b, i64 cells, V* __restrict out) const {
     Sum* __restrict sums = space.sums.data();
     V* __restrict row = space.row.data();

@@ -12,6 +12,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "exec/dense/isa.hpp"
 #include "elimina/semiring.hpp"
 
 namespace elimina::ELIMINA_ISA {
@@ -120,22 +121,22 @@ struct Wide {
 };
 template <class T>
 struct Wide<MinSum<T>> {
-  static constexpr bool available = true;
+  static constexpr bool available = kHasVectors;
   static MinSum<Vector<T>> ring(MinSum<T> narrow) { return {broadcast(narrow.infinity)}; }
 };
 template <class T>
 struct Wide<MaxSum<T>> {
-  static constexpr bool available = true;
+  static constexpr bool available = kHasVectors;
   static MaxSum<Vector<T>> ring(MaxSum<T> narrow) { return {broadcast(narrow.infinity)}; }
 };
 template <class T>
 struct Wide<MaxProduct<T>> {
-  static constexpr bool available = true;
+  static constexpr bool available = kHasVectors;
   static MaxProduct<Vector<T>> ring(MaxProduct<T>) { return {}; }
 };
 template <class T>
 struct Wide<SumProduct<T>> {
-  static constexpr bool available = true;
+  static constexpr bool available = kHasVectors;
   static SumProduct<Vector<T>> ring(SumProduct<T>) { return {}; }
 };
 
@@ -170,7 +171,8 @@ class RowKernel {
       compute<1, true>(0, part, int(cells));
       return store_part(out, part[0], int(cells));
     }
-    if (past_caches) return run_past_caches(cells, out);
+    if constexpr (!R::scaled)  // the output of scaled ones is read for its range
+      if (past_caches) return run_past_caches(cells, out);
     i64 i = 0;
     for (; i + kBlockVectors * lanes <= cells; i += kBlockVectors * lanes) {
       Vec block[kBlockVectors];

@@ -15,21 +15,20 @@ Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
   const auto* values = static_cast<const Value*>(table.values);
   const Key<W> runs = all_but<W>(low);
   const std::vector<i64> cuts = group_cuts(keys, table.rows, std::max<i64>(1, table.rows / block_rows), runs);
-  Output<W, Value> output(table.rows);
-  return output.run(
-      i64(cuts.size()) - 1, threads, [&](i64 n) { return cuts[std::size_t(n) + 1] - cuts[std::size_t(n)]; },
-      [&](i64 n, Writer<W, Value>& writer) {
-        const i64 end = cuts[std::size_t(n) + 1];
-        writer.candidates = end - cuts[std::size_t(n)];
-        for (i64 i = cuts[std::size_t(n)], i_end; i < end; i = i_end) {
-          i_end = run_end(keys, i, end, runs);
-          Marginal<R> marginal(ring);
-          for (i64 row = i; row < i_end; ++row) marginal.add(ring, values[row]);
-          Key<W> key = keys[i];
-          key.word[W - 1] &= ~low;
-          writer.put(key, ring.finish(marginal.sum));
-        }
-      });
+  const auto eliminate = [&](i64 n, Writer<W, Value>& writer) {
+    const i64 end = cuts[std::size_t(n) + 1];
+    writer.candidates = end - cuts[std::size_t(n)];
+    for (i64 i = cuts[std::size_t(n)], i_end; i < end; i = i_end) {
+      i_end = run_end(keys, i, end, runs);
+      Marginal<R> marginal(ring);
+      for (i64 row = i; row < i_end; ++row) marginal.add(ring, values[row]);
+      Key<W> key = keys[i];
+      key.word[W - 1] &= ~low;
+      writer.put(key, ring.finish(marginal.sum));
+    }
+  };
+  const auto bound = [&](i64 n) { return cuts[std::size_t(n) + 1] - cuts[std::size_t(n)]; };
+  return write_blocks<W, Value>(i64(cuts.size()) - 1, threads, bound, eliminate, table.rows);
 }
 
 // The feasible cells, in the keys' order: `axes` are terms, the most significant field first.

@@ -4,6 +4,8 @@
 // low field. Rows of one table that differ in the low field only are a run; each pair of runs of a group (equal shared
 // variables) is an output row, or, without elimination, one for each value that both runs have.
 #pragma once
+#include <algorithm>
+#include <stdexcept>
 #include <vector>
 
 #include "exec/sparse/grid.hpp"
@@ -69,57 +71,45 @@ std::vector<i64> group_cuts(const Key<W>* keys, i64 rows, i64 parts, const Key<W
   return cuts;
 }
 
-template <class R, int W>
-class Join {
- public:
-  using Value = typename R::Value;
+// Part of both tables: some groups, or a piece of one; `bound`: output rows at most.
+struct Block {
+  Range left, right;
+  i64 bound;
+};
 
-  Join(const Stage<R, W>& stage, const Table& left, const Table& right, const JoinOrder& order, int threads)
-      : stage_(stage), order_(order), runs_(all_but<W>(order.low)), threads_(threads), left_rows_(left.rows), right_rows_(right.rows) {
-    left_ = {reinterpret_cast<const Key<W>*>(left.keys), static_cast<const Value*>(left.values)};
-    right_ = {reinterpret_cast<const Key<W>*>(right.keys), static_cast<const Value*>(right.values)};
+// Two tables' keys, cut into blocks.
+template <int W>
+class JoinBlocks {
+ public:
+  JoinBlocks(const Table& left, const Table& right, const JoinOrder& order, int threads)
+      : order_(order), runs_(all_but<W>(order.low)), threads_(threads), left_rows_(left.rows), right_rows_(right.rows) {
+    left_ = reinterpret_cast<const Key<W>*>(left.keys), right_ = reinterpret_cast<const Key<W>*>(right.keys);
     std::copy_n(order.group, W, group_.word);
   }
 
-  Made run() {
-    plan();
-    i64 bound = 0;
-    for (const Block& block : blocks_) {
-      bound += block.bound;
-      if (bound > kMostPairs) throw std::overflow_error("the join has too many candidate rows");
-    }
-    Output<W, Value> output(bound, order_.most);
-    return output.run(i64(blocks_.size()), threads_, [&](i64 n) { return blocks_[std::size_t(n)].bound; },
-                      [&](i64 n, Writer<W, Value>& writer) { fill(blocks_[std::size_t(n)], writer); });
+  std::vector<Block> cut() const {
+    const i64 parts = std::clamp<i64>(left_rows_ / kBlock, 1, threads_);
+    const std::vector<i64> cuts = group_cuts(left_, left_rows_, parts, group_);
+    std::vector<std::vector<Block>> found(std::size_t(parts), std::vector<Block>{});
+#pragma omp parallel for num_threads(int(parts)) schedule(static, 1)
+    for (i64 part = 0; part < parts; ++part) cut_part({cuts[std::size_t(part)], cuts[std::size_t(part) + 1]}, found[std::size_t(part)]);
+    std::vector<Block> blocks;
+    for (const std::vector<Block>& some : found) blocks.insert(blocks.end(), some.begin(), some.end());
+    return blocks;
   }
 
  private:
   static constexpr i64 kBlock = i64(1) << 15;
 
-  // Part of both tables: some groups, or a piece of one; `bound`: output rows at most.
-  struct Block {
-    Range left, right;
-    i64 bound;
-  };
-
-  void plan() {
-    const i64 parts = std::clamp<i64>(left_rows_ / kBlock, 1, threads_);
-    const std::vector<i64> cuts = group_cuts(left_.keys, left_rows_, parts, group_);
-    std::vector<std::vector<Block>> found(std::size_t(parts), std::vector<Block>{});
-#pragma omp parallel for num_threads(int(parts)) schedule(static, 1)
-    for (i64 part = 0; part < parts; ++part) plan_part({cuts[std::size_t(part)], cuts[std::size_t(part) + 1]}, found[std::size_t(part)]);
-    for (const std::vector<Block>& some : found) blocks_.insert(blocks_.end(), some.begin(), some.end());
-  }
-
-  void plan_part(Range left, std::vector<Block>& blocks) const {
+  void cut_part(Range left, std::vector<Block>& blocks) const {
     if (left.rows() == 0) return;
     Block open{};
     const auto close = [&] {
       if (open.bound > 0) blocks.push_back(open);
       open.bound = 0;
     };
-    const i64 first = reach(right_.keys, 0, right_rows_, left_.keys[left.begin], group_);
-    each_group(left_.keys, left, right_.keys, Range{first, right_rows_}, group_, [&](Range l, Range r) {
+    const i64 first = reach(right_, 0, right_rows_, left_[left.begin], group_);
+    each_group(left_, left, right_, Range{first, right_rows_}, group_, [&](Range l, Range r) {
       const i64 bound = most_rows(l, r);
       if (bound > kBlock) {
         close();
@@ -141,7 +131,7 @@ class Join {
   }
 
   i64 most_rows(Range l, Range r) const {
-    const i64 left = count_runs(left_.keys, l), right = count_runs(right_.keys, r);
+    const i64 left = count_runs(left_, l), right = count_runs(right_, r);
     return order_.eliminate ? left * right : std::min(left * r.rows(), right * l.rows());
   }
 
@@ -149,9 +139,9 @@ class Join {
   void split(Range l, Range r, std::vector<Block>& blocks) const {
     const i64 left_piece = std::max<i64>(1, kBlock / r.rows());
     for (i64 i = l.begin; i < l.end;) {
-      const i64 i_end = run_end(left_.keys, std::min(i + left_piece, l.end) - 1, l.end, runs_);
+      const i64 i_end = run_end(left_, std::min(i + left_piece, l.end) - 1, l.end, runs_);
       for (i64 j = r.begin; j < r.end;) {
-        const i64 j_end = r.rows() <= kBlock ? r.end : run_end(right_.keys, std::min(j + kBlock, r.end) - 1, r.end, runs_);
+        const i64 j_end = r.rows() <= kBlock ? r.end : run_end(right_, std::min(j + kBlock, r.end) - 1, r.end, runs_);
         blocks.push_back({{i, i_end}, {j, j_end}, most_rows({i, i_end}, {j, j_end})});
         j = j_end;
       }
@@ -159,6 +149,36 @@ class Join {
     }
   }
 
+  const Key<W>*left_, *right_;
+  JoinOrder order_;
+  Key<W> group_, runs_;
+  int threads_;
+  i64 left_rows_, right_rows_;
+};
+
+template <class R, int W>
+class Join {
+ public:
+  using Value = typename R::Value;
+
+  Join(const Stage<R, W>& stage, const Table& left, const Table& right, const JoinOrder& order)
+      : stage_(stage), order_(order), runs_(all_but<W>(order.low)) {
+    left_ = {reinterpret_cast<const Key<W>*>(left.keys), static_cast<const Value*>(left.values)};
+    right_ = {reinterpret_cast<const Key<W>*>(right.keys), static_cast<const Value*>(right.values)};
+    std::copy_n(order.group, W, group_.word);
+  }
+
+  Made run(const std::vector<Block>& blocks, int threads) const {
+    i64 bound = 0;
+    for (const Block& block : blocks) {
+      bound += block.bound;
+      if (bound > kMostPairs) throw std::overflow_error("the join has too many candidate rows");
+    }
+    return write_blocks<W, Value>(i64(blocks.size()), threads, [&](i64 n) { return blocks[std::size_t(n)].bound; },
+                                  [&](i64 n, Writer<W, Value>& writer) { fill(blocks[std::size_t(n)], writer); }, bound, order_.most);
+  }
+
+ private:
   void fill(const Block& block, Writer<W, Value>& writer) const {
     std::vector<i64> left_starts, right_starts;
     Grid<R, W> grid(stage_.ring, order_.low);
@@ -240,10 +260,7 @@ class Join {
   Stage<R, W> stage_;
   JoinOrder order_;
   Key<W> group_, runs_;
-  int threads_;
-  i64 left_rows_, right_rows_;
   Side<R, W> left_, right_;
-  std::vector<Block> blocks_;
 };
 
 // Keeps the rows of `left` whose shared variables occur in `right`.
@@ -256,8 +273,7 @@ Made semi_join_rows(const Table& left, const Table& right, const u64* group_word
   const auto* others = reinterpret_cast<const Key<W>*>(right.keys);
   const auto* values = static_cast<const V*>(left.values);
   const i64 blocks = (left.rows + block_rows - 1) / block_rows;
-  Output<W, V> output(left.rows);
-  return output.run(blocks, threads, [&](i64) { return block_rows; }, [&](i64 block, Writer<W, V>& writer) {
+  const auto keep = [&](i64 block, Writer<W, V>& writer) {
     const i64 end = std::min(left.rows, (block + 1) * block_rows);
     i64 at = reach(others, 0, right.rows, keys[block * block_rows], group);
     for (i64 i = block * block_rows; i < end; ++i) {
@@ -265,7 +281,8 @@ Made semi_join_rows(const Table& left, const Table& right, const u64* group_word
       if (at < right.rows && agree(others[at], keys[i], group)) writer.put(keys[i], values[i]);
     }
     writer.candidates = end - block * block_rows;
-  });
+  };
+  return write_blocks<W, V>(blocks, threads, [](i64) { return block_rows; }, keep, left.rows);
 }
 
 }  // namespace elimina::sparse

@@ -1,13 +1,11 @@
-// The operations on keys of ELIMINA_WORDS words; this source is compiled once for each number.
-#include "exec/sparse/words.hpp"
+// The operations on keys of one to four words.
+#include "exec/sparse/rows.hpp"
 
 #include "exec/sparse/cells.hpp"
 #include "exec/sparse/sort.hpp"
 
 namespace elimina::sparse {
 namespace {
-
-constexpr int W = ELIMINA_WORDS;
 
 template <class T, class Use>
 auto with_float_ring(const Ring& ring, Use&& use) {
@@ -37,12 +35,14 @@ V budget_of(const StageOrder& stage) {
   else return V(stage.budget);
 }
 
+template <int W>
 class Functions final : public RowsFunctions {
  public:
   Made join(const Ring& ring, const Table& left, const Table& right, const JoinOrder& order, const StageOrder& stage,
             int threads) const override {
+    const std::vector<Block> blocks = JoinBlocks<W>(left, right, order, threads).cut();
     return with_ring(ring, [&]<class R>(const R& r) {
-      return Join<R, W>({r, stage.words, budget_of<typename R::Value>(stage)}, left, right, order, threads).run();
+      return Join<R, W>({r, stage.words, budget_of<typename R::Value>(stage)}, left, right, order).run(blocks, threads);
     });
   }
 
@@ -84,12 +84,21 @@ class Functions final : public RowsFunctions {
   }
 };
 
+const Functions<1> one;
+const Functions<2> two;
+const Functions<3> three;
+const Functions<kMostWords> four;
+
 }  // namespace
 
-template <>
-const RowsFunctions& functions_for<ELIMINA_WORDS>() {
-  static const Functions functions;
-  return functions;
+const RowsFunctions* rows_functions(int words) {
+  switch (words) {
+    case 1: return &one;
+    case 2: return &two;
+    case 3: return &three;
+    case kMostWords: return &four;
+  }
+  return nullptr;
 }
 
 }  // namespace elimina::sparse

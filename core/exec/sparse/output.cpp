@@ -1,0 +1,95 @@
+#include "exec/sparse/output.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <exception>
+#include <mutex>
+#include <stdexcept>
+
+#include "exec/threads.hpp"
+
+namespace elimina::sparse {
+namespace {
+
+class Output {
+ public:
+  Output(RowBytes bytes, i64 all_at_most, i64 most) : bytes_(bytes), most_(most) {
+    made_.keys = Buffer(all_at_most * bytes.key);
+    made_.values = Buffer(all_at_most * bytes.value);
+  }
+
+  Made run(i64 blocks, int threads, const std::function<i64(i64)>& bound, const std::function<void(i64, BlockRows&)>& produce) {
+    threads = int(std::clamp<i64>(blocks, 1, threads));
+#pragma omp parallel num_threads(threads)
+    {
+      Buffer keys, values;
+      i64 room = 0;
+      // In ascending order, so that a block only waits for blocks that have begun.
+      for (i64 block = next_++; block < blocks; block = next_++) {
+        BlockRows rows{};
+        try {
+          if (!failed_) {
+            if (bound(block) >= room) {
+              room = bound(block) + 1;  // what is written and then not counted may lie behind the last row
+              keys = Buffer(room * bytes_.key);
+              values = Buffer(room * bytes_.value);
+            }
+            rows = {keys.as<void>(), values.as<void>()};
+            produce(block, rows);
+          }
+        } catch (...) {
+          fail(std::current_exception());
+        }
+        take(block, rows);
+      }
+    }
+    if (failure_) std::rethrow_exception(failure_);
+    made_.keys.shrink(made_.rows * bytes_.key);
+    made_.values.shrink(made_.rows * bytes_.value);
+    return std::move(made_);
+  }
+
+ private:
+  void take(i64 block, BlockRows& rows) {
+    for (i64 turn = turn_; turn != block; turn = turn_) turn_.wait(turn);
+    if (rows.rows > most_ - made_.rows) {
+      fail(std::make_exception_ptr(std::overflow_error("too many rows")));
+      rows.rows = 0;
+    }
+    const i64 at = made_.rows;
+    made_.rows += rows.rows;
+    made_.candidates += rows.candidates;
+    turn_ = block + 1;
+    turn_.notify_all();
+    copy(rows.keys, rows.rows, made_.keys, at, bytes_.key);
+    copy(rows.values, rows.rows, made_.values, at, bytes_.value);
+  }
+
+  static void copy(const void* from, i64 rows, const Buffer& to, i64 at, i64 bytes) {
+    if (rows) std::memcpy(to.as<char>() + at * bytes, from, std::size_t(rows * bytes));
+  }
+
+  void fail(std::exception_ptr failure) {
+    const std::scoped_lock lock(mutex_);
+    if (!failure_) failure_ = failure;
+    failed_ = true;
+  }
+
+  RowBytes bytes_;
+  Made made_;
+  i64 most_;
+  std::atomic<i64> next_{0}, turn_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex mutex_;
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+Made put_together(RowBytes bytes, i64 blocks, int threads, const std::function<i64(i64)>& bound,
+                  const std::function<void(i64, BlockRows&)>& produce, i64 all_at_most, i64 most) {
+  return Output(bytes, all_at_most, most).run(blocks, threads, bound, produce);
+}
+
+}  // namespace elimina::sparse
