@@ -63,6 +63,12 @@ def test_rows_of_small_tables_are_not_forecast(monkeypatch, size, cannot_pay):
     assert bool(forecasts) != cannot_pay
 
 
+def test_rows_of_a_model_without_variables_cannot_pay():
+    model = elimina.Model.from_arrays({}, [])
+    plan = elimina.plan(model, device="cpu")
+    assert sparse.rows_cannot_pay(plan, prepare(model, "mpe", {}), cpu_machine(2))
+
+
 def test_large_sparse_tables_are_on_rows():
     # One allowed value in ten for each of 400: the message over two variables stays far from full.
     dense, plan = sparse_plan(chain(0.002, length=4, size=400))

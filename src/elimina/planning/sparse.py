@@ -141,7 +141,7 @@ def rows_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
     if not plan.fits or any(table.rows is not None for table in problem.tables):
         return False
     cells = float(plan.largest_table)
-    moved, work = (MAX_OPERANDS + 1) * cells * plan.itemsize, cells * max(problem.model.sizes)
+    moved, work = (MAX_OPERANDS + 1) * cells * plan.itemsize, cells * max(problem.model.sizes, default=1)
     longest = machine.step + max(moved / machine.bandwidth, work * (1 + 0.5 * MAX_OPERANDS) / machine.combinations)
     return longest < machine.rows_step
 
