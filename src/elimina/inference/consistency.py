@@ -168,8 +168,7 @@ class Consistency:
         del given, flat, costs
         place = {v: n for n, v in enumerate(reduction.kept)}
         left, scopes, tables = reduction.rest
-        # The bound of cliques of such pairs is stronger, and shifted costs would hide them.
-        if shift_seconds > 0 and not reduction.is_packing:
+        if shift_seconds > 0:
             gain = max(1, int(LEAST_GAIN * most * unit))
             bound, found = shift_costs(left, scopes, tables, top, shift_seconds, gain, lambda *_: None)
             if bound < top:
