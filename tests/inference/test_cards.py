@@ -47,6 +47,21 @@ class Card(CpuBackend):
         return session
 
 
+class SlowCard(Card):
+    """A card whose runs take a fifth of a second longer."""
+
+    def open(self, program, factors):
+        session = super().open(program, factors)
+        run = session.run
+
+        def slow(steps=None, progress=None):
+            time.sleep(0.2)
+            return run(steps, progress)
+
+        session.run = slow
+        return session
+
+
 @pytest.fixture
 def cards(monkeypatch):
     """A function that puts devices in the place of the cards that a call names."""
@@ -282,19 +297,7 @@ def test_a_checkpoint_of_cards_that_were_lost(cards, tmp_path):
 
 
 def test_the_time_limit_ends_all_cards(cards):
-    class Slow(Card):
-        def open(self, program, factors):
-            session = super().open(program, factors)
-            run = session.run
-
-            def slow(steps=None, progress=None):
-                time.sleep(0.2)
-                return run(steps, progress)
-
-            session.run = slow
-            return session
-
-    first, second = cards(Slow(), Slow())
+    first, second = cards(SlowCard(), SlowCard())
     with contextlib.suppress(TimeLimitError):
         found = sliced(model_for("mpe"), "mpe", CARDS, time_limit=1.0)
         assert (found.status, found.ended_by) == ("bounded", "time-limit")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import json
-import time
 
 import numpy as np
 import pytest
@@ -27,7 +26,7 @@ from elimina.planning.prepare import prepare
 from elimina.planning.program import CardTable, Exchange, Range, boxes, lengths_of, pack
 from elimina.planning.shards import make_shards
 from tests import calls
-from tests.inference.test_cards import Card
+from tests.inference.test_cards import Card, SlowCard
 from tests.planning import test_fusion
 
 GIB = 1 << 30
@@ -37,7 +36,7 @@ def divide(monkeypatch, divisions=None):
     """Make plans be divided if there are several devices; ``divisions``: chooses each step's, not by its cost."""
     for name in ("DIVIDED_SECONDS", "CARD_COPY_SECONDS", "CARD_JOIN_SECONDS"):
         monkeypatch.setattr(shards, name, 0.0)
-    for name in ("SHARED_SECONDS", "DIVIDED_SECONDS"):
+    for name in ("SHARED_SECONDS", "SHARDS_FROM_SECONDS"):
         monkeypatch.setattr(choose, name, -1.0)
     if divisions is not None:
         chosen = shards._Search._divisions
@@ -391,20 +390,8 @@ def test_ranges_of_all_parts():
 
 
 def test_the_time_limit_ends_all_devices(monkeypatch, use):
-    class Slow(Card):
-        def open(self, program, factors):
-            session = super().open(program, factors)
-            run = session.run
-
-            def slow(steps=None, progress=None):
-                time.sleep(0.2)
-                return run(steps, progress)
-
-            session.run = slow
-            return session
-
     divide(monkeypatch)
-    first, second = use(Slow(), Slow())
+    first, second = use(SlowCard(), SlowCard())
     model = random_model(np.random.default_rng(1))
     with contextlib.suppress(TimeLimitError):
         calls.solve(

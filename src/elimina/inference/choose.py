@@ -53,10 +53,10 @@ LISTED_SECONDS = 0.05
 """Likewise, of writing out the cells of tables that list their tuples."""
 
 SHARED_SECONDS = 0.3
-"""Estimated seconds of a plan on one card from which a plan for several is thought of."""
+"""Estimated seconds of a plan on one card from which a plan for several is made."""
 
-DIVIDED_SECONDS = 1.0
-"""Likewise, from which its division among the cards is thought of, which takes a while."""
+SHARDS_FROM_SECONDS = 1.0
+"""Estimated seconds of a plan on one card from which its division among the cards is tried, which takes a while."""
 
 SHARED_GAIN = 0.85
 """Share of one card's time that several may take at most: estimates are not exact."""
@@ -172,7 +172,7 @@ def shared_plan(backend: Backend, count: int, problem: Problem, options: Options
         return plan
     machine, memory = limits_of(backend, options)
     plans = [plan._replace(memory_limit=min(plan.memory_limit, memory))] if plan.fits else []
-    is_slow = not plan.fits or plan.seconds - machine.start > DIVIDED_SECONDS
+    is_slow = not plan.fits or plan.seconds - machine.start > SHARDS_FROM_SECONDS
     if is_slow and reach_each_other(backend, count):
         whole = plan.whole._replace(stream=None, scratch=None, limits=())
         plans += filter(None, [make_shards(whole, machine, count, memory)])
