@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -99,6 +100,14 @@ def test_memory_as_on_the_command_line(memory):
 def test_sizes_are_exact():
     assert arguments.parse_size("9007199254740993") == 2**53 + 1
     assert arguments.parse_size("0.1GB") == 10**8
+
+
+def test_sizes_beyond_any_machine():
+    assert elimina.solve(COSTS, memory=10**400, device="cpu").value == 1
+    assert arguments.memory_size("memory", 10**400) == sys.maxsize
+    for size in (-(10**400), -1):
+        with pytest.raises(InputError, match=r"^memory is -.* bytes: expected a finite size"):
+            elimina.solve(COSTS, memory=size)
 
 
 @pytest.mark.parametrize(("gap", "meant"), [("1%", 0.01), ("0.5", 0.5), (".5e1%", 0.05), (0, 0), (np.float32(1), 1)])

@@ -49,6 +49,11 @@ def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
     assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats["method"] == "filter"
 
 
+def test_a_number_of_slices_asks_for_elimination(monkeypatch):
+    monkeypatch.setattr(method_module, "LARGE_WORK", 10)
+    assert "method" not in calls.solve(grid_model(4, 4, 0.3), device="cpu", slices=4).stats
+
+
 def test_what_ends_at_once_takes_no_local_search_and_no_filtering(monkeypatch):
     monkeypatch.setattr(method_module, "FIRST_GLANCE", 60.0)
     variables = [elimina.Variable(f"x{n}", 3) for n in range(30)]

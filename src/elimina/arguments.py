@@ -192,8 +192,10 @@ def parse_size(text: str, name: str = "memory") -> int:
 
 def _bytes(name: str, given: float | Fraction) -> int:
     if not 1 <= given < math.inf:
-        raise InputError(f"{name} is {float(given):g} bytes: expected a finite size of at least one, such as 500MB")
-    return int(given)
+        size = shown(given) if isinstance(given, int) else f"{float(given):g}"
+        raise InputError(f"{name} is {size} bytes: expected a finite size of at least one, such as 500MB")
+    # No machine addresses more.
+    return min(int(given), sys.maxsize)
 
 
 def share(name: str, given: Any) -> float:

@@ -102,7 +102,7 @@ def before_planning(
         run: Call in progress.
         paused: State of the searches, each of which goes on where the one before ended.
     """
-    if options.dtype is not None or options.needs_gpu or rough().total_cells < LARGE_WORK:
+    if options.dtype is not None or options.needs_gpu or options.asks_for_slices or rough().total_cells < LARGE_WORK:
         return Attempt()
     fits = 2 * rough().largest_table < _memory(options)
     is_filtered = problem.model.is_integer and _can_filter(problem, options)

@@ -211,6 +211,11 @@ class Options(NamedTuple):
         """True if filtering or search is the only way."""
         return self.method in ("filter", "search") or (self.method == "auto" and self.upper_bound is not None)
 
+    @property
+    def asks_for_slices(self) -> bool:
+        """True if a number of slices, or a directory for tables, is named: elimination is wanted then."""
+        return self.scratch is not None or self.slices not in ("auto", "never")
+
     def only(self, *names: str, what: str) -> Options:
         """Return the options with defaults for all but these, ``device`` and ``memory``.
 

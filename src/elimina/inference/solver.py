@@ -245,8 +245,7 @@ class Solver:
     def _planned(self, options: Options) -> Generator[Strategy, Attempt, tuple[Attempt, Plan | None]]:
         """Plan, and run the plan; None is returned if another strategy answered."""
         is_free = self.options.method == "auto" and described(self.question.task).is_optimum and self._kept is None
-        # Who names a number of slices, or a directory, wants elimination with them.
-        turns = is_free and options.scratch is None and options.slices in ("auto", "never")
+        turns = is_free and not options.asks_for_slices
         first = options._replace(slices="never") if turns else options
         if turns and isinstance(options.order, str) and is_out_of_reach(self._rough_order(), options):
             first = first._replace(order=self._rough_order().order)
