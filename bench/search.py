@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 
 import elimina
+from auctions import AUCTIONS, auction
 from elimina.planning.plan import count_text
 from elimina.result import Bounds, Result
 from minibuckets import TABLES, colouring
@@ -53,7 +54,7 @@ HEAD = f"{'instance':34} {'cells':>9} {'way':14} {'seconds':>8}  {'lower':>14} {
 
 
 def instances(data: Path, match: str) -> Iterator[tuple[str, str, Callable[[], elimina.Model]]]:
-    """Families, names, and readers of files and of GpuBE's colourings."""
+    """Families, names, and readers of files, of GpuBE's colourings, and of auctions."""
     for folder, pattern in FOLDERS:
         for path in sorted((data / folder).glob(pattern)):
             name = path.name.removesuffix(".xz").removesuffix(".gz")
@@ -63,6 +64,9 @@ def instances(data: Path, match: str) -> Iterator[tuple[str, str, Callable[[], e
         path = data / "wcsp" / row.file
         if row.colours and path.exists() and re.search(match, f"{path} {name}"):
             yield "colouring", name, partial(colouring, path, row.colours)
+    for slots, seed in AUCTIONS:
+        if re.search(match, name := f"auction-{slots}-{seed}"):
+            yield "auction", name, partial(auction, slots, seed)
 
 
 def largest_table(model: elimina.Model) -> int:

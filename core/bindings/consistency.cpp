@@ -1,3 +1,4 @@
+#include "consistency/counted.hpp"
 #include "consistency/search.hpp"
 #include "network/reduction.hpp"
 
@@ -147,6 +148,8 @@ void bind_consistency(nb::module_& m) {
       .def("__init__", &make_reduction, "sizes"_a, "scopes"_a, "tables"_a, "order"_a)
       .def_prop_ro("kept", &Reduction::kept, "Variables of the rest, by their numbers in the model.")
       .def_prop_ro("rest", &rest_of, "Sizes, scopes and tables of the rest.")
+      .def_prop_ro("is_packing", [](const Reduction& reduction) { return is_packing(reduction.rest()); },
+                   "True if most functions of the rest forbid a pair of values of two binary variables, and nothing else.")
       .def("extend", &extend, "value"_a, "Return the best assignment of all variables, given one of the rest.");
   nb::class_<Search>(m, "ConsistencySearch",
                      "Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft local consistency.")

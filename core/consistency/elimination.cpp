@@ -61,8 +61,14 @@ void Propagator::undo() {
 // The neighbours of a variable that may have lost one.
 void Propagator::wake_thin(Var v) {
   each_place(v, [&](const Place& place) {
-    for (const Var u : function(place.function).scope)
-      if (state_.is_free(u)) thin_.push(u);
+    std::array<Var, 1 + most_neighbours> found;
+    int count = 0;
+    for (const Var u : function(place.function).scope) {
+      if (!state_.is_free(u)) continue;
+      if (count > most_neighbours) return true;
+      found[count++] = u;
+    }
+    for (int i = 0; i < count; ++i) thin_.push(found[i]);
     return true;
   });
 }
@@ -84,7 +90,7 @@ std::optional<int> Propagator::find_neighbours(Var v, Neighbours& found) const {
 Propagator::Part Propagator::part_of(const Function& f, Var v, const Neighbours& near) const {
   std::array<Var, 1 + most_neighbours> along{v};
   std::copy(near.begin(), near.end(), along.begin() + 1);
-  Part part{.table = f.cost.data(), .stride = {}, .shift = {}, .fixed = 0};
+  Part part{.table = f.cells(), .stride = {}, .shift = {}, .fixed = 0};
   part.shift.fill(nothing_.data());
   for (int k = 0; k < f.arity(); ++k) {
     const auto i = static_cast<std::size_t>(std::find(along.begin(), along.end(), f.scope[k]) - along.begin());
@@ -218,11 +224,11 @@ bool Propagator::add_message(std::span<const Var> scope, int origin) {
   is_dead_.push_back(0);
   for (int p = 0; p < arity; ++p) {
     // The unary costs of a neighbour count once.
-    std::uint32_t fresh = all;
+    std::uint64_t fresh = all;
     each_place(scope[p], [&](const Place& place) {
       const auto& other = function(place.function).scope;
       for (int k = 0; k < arity; ++k)
-        if (k != p && std::find(other.begin(), other.end(), scope[k]) != other.end()) fresh &= ~(std::uint32_t{1} << k);
+        if (k != p && std::find(other.begin(), other.end(), scope[k]) != other.end()) fresh &= ~(std::uint64_t{1} << k);
       return true;
     });
     added_[scope[p]].push_back({{number, p}, fresh});
@@ -245,7 +251,7 @@ void Propagator::extend(std::vector<int>& value) const {
       Cost sum = state_.unary(v)[x];
       for (std::size_t k = first; k < last && sum < low; ++k) {
         const Function& f = function(killed_[k]);
-        sum += f.cost[f.cell(value)];
+        sum += f.at(value);
         for (int p = 0; p < f.arity(); ++p) sum -= state_.shift(f, p)[value[f.scope[p]]];
       }
       if (sum < low) low = sum, best = x;

@@ -3,23 +3,27 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "counted.hpp"
+
 namespace elimina::consistency {
 
 namespace {
 
 // Positions are bits of a word.
-constexpr int most_arity = 32;
+constexpr int most_arity = 64;
 
 Cost stored(Cost cost) { return cost < network::forbidden ? cost : forbidden; }
 
 Function function_of(network::Function&& given, const std::vector<int>& size) {
-  Function f{std::move(given), {}, {}};
+  Function f;
+  static_cast<network::Function&>(f) = std::move(given);
   if (f.arity() > most_arity) throw std::invalid_argument("a scope has too many variables");
   std::vector<Var> sorted = f.scope;
   std::sort(sorted.begin(), sorted.end());
   if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) throw std::invalid_argument("a scope names a variable twice");
   std::transform(f.cost.begin(), f.cost.end(), f.cost.begin(), stored);
   f.transpose(size);
+  count(f, size);
   return f;
 }
 
@@ -55,6 +59,7 @@ Network::Network(network::Network model, std::vector<Var> elimination) : order(s
       functions.push_back(function_of(std::move(f), size));
     }
   }
+  join_pairs(functions, size);
   for (std::size_t i = 0; i < functions.size(); ++i) {
     Function& f = functions[i];
     for (int p = 0; p < f.arity(); ++p) {
@@ -73,7 +78,7 @@ void Network::note_fresh() {
       const Function& f = functions[place.function];
       place.fresh = 0;
       for (int k = 0; k < f.arity(); ++k)
-        if (seen[f.scope[k]] != v) place.fresh |= std::uint32_t{1} << k, seen[f.scope[k]] = v;
+        if (seen[f.scope[k]] != v) place.fresh |= std::uint64_t{1} << k, seen[f.scope[k]] = v;
     }
   }
 }
@@ -81,7 +86,7 @@ void Network::note_fresh() {
 Cost Network::at(const std::vector<int>& value) const {
   Cost total = constant;
   for (Var v = 0; v < count(); ++v) total = std::min(forbidden, total + cells[first[v] + value[v]]);
-  for (const Function& f : functions) total = std::min(forbidden, total + f.cost[f.cell(value)]);
+  for (const Function& f : functions) total = std::min(forbidden, total + f.at(value));
   return total;
 }
 

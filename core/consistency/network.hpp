@@ -18,6 +18,14 @@ inline constexpr Cost forbidden = Cost{1} << 60;
 struct Function : network::Function {
   std::vector<Cost> transposed;    // of two variables: the first one varies fastest
   std::vector<std::size_t> shift;  // for each position: where the costs shifted to the variable are, one for each value
+  std::size_t base = 0;            // where the cell of the first values is
+  bool is_counted = false;         // see counted.hpp: the table has a cell for each count, and strides are 1 or -1
+
+  std::size_t most = 0;            // largest count that is allowed
+
+  bool counts(int position, int x) const { return (stride[position] == 1) == (x == 1); }
+  const Cost* cells() const { return cost.data() + base; }
+  Cost at(const std::vector<int>& value) const { return cost[base + cell(value)]; }
 
   // Fills `transposed`, given the variables' numbers of values.
   void transpose(const std::vector<int>& size);
@@ -25,7 +33,7 @@ struct Function : network::Function {
 
 // Bits of `fresh`: the positions of variables that no earlier function at the variable has.
 struct Place : network::Place {
-  std::uint32_t fresh = ~std::uint32_t{0};
+  std::uint64_t fresh = ~std::uint64_t{0};
 };
 
 // Variables are numbered by an order in which costs are shifted towards the first ones.

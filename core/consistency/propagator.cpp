@@ -24,6 +24,8 @@ Propagator::Propagator(const Network& network)
       removed_(network.count()),
       risen_(network.count()),
       unsupported_(network.count()),
+      reduced_(static_cast<int>(network.functions.size())),
+      changed_(static_cast<int>(network.functions.size())),
       thin_(network.count()),
       support_(network.size.size(), 0),
       suspect_(network.size.size(), -1),
@@ -53,7 +55,7 @@ Propagator::Propagator(const Network& network)
 }
 
 Propagator::View Propagator::view(const Function& f, int p, int q) const {
-  View result{f.cost.data(), f.stride[p], f.stride[q], 0, state_.shift(f, p), state_.shift(f, q), f.scope[q]};
+  View result{f.cells(), f.stride[p], f.stride[q], 0, state_.shift(f, p), state_.shift(f, q), f.scope[q]};
   if (f.arity() == 2) {
     if (p == 1) result.table = f.transposed.data(), result.major = network_.size[f.scope[0]], result.minor = 1;
     return result;
@@ -78,6 +80,7 @@ int Propagator::free_positions(const Function& f, int except, int* other) const 
 }
 
 bool Propagator::is_wide(const Function& f) const {
+  if (f.is_counted) return false;
   std::size_t cells = 1;
   for (const Var v : f.scope)
     if ((cells *= static_cast<std::size_t>(state_.count(v))) > most_cells) return true;
@@ -123,6 +126,8 @@ bool Propagator::propagate(Cost top, Cost slack) {
     check_stop();
     if (!removed_.empty()) possible = after_removals(removed_.pop_first());
     else if (!risen_.empty()) possible = after_rise(risen_.pop_last());
+    else if (!reduced_.empty()) possible = pull_all(reduced_.pop_first());
+    else if (!changed_.empty()) possible = gather_first(changed_.pop_first(), -1);
     else if (!unsupported_.empty()) possible = exist(unsupported_.pop_first());
     else if (!thin_.empty() && state_.depth() > 0) possible = eliminate(thin_.pop_last());
     else return true;
@@ -136,6 +141,8 @@ void Propagator::forget() {
   removed_.clear();
   risen_.clear();
   unsupported_.clear();
+  reduced_.clear();
+  changed_.clear();
   thin_.clear();
 }
 
@@ -211,6 +218,7 @@ bool Propagator::after_removals(Var v) {
   if (!state_.is_free(v)) wake_thin(v);
   return each_place(v, [&](const Place& place) {
     const Function& f = function(place.function);
+    if (f.is_counted) return reduced_.push(place.function), changed_.push(place.function), true;
     wake_others(place);
     const int target = first_free(f);
     if (target < 0) return pull({place.function, place.position == 0 ? 1 : 0});
@@ -226,9 +234,14 @@ bool Propagator::after_rise(Var v) {
   if (!state_.is_free(v)) return true;
   return each_place(v, [&](const Place& place) {
     wake_others(place);
-    const int target = first_free(function(place.function));
-    return target < 0 || target == place.position || gather({place.function, target});
+    return gather_first(place.function, place.position);
   });
+}
+
+// Shifts costs to the first free variable of a function, unless its position is this one.
+bool Propagator::gather_first(int number, int except) {
+  const int target = first_free(function(number));
+  return target < 0 || target == except || gather({number, target});
 }
 
 // If each value of a variable would cost something, here or as its neighbours follow, that is shifted to it.
@@ -399,7 +412,7 @@ Cost Propagator::at(const std::vector<int>& value) const {
   Cost total = state_.constant();
   for (Var v = 0; v < network_.count(); ++v) total += state_.unary(v)[value[v]];
   for (const Function& f : network_.functions) {
-    std::size_t cell = 0;
+    std::size_t cell = f.base;
     for (int k = 0; k < f.arity(); ++k) {
       cell += f.stride[k] * value[f.scope[k]];
       total -= state_.shift(f, k)[value[f.scope[k]]];

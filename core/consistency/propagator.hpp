@@ -8,6 +8,7 @@
 #include "decision.hpp"
 #include "queue.hpp"
 #include "state.hpp"
+#include "tally.hpp"
 
 namespace elimina::consistency {
 
@@ -50,7 +51,7 @@ class Propagator {
 
  private:
   // Positions whose unary costs count.
-  static constexpr std::uint32_t all = ~std::uint32_t{0}, none = 0;
+  static constexpr std::uint64_t all = ~std::uint64_t{0}, none = 0;
 
   // Costs shifted to one value; more would come near forbidden ones.
   static constexpr Cost most_shifted = Cost{1} << 53;
@@ -102,7 +103,11 @@ class Propagator {
   bool lend_all(const Place& place);
   void give_back(const Function& f, int position);
   void project(const Place& place);
-  void marginal(const Function& f, int p, std::span<const int> values, std::uint32_t with_unary);
+  void marginal(const Function& f, int p, std::span<const int> values, std::uint64_t with_unary);
+  void marginal_of_count(const Function& f, int p, std::span<const int> values, std::uint64_t with_unary);
+  void load(const Function& f, int position, std::uint64_t with_unary);
+  bool pull_all(int function);
+  bool gather_first(int function, int except);
   void wake_others(const Place& place);
 
   // Functions of the network, and after these the messages of eliminated variables.
@@ -139,7 +144,8 @@ class Propagator {
   State state_;
   Cost top_ = forbidden, slack_ = 0;
   Queue pending_, removed_, risen_, unsupported_;
-  Queue thin_;  // variables that may have few free neighbours
+  Queue reduced_, changed_;  // functions that depend on a count: whose variables lost values; of which costs may be gathered
+  Queue thin_;               // variables that may have few free neighbours
   bool raised_ = true;
   std::size_t patience_ = 0;  // for variables without existential support, in one propagation
   std::vector<int> support_, suspect_;  // of each variable; the function of the network that its last costs came from
@@ -151,6 +157,8 @@ class Propagator {
   std::vector<std::pair<Var, Cost>> lowered_;
   std::vector<Cost> marginal_, amount_, need_, along_, nothing_;
   std::vector<std::vector<Cost>> lent_;
+  Tally tally_;
+  std::vector<int> open_;  // free positions of the function whose costs the tally has
   struct Axis {
     std::vector<std::size_t> offset;
     std::vector<Cost> cost;

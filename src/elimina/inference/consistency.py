@@ -168,7 +168,8 @@ class Consistency:
         del given, flat, costs
         place = {v: n for n, v in enumerate(reduction.kept)}
         left, scopes, tables = reduction.rest
-        if shift_seconds > 0:
+        # The bound of cliques of such pairs is stronger, and shifted costs would hide them.
+        if shift_seconds > 0 and not reduction.is_packing:
             gain = max(1, int(LEAST_GAIN * most * unit))
             bound, found = shift_costs(left, scopes, tables, top, shift_seconds, gain, lambda *_: None)
             if bound < top:

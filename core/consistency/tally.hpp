@@ -1,0 +1,69 @@
+// Least costs of a function that depends on a count, beside costs of the values of its variables.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "network.hpp"
+
+namespace elimina::consistency {
+
+// All free variables but as many as the count asks for take the value that does not count; these are those with the least differences.
+class Tally {
+ public:
+  void start(const Function& f) {
+    table_ = f.cost.data();
+    most_ = f.most;
+    counted_ = 0;
+    sum_ = 0;
+    entries_.clear();
+  }
+
+  void add_value(bool counts, Cost cost) {
+    counted_ += counts;
+    sum_ += cost;
+  }
+
+  // Adds a free variable by the costs of its values.
+  void add(Cost with, Cost without) {
+    sum_ += without;
+    entries_.push_back({without, with - without});
+  }
+
+  // Finds the least differences: the limit of the count, and one more.
+  void rank() {
+    if (most_ < counted_) return;
+    ranked_.clear();
+    for (std::size_t i = 0; i < entries_.size(); ++i) ranked_.push_back({entries_[i].difference, i});
+    kept_ = std::min(ranked_.size(), most_ - counted_ + 1);
+    std::partial_sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(kept_), ranked_.end());
+  }
+
+  // The least cost of the function and all other variables, if this one has a value that counts, or the other one.
+  Cost least(std::size_t i, bool counts) const {
+    Cost low = 4 * forbidden, sum = sum_ - entries_[i].without;
+    std::size_t count = counted_ + counts;
+    if (count > most_) return low;
+    low = std::min(low, table_[count] + sum);
+    for (std::size_t n = 0; n < kept_ && count < most_; ++n) {
+      if (ranked_[n].second == i) continue;
+      sum += ranked_[n].first;
+      low = std::min(low, table_[++count] + sum);
+    }
+    return low;
+  }
+
+ private:
+  struct Entry {
+    Cost without, difference;
+  };
+
+  const Cost* table_ = nullptr;
+  std::size_t most_ = 0, counted_ = 0, kept_ = 0;
+  Cost sum_ = 0;
+  std::vector<Entry> entries_;
+  std::vector<std::pair<Cost, std::size_t>> ranked_;
+};
+
+}  // namespace elimina::consistency
