@@ -9,6 +9,10 @@ namespace {
 
 constexpr i64 kUnranked = std::numeric_limits<i64>::min();
 
+// Numbers in a scattered sequence (Fibonacci hashing). Were ties settled by the numbers themselves, each wave of a chain that is numbered from end to
+// end would run through all of it, after the waves of all lower numbers.
+std::uint32_t scattered(int variable) { return std::uint32_t(variable) * 2654435769u; }
+
 }  // namespace
 
 Traversal::Traversal(int variable, i64 rank, std::vector<int> neighbours, bool prefers_reached)
@@ -18,6 +22,10 @@ Traversal::Traversal(int variable, i64 rank, std::vector<int> neighbours, bool p
   silent_.assign(neighbours_.size(), 0);
   reached_.assign(neighbours_.size(), 0);
   unranked_ = i64(neighbours_.size());
+}
+
+bool Traversal::is_lower(Key one, Key other) {
+  return std::pair(one.first, scattered(one.second)) < std::pair(other.first, scattered(other.second));
 }
 
 int Traversal::place_of(int neighbour) const {
@@ -64,7 +72,7 @@ void Traversal::receive(int source, Body body, std::vector<Sent>& out) {
 
 // Begin a wave, if no neighbour is higher: others cannot win.
 void Traversal::begin(std::vector<Sent>& out) {
-  for (std::size_t n = 0; n < neighbours_.size(); ++n) highest_ = std::max(highest_, Key(ranks_[n], neighbours_[n]));
+  for (std::size_t n = 0; n < neighbours_.size(); ++n) highest_ = std::max(highest_, Key(ranks_[n], neighbours_[n]), is_lower);
   if (highest_ == key_) join_wave(key_, -1, out);
   const auto early = std::exchange(early_, {});
   for (const auto& [source, body] : early) receive(source, body, out);
@@ -84,8 +92,8 @@ void Traversal::join_wave(Key key, int source, std::vector<Sent>& out) {
 
 // Take a wave or its echo. It ends here if it cannot win: it is lower than the best so far, or than a neighbour.
 void Traversal::hear(int source, Key key, std::vector<Sent>& out) {
-  if (key < highest_ || (waves_ && key < wave_)) return;
-  if (!waves_ || key > wave_) {
+  if (is_lower(key, highest_) || (waves_ && is_lower(key, wave_))) return;
+  if (!waves_ || is_lower(wave_, key)) {
     join_wave(key, source, out);
   } else {
     char& silent = silent_[place_of(source)];

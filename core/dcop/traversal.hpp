@@ -57,6 +57,8 @@ class Traversal {
  private:
   using Key = std::pair<i64, int>;  // rank, and the variable, which settles ties
 
+  static bool is_lower(Key one, Key other);  // in the election
+
   void begin(std::vector<Sent>& out);
   void join_wave(Key key, int source, std::vector<Sent>& out);
   void hear(int source, Key key, std::vector<Sent>& out);

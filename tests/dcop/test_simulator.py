@@ -133,3 +133,12 @@ def test_runs_leave_no_garbage_and_are_not_searched_for_it(monkeypatch, algorith
     solve_directly(Problem.from_model(random_model(14, 3, 0.3)), algorithm, memory=memory, options=options)
     assert seen == [False]
     assert gc.isenabled()
+
+
+def test_messages_of_the_election_grow_with_the_chain() -> None:
+    """Variables that are numbered along a chain with chords: few waves run far."""
+    cells = np.zeros((2, 2), dtype=int)
+    for n in (1000, 4000):
+        pairs = [(v, v + 1) for v in range(n - 1)] + [(v, v + 2) for v in range(0, n - 2, 5)]
+        model = Model([Variable(f"x{v}", 2) for v in range(n)], [Table(pair, cells) for pair in pairs])
+        assert solve(Problem.from_model(model)).stats["messages"]["elect"] <= 16 * n

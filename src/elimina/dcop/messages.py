@@ -55,7 +55,7 @@ class Elect(NamedTuple):
     """A wave that looks for the highest rank: on the way out, and back (echo with extinction: Chang 1982).
 
     Attributes:
-        rank: Rank of the variable that began it; the higher number wins a tie.
+        rank: Rank of the variable that began it; a fixed permutation of the numbers settles ties.
         root: Number of the variable that began the wave.
     """
 
