@@ -22,7 +22,7 @@ import numpy as np
 
 import elimina
 from elimina.cli.options import bytes_of
-from elimina.io.marginals import read_marginals
+from elimina.io.posteriors import read_marginals
 from elimina.planning.plan import bytes_text, seconds_text
 
 

@@ -7,7 +7,7 @@ import csv
 import pytest
 
 import elimina
-from elimina.io.marginals import read_marginals
+from elimina.io.posteriors import read_marginals
 from tests import calls
 
 pytestmark = pytest.mark.data

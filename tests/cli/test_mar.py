@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from elimina import Model, Table, Variable, write
-from elimina.io.marginals import read_marginals
+from elimina.io.posteriors import read_marginals
 
 CASES = "x1,x0\n0,?\n,1\n1,0\n"
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import elimina
 import elimina.io as eio
 from elimina.errors import FormatError, InputError, UnsupportedError
-from elimina.io.marginals import read_marginals
+from elimina.io.posteriors import read_marginals
 from tests.io.test_bif import NET
 from tests.io.test_cfn import RELAXED, STRICT
 from tests.io.test_net import NET as HUGIN

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elimina.errors import FormatError, InputError
-from elimina.io.marginals import read_marginals, write_marginals
+from elimina.io.posteriors import read_marginals, write_marginals
 
 
 def read(tmp_path, text):

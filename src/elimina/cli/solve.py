@@ -34,8 +34,7 @@ from elimina.inference.options import METHODS, OptimumMethod
 from elimina.io.cases import read_cases
 from elimina.io.files import save
 from elimina.io.globals import is_auxiliary
-from elimina.io.marginals import write_marginals
-from elimina.io.posteriors import open_posteriors
+from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.model import Model
 from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.progress import Progress

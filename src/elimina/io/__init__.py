@@ -1,19 +1,18 @@
-"""Reading and writing models: one module a format, chosen by the file's suffix, never by its content."""
+"""Reading and writing models in formats that the file's suffix chooses, never its content."""
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError
-from elimina.io.files import DISTRIBUTED_HINT, load, parsed, save, shown, suffix_of
-from elimina.model import Model, Sense
+from elimina.io.files import DISTRIBUTED_HINT, Format, load, parsed, save, shown, suffix_of
+from elimina.model import Model
 from elimina.states import State, named
 
 if TYPE_CHECKING:
@@ -22,22 +21,22 @@ if TYPE_CHECKING:
 __all__ = ["FORMATS", "convert_sense", "read", "read_evidence", "write"]
 
 FORMATS = {
-    "uai": "uai",
-    "erg": "ergo",
-    "wcsp": "wcsp",
-    "cfn": "cfn",
-    "bif": "bif",
-    "xmlbif": "xmlbif",
-    "bifxml": "xmlbif",
-    "xml": "xmlbif",
-    "net": "net",
-    "xdsl": "xdsl",
-    "cnf": "cnf",
-    "wcnf": "cnf",
-    "qpbo": "qpbo",
-    "lg": "lg",
+    "uai": "uai.UAI",
+    "erg": "uai.ERGO",
+    "wcsp": "wcsp.WCSP",
+    "cfn": "cfn.CFN",
+    "bif": "bif.BIF",
+    "xmlbif": "xml_networks.XMLBIF",
+    "bifxml": "xml_networks.XMLBIF",
+    "xml": "xml_networks.XMLBIF",
+    "net": "net.NET",
+    "xdsl": "xml_networks.XDSL",
+    "cnf": "boolean.CNF",
+    "wcnf": "boolean.CNF",
+    "qpbo": "boolean.QPBO",
+    "lg": "uai.LG",
 }
-"""Suffix of each format and the module of this package that handles it."""
+"""Suffix of each format -> the module of this package that handles it, and its ``Format`` there."""
 READ_ONLY = ("net", "xdsl", "cnf", "wcnf", "qpbo", "lg")
 """Formats that are not written."""
 
@@ -52,31 +51,6 @@ ModelLike = Model | str | os.PathLike[str]
 _logger = logging.getLogger("elimina")
 
 
-class _Source(Protocol):
-    """A file's content while it is read."""
-
-    @property
-    def line(self) -> int: ...
-    def at_end(self) -> bool: ...
-    def peek(self) -> bytes: ...
-
-
-class _Format(Protocol):
-    """Interface of a format's module (without ``render`` if it is in ``READ_ONLY``)."""
-
-    SENSES: tuple[Sense, ...]
-    """Senses that a file of this format can have."""
-
-    HOLDS_NAMES: bool
-    """True if the format has a place for the names of variables and states."""
-    IS_OF_NETWORKS: bool
-    """True if the format is for networks alone, rather than also for products of tables that only look like one."""
-
-    def open_text(self, data: bytes) -> _Source: ...
-    def parse(self, text: _Source) -> Model: ...
-    def render(self, model: Model) -> Iterator[str]: ...
-
-
 def __getattr__(name: str) -> object:
     if name == "convert_sense":
         from elimina.io.convert import convert_sense
@@ -85,7 +59,7 @@ def __getattr__(name: str) -> object:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def _format_of(path: Path, name: str | None, *, writing: bool = False) -> _Format:
+def _format_of(path: Path, name: str | None, *, writing: bool = False) -> Format:
     suffix = suffix_of(path) if name is None else name
     usable = [known for known in FORMATS if not (writing and known in READ_ONLY)]
     if suffix not in usable:
@@ -100,8 +74,9 @@ def _format_of(path: Path, name: str | None, *, writing: bool = False) -> _Forma
             problem += f" of a model ({DISTRIBUTED_HINT})"
         culprit = f"{path}: {problem}" if name is None else problem
         raise InputError(f"{culprit}; name one of {known} (a file may also end in .gz or .xz)")
-    module: _Format = import_module(f"elimina.io.{FORMATS[suffix]}")
-    return module
+    module, constant = FORMATS[suffix].split(".")
+    found: Format = getattr(import_module(f"elimina.io.{module}"), constant)
+    return found
 
 
 def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool = True) -> Model:
@@ -124,7 +99,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
     path = _path(path)
     handler = _format_of(path, format)
 
-    def whole(text: _Source) -> Model:
+    def whole(text: Any) -> Model:
         model = handler.parse(text)
         if not text.at_end():
             raise TextError(f"expected the end of the file, found {shown(text.peek())}")
@@ -133,7 +108,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
     model = parsed(path, handler.open_text, whole)
     if check and model.children is not None:
         try:
-            model.check_distributions(strict=handler.IS_OF_NETWORKS, in_place=True)
+            model.check_distributions(strict=handler.is_of_networks, in_place=True)
         except InputError as error:
             raise FormatError(str(path), None, str(error)) from None
     return model
@@ -195,20 +170,21 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     path = _path(path)
     handler = _format_of(path, format, writing=True)
     written = model
-    if model.sense not in handler.SENSES:
+    if model.sense not in handler.senses:
         from elimina.io.convert import convert_sense
 
-        written = convert_sense(model, handler.SENSES[0])
+        written = convert_sense(model, handler.senses[0])
+    assert handler.render is not None
     save(path, handler.render(written))
     _report_losses(model, path, handler)
 
 
-def _report_losses(model: Model, path: Path, handler: _Format) -> None:
+def _report_losses(model: Model, path: Path, handler: Format) -> None:
     """Warn about content that a file cannot hold."""
     own = (v.states is not None or v.name != f"x{i}" for i, v in enumerate(model.variables))
-    if not handler.HOLDS_NAMES and any(own):
+    if not handler.holds_names and any(own):
         _logger.warning("%s lacks the names of variables and states: the format has no place for them", path)
-    if model.upper_bound is not None and "probability" in handler.SENSES:
+    if model.upper_bound is not None and "probability" in handler.senses:
         _logger.warning(
             "%s lacks the upper bound %s: assignments that cost as much or more are improbable there, not impossible",
             path,

@@ -17,17 +17,14 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError
-from elimina.io.files import shown
+from elimina.io.files import Format, shown
 from elimina.io.network import NetworkBuilder, conditionals
-from elimina.model import Model, Sense
+from elimina.model import Model
 from elimina.states import texts_of
 
-SENSES: tuple[Sense, ...] = ("probability",)
-IS_OF_NETWORKS = True
-HOLDS_NAMES = True
 _SEPARATORS = ",|"
 _MARKS = "{}()[];"
-open_text = partial(Text, blanks=_SEPARATORS, marks=_MARKS, quotes=True, block_comments=True, line_comments=True)
+_open_text = partial(Text, blanks=_SEPARATORS, marks=_MARKS, quotes=True, block_comments=True, line_comments=True)
 
 
 def parse(text: Text) -> Model:
@@ -189,3 +186,6 @@ def _quoted(name: str) -> str:
         )
     plain = name and not any(c.isspace() or c in _SEPARATORS + _MARKS + "/#" for c in name)
     return name if plain else f'"{name}"'
+
+
+BIF = Format(("probability",), _open_text, parse, render, holds_names=True, is_of_networks=True)

@@ -24,16 +24,13 @@ from numpy.typing import NDArray
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.convert import from_tuples
-from elimina.io.files import shown
+from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.uai import LARGEST_DOMAIN
 from elimina.model import Model, Sense, Variable
 from elimina.states import texts_of
 from elimina.table import FORBIDDEN, Table
 
-SENSES: tuple[Sense, ...] = ("min-cost", "max-cost")
-IS_OF_NETWORKS = False
-HOLDS_NAMES = True
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _EXACT_POWER = 22
@@ -46,7 +43,7 @@ _FAR = 10**12
 
 _LARGEST = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
-open_text = partial(Text, blanks=",:", marks="{}[]", quotes=True, block_comments=True, line_comments=True)
+_open_text = partial(Text, blanks=",:", marks="{}[]", quotes=True, block_comments=True, line_comments=True)
 
 
 def parse(text: Text) -> Model:
@@ -423,3 +420,6 @@ def _quoted(name: str) -> str:
             f"a CFN file cannot hold the name {name!r}: it has a quotation mark, a backslash or a control code"
         )
     return f'"{name}"'
+
+
+CFN = Format(("min-cost", "max-cost"), _open_text, parse, render, holds_names=True)

@@ -10,11 +10,34 @@ import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 from xml.parsers import expat
 
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
+from elimina.model import Model, Sense
+
+
+class Format(NamedTuple):
+    """A format of models.
+
+    Attributes:
+        senses: Senses that a file can have.
+        open_text: Function that makes the source that ``parse`` reads of a file's content.
+        parse: Function that reads a model.
+        render: Function that yields a file's text; None if the format is only read.
+        holds_names: True if the format has a place for the names of variables and states.
+        is_of_networks: True if the format is for networks alone, rather than also for products of tables that only look
+            like one.
+    """
+
+    senses: tuple[Sense, ...]
+    open_text: Callable[[bytes], Any]
+    parse: Callable[[Any], Model]
+    render: Callable[[Model], Iterator[str]] | None = None
+    holds_names: bool = False
+    is_of_networks: bool = False
+
 
 COMPRESSIONS = (".gz", ".xz")
 DISTRIBUTED_HINT = "distributed problems are for elimina.dcop.read, 'elimina dcop' and 'elimina convert'"

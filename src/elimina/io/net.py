@@ -15,13 +15,10 @@ import numpy as np
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
-from elimina.io.files import shown
+from elimina.io.files import Format, shown
 from elimina.io.network import NetworkBuilder, number_starts, read_probabilities
-from elimina.model import Model, Sense
+from elimina.model import Model
 
-SENSES: tuple[Sense, ...] = ("probability",)
-IS_OF_NETWORKS = True
-HOLDS_NAMES = True
 _TOKEN = re.compile(rb'(?:\s++|%[^\n]*+)*+("(?:[^"\\]|\\.)*+"|[(){}=;|]|[^\s"%(){}=;|]++)?', re.DOTALL)
 _TO_SEMICOLON = re.compile(rb"(?:[^;%]++|%[^\n]*+)*+;")
 _COMMENT = re.compile(rb"%[^\n]*+")
@@ -98,9 +95,6 @@ class Tokens:
             raise TextError(f"expected ';' after {what}, but the file ends before it")
         self._next = match.end()
         return _COMMENT.sub(b"", match[0][:-1])
-
-
-open_text = Tokens
 
 
 def parse(text: Tokens) -> Model:
@@ -229,3 +223,6 @@ def _check_nesting(data: bytes, shape: tuple[int, ...], owner: str) -> None:
     if (rows != shape[-1]).any():
         row = int(np.argmax(rows != shape[-1]))
         raise TextError(f"expected {shape[-1]} values in each row of {owner!r}, found {rows[row]} in row {row + 1}")
+
+
+NET = Format(("probability",), Tokens, parse, holds_names=True, is_of_networks=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -11,13 +11,15 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.uai import LARGEST_TABLE, conditional_tables
 from elimina.model import Model, Variable
 from elimina.states import texts_of
 from elimina.table import Table
 
 Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 """The parents and then the child, and the values with the axes in that order."""
+
+LARGEST_TABLE = 10**8
+"""Most cells of a table that is written out."""
 
 NOT_A_NETWORK = (
     "{} holds exactly one conditional distribution for each variable, without cycles; make the model with children=, "
@@ -135,6 +137,26 @@ def conditionals(model: Model, format_name: str) -> Iterable[Conditional]:
     if not model.variables:
         raise InputError(f"{format_name} holds at least one variable")
     return conditional_tables(model)
+
+
+def conditional_tables(model: Model) -> Iterator[Conditional]:
+    """Yield each factor's scope and dense values, with its child (if there is one) moved to the end.
+
+    Raises:
+        InputError: A factor is too large to be written densely.
+    """
+    for i, factor in enumerate(model.factors):
+        if factor.cells > LARGEST_TABLE:
+            raise InputError(
+                f"factor {i} has {factor.cells} entries; this format holds full tables of up to {LARGEST_TABLE}"
+            )
+        values = np.asarray(factor.dense(), dtype=np.float64)
+        if model.children is None:
+            yield factor.scope, values
+            continue
+        axis = factor.scope.index(model.children[i])
+        scope = factor.scope[:axis] + factor.scope[axis + 1 :] + (factor.scope[axis],)
+        yield scope, np.moveaxis(values, axis, -1)
 
 
 def number_starts(data: bytes, blanks: bytes = b"") -> NDArray[np.bool_]:

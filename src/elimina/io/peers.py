@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.convert import convert_sense
-from elimina.io.network import Conditional, is_network
-from elimina.io.uai import conditional_tables
+from elimina.io.network import Conditional, conditional_tables, is_network
 from elimina.model import Model, Variable
 from elimina.states import State, native
 from elimina.table import Table

@@ -1,4 +1,11 @@
-"""Posteriors of a batch: one row a case, written chunk by chunk to a file that appears only once it is complete."""
+"""Files of posteriors: tables of a batch, and result files of the UAI competitions' MAR task.
+
+A batch has one row a case, written chunk by chunk to a file that appears only once it is complete.
+
+A result file holds the word MAR, the number of variables, and for each its number of values and their probabilities;
+line breaks carry no meaning. Some solvers write the number of evidence sets, which must be 1, before the number of
+variables.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +13,19 @@ import csv
 import os
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from elimina.errors import InputError
+from elimina._core import Text, TextError
+from elimina.errors import FormatError, InputError
+from elimina.io.files import load, shown
+from elimina.io.network import number_starts
 from elimina.model import Variable
 from elimina.states import texts_of
 from elimina.system import require
@@ -212,3 +222,69 @@ def write_posteriors(
     """
     with open_posteriors(path, variables) as writer:
         writer.write(posteriors, log10_evidence)
+
+
+def read_marginals(path: str | os.PathLike[str]) -> list[NDArray[np.float64]]:
+    """Read one array of probabilities for each variable, in index order.
+
+    Args:
+        path: The file; decompressed if it ends in .gz or .xz.
+
+    Raises:
+        FormatError: The file is malformed, or holds a negative number.
+        InputError: The file cannot be read.
+    """
+    path = Path(path)
+    text: Text | None = None
+    try:
+        data = load(path)
+        text = Text(data)
+        kind = text.token("MAR")
+        if kind != b"MAR":
+            raise TextError(f"expected MAR, found {shown(kind)}")
+        numbers = text.reals(int(number_starts(data).sum()) - 1, "a number")
+        return _split(numbers)
+    except TextError as error:
+        raise FormatError(str(path), None if text is None else text.line, str(error)) from None
+
+
+def _split(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
+    # One variable, or one set of evidence: no file can be both, because each variable has at least one value.
+    one_set = len(numbers) > 1 and numbers[0] == 1 and len(numbers) != 2 + numbers[1]
+    at = 1 if one_set else 0
+    if len(numbers) <= at:
+        raise TextError("expected a number of variables, but the file ends here")
+    count = numbers[at]
+    at += 1
+    result: list[NDArray[np.float64]] = []
+    while at < len(numbers):
+        size, v = numbers[at], len(result)
+        if size < 1 or size != int(size) or at + size >= len(numbers):
+            left = len(numbers) - at - 1
+            raise TextError(f"expected a number of values from 1 to {left} of variable {v}, found {size:g}")
+        values = numbers[at + 1 : at + 1 + int(size)]
+        if values.min() < 0:
+            raise TextError(f"expected non-negative probabilities of variable {v}, found {values.min()}")
+        result.append(values.copy())
+        at += 1 + int(size)
+    if len(result) != count:
+        raise TextError(f"expected the marginals of {count:g} variables, found {len(result)}")
+    return result
+
+
+def write_marginals(marginals: Iterable[ArrayLike]) -> str:
+    """Return the text of a result file; numbers are written so that they read back exactly.
+
+    Args:
+        marginals: One array of probabilities for each variable, in index order.
+
+    Raises:
+        InputError: A marginal is not one list of finite, non-negative numbers.
+    """
+    words = []
+    for v, marginal in enumerate(marginals):
+        values = np.asarray(marginal, dtype=np.float64)
+        if values.ndim != 1 or not values.size or not np.isfinite(values).all() or values.min() < 0:
+            raise InputError(f"the marginal of variable {v} is not one list of finite, non-negative numbers: {values}")
+        words.append(f"{values.size} " + " ".join(map(repr, values.tolist())))
+    return f"MAR\n{' '.join([str(len(words)), *words])}\n"

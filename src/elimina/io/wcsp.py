@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.convert import from_tuples
-from elimina.io.files import shown
+from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
 from elimina.io.uai import LARGEST_DOMAIN, numbered, read_count
-from elimina.model import Model, Sense
+from elimina.model import Model
 from elimina.table import FORBIDDEN, Table
 
 
@@ -94,12 +94,6 @@ class _WordReader:
         """Read the sizes of two lists of variables, and the first list."""
         first, self.second = self._count(), self._count()
         return self.text.integers(first, "a variable's index").tolist()
-
-
-SENSES: tuple[Sense, ...] = ("min-cost",)
-IS_OF_NETWORKS = False
-HOLDS_NAMES = False
-open_text = partial(Text, glued_minus=True)
 
 
 @dataclass(frozen=True)
@@ -257,3 +251,6 @@ def _render_function(table: Table, bound: int) -> Iterator[str]:
 def _most_common(values: NDArray[np.int64] | NDArray[np.float64]) -> int:
     found, counts = np.unique(values, return_counts=True)
     return int(found[counts.argmax()]) if len(found) else 0
+
+
+WCSP = Format(("min-cost",), partial(Text, glued_minus=True), parse, render)

@@ -16,7 +16,7 @@ from elimina._core import TextError
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError
 from elimina.io.convert import from_tuples
-from elimina.io.uai import LARGEST_TABLE
+from elimina.io.network import LARGEST_TABLE
 from elimina.model import Model, Sense, Variable, forbidden_value
 from elimina.states import State, integer_of, texts_of
 from elimina.table import FORBIDDEN, Table

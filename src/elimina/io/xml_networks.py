@@ -1,13 +1,18 @@
-"""The XML interchange format for Bayesian networks (XMLBIF 0.3).
+"""Bayesian networks as XML: the interchange format XMLBIF 0.3, and GeNIe's and SMILE's .xdsl, which is only read.
 
-A VARIABLE has a NAME and an OUTCOME for each value; a DEFINITION is the conditional distribution of its FOR variable
-given its GIVEN variables. Its TABLE counts through the GIVEN variables in their order, the first one slowest, and the
-FOR variable fastest. A name with blanks around it is kept by the attribute xml:space="preserve". Source: the format's
-page by F. Cozman, 1998.
+In XMLBIF a VARIABLE has a NAME and an OUTCOME for each value; a DEFINITION is the conditional distribution of its FOR
+variable given its GIVEN variables. Its TABLE counts through the GIVEN variables in their order, the first one slowest,
+and the FOR variable fastest. A name with blanks around it is kept by the attribute xml:space="preserve". Source: the
+format's page by F. Cozman, 1998.
+
+In .xdsl each <cpt> under <nodes> is a variable: its id, a <state> with an id for each value, the ids of its <parents>
+and its <probabilities>, in which the first parent varies slowest and the variable itself fastest (SMILE's order of the
+dimensions of a matrix). Ids are kept as names; the captions of the <extensions> are read past.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from xml.sax.saxutils import escape
@@ -17,19 +22,15 @@ from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.files import Document, Element
+from elimina.io.files import Document, Element, Format
 from elimina.io.network import NetworkBuilder, conditionals, read_probabilities
-from elimina.model import Model, Sense
+from elimina.model import Model
 from elimina.states import texts_of
 
-SENSES: tuple[Sense, ...] = ("probability",)
-IS_OF_NETWORKS = True
-HOLDS_NAMES = True
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-open_text = Document
 
 
-def parse(document: Document) -> Model:
+def parse_xmlbif(document: Document) -> Model:
     """Read a model whose factors are in the order of the definitions."""
     network = document.only(document.root("BIF"), "NETWORK", "<BIF>")
     builder = NetworkBuilder()
@@ -82,7 +83,7 @@ def _read_definition(document: Document, element: Element, builder: NetworkBuild
     builder.add_distribution(parents, child, values.reshape(shape))
 
 
-def render(model: Model) -> Iterator[str]:
+def render_xmlbif(model: Model) -> Iterator[str]:
     """Yield the file's text; numbers read back exactly.
 
     Raises:
@@ -115,3 +116,47 @@ def _tagged(tag: str, name: str) -> str:
         raise InputError(f"an XML file cannot hold the name {name!r}: it has the character {found.group()!r}")
     space = ' xml:space="preserve"' if name != name.strip() else ""
     return f"<{tag}{space}>{escape(name, {chr(13): '&#13;'})}</{tag}>\n"
+
+
+XMLBIF = Format(("probability",), Document, parse_xmlbif, render_xmlbif, holds_names=True, is_of_networks=True)
+
+
+def parse_xdsl(document: Document) -> Model:
+    """Read a model whose factors are in the order of the nodes."""
+    root = document.root("smile")
+    if any(child.tag == "dynamic" for child in document.visit(root)):
+        raise UnsupportedError("the network is a dynamic one (it has temporal arcs); unroll it first")
+    nodes = document.only(root, "nodes", "<smile>")
+    builder = NetworkBuilder()
+    builder.name = root.attributes.get("id", "")
+    for node in document.visit(nodes):
+        name = _id(node)
+        if node.tag != "cpt":
+            raise UnsupportedError(f"node {name!r} is a <{node.tag[:40]}> node; elimina handles <cpt> nodes only")
+        builder.add_variable(name, [_id(part) for part in document.visit(node) if part.tag == "state"])
+    for node in document.visit(nodes):
+        _read_probabilities(document, node, builder)
+    document.line = nodes.line
+    return builder.model()
+
+
+def _id(element: Element) -> str:
+    if "id" not in element.attributes:
+        raise TextError(f"expected an id of the <{element.tag[:40]}>, found none")
+    return element.attributes["id"]
+
+
+def _read_probabilities(document: Document, node: Element, builder: NetworkBuilder) -> None:
+    name = _id(node)
+    child = builder.index(name)
+    parents = []
+    for part in document.visit(node):
+        if part.tag == "parents":
+            parents += [builder.index(parent) for parent in part.text.split()]
+    shape = builder.shape(parents, child)
+    table = document.only(node, "probabilities", f"node {name!r}")
+    values = read_probabilities(document, table.raw_text.encode(), math.prod(shape), name)
+    builder.add_distribution(parents, child, values.reshape(shape))
+
+
+XDSL = Format(("probability",), Document, parse_xdsl, holds_names=True, is_of_networks=True)

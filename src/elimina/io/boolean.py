@@ -1,22 +1,30 @@
-"""Propositional formulas: DIMACS CNF, and weighted CNF of the MaxSAT evaluations, before and from 2022 on.
+"""Problems over Boolean variables, which are only read: clauses (CNF, weighted CNF) and quadratic terms (QPBO).
 
-CNF: ``p cnf VARIABLES CLAUSES``, then clauses, literals that end with 0. Weighted: ``p wcnf VARIABLES CLAUSES [TOP]``,
-then clauses with their weights in front, those of at least TOP hard; or, without a header, clauses with ``h`` (hard) or
-a weight in front. Lines that start with c are comments. An assignment costs the weights of the clauses that it
-violates. Variable i is ``x<i>``, its states are 0 (false) and 1 (true). Sources: the SAT competitions' and the MaxSAT
-evaluations' format pages.
+CNF of DIMACS: ``p cnf VARIABLES CLAUSES``, then clauses, literals that end with 0. Weighted CNF of the MaxSAT
+evaluations: ``p wcnf VARIABLES CLAUSES [TOP]``, then clauses with their weights in front, those of at least TOP hard;
+or (from 2022 on), without a header, clauses with ``h`` (hard) or a weight in front. Lines that start with c are
+comments. An assignment costs the weights of the clauses that it violates. Variable i is ``x<i>``, its states are 0
+(false) and 1 (true). Sources: the SAT competitions' and the MaxSAT evaluations' format pages.
+
+toulbar2's unconstrained quadratic pseudo-Boolean problems (.qpbo) begin with two numbers: variables, negative if their
+values are 1 and -1 instead of 0 and 1; and terms, negative if the sum is maximised. Then a term on each line:
+``i j W``, variables from 1 on and a coefficient. The objective is ``x' W x`` of the symmetric matrix W: a term of two
+variables counts twice. States are 0 and 1, or 1 and -1 in this order. Source: the description that comes with toulbar2,
+"Quadratic pseudo-Boolean optimization format".
 """
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from elimina._core import TextError
-from elimina.io.files import shown
+from elimina._core import Text, TextError
+from elimina.io.files import Format, shown
 from elimina.io.uai import LARGEST_DOMAIN
-from elimina.model import Model, Sense, Variable
+from elimina.model import Model, Variable
 from elimina.table import FORBIDDEN, Table
 
 
@@ -65,18 +73,13 @@ def integer_of(word: bytes, what: str) -> int:
     return int(word)
 
 
-SENSES: tuple[Sense, ...] = ("min-cost",)
-IS_OF_NETWORKS = False
-HOLDS_NAMES = False
-
 Clause = tuple[list[int], int]
 
 _LARGEST_WEIGHT = 2**53
 """Weights of which a sum of hundreds is still far from ``FORBIDDEN``."""
-open_text = Lines
 
 
-def parse(text: Lines) -> Model:
+def parse_clauses(text: Lines) -> Model:
     """Read a model."""
     count: int | None = None
     expected: int | None = None
@@ -148,3 +151,39 @@ def _table(literals: Sequence[int], weight: int) -> Table | None:
         return Table((), np.array(weight))
     row = [[int(literal < 0) for literal in chosen]]
     return Table(scope, [weight], sizes=[2] * len(scope), rows=row, default=0)
+
+
+CNF = Format(("min-cost",), Lines, parse_clauses)
+
+
+_LARGEST = 2.0**52
+"""Coefficients that are integers are exact up to here."""
+
+
+def parse_terms(text: Text) -> Model:
+    """Read a model; it has integer costs if all coefficients are integers."""
+    variables, terms = text.integer("a number of variables"), text.integer("a number of terms")
+    if abs(variables) > LARGEST_DOMAIN:
+        raise TextError(f"expected a number of variables of at most {LARGEST_DOMAIN}, found {abs(variables)}")
+    text.need(3 * abs(terms), "a number of a term")
+    states = (0, 1) if variables >= 0 else (1, -1)
+    sums: dict[tuple[int, int], float] = defaultdict(float)
+    for _ in range(abs(terms)):
+        pair = sorted(text.integer("a variable of a term") for _ in range(2))
+        if not 1 <= pair[0] <= pair[1] <= abs(variables):
+            raise TextError(f"expected variables from 1 to {abs(variables)} in a term, found {pair[0]} and {pair[1]}")
+        weight = text.real("a coefficient")
+        if not math.isfinite(weight):
+            raise TextError(f"expected a finite coefficient, found {weight}")
+        sums[pair[0] - 1, pair[1] - 1] += weight if pair[0] == pair[1] else 2 * weight
+    whole = all(weight.is_integer() and abs(weight) <= _LARGEST for weight in sums.values())
+    values = np.array(states, dtype=np.int64 if whole else np.float64)
+    tables = []
+    for (i, j), weight in sums.items():
+        factor = int(weight) if whole else weight
+        tables.append(Table([i], factor * values**2) if i == j else Table([i, j], factor * np.outer(values, values)))
+    named = [Variable(f"x{i}", 2, None if variables >= 0 else states) for i in range(1, abs(variables) + 1)]
+    return Model(named, tables, sense="min-cost" if terms >= 0 else "max-cost")
+
+
+QPBO = Format(("min-cost", "max-cost"), Text, parse_terms)
