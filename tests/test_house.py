@@ -46,13 +46,8 @@ KINDS = {
         ],
     ),
     "decoder of assignments": (
-        r"void decode\([^;]*\{$|bool Searcher::decode\(|def _decode\(self\) -> NDArray",
-        [
-            "core/exec/dense/step.hpp",
-            "core/filter/elimination.cpp",
-            "core/search/searcher.cpp",
-            "src/elimina/backends/sparse/session.py",
-        ],
+        r"void decode\([^;]*\{$|bool Searcher::decode\(|best_value\([^;]*\{$|def _decode\(self\) -> NDArray",
+        ["core/exec/dense/step.hpp", "core/exec/sparse/decode.hpp", "core/search/searcher.cpp"],
     ),
     "loop that runs strategies": (r"\.send\(outcome\)", ["src/elimina/inference/anytime.py"]),
     "description of tasks": (r"^DESCRIPTIONS: dict", ["src/elimina/tasks.py"]),

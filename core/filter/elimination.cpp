@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "exec/sparse/decode.hpp"
+
 namespace elimina::filter::ELIMINA_ISA {
 
 namespace {
@@ -13,8 +15,7 @@ constexpr std::size_t kLeastStored = 1 << 10;
 class Elimination {
  public:
   Elimination(const Tree& tree, const Bounds& bounds, const Filter& filter)
-      : tree_(tree), fields_(tree.fields), bounds_(bounds), filter_(filter), message_(tree.nodes.size()),
-        chosen_(tree.nodes.size()) {}
+      : tree_(tree), fields_(tree.fields), bounds_(bounds), filter_(filter), message_(tree.nodes.size()) {}
 
   Outcome run() {
     const int root = tree_.root();
@@ -29,8 +30,7 @@ class Elimination {
     Value total = 0;
     for (int c : tree_.nodes[root].children) total = clamp(total + message_[c].cost[0]);
     if (total > tree_.budget) return out_;
-    out_.cost = total;
-    decode();
+    find_assignment();
     return out_;
   }
 
@@ -52,7 +52,7 @@ class Elimination {
       rows = extend_rows(rows, v, fields_.size(v), fields_.shift(v, *cluster_), stage);
       finish(stage, rows);
     }
-    Rows message = least_rows(rows, fields_.bits(b), fields_.bits(node.cluster), chosen_[b]);
+    Rows message = least_rows(rows, fields_.bits(b), fields_.bits(node.cluster));
     message.scope = node.separator;
     out_.largest = std::max(out_.largest, message.count());
     out_.kept += message.count();
@@ -94,9 +94,7 @@ class Elimination {
   }
 
   Rows take(Rows rows, int child, int b) {
-    // Its keys are needed again for the assignment.
-    Rows& given = message_[child];
-    Rows right{given.scope, given.key, std::move(given.cost), std::move(given.total)};
+    Rows right = message_[child];
     const Key place = fields_.mask(right.scope, *cluster_);
     for (Key& k : right.key) k = deposit(k, place);
     const Scope both = join(rows.scope, right.scope);
@@ -171,20 +169,25 @@ class Elimination {
     out_.unseen = std::min(out_.unseen, cut_rows(rows, filter_.most));
   }
 
-  void decode() {
+  // A row that was cut may be better than the one that was kept, so the cost of the assignment may be less than the message's.
+  void find_assignment() {
     std::vector<int> value(tree_.root());
     for (int b = tree_.root() - 1; b >= 0; --b) {
-      const Rows& rows = message_[b];
-      Key key = 0;
-      int at = 0;
-      for (Var v : rows.scope) {
-        key |= static_cast<Key>(value[v]) << at;
-        at += fields_.bits(v);
+      std::vector<sparse::Readable> tables;
+      for (const TablePtr& f : tree_.nodes[b].factors) tables.push_back({places(f->scope), nullptr, 1, 0, f->value.data()});
+      for (int c : tree_.nodes[b].children) {
+        const Rows& rows = message_[c];
+        tables.push_back({places(rows.scope), rows.key.data(), 1, static_cast<i64>(rows.count()), rows.cost.data()});
       }
-      const auto found = std::lower_bound(rows.key.begin(), rows.key.end(), key) - rows.key.begin();
-      value[b] = chosen_[b][found];
+      value[b] = static_cast<int>(sparse::best_value<Value>(b, fields_.size(b), tables, value.data(), true));
     }
     out_.value = std::move(value);
+  }
+
+  std::vector<sparse::Readable::Field> places(const Scope& scope) const {
+    std::vector<sparse::Readable::Field> fields;
+    for (Var v : scope) fields.push_back({v, 0, i64{1} << fields_.shift(v, scope)});
+    return fields;
   }
 
   const Tree& tree_;
@@ -192,7 +195,6 @@ class Elimination {
   const Bounds& bounds_;
   Filter filter_;
   std::vector<Rows> message_;
-  std::vector<std::vector<std::uint16_t>> chosen_;
   const Scope* cluster_ = nullptr;
   Tables factors_, held_;
   std::vector<int> waiting_;

@@ -126,21 +126,17 @@ void sort_rows(Rows& rows, int bits) {
   }
 }
 
-Rows least_rows(const Rows& rows, int bits, int all_bits, std::vector<std::uint16_t>& chosen) {
+Rows least_rows(const Rows& rows, int bits, int all_bits) {
   Rows sorted = rows;
   sort_rows(sorted, all_bits);
   Rows out{rows.scope, {}, {}, {}};
-  chosen.clear();
-  const Key low = (Key{1} << bits) - 1;
   for (std::size_t i = 0; i < sorted.count(); ++i) {
     const Key key = sorted.key[i] >> bits;
     if (out.key.empty() || out.key.back() != key) {
       out.key.push_back(key);
       out.cost.push_back(sorted.cost[i]);
-      chosen.push_back(static_cast<std::uint16_t>(sorted.key[i] & low));
-    } else if (sorted.cost[i] < out.cost.back()) {
-      out.cost.back() = sorted.cost[i];
-      chosen.back() = static_cast<std::uint16_t>(sorted.key[i] & low);
+    } else {
+      out.cost.back() = std::min(out.cost.back(), sorted.cost[i]);
     }
   }
   return out;

@@ -81,7 +81,7 @@ Rows extend_rows(const Rows& rows, Var v, int size, int shift, Stage& stage);
 
 // Sorts by key.
 void sort_rows(Rows& rows, int bits);
-// Least cost over the `bits` lowest bits, which leave the key, and where it is attained; sorted by key. The scope is kept.
-Rows least_rows(const Rows& rows, int bits, int all_bits, std::vector<std::uint16_t>& chosen);
+// Least cost over the `bits` lowest bits, which leave the key; sorted by key. The scope is kept.
+Rows least_rows(const Rows& rows, int bits, int all_bits);
 
 }  // namespace elimina::filter::ELIMINA_ISA

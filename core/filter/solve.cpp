@@ -242,10 +242,11 @@ class Solver {
     report_.kept += out.kept;
     report_.bytes = std::max(report_.bytes, out.bytes);
     report_.largest = std::max(report_.largest, out.largest);
-    if (out.value) take(part, *out.value, (network.constant + out.cost) / unit_);
+    const Cost found = out.value ? network.at(*out.value) / unit_ : limit + 1;
+    if (out.value) take(part, *out.value, found);
     const Cost unseen = (network.constant + std::min(out.unseen, bounds.total > out.unseen ? bounds.total : out.unseen) + unit_ - 1) / unit_;
     if (out.unseen > tree.budget) return {true, true, limit + 1};
-    return {true, false, std::min(limit + 1, std::min(unseen, out.value ? (network.constant + out.cost) / unit_ : limit + 1))};
+    return {true, false, std::min(limit + 1, std::min(unseen, found))};
   }
 
   void take(const Part& part, const std::vector<int>& value, Cost cost) {

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import FORBIDDEN, Model, Table, Variable, dcop
-from elimina.backends.sparse import tables as rows_module
+from elimina._core import rows_decode
 from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.inference.known import first_bounds
 from elimina.planning import layout
+from elimina.planning.layout import Layout, signed
 from elimina.planning.prepare import prepare
 from tests import calls
 
@@ -233,20 +234,48 @@ def test_a_default_that_is_allowed_is_not_listed():
         calls.solve(model, device="cpu", tables="sparse", memory="1GiB")
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64", "float32", "float64"])
+@pytest.mark.parametrize("least", [True, False])
 @pytest.mark.parametrize("variable", [0, 1, 2])
-def test_rows_along_a_variable(variable, monkeypatch):
-    """By one comparison of many rows, and by a search for each value."""
+def test_decoded_value_of_a_variable(variable, least, dtype):
+    """The first of equals, from two tables of tuples, of which one has keys of two words, and from cells."""
     rng = np.random.default_rng(6)
-    table = rng.random((3, 5, 70)) * (rng.random((3, 5, 70)) < 0.5)
-    tables = SparseTables(CpuRows("sum-product", np.dtype("float64")))
-    rows = tables.from_dense((0, 1, 2), table)
-    for scanned, _ in itertools.product((rows_module._SCANNED, 0), range(10)):
-        monkeypatch.setattr(rows_module, "_SCANNED", scanned)
-        chosen = {v: int(rng.integers(size)) for v, size in enumerate(table.shape) if v != variable}
-        expected = table[tuple(chosen.get(v, slice(None)) for v in range(3))]
-        found, values = tables.along(rows, chosen, variable)
-        np.testing.assert_array_equal(found, np.flatnonzero(expected))
-        np.testing.assert_array_equal(values, expected[found])
+    sizes = (3, 5, 70)
+    costs = rng.integers(0, 9, (2, *sizes)).astype(dtype)
+    listed = rng.random(costs.shape) < 0.6
+    tables = SparseTables(CpuRows("min-sum", np.dtype(dtype), 1000))
+    wide = Layout((0, 1, 2), sizes, ((0, 62), (1, 61), (1, 0)), 2)
+    rows = [tables.from_dense((0, 1, 2), np.where(listed[0], costs[0], 1000).astype(dtype))]
+    rows.append(tables.arrange(tables.from_dense((0, 1, 2), np.where(listed[1], costs[1], 1000).astype(dtype)), wide))
+    fields = [[(v, w, signed(1 << s)) for v, (w, s) in enumerate(table.layout.places)] for table in rows]
+    readable = [(np.array(f), table.keys, table.values) for f, table in zip(fields, rows, strict=True)]
+    cells = np.array([5, 0, 1], dtype=dtype)
+    readable.append((np.array([[0, 0, 1]]), None, cells))
+    for _ in range(10):
+        at = [int(rng.integers(size)) for size in sizes]
+        others = [v for v in range(3) if v != variable]
+        # Values that are given come from tables of one cell each that allow nothing else.
+        given = [
+            (
+                v,
+                sizes[v],
+                [
+                    (
+                        np.array([[v, 0, 1]]),
+                        None,
+                        np.where(np.arange(sizes[v]) == at[v], 0, 99 if least else -99).astype(dtype),
+                    )
+                ],
+            )
+            for v in others
+        ]
+        found = rows_decode(3, least, [*given, (variable, sizes[variable], readable)])
+        assert [found[v] for v in others] == [at[v] for v in others]
+        line = tuple(slice(None) if v == variable else at[v] for v in range(3))
+        total = (costs.sum(axis=0) + cells[:, None, None]).astype(np.float64)[line]
+        worst = np.inf if least else -np.inf
+        total[~listed.all(axis=0)[line]] = worst
+        assert found[variable] == (total.argmin() if least else total.argmax())
 
 
 @pytest.mark.parametrize("name", ["m.wcsp", "m.cfn", "m.yaml", "m.xml"])

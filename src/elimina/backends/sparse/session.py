@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import Arena
+from elimina._core import Arena, rows_decode
 from elimina.backends.base import Backend, Progress, Run, run_once
 from elimina.backends.sparse.bounds import RowBounds
 from elimina.backends.sparse.device import Rows, RowsDevice, zero_of
 from elimina.backends.sparse.tables import Lookup, SparseTables
 from elimina.errors import MemoryLimitError
-from elimina.planning.layout import Layout, cells_span, section
+from elimina.planning.layout import Layout, cells_span, section, signed
 from elimina.planning.plan import FactorLayout, Operand, Sparse, Step, bytes_text
 from elimina.planning.program import Program
 from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes
@@ -167,7 +167,12 @@ class RowsSession:
                     progress(done / len(self._sparse.steps))
         ran = time.perf_counter()
         is_whole = all(number in self._messages for number in self._program.outputs[:, 0].tolist())
-        assignment = self._decode() if self._program.decode and is_whole else None
+        assignment = None
+        if self._program.decode and is_whole:
+            # One after another: a device's tables are on the host only while they are read.
+            eliminating = (step for step in reversed(self._sparse.steps) if step.variable >= 0)
+            read = ((step.variable, step.domain, [*map(self._readable, step.operands)]) for step in eliminating)
+            assignment = rows_decode(self._program.variables, self._program.semiring == "min-sum", read)
         seconds = {"upload": 0.0, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
         return Run(self._zone(), self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
 
@@ -383,28 +388,18 @@ class RowsSession:
             zone[offset - first : offset - first + span] = cells
         return zone
 
-    def _decode(self) -> NDArray[np.int32]:
-        """Walk the steps from the roots to the leaves; each value is the first best one, given those of the axes."""
-        assignment = np.zeros(self._program.variables, dtype=np.int32)
-        for step in reversed(self._sparse.steps):
-            if step.variable < 0:
-                continue
-            total: NDArray[Any] = np.zeros(step.domain, np.float64 if self._program.dtype.kind == "f" else np.int64)
-            for operand in step.operands:
-                total = total + self._values(self._read(operand), step, assignment)
-            assignment[step.variable] = total.argmin() if self._program.semiring == "min-sum" else total.argmax()
-        return assignment
-
-    def _values(self, table: Rows | Flat, step: Step, assignment: NDArray[np.int32]) -> NDArray[Any]:
-        """Return a table's value for each value of the step's variable."""
+    def _readable(self, operand: Operand) -> tuple[NDArray[np.int64], NDArray[np.uint64] | None, Array]:
+        """Return a table as ``rows_decode`` reads it, on the host."""
+        table = self._read(operand)
         if isinstance(table, Flat):
-            return table.view[tuple(slice(None) if v == step.variable else int(assignment[v]) for v in table.scope)]
-        zero = zero_of(self._program.semiring, self._program.parameter)
-        values: NDArray[Any] = np.full(step.domain, zero, dtype=self._program.dtype)
-        chosen = {v: int(assignment[v]) for v in table.layout.scope if v != step.variable}
-        found, own = self._tables.along(table, chosen, step.variable)
-        values[found] = own
-        return values
+            fields = [(v, 0, stride) for v, stride in zip(table.scope, table.strides, strict=True)]
+            return np.array(fields, dtype=np.int64).reshape(-1, 3), None, table.cells
+        fields = [
+            (v, word, signed(1 << shift))
+            for v, (word, shift) in zip(table.layout.scope, table.layout.places, strict=True)
+        ]
+        download = self._device.download
+        return np.array(fields, dtype=np.int64).reshape(-1, 3), download(table.keys), download(table.values)
 
 
 def _size(table: Rows | Flat) -> int:

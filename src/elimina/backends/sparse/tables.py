@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,9 +16,6 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.layout import Layout, field_bits, signed
 
 UNLIMITED = 2**63 - 1
-
-_SCANNED = 1 << 14
-"""Rows that are compared at once in the time of one binary search, about."""
 
 _JOINED = 64.0
 """Rows of runs that are read in the time in which a joint row is made and sorted, about."""
@@ -133,50 +130,18 @@ class SparseTables:
         order = Order(layout.mask(()), 0, False, UNLIMITED)
         return self._join(rows, unit, order, tables, keep)
 
-    def along(self, rows: Rows, chosen: Mapping[int, int], variable: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-        """Find the rows with given values of all variables but one.
-
-        Args:
-            rows: Table to search.
-            chosen: Value of each other variable of it.
-            variable: A variable of it.
-
-        Returns:
-            The values of that variable in ascending order, and those of the rows, on the host.
-        """
-        layout, download = rows.layout, self.device.download
-        at = layout.scope.index(variable)
-        before = _key(layout, chosen, layout.scope[:at])
-        rest = layout.mask(layout.scope[at:]).tolist()
-        low = self._place(rows, before, 0, len(rows.values))
-        high = self._place(rows, [a | b for a, b in zip(before, rest, strict=True)], low, len(rows.values), after=True)
-        size, (word, shift) = layout.sizes[at], layout.places[at]
-        if high - low > _SCANNED * size:
-            keys = [_key(layout, {**chosen, variable: value}, layout.scope) for value in range(size)]
-            places = [self._place(rows, key, low, high) for key in keys]
-            found = [value for value, n in enumerate(places) if n < high and self._key_at(rows, n) == keys[value]]
-            values = [download(rows.values[places[value] : places[value] + 1])[0] for value in found]
-            return np.array(found, dtype=np.int64), np.array(values, dtype=self.dtype)
-        own, values_between = download(rows.keys[low:high]), download(rows.values[low:high])
-        wanted = np.array(_key(layout, chosen, chosen), dtype=np.uint64)
-        is_found = ((own & layout.mask(chosen)) == wanted).all(axis=1)
-        field = np.uint64((1 << field_bits(size)) - 1)
-        return (own[is_found, word] >> np.uint64(shift) & field).astype(np.int64), values_between[is_found]
-
     def find(self, rows: Rows, values: Mapping[int, int]) -> int | None:
         """Return the index of the tuple with these values; None if it is not listed."""
-        key = _key(rows.layout, values, rows.layout.scope)
-        at = self._place(rows, key, 0, len(rows.values))
-        return at if at < len(rows.values) and self._key_at(rows, at) == key else None
+        layout, key = rows.layout, [0] * rows.layout.words
+        for v, (word, shift) in zip(layout.scope, layout.places, strict=True):
+            key[word] |= values[v] << shift
 
-    def _place(self, rows: Rows, key: list[int], low: int, high: int, after: bool = False) -> int:
-        """Return the place of a key among sorted rows: before equal ones, or after them."""
-        search = bisect.bisect_right if after else bisect.bisect_left
-        return search(range(len(rows.values)), key, low, high, key=lambda number: self._key_at(rows, number))
+        def key_at(number: int) -> list[int]:
+            found: list[int] = self.device.download(rows.keys[number : number + 1])[0].tolist()
+            return found
 
-    def _key_at(self, rows: Rows, number: int) -> list[int]:
-        found: list[int] = self.device.download(rows.keys[number : number + 1])[0].tolist()
-        return found
+        at = bisect.bisect_left(range(len(rows.values)), key, key=key_at)
+        return at if at < len(rows.values) and key_at(at) == key else None
 
     def project(self, rows: Rows, variable: int) -> Made:
         """Eliminate a variable of one table."""
@@ -344,15 +309,6 @@ def _runs(rows: Rows, variable: int) -> float:
         return float(len(rows.values))
     runs = math.exp(logarithm)
     return -runs * math.expm1(-len(rows.values) / runs)
-
-
-def _key(layout: Layout, values: Mapping[int, int], scope: Iterable[int]) -> list[int]:
-    """Return the words of a key with some variables' values, 0 elsewhere."""
-    words = [0] * layout.words
-    for v in scope:
-        word, shift = layout.places[layout.scope.index(v)]
-        words[word] |= values[v] << shift
-    return words
 
 
 def join_layout(left: Rows, right: Rows, last: int | None) -> Layout:
