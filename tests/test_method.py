@@ -44,6 +44,7 @@ def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
     assert (result.status, result.stats["method"]) == ("optimal", "filter")
     assert LARGE.score([v.index(result.assignment[v.name]) for v in LARGE.variables]) == result.value
     assert all(known.lower <= result.value for known in seen)
+    assert len({known[1:] for known in seen}) == len(seen)
     assert "method" not in elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
     assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats["method"] == "filter"

@@ -98,3 +98,18 @@ def test_a_call_says_that_records_are_too_large(monkeypatch) -> None:
     monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
     with pytest.raises(errors.MemoryLimitError, match="the plan needs"):
         elimina.solve(clique(12), "mar", device="cpu", memory=1 << 12)
+
+
+@pytest.mark.parametrize("task", ["mpe", "pr"])
+def test_steps_on_tuples_may_have_more_cells_than_64_bits_count(task) -> None:
+    count = 70
+    equal = np.diag([0.25, 0.5])
+    tables = [Table(pair, equal) for pair in itertools.combinations(range(count), 2)]
+    model = Model([Variable(f"x{v}", 2) for v in range(count)], tables, sense="probability")
+    options = elimina.Options(method="eliminate", tables="sparse", slices="never")
+    plan = elimina.plan(model, task, device="cpu", options=options)
+    assert plan.sparse is not None
+    assert plan.largest_table > 2**63
+    result = elimina.solve(model, task, device="cpu", options=options)
+    log = result.value if task == "mpe" else result.log10_z * np.log(10)
+    assert log == pytest.approx(len(tables) * np.log(0.5))

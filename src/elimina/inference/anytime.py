@@ -117,6 +117,7 @@ class Run:
         self._frames: tuple[_Frame, ...] = ()
         self._error: BaseException | None = None
         self._is_prepared = False
+        self._queued: Bounds | None = None
         self._told: tuple[float | None, float | None] = None, None
         self._is_working = self._is_raised = self._is_ended = False
         self._ending = Lock()
@@ -139,12 +140,14 @@ class Run:
         return time.monotonic() - self.started
 
     def learn(self, found: Result) -> None:
-        """Keep improvements of the bounds and the assignment, and tell the listener."""
+        """Keep improvements of the bounds and the assignment, and tell the listener what is new."""
         self.known = combine(self.known, found, self.sign)
-        if self._listener is not None:
-            seconds = round(self.age, 3)
-            ends = self.known.lower_bound, self.known.upper_bound
-            bounds = Bounds(seconds, *ends, found.stats.get("nodes", 0))
+        if self._listener is None:
+            return
+        ends = self.known.lower_bound, self.known.upper_bound
+        bounds = Bounds(round(self.age, 3), *ends, found.stats.get("nodes", 0))
+        if self._queued is None or bounds[1:] != self._queued[1:]:
+            self._queued = bounds
             self._events.put(_Event(self._listener, (bounds,), None))
 
     def tell(self, listener: Callable[..., None], *arguments: Any) -> None:

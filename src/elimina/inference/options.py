@@ -101,7 +101,7 @@ class Options(NamedTuple):
         checkpoint: A directory that keeps the progress of a long run (``mpe``, ``pr``, ``count``). However the process
             ended, the same call continues the run. The directory is emptied when the answer is known.
         on_plan: Function to call with the plan before it runs.
-        on_bounds: Function to call with new bounds, now and then.
+        on_bounds: Function to call with the bounds, now and then, if they or the nodes of a search have changed.
         progress: Function to call with the share of the work that is done, from 0 to 1. True: shows the phase, the
             bounds and the time of the call, on a terminal or in a notebook.
         refined: Number of times that tuples exceeded the memory: each time, ``FINER`` times as many are expected. Set

@@ -38,6 +38,8 @@ from elimina.planning.record import (
 
 Integers = NDArray[np.int64]
 
+_LARGEST = int(np.iinfo(np.int64).max)
+
 _KEPT_WORDS = 1 << 18
 """Words of the longest records whose unpacked steps are kept: these take about ten times as much memory."""
 
@@ -68,7 +70,10 @@ class Steps(Sequence[Step]):
 
     @staticmethod
     def packed(steps: Sequence[Step]) -> Steps:
-        """Return steps over their records: the given ones, or newly packed ones."""
+        """Return steps over their records: the given ones, or newly packed ones.
+
+        Numbers of cells beyond 64 bits become the largest one: only steps on tuples have them, which do not read them.
+        """
         if isinstance(steps, Steps):
             return steps
         words: list[int] = []
@@ -76,9 +81,9 @@ class Steps(Sequence[Step]):
         for step in steps:
             starts.append(len(words))
             words += _record(step)
-        spans = np.array([step.out_span for step in steps], dtype=np.int64)
+        spans = _saturated([step.out_span for step in steps])
         factors = np.array([operand.factor for step in steps for operand in step.operands], dtype=np.int32)
-        return Steps(np.array(words, dtype=np.int64), np.array(starts, dtype=np.int64), spans, factors)
+        return Steps(_saturated(words), np.array(starts, dtype=np.int64), spans, factors)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -210,6 +215,10 @@ class Steps(Sequence[Step]):
         factors = self.factors[self.firsts[number] : self.firsts[number + 1]].tolist()
         own = tuple(readers[starts[number] : starts[number + 1]])
         return _unpack(words, int(self.spans[number]), float(self._weights[number]), own, factors)
+
+
+def _saturated(numbers: Sequence[int]) -> Integers:
+    return np.array([min(number, _LARGEST) for number in numbers], dtype=np.int64)
 
 
 def _record(step: Step) -> list[int]:
