@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import signal
 import threading
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -13,12 +14,14 @@ from hypothesis import strategies as st
 
 from elimina import InputError, Model, UnsupportedError
 from elimina.generate import grid_model, random_model
+from elimina.inference import ordering
 from elimina.inference import search as search_module
 from elimina.inference.anytime import Run
 from elimina.inference.consistency import Consistency
 from elimina.inference.knowledge import FIRST_SECONDS, Limits
 from elimina.inference.method import by_search, improving
 from elimina.inference.options import Options
+from elimina.inference.ordering import consistency_order, elimination_order
 from elimina.inference.search import searched_optimum
 from elimina.inference.strategy import Paused
 from elimina.planning.prepare import prepare
@@ -178,6 +181,49 @@ def test_soft_local_consistency_goes_on_while_it_seems_to_end_soon(monkeypatch, 
     problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
     result = searched_optimum(problem, Options(device="cpu", threads=1), Limits(rounds=0, first_turn=1e-3))
     assert result.status == status
+
+
+@pytest.mark.parametrize(("ahead", "order"), [(math.inf, 1), (-1.0, 0)])
+def test_a_rival_with_another_order_takes_the_place_of_a_search_that_it_is_ahead_of(monkeypatch, ahead, order):
+    monkeypatch.setattr(search_module, "PROMISING", -1.0)
+    monkeypatch.setattr(search_module, "RIVAL", 100.0)
+    monkeypatch.setattr(search_module, "AHEAD", ahead)
+    begun = []
+    begin = search_module._Search.begin_consistency
+    monkeypatch.setattr(
+        search_module._Search,
+        "begin_consistency",
+        lambda self, number: begun.append((number, begin(self, number))) or begun[-1][1],
+    )
+
+    def search(**options):
+        begun.clear()
+        paused, limits = Paused(), Limits(rounds=0, first_turn=0.05, deadline=time.monotonic() + 1.0)
+        found = searched_optimum(prepare(HARD, "mpe", {}), Options(threads=1, **options), limits, paused=paused)
+        assert found.lower_bound <= found.upper_bound
+        return paused
+
+    paused = search()
+    numbers = [number for number, _ in begun]
+    assert numbers == list(range(len(numbers)))
+    assert paused.orders == numbers[-1] >= 1
+    assert paused.order >= order
+    assert paused.consistency is begun[paused.order][1]
+    # A given order is the only one, and memory is for one search.
+    for options in ({"order": tuple(range(30))}, {"memory": 1 << 29}):
+        assert search(**options).orders == 0
+        assert len(begun) == 1
+
+
+def test_orders_of_soft_local_consistency(monkeypatch):
+    problem = prepare(HARD, "mpe", {})
+    found = elimination_order(problem, Options(order="min-fill"))
+    monkeypatch.setattr(ordering, "elimination_order", lambda *_: found)
+    first, back, plain, *others = orders = [consistency_order(problem, Options(), number) for number in range(5)]
+    assert (first, back, plain) == (found, found[::-1], problem.free)
+    assert all(sorted(order) == sorted(problem.free) for order in others)
+    assert len(set(orders)) == 5
+    assert consistency_order(problem, Options(order=back), 3) == back
 
 
 @pytest.mark.usefixtures("minibuckets_alone")

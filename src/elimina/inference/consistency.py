@@ -48,14 +48,12 @@ class Turn(NamedTuple):
         bound: No assignment is better, or better than those known.
         chosen: The value of each variable of the model in the best assignment found; None if there is none.
         nodes: Nodes searched in this time budget.
-        is_done: True if nothing better is left.
         interrupted: True if the user ended it.
     """
 
     bound: int | float
     chosen: list[int] | None
     nodes: int
-    is_done: bool
     interrupted: bool
 
 
@@ -92,16 +90,19 @@ class Consistency:
         units: Units of the core's costs.
         bytes: Bytes of the tables.
         nodes: Nodes searched.
+        setup: Seconds until the root was consistent.
         seconds: Seconds searched.
+        is_done: True if nothing better is left.
         rest: Estimated seconds of the rest of the search, at the pace of the last turn.
     """
 
     def __init__(
-        self, problem: Problem, core: ConsistencySearch, reduction: Reduction, units: Units, cells: int
+        self, problem: Problem, core: ConsistencySearch, reduction: Reduction, units: Units, begun: float
     ) -> None:
         self.problem, self.core, self.reduction, self.units = problem, core, reduction, units
-        self.bytes = _CELL_BYTES * cells
-        self.nodes, self.seconds, self.rest = 0, 0.0, math.inf
+        self.bytes = _CELL_BYTES * cells_of(problem)
+        self.setup = time.monotonic() - begun
+        self.nodes, self.seconds, self.is_done, self.rest = 0, 0.0, False, math.inf
 
     @staticmethod
     def of(
@@ -124,10 +125,10 @@ class Consistency:
             memory: Bytes that it may take.
             shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
         """
+        begun = time.monotonic()
         model = problem.model
         sizes = model.sizes
-        cells = cells_of(problem)
-        if not can_copy(cells, len(problem.groups), memory) or not problem.free:
+        if not can_copy(cells_of(problem), len(problem.groups), memory) or not problem.free:
             return None
         given = distances(problem, FORBIDDEN_COST)
         if not given.possible:
@@ -187,7 +188,7 @@ class Consistency:
             0 if model.is_integer else int(_SLACK * top),
             threads_within(problem, threads, memory),
         )
-        return Consistency(problem, core, reduction, Units(sign, offset, unit), cells)
+        return Consistency(problem, core, reduction, Units(sign, offset, unit), begun)
 
     @property
     def bound(self) -> int | float:
@@ -223,7 +224,8 @@ class Consistency:
         self.rest = (1 - self.core.progress) * seconds / gained if gained > 0 else math.inf
         chosen = self._whole(found["value"]) if found["value"] else None
         count, self.nodes = found["nodes"] - self.nodes, found["nodes"]
-        return Turn(self.bound, chosen, count, found["done"], found["interrupted"])
+        self.is_done = found["done"]
+        return Turn(self.bound, chosen, count, found["interrupted"])
 
     def _whole(self, values: Sequence[int]) -> list[int]:
         """Return a value for each variable of the model, given those that the core searches for."""

@@ -108,17 +108,16 @@ def before_planning(
     is_filtered = problem.model.is_integer and _can_filter(problem, options)
     is_free = options.tables != "sparse" and options.ibound is None and isinstance(options.order, str)
     is_searched = is_free and rough().total_cells >= _VARIABLE_SECONDS * len(problem.free) * CELLS_PER_SECOND
-    ordered = options._replace(order=rough().order)
     if is_searched:
         logger.info("soft local consistency first, as a quick order has %s cells", count_text(rough().total_cells))
-        yield by_search(problem, ordered, run, paused, rounds=0, first_turn=FIRST_GLANCE)
+        yield by_search(problem, options, run, paused, rounds=0, first_turn=FIRST_GLANCE)
     yield improving(problem, options, run, paused, FIRST_IMPROVED)
     if is_filtered and fits:
         share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(CELLS_PER_SECOND)))
         yield _filter_for(share, problem, rough(), options, run)
     is_hopeless = rough().seconds_at(CELLS_PER_SECOND) >= VERY_FAR
     if is_searched and not is_hopeless:
-        yield by_search(problem, ordered, run, paused, rounds=0)
+        yield by_search(problem, options, run, paused, rounds=0)
     # Filtering bounds with mini-buckets, too.
     if is_filtered and not fits and not (is_searched and _is_loose(rough())):
         yield _filter_for(FIRST_TRY, problem, rough(), options, run)
@@ -127,7 +126,7 @@ def before_planning(
     order = rough() if is_hopeless else quick(GLANCE_ORDER)
     if order.seconds_at(CELLS_PER_SECOND) >= FAR:
         logger.info("soft local consistency again, for %s nodes", count_text(FIRST_NODES))
-        yield by_search(problem, ordered, run, paused, rounds=0, first_turn=LONGEST_NODES, nodes=FIRST_NODES)
+        yield by_search(problem, options, run, paused, rounds=0, first_turn=LONGEST_NODES, nodes=FIRST_NODES)
     if order.seconds_at(CELLS_PER_SECOND) >= WORTH_A_TRY:
         order = quick(QUICK_SECONDS)
     expected = order.seconds_at(CELLS_PER_SECOND)
@@ -136,7 +135,7 @@ def before_planning(
     is_loose = _is_loose(order)
     if is_loose:
         logger.info("soft local consistency again: mini-buckets would have few variables")
-        yield by_search(problem, ordered, run, paused, rounds=0, first_turn=LONG_TURN)
+        yield by_search(problem, options, run, paused, rounds=0, first_turn=LONG_TURN)
     ordered = options._replace(order=order.order)
     seconds = min(AT_ONCE, TRY_SHARE * expected)
     logger.info("search next, for %.3g s: the order found so far has %s cells", seconds, count_text(order.total_cells))
@@ -146,7 +145,7 @@ def before_planning(
     # The first order may be far worse than this one.
     fits = 2 * order.largest_table < _memory(options)
     if not fits or expected >= WORTH_A_TURN:
-        yield by_search(problem, ordered, run, paused, rounds=0, first_turn=SHORT_TURN)
+        yield by_search(problem, options, run, paused, rounds=0, first_turn=SHORT_TURN)
         if is_filtered:
             yield _filter_for(SECOND_TRY, problem, order, options, run)
     return Attempt()

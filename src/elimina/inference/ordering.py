@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+import random
 from collections.abc import Sequence
 from typing import cast
 
@@ -92,6 +93,23 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
     if rough is not None and not problem.kept and rough.total_cells <= found.total_cells:
         return rough.order
     return tuple([variables[i] for i in found.order if i < len(problem.free)])
+
+
+def consistency_order(problem: Problem, options: Options, number: int) -> tuple[int, ...]:
+    """Return an order towards whose end soft local consistency shifts costs: the given one, or one of several.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        options: Planning options.
+        number: 0: min-fill. 1: its reverse. 2: the model's order. From 3 on: a random one.
+    """
+    if not isinstance(options.order, str):
+        return _given_order(problem, options.order)
+    if number < 2:
+        order = elimination_order(problem, options._replace(order="min-fill", order_seconds=0.0))
+        return order[::-1] if number else order
+    order = problem.free
+    return tuple(order if number == 2 else random.Random(options.seed + number).sample(order, len(order)))
 
 
 def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:

@@ -21,10 +21,10 @@ from elimina.inference.improve import Improvement
 from elimina.inference.knowledge import Knowledge, Limits
 from elimina.inference.minibucket import Guide, Heuristic, division, heuristic_of
 from elimina.inference.options import Options
-from elimina.inference.ordering import elimination_order
+from elimina.inference.ordering import consistency_order, elimination_order
 from elimina.inference.shares import Shares, shared, shares_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
-from elimina.inference.strategy import Paused
+from elimina.inference.strategy import LEAST_KEPT, Paused
 from elimina.order import LARGEST_SEED
 from elimina.planning.plan import bytes_text
 from elimina.planning.planner import cost_bound
@@ -71,6 +71,13 @@ local consistency are shorter where it is not."""
 PROMISING = 4.0
 """Estimated rest of soft local consistency, by its seconds so far, up to which it goes on for as long again. On
 colourings and CELAR, estimates are 0.2 to 1 times the truth; where it does not end, they are far beyond this."""
+
+RIVAL, RIVAL_OF_PACKING = 0.1, 1.0
+"""Seconds of a rival with another order, its set-up included, by those of soft local consistency so far. On packings,
+the order decides (up to 100 times the nodes); on grids, CELAR and colourings, it does not."""
+
+AHEAD = 0.5
+"""Share of its tree that a rival has left, relative to that of the search before it, up to which it takes its place."""
 
 
 def searched_optimum(
@@ -306,23 +313,45 @@ class _Search(Knowledge):
         paused = self.paused
         while not (self.is_over or paused.is_spent or self.limits.is_alone):
             if paused.consistency is None:
-                paused.consistency = self.begin_consistency()
+                paused.consistency = self.begin_consistency(paused.order)
             if paused.consistency is None:
                 paused.is_spent = True
                 return
-            unit = paused.consistency.units.unit
-            if not self.turn(paused.consistency, seconds):
-                seconds = paused.consistency.seconds
-                if paused.consistency.rest > PROMISING * seconds or self.limits.nodes < math.inf:
+            self.turn(paused.consistency, seconds)
+            seconds = paused.consistency.seconds
+            is_open = not paused.consistency.is_done
+            if is_open and (paused.consistency.rest > PROMISING * seconds or self.limits.nodes < math.inf):
+                rival = self.begin_rival(paused.consistency)
+                if rival is None:
                     return
+                paused.consistency = rival
+            if not paused.consistency.is_done:
                 continue
+            unit = paused.consistency.units.unit
             # In finer units, now that a better total is known, bounds of floats may meet.
             paused.is_spent = unit == paused.unit
             self.is_exhausted = paused.is_spent
             paused.consistency, paused.unit = None, unit
 
-    def turn(self, search: Consistency, seconds: float) -> bool:
-        """Give one search its time budget, and return whether it is done."""
+    def begin_rival(self, search: Consistency) -> Consistency | None:
+        """Search for a while with another order, which decides on some problems; return that search if it is ahead."""
+        share = RIVAL_OF_PACKING if search.reduction.is_packing else RIVAL
+        seconds = share * search.seconds - search.setup
+        is_free = isinstance(self.options.order, str) and self.limits.nodes == math.inf
+        if seconds <= 0 or not is_free or self.memory < LEAST_KEPT or self.is_over:
+            return None
+        self.paused.orders += 1
+        rival = self.begin_consistency(self.paused.orders)
+        if rival is None:
+            return None
+        self.turn(rival, seconds)
+        if 1 - rival.core.progress > AHEAD * (1 - search.core.progress):
+            return None
+        self.paused.order = self.paused.orders
+        return rival
+
+    def turn(self, search: Consistency, seconds: float) -> None:
+        """Give one search its time budget."""
         if self.chosen is not None and self.score is not None:
             search.know(self.score, self.chosen)
         before = self.stats["nodes"]
@@ -344,12 +373,11 @@ class _Search(Knowledge):
         if turn.chosen is not None:
             self.take(turn.chosen)
         self.raise_to(turn.bound)
-        if turn.is_done and self.chosen is None:
+        if search.is_done and self.chosen is None:
             self.end(turn.chosen is not None and not isinstance(search.units.unit, int))
         self.report()
         if turn.interrupted:
             raise KeyboardInterrupt
-        return turn.is_done
 
     def improve(self, seconds: float) -> None:
         """Improve the best assignment by local search, for a share of a turn."""
@@ -374,16 +402,15 @@ class _Search(Knowledge):
                 self.report()
         self.is_improving = self.score != before
 
-    def begin_consistency(self) -> Consistency | None:
-        """Return a search, if it is possible."""
+    def begin_consistency(self, order: int) -> Consistency | None:
+        """Return a search with the order of a number, if it is possible."""
         options = self.options
         seconds = min(LONGEST_SHIFT, self.limits.seconds / 10) if options.shifts_tables else 0.0
         with self.phase("consistency"):
-            named = "min-fill" if isinstance(options.order, str) else options.order
-            order = elimination_order(self.problem, options._replace(order=named, order_seconds=0.0))
+            ordered = consistency_order(self.problem, options, order)
             threads = host_threads(options)
             is_found = self.chosen is not None
-            return Consistency.of(self.problem, order, self.score, is_found, threads, self.memory, seconds)
+            return Consistency.of(self.problem, ordered, self.score, is_found, threads, self.memory, seconds)
 
     def raise_bound(self, original: Original, heuristic: Heuristic, cost: float) -> None:
         """Keep a bound if it is the best one."""
