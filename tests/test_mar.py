@@ -13,8 +13,8 @@ import elimina
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.generate import grid_model
 from elimina.inference import structure
+from elimina.inference.marginals import choose_structure
 from elimina.inference.options import Options
-from elimina.inference.structure import choose_structure
 from elimina.io.convert import convert_sense
 from elimina.model import Model, Variable
 from elimina.table import Table

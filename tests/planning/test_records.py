@@ -10,8 +10,8 @@ import pytest
 
 import elimina
 from elimina import Model, Table, Variable, errors
+from elimina.inference.marginals import plan_statistics
 from elimina.inference.minibucket import guide_of
-from elimina.inference.structure import plan_statistics
 from elimina.planning import planner, steps
 from elimina.planning.machine import cpu_machine
 from elimina.planning.minibuckets import make_bounded_plan

@@ -281,7 +281,7 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
     if advice is not None:
         show(f"{'advice:':22}{advice}")
     if described(made.task).is_marginal:
-        from elimina.inference.structure import plan_statistics
+        from elimina.inference.marginals import plan_statistics
 
         show(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
 

@@ -17,6 +17,7 @@ from elimina import arguments
 from elimina.backends.choose import get_backend
 from elimina.distributed.cluster import Tasks, Worker, stop_if_unwanted, tasks_on, workers_for
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
+from elimina.inference.answer import Posteriors
 from elimina.inference.anytime import Run
 from elimina.inference.batch import Batch
 from elimina.inference.bucket import eliminate, first_state, log2_sum
@@ -27,7 +28,6 @@ from elimina.inference.execution import Execution, does_not_fit, partition_resul
 from elimina.inference.known import first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import DEFAULT, Options
-from elimina.inference.posteriors import Posteriors
 from elimina.inference.scales import TOLERANCES
 from elimina.inference.strategy import Budget, Strategy, portfolio_of
 from elimina.io.cases import Codes

@@ -19,12 +19,11 @@ from elimina.backends import Backend
 from elimina.backends.choose import devices_of, find_cuda, with_other_cards
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
-from elimina.inference.answer import Answer, normalised
+from elimina.inference.answer import Answer, Posteriors, normalised
 from elimina.inference.choose import Planned, asked_backend, plan_on
 from elimina.inference.execution import does_not_fit
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
-from elimina.inference.posteriors import Posteriors
 from elimina.inference.propagator import Propagator
 from elimina.inference.shield import spread
 from elimina.io.cases import Codes
@@ -140,7 +139,7 @@ class PlannedCases(CaseByCase):
         return np.argsort(_patterns(values), kind="stable")
 
     def _answer(self, own: dict[str, Propagator], values: Codes) -> tuple[Answer, NDArray[np.bool_]]:
-        return self._propagator(own, "sum-product").run_planned_cases(self.columns, values)
+        return self._propagator(own, "sum-product").run_cases(self.columns, values, own_plans=True)
 
     def _unsound(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
         return self._help.run(own, values)
@@ -392,12 +391,13 @@ class Batch:
         wide = [self.model.variables[v].size > 1 for v in self.columns]
         codes = np.full((sum(wide), self.cases), -1, dtype=np.intp)
         codes[:, : len(values)] = values.T[wide]
-        observed = [v for v, has_values in zip(self.columns, wide, strict=True) if has_values]
+        columns = [v for v, has_values in zip(self.columns, wide, strict=True) if has_values]
+        observed = dict(zip(columns, codes, strict=True))
         # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
         for semiring in ("sum-product", "log-sum-exp"):
             if semiring not in own:
                 own[semiring] = Propagator(planned, semiring)
-            own[semiring].observe(observed, codes)
+            own[semiring].observe(observed)
             answer = own[semiring].run(tuple(self._outputs))
             if answer.sound:
                 break

@@ -232,8 +232,7 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
 
 
 def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> Inquiry:
-    from elimina.inference.marginals import Inquiry
-    from elimina.inference.structure import choose_structure
+    from elimina.inference.marginals import Inquiry, choose_structure
 
     asked = range(len(model.variables)) if query is None else query
     structure = choose_structure(observed.model, observed.values, None if query is None else tuple(asked), options)

@@ -21,9 +21,9 @@ from elimina.inference.bucket import eliminate
 from elimina.inference.call import with_factors, with_leaves
 from elimina.inference.choose import Planned, host_memory, plan_problem
 from elimina.inference.execution import Execution, does_not_fit
+from elimina.inference.marginals import Statistics, tree_statistics
 from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.propagator import Propagator
-from elimina.inference.structure import Statistics, tree_statistics
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
 from elimina.planning.machine import KEPT_TREE_RUNS
@@ -32,8 +32,8 @@ from elimina.planning.prepare import prepare, with_units
 from elimina.states import Evidence, State, check_mapping, evidence_of, indices_of, state_array
 
 if TYPE_CHECKING:
+    from elimina.inference.answer import Posteriors
     from elimina.inference.batch import Batch
-    from elimina.inference.posteriors import Posteriors
 
 Array = NDArray[Any]
 
@@ -377,7 +377,7 @@ class JunctionTree(Displayed):
         propagator, known = self._propagators[semiring], self._known
         if self._applied.pop(semiring) is not known:
             fixed = self._planned.problem.fixed
-            propagator.weigh({v: what for v, what in known.items() if v not in fixed})
+            propagator.observe({v: what for v, what in known.items() if v not in fixed})
         self._applied[semiring] = known
         return propagator
 

@@ -1,26 +1,335 @@
-"""The posteriors of variables, once: evidence is taken out of the tables before anything is planned."""
+"""The posteriors of variables, once: by one junction tree, or by several eliminations without irrelevant factors.
+
+The structure with the least estimated time is chosen. Evidence is taken out of the tables before anything is planned.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
+from elimina._core import PlannedTree
 from elimina.errors import MemoryLimitError
 from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Planned, plan_problem
 from elimina.inference.execution import Execution, does_not_fit, statistics
 from elimina.inference.options import Options
+from elimina.inference.ordering import rough_order
 from elimina.inference.propagator import Propagator
 from elimina.inference.shield import uncollected
-from elimina.inference.structure import Structure
-from elimina.model import Model
-from elimina.planning.plan import Plan
-from elimina.planning.prepare import prepare
-from elimina.result import Result
+from elimina.model import Model, Variable
+from elimina.order import Order, find_order
+from elimina.planning.machine import (
+    BOTH_PASSES,
+    COLLECTED_FACTOR_SECONDS,
+    COMPARED_SET_SECONDS,
+    ESTIMATED_FACTOR_SECONDS,
+    PLANNED_FACTOR_SECONDS,
+    cpu_machine,
+    cuda_machine,
+)
+from elimina.planning.plan import Plan, count_text
+from elimina.planning.prepare import Problem, Relevance, bits, prepare
+from elimina.result import JUNCTION_TREE, Result
 from elimina.states import State
+from elimina.table import Scopes, Table
+from elimina.tree import junction_tree, plan_tree
+
+
+class Statistics(NamedTuple):
+    """Sizes of a junction tree (CUBE, Bistaffa et al. 2016, Table I); tables in cells.
+
+    Attributes:
+        cliques: Number of maximal cliques.
+        levels: Cliques on the longest way from a root.
+        total_cells: Cells of all cliques.
+        largest_clique, average_clique, smallest_clique: Table sizes.
+        largest_separator, average_separator, smallest_separator: Likewise; 0 where there is none.
+    """
+
+    cliques: int
+    levels: int
+    total_cells: int
+    largest_clique: int
+    average_clique: float
+    smallest_clique: int
+    largest_separator: int
+    average_separator: float
+    smallest_separator: int
+
+    def __str__(self) -> str:
+        averages = f"{self.average_clique:.1f}", f"{self.average_separator:.1f}"
+        rows = [
+            ("junction tree", f"{self.cliques} cliques on {self.levels} levels, {count_text(self.total_cells)} cells"),
+            ("cliques, cells", _sizes_text(self.largest_clique, averages[0], self.smallest_clique)),
+            ("separators, cells", _sizes_text(self.largest_separator, averages[1], self.smallest_separator)),
+        ]
+        return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
+
+
+def _sizes_text(largest: int, average: str, smallest: int) -> str:
+    return f"{count_text(largest)} at most, {average} on average, {count_text(smallest)} at least"
+
+
+def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
+    """Return the sizes of the junction tree of an order."""
+    sizes = problem.model.sizes
+    return _statistics(plan_tree([group.scope for group in problem.groups], sizes, order, problem.kept), sizes)
+
+
+def plan_statistics(plan: Plan) -> Statistics:
+    """Return the sizes of the junction tree that a plan's order makes, were its cliques stored."""
+    # A plan whose steps are not recorded has factors all the same.
+    domains = {v: size for factor in plan.factors for v, size in zip(factor.scope, factor.sizes, strict=True)}
+    sizes = [domains.get(v, 1) for v in range(1 + max((*plan.order, *plan.kept), default=-1))]
+    return _statistics(plan_tree([factor.scope for factor in plan.factors], sizes, plan.order, plan.kept), sizes)
+
+
+def _statistics(tree: PlannedTree, sizes: Sequence[int]) -> Statistics:
+    cliques = junction_tree(tree)
+    tables = [math.prod(sizes[v] for v in clique.scope) for clique in cliques]
+    separators = [math.prod(sizes[v] for v in clique.separator) for clique in cliques if clique.parent >= 0]
+    levels: list[int] = [0] * len(cliques)
+    for number in reversed(range(len(cliques))):
+        parent = cliques[number].parent
+        levels[number] = 1 if parent < 0 else levels[parent] + 1
+    return Statistics(
+        cliques=len(cliques),
+        levels=max(levels, default=0),
+        total_cells=sum(tables),
+        largest_clique=max(tables, default=0),
+        average_clique=sum(tables) / max(1, len(tables)),
+        smallest_clique=min(tables, default=0),
+        largest_separator=max(separators, default=0),
+        average_separator=sum(separators) / max(1, len(separators)),
+        smallest_separator=min(separators, default=0),
+    )
+
+
+_SEARCH = 0.25
+"""Share of the one tree's estimated time that these estimates may take."""
+
+
+class Structure(NamedTuple):
+    """Eliminations for the marginals of some variables.
+
+    Attributes:
+        problem: Problem of the task ``mar``.
+        wanted: Variable of the model -> the one of the problem's model whose marginal is its posterior.
+        trees: Number of eliminations that the problem is made of; 1: a junction tree.
+        left_out: Factors that P(evidence) depends on, and the problem does not have.
+        log_states: Natural logarithm of the number of joint states of the variables that are in no factor of the
+            evidence or the problem and have no distribution, whose states all count in the model's sum.
+    """
+
+    problem: Problem
+    wanted: dict[int, int]
+    trees: int
+    left_out: tuple[int, ...]
+    log_states: float = 0.0
+    rough: Order | None = None
+    """A quick order of the problem's variables, if one was found."""
+
+    @property
+    def name(self) -> str:
+        """Name in ``Result.stats``."""
+        return JUNCTION_TREE if self.trees == 1 else f"{self.trees} eliminations"
+
+
+class _Group(NamedTuple):
+    """Factors (a set of bits) of one elimination, the variables asked for there, and the estimated seconds."""
+
+    factors: int
+    variables: tuple[int, ...]
+    seconds: float
+
+
+def choose_structure(
+    model: Model, evidence: Mapping[int, int], query: Sequence[int] | None, options: Options
+) -> Structure:
+    """Choose by estimated time between one junction tree and eliminations for groups of variables.
+
+    Variables with nested relevant factors share an elimination; of the others those are merged that have much in
+    common, as long as the estimate falls.
+
+    Args:
+        model: A probability model.
+        evidence: Variable index -> value index.
+        query: The variables whose marginals are asked for; None: all.
+        options: Planning options; a given order names all variables, so nothing is left out then.
+
+    Raises:
+        InputError: The task does not fit the model.
+    """
+    sizes = model.sizes
+    asked = range(len(sizes)) if query is None else query
+    free = [v for v in asked if v not in evidence and sizes[v] > 1]
+    search, rough = _Search(model, evidence, options), None
+    if query is None:
+        problem = prepare(model, "mar", evidence)
+        if isinstance(options.order, str):
+            rough = rough_order(problem, options)
+        if rough is None or search.is_small(rough, len(model.factors)):
+            return Structure(problem, _same(free), 1, (), rough=rough)
+    relevance = _relevance(model, evidence) if isinstance(options.order, str) else None
+    if relevance is None:
+        if query is not None:
+            problem = prepare(model, "mar", evidence)._replace(wanted=tuple(free))
+        return Structure(problem, _same(free), 1, (), rough=rough)
+    if query is None:
+        everything = (1 << len(model.factors)) - 1
+    else:
+        everything = relevance.of(free) if free else relevance.of_evidence
+    chosen = search.best(relevance, _Group(everything, tuple(free), 0.0))
+    found = 0
+    for group in chosen:
+        found |= group.factors
+    left_out = tuple(bits(relevance.of_evidence & ~found))
+    if len(chosen) == 1 and query is None:
+        return Structure(problem, _same(free), 1, (), rough=rough)
+    problem, wanted = _forest(model, evidence, chosen)
+    if len(chosen) > 1:
+        left_out, found, free = tuple(bits(relevance.of_evidence)), 0, []
+    return Structure(problem, wanted, len(chosen), left_out, _log_states(model, evidence, found, free))
+
+
+def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variables: Iterable[int]) -> float:
+    """Return ``Structure.log_states`` of a problem with these factors and variables."""
+    assert model.children is not None
+    known = {*evidence, *model.children, *variables, *(v for f in bits(factors) for v in model.factors[f].scope)}
+    return math.fsum(math.log(size) for v, size in enumerate(model.sizes) if v not in known)
+
+
+def _same(variables: Iterable[int]) -> dict[int, int]:
+    return {v: v for v in variables}
+
+
+def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
+    """None if nothing may be left out, since the factors are not the conditional distributions of a network."""
+    if model.sense != "probability" or model.children is None or model.unnormalised:
+        return None
+    if len(set(model.children)) < len(model.children):
+        return None
+    relevance = Relevance([factor.scope for factor in model.factors], model.children, evidence)
+    return relevance if relevance.acyclic else None
+
+
+class _Search:
+    """Estimates by quick orders, which may take a share of the time of the single tree."""
+
+    def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
+        self._model, self._evidence, self._sizes = model, evidence, model.sizes
+        machine = cuda_machine() if options.needs_gpu else cpu_machine(options.threads or 1)
+        self._speed = machine.combinations
+
+    def is_small(self, rough: Order, factors: int) -> bool:
+        """Return whether one tree takes less time than planning it."""
+        return BOTH_PASSES * rough.seconds_at(self._speed) < PLANNED_FACTOR_SECONDS * factors
+
+    def best(self, relevance: Relevance, tree: _Group) -> list[_Group]:
+        """Return the structure with the least estimated time.
+
+        Args:
+            relevance: Factors that each variable's posterior depends on.
+            tree: One elimination of everything, with the variables asked for.
+        """
+        running = self._running(tree.factors)
+        planning = PLANNED_FACTOR_SECONDS * tree.factors.bit_count()
+        if running < planning:
+            return [tree]
+        # By count, not by the clock: the choice is the same on every run.
+        allowed = _SEARCH * (running + planning)
+        groups: dict[int, list[int]] = {}
+        for v in tree.variables:
+            own = relevance.of((v,))
+            groups.setdefault(own, []).append(v)
+            allowed -= COLLECTED_FACTOR_SECONDS * own.bit_count()
+            if allowed < 0:
+                return [tree]
+        maximal = _maximal(groups, allowed)
+        # Each is compared with all others, and estimated alone and together with the nearest one.
+        allowed -= COMPARED_SET_SECONDS * len(maximal) ** 2
+        allowed -= 2 * ESTIMATED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in maximal)
+        if len(maximal) < 2 or allowed < 0:
+            return [tree]
+        merged: list[_Group] = []
+        for factors, variables in maximal:
+            self._add(merged, factors, variables)
+        return merged if sum(group.seconds for group in merged) < running + planning else [tree]
+
+    def _add(self, merged: list[_Group], factors: int, variables: tuple[int, ...]) -> None:
+        """Merge a group with the one that needs the fewest additional factors, if the estimate is lower."""
+        if merged:
+            nearest = min(range(len(merged)), key=lambda i: (factors & ~merged[i].factors).bit_count())
+            other = merged[nearest]
+            union = other.factors | factors
+            more = self._seconds(union) - other.seconds
+            # Most often planning alone takes longer, and the group's own run need not be estimated.
+            if more < PLANNED_FACTOR_SECONDS * factors.bit_count() or more < self._seconds(factors):
+                merged[nearest] = _Group(union, other.variables + variables, other.seconds + more)
+                return
+        merged.append(_Group(factors, variables, self._seconds(factors)))
+
+    @functools.cached_property
+    def _scopes(self) -> Scopes:
+        left_out = self._evidence.keys() | {v for v, size in enumerate(self._sizes) if size == 1}
+        return Scopes.of([[v for v in factor.scope if v not in left_out] for factor in self._model.factors])
+
+    def _seconds(self, factors: int) -> float:
+        return self._running(factors) + PLANNED_FACTOR_SECONDS * factors.bit_count()
+
+    def _running(self, factors: int) -> float:
+        starts, members = self._scopes
+        count = len(starts) - 1
+        marks = np.frombuffer(factors.to_bytes(count // 8 + 1, "little"), np.uint8)
+        chosen = np.unpackbits(marks, count=count, bitorder="little").astype(bool)
+        lengths = np.diff(starts)
+        variables, own = np.unique(members[np.repeat(chosen, lengths)], return_inverse=True)
+        sizes = [self._sizes[v] for v in variables.tolist()]
+        found = find_order(sizes, Scopes(np.append(0, np.cumsum(lengths[chosen])), own), method="min-fill")
+        return BOTH_PASSES * found.seconds_at(self._speed)
+
+
+def _maximal(groups: Mapping[int, Sequence[int]], seconds: float) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the sets that no other one contains, largest first; others' variables go to the smallest around them.
+
+    Nothing is returned where that takes longer than it may.
+    """
+    result: dict[int, list[int]] = {}
+    for factors in sorted(groups, key=lambda factors: (-factors.bit_count(), factors)):
+        seconds -= COMPARED_SET_SECONDS * len(result)
+        if seconds < 0:
+            return []
+        around = [other for other in result if factors | other == other]
+        holder = min(around, key=int.bit_count) if around else factors
+        result.setdefault(holder, []).extend(groups[factors])
+    return [(factors, tuple(variables)) for factors, variables in result.items()]
+
+
+def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_Group]) -> tuple[Problem, dict[int, int]]:
+    """Return one problem of all groups, each with variables of its own."""
+    variables: list[Variable] = []
+    factors: list[Table] = []
+    wanted: dict[int, int] = {}
+    observed: dict[int, int] = {}
+    for number, group in enumerate(groups):
+        place: dict[int, int] = {}
+        tables = [model.factors[f] for f in bits(group.factors)]
+        for v in (*group.variables, *(v for table in tables for v in table.scope)):
+            if v not in place:
+                place[v] = len(variables)
+                variables.append(Variable(f"{number}:{model.variables[v].name}", model.variables[v].size))
+        factors += [table.over([place[v] for v in table.scope]) for table in tables]
+        wanted.update((v, place[v]) for v in group.variables)
+        observed.update((place[v], value) for v, value in evidence.items() if v in place)
+    forest = Model(variables, factors, sense=model.sense, constant=model.constant)
+    return prepare(forest, "mar", observed, list(wanted.values())), wanted
 
 
 class Inquiry(NamedTuple):
@@ -88,8 +397,8 @@ def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Op
     """Return minus infinity for evidence that proves impossible; None if the structure does not yield log10 Z."""
     model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
     log_sum = float(answer.log_sum)
-    left_out = [model.factors[f].restrict(evidence) for f in structure.left_out]
-    constants = [float(table.values) for table in left_out if not table.scope]
+    left_out = [model.factors[f] for f in structure.left_out]
+    constants = [float(table.at(evidence)) for table in left_out if evidence.keys() >= set(table.scope)]
     if log_sum == -math.inf or not all(constants):
         return -math.inf
     if structure.trees == 1 and len(constants) == len(left_out):

@@ -95,12 +95,19 @@ class Propagator:
         """The factor that takes each variable's weights."""
         return _smallest_factors(self._plan)
 
-    def weigh(self, evidence: Mapping[int, int | Array]) -> None:
-        """Make this the only evidence.
+    def observe(self, evidence: Mapping[int, int | Array]) -> None:
+        """Make this the only evidence; in a plan with cases, for the variables that have a factor over the cases.
 
         Args:
-            evidence: Variable -> index of its state, or weights of its states, not negative.
+            evidence: Variable -> index of its state, or weights of its states, not negative; with cases, the index of
+                each case, -1 where nothing is observed.
         """
+        if self._plan.kept:
+            for v, codes in evidence.items():
+                self._load_cases(v, np.asarray(codes))
+            # Steps without cases are cheap beside the others.
+            self._stale[:] = True
+            return
         values, weights = np.full_like(self._values, -1), {}
         for v, known in evidence.items():
             if isinstance(known, int) and self._slicing is not None:
@@ -124,20 +131,12 @@ class Propagator:
         if self._slicing is not None:
             self._slicing.fix(values)
 
-    def observe(self, variables: Sequence[int], values: NDArray[np.intp]) -> None:
-        """Observe values in each case, instead of those before; for variables with a factor over them and the cases.
-
-        Args:
-            variables: Variables of the rows.
-            values: Shape ``(variables, cases)``; -1 where nothing is observed.
-        """
-        for v, row in zip(variables, values, strict=True):
-            factor = self._plan.factors[self._homes[v]]
-            region = np.empty(factor.span, dtype=self._plan.dtype)
-            np.take(self._levels(v), row, axis=1, out=factor_view(region, factor._replace(offset=0)), mode="wrap")
-            self._session.load(factor.offset, region)
-        # Steps without cases are cheap beside the others.
-        self._stale[:] = True
+    def _load_cases(self, variable: int, codes: NDArray[np.intp]) -> None:
+        """Write a factor over a variable and the cases."""
+        factor = self._plan.factors[self._homes[variable]]
+        region = np.empty(factor.span, dtype=self._plan.dtype)
+        np.take(self._levels(variable), codes, axis=1, out=factor_view(region, factor._replace(offset=0)), mode="wrap")
+        self._session.load(factor.offset, region)
 
     def _levels(self, variable: int) -> Array:
         """Return a factor over a variable and cases: a column for each value that cases observe, then one for none."""
@@ -223,40 +222,36 @@ class Propagator:
         answer = Answer(run.zone, self._written(tuple(outputs)), possible, total, self.logarithmic, True)
         return answer._replace(sound=self.logarithmic or self._is_sound(outputs, answer, run.peaks))
 
-    def run_cases(self, variables: Sequence[int], values: NDArray[np.int32]) -> tuple[Answer, NDArray[np.bool_]]:
+    def run_cases(
+        self, variables: Sequence[int], values: NDArray[np.int32], *, own_plans: bool = False
+    ) -> tuple[Answer, NDArray[np.bool_]]:
         """Compute everything for one row of observations after another; earlier observations are dropped.
 
         Args:
             variables: Variables of the columns.
             values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
+            own_plans: Make a plan for each case (``sum-product``); one that does not fit is not sound.
 
         Returns:
             The answer, with the cases as the first axis of its zone, and which cases are sound: see ``Answer.sound``.
         """
         assert self._slicing is not None
-        zone, peaks = self._slicing.run_cases(np.array(variables, dtype=np.int32), values)
-        self._values[:] = -1
-        self._values[list(variables)] = values[-1]
-        self._stale[:] = True
+        columns = np.array(variables, dtype=np.int32)
         outputs = tuple(number for number, output in enumerate(self._plan.outputs) if output.scope)
+        self._stale[:] = True
+        if own_plans:
+            zone, logs, sound = self._slicing.run_planned(self._planner, columns, values)
+            log_sum = logs + (-math.inf if self._encoded.impossible else math.log(2) * self._encoded.offset)
+            return Answer(zone, self._written(outputs), True, lambda: log_sum, False, True), sound & self._encoded.exact
+        zone, peaks = self._slicing.run_cases(columns, values)
+        self._values[:] = -1
+        self._values[columns] = values[-1]
         answer = Answer(zone, self._written(outputs), True, self._sum_of(zone, peaks), self.logarithmic, True)
         sound = np.ones(len(values), dtype=bool)
         if not self.logarithmic and (not self._encoded.exact or self._scales.may_underflow(self._ranges, peaks)):
             for case, run in enumerate(zip(zone, peaks, strict=True)):
                 sound[case] = self._is_sound(outputs, answer._replace(zone=run[0]), run[1])
         return answer, sound
-
-    def run_planned_cases(
-        self, variables: Sequence[int], values: NDArray[np.int32]
-    ) -> tuple[Answer, NDArray[np.bool_]]:
-        """``run_cases`` in ``sum-product`` with a plan for each case; a case whose plan does not fit is not sound."""
-        assert self._slicing is not None
-        chosen = np.array(variables, dtype=np.int32)
-        zone, logs, sound = self._slicing.run_planned(self._planner, chosen, values)
-        self._stale[:] = True
-        outputs = tuple(number for number, output in enumerate(self._plan.outputs) if output.scope)
-        log_sum = logs + (-math.inf if self._encoded.impossible else math.log(2) * self._encoded.offset)
-        return Answer(zone, self._written(outputs), True, lambda: log_sum, False, True), sound & self._encoded.exact
 
     @functools.cached_property
     def _planner(self) -> CasePlanner:
