@@ -29,12 +29,12 @@ from distributed import Client
 from elimina import Model, Table, Variable
 from elimina import solve as solve_here
 from elimina.dcop import Problem, solve
+from elimina.display import bytes_text, seconds_text
 from elimina.distributed import local, solve_agents, solve_optimum, solve_slices
 from elimina.distributed.cluster import known_workers
 from elimina.generate import grid_model
 from elimina.inference.options import Options
 from elimina.io import read
-from elimina.planning.plan import bytes_text, seconds_text
 
 KILLED_AT = 100
 

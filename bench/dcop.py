@@ -44,10 +44,10 @@ from elimina.dcop import AgentOptions, Problem, read, solve
 from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Heuristic
 from elimina.dcop.solve import Algorithm
+from elimina.display import count_text, seconds_text
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
 from elimina.model import Model, Variable
-from elimina.planning.plan import count_text, seconds_text
 from elimina.table import Table
 from papers import GRID, RANDOM, SCALE_FREE, family
 

@@ -21,13 +21,13 @@ from typing import Any
 import elimina
 from elimina.backends.choose import get_backend
 from elimina.cli.options import bytes_of
+from elimina.display import count_text
 from elimina.inference.bucket import eliminate
 from elimina.inference.execution import Execution
 from elimina.inference.filtered_rows import Known, filtered_plan
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.shifting import shift_tables
-from elimina.planning.plan import count_text
 from elimina.planning.prepare import prepare
 
 WAYS: dict[str, dict[str, Any]] = {

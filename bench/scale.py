@@ -22,12 +22,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina.display import bytes_text, seconds_text
 from elimina.distributed.slices import task_number
 from elimina.generate import grid_model
 from elimina.inference.options import DEFAULT
 from elimina.inference.ordering import elimination_order
 from elimina.planning.machine import SLICE_SECONDS, Machine, cuda_machine, speeds
-from elimina.planning.plan import Plan, bytes_text, seconds_text
+from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem, prepare
 from elimina.planning.slicing import make_finer_plan, make_sliced_plan

@@ -24,9 +24,10 @@ import numpy as np
 from elimina.backends import get_backend
 from elimina.backends.cuda.stream import PinnedArena, StreamSession
 from elimina.backends.tiers import Scratch, TiledSession
+from elimina.display import bytes_text
 from elimina.model import Model
 from elimina.planning.machine import cuda_machine
-from elimina.planning.plan import Plan, bytes_text
+from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.program import Program, pack

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.generate import grid_model
-from elimina.inference import structure
+from elimina.inference import marginals
 from elimina.inference.marginals import choose_structure
 from elimina.inference.options import Options
 from elimina.io.convert import convert_sense
@@ -75,7 +75,7 @@ def make_eager(patch):
     """Planning and search at no cost."""
     names = "PLANNED_FACTOR_SECONDS", "ESTIMATED_FACTOR_SECONDS", "COLLECTED_FACTOR_SECONDS", "COMPARED_SET_SECONDS"
     for name in names:
-        patch.setattr(structure, name, 0.0)
+        patch.setattr(marginals, name, 0.0)
 
 
 @pytest.fixture

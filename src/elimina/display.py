@@ -1,7 +1,8 @@
-"""Short text and HTML of objects, for a REPL and for notebooks."""
+"""Short text and HTML of objects, for a REPL and for notebooks; sizes, counts and times with units that people use."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -132,3 +133,40 @@ def _escaped(text: str) -> str:
     from html import escape
 
     return escape(text)
+
+
+def times_text(one: int, other: int) -> str:
+    """Format a ratio: ``1.7 times``."""
+    hundredths = 100 * one // max(1, other)
+    return f"{hundredths / 100:.2f} times" if hundredths < 10**6 else f"{count_text(hundredths // 100)} times"
+
+
+def bytes_text(size: int) -> str:
+    """Format bytes: ``1.5 GiB``."""
+    for unit, power in (("GiB", 30), ("MiB", 20), ("KiB", 10)):
+        # What would round to 1024.0 of the smaller unit is 1.0 of this one.
+        if size * 20480 >= 20479 << power:
+            whole = size >> power
+            return f"{count_text(whole)} {unit}" if whole > 10**6 else f"{size / (1 << power):.1f} {unit}"
+    return f"{size} byte{'s' * (size != 1)}"
+
+
+def count_text(number: int) -> str:
+    """Format a count: exact up to a million, else by powers of ten, however large."""
+    if number < 10**6:
+        return f"{number:,}"
+    exponent = math.log10(number)
+    digits = round(100 * 10 ** (exponent % 1))
+    return f"{digits / 100:.2f}e{int(exponent)}" if digits < 1000 else f"1.00e{int(exponent) + 1}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Format a time: ``87 us``, ``3.2 ms``, ``4.0 h``, ``2e+09 years``."""
+    if seconds == math.inf:
+        return "more than 1e+300 years"
+    units = (("years", 3.156e7), ("days", 86400), ("h", 3600), ("min", 60), ("s", 1), ("ms", 1e-3), ("us", 1e-6))
+    unit, size = next((unit for unit in units if seconds >= unit[1]), units[-1])
+    number = seconds / size
+    return (
+        f"{number:.1f} {unit}" if number < 9.95 else f"{number:.0f} {unit}" if number < 1e4 else f"{number:.0e} {unit}"
+    )

@@ -8,7 +8,8 @@ import time
 from importlib import import_module
 from typing import Any
 
-from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
+from elimina.display import bytes_text, count_text, seconds_text
+from elimina.planning.plan import Plan
 from elimina.result import Bounds
 
 _PAUSE = 0.1

@@ -261,7 +261,7 @@ def test_an_interrupt_between_two_sets_of_evidence(monkeypatch):
     tree.marginals()
     for evidence in ({0: 1}, {0: [0.5] * model.sizes[0]}):
         with monkeypatch.context() as patch:
-            patch.setattr(Propagator, "weigh", interrupted)
+            patch.setattr(Propagator, "observe", interrupted)
             tree.set_evidence(evidence)
             with pytest.raises(KeyboardInterrupt):
                 tree.marginals()

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina._core import Arena
+from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Variable
 from elimina.planning.layout import row_axes, table_strides
 from elimina.planning.machine import cpu_machine
-from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.record import MAX_OPERANDS

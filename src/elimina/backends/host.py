@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elimina import system
+from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
-from elimina.planning.plan import bytes_text
 
 _ROOT = Path("/")
 

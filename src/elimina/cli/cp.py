@@ -12,8 +12,8 @@ from elimina.cli import signals
 from elimina.cli.models import source_of, source_option
 from elimina.cli.options import check_writable, format_options, number_option, time_limit_option
 from elimina.cli.terminal import Command, labelled, option, show
+from elimina.display import count_text, seconds_text
 from elimina.io.files import save
-from elimina.planning.plan import count_text, seconds_text
 from elimina.result import Bounds, Result, number_text, with_reading
 
 if TYPE_CHECKING:

@@ -34,11 +34,11 @@ from elimina.dcop.formats import FORMATS as DISTRIBUTED
 from elimina.dcop.formats import is_distributed
 from elimina.dcop.simulator import ORDERS
 from elimina.dcop.solve import ALGORITHMS
+from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError
 from elimina.io import FORMATS as CENTRAL
 from elimina.io import read
 from elimina.io.files import suffix_of
-from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.progress import Progress
 from elimina.result import Delivery, Result, number_text, with_reading
 from elimina.viz.timeline import check_timeline, draw_timeline

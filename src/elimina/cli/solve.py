@@ -26,6 +26,7 @@ from elimina.cli.options import (
     time_limit_option,
 )
 from elimina.cli.terminal import Command, labelled, option, show, tracing
+from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
 from elimina.inference.batch import Batch
@@ -36,7 +37,6 @@ from elimina.io.files import save
 from elimina.io.globals import is_auxiliary
 from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.model import Model
-from elimina.planning.plan import bytes_text, count_text, seconds_text
 from elimina.progress import Progress
 from elimina.result import Bounds, Result, marginals_table, number_text, with_reading
 from elimina.states import indices_of

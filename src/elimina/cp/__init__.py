@@ -14,8 +14,8 @@ import numpy.typing as npt
 from elimina._core import TextError, flatzinc_record
 from elimina._core import cp_constraint_names as constraint_names
 from elimina.cp.expressions import LIMIT, Expression, Relation
-from elimina.cp.model import Model, SearchOptions
-from elimina.cp.running import Solution
+from elimina.cp.model import Model
+from elimina.cp.running import SearchOptions, Solution
 from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.io import FORMATS as MODELS
 from elimina.io.files import parsed, reraise, root_of, suffix_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,9 +24,12 @@ from elimina.cp.expressions import (
 )
 from elimina.cp.globals import Globals
 from elimina.cp.running import (
+    DEFAULT,
+    RESTARTS,
     Declaration,
     Device,
     Run,
+    SearchOptions,
     Solution,
     Words,
     accelerate,
@@ -43,8 +46,6 @@ from elimina.result import Result
 if TYPE_CHECKING:
     from elimina.model import Model as GraphicalModel
 
-Restarts = Literal["luby", "geometric", "linear", "constant"]
-RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
 _MOST_ROWS = 2**62
 
 MOST_VARIABLES = 1 << 27
@@ -54,38 +55,6 @@ MOST_VALUES = 1 << 24
 """Values that are listed at once, as Python's integers: 0.6 GiB."""
 
 THREADS = 1024
-
-
-class SearchOptions(NamedTuple):
-    """Settings of a search for experts: options of ``Model.solve`` besides its arguments.
-
-    Attributes:
-        node_limit: Largest number of nodes. A node is a decision, or its opposite, with propagation.
-        fail_limit: Largest number of failures.
-        restarts: Restart after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
-            the scale times powers of the growth; ``linear``; ``constant``. Nogoods exclude subtrees that were refuted
-            before (Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
-        restart_scale: Number of failures that scales the restarts.
-        restart_growth: Growth factor of ``geometric`` restarts.
-        free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
-            try the values of the last solution first, and restart.
-        lns: With an objective, search near the best solution and everywhere in alternation (large neighbourhood search,
-            Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
-            optimum can still be proven.
-        progress: Function to call with the figures of the search so far (as in ``Result.stats``), now and then.
-    """
-
-    node_limit: int | None = None
-    fail_limit: int | None = None
-    restarts: Restarts | None = None
-    restart_scale: float = 100
-    restart_growth: float = 1.5
-    free: bool = False
-    lns: bool = False
-    progress: Callable[[dict[str, Any]], object] | None = None
-
-
-DEFAULT = SearchOptions()
 
 
 class Model(Globals, Displayed):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import util
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,42 @@ if TYPE_CHECKING:
 
 
 Device = Literal["auto", "cpu", "cuda"]
+
+
+Restarts = Literal["luby", "geometric", "linear", "constant"]
+RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
+
+
+class SearchOptions(NamedTuple):
+    """Settings of a search for experts: options of ``Model.solve`` besides its arguments.
+
+    Attributes:
+        node_limit: Largest number of nodes. A node is a decision, or its opposite, with propagation.
+        fail_limit: Largest number of failures.
+        restarts: Restart after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
+            the scale times powers of the growth; ``linear``; ``constant``. Nogoods exclude subtrees that were refuted
+            before (Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
+        restart_scale: Number of failures that scales the restarts.
+        restart_growth: Growth factor of ``geometric`` restarts.
+        free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
+            try the values of the last solution first, and restart.
+        lns: With an objective, search near the best solution and everywhere in alternation (large neighbourhood search,
+            Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
+            optimum can still be proven.
+        progress: Function to call with the figures of the search so far (as in ``Result.stats``), now and then.
+    """
+
+    node_limit: int | None = None
+    fail_limit: int | None = None
+    restarts: Restarts | None = None
+    restart_scale: float = 100
+    restart_growth: float = 1.5
+    free: bool = False
+    lns: bool = False
+    progress: Callable[[dict[str, Any]], object] | None = None
+
+
+DEFAULT = SearchOptions()
 
 
 class Filterable(Protocol):

@@ -14,9 +14,9 @@ from elimina.dcop.engine import Engine
 from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value, begin, hear
 from elimina.dcop.problem import AgentView, Heuristic, Problem, Settings, views
 from elimina.dcop.tuple_filter import FilterBucket
+from elimina.display import count_text, seconds_text
 from elimina.errors import DcopError, InternalError, MemoryLimitError
 from elimina.planning.machine import CONTEXT_SECONDS, cpu_machine
-from elimina.planning.plan import count_text, seconds_text
 from elimina.tree import Tree, bucket_tree
 
 

@@ -19,9 +19,9 @@ from elimina._core import TableList, Traversal, mini_buckets
 from elimina.dcop.engine import IMPOSSIBLE, Engine, bucket_dtype, row
 from elimina.dcop.messages import Context, Label, Send, Util, Utility, Value
 from elimina.dcop.problem import Settings
+from elimina.display import bytes_text, count_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.encode import distances_of
-from elimina.planning.plan import bytes_text, count_text
 from elimina.planning.prepare import allowed_ranges
 from elimina.semiring import LARGEST
 from elimina.table import Table

@@ -17,10 +17,11 @@ from elimina.backends.choose import get_backend
 from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.dcop.messages import Utility
+from elimina.display import bytes_text
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.planning.layout import table_strides
 from elimina.planning.machine import Machine, cpu_machine, cuda_machine
-from elimina.planning.plan import MOST_BYTES, FactorLayout, Output, Plan, bytes_text
+from elimina.planning.plan import MOST_BYTES, FactorLayout, Output, Plan
 from elimina.planning.planner import exact_integer
 from elimina.planning.program import Program, pack, place_steps
 from elimina.planning.record import MAX_OPERANDS

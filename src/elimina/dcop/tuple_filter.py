@@ -22,9 +22,9 @@ from elimina.backends.sparse.tables import Lookup, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
 from elimina.dcop.messages import Cost, Limit, Listed, Send, Utility, Value
+from elimina.display import bytes_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.layout import Layout
-from elimina.planning.plan import bytes_text
 
 _BYTES_OF_A_ROW = 48
 """A row that is made takes that much, with what it is made from."""

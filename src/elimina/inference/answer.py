@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.display import bars_of, html_of, sample, text_of
+from elimina.display import bars_of, bytes_text, html_of, sample, text_of
 from elimina.errors import MemoryLimitError
 from elimina.model import Variable
-from elimina.planning.plan import Output, Plan, Step, bytes_text
+from elimina.planning.plan import Output, Plan, Step
 from elimina.planning.steps import Steps
 from elimina.tree import bucket_tree
 

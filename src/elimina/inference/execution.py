@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina.backends import Backend
+from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InternalError, TimeLimitError
 from elimina.inference.checkpoint import Checkpoint, State
-from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
+from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
 from elimina.planning.program import Program, pack
 from elimina.result import Result

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, minimise_costs
+from elimina.display import bytes_text
 from elimina.errors import InternalError, MemoryLimitError, UnsupportedError
 from elimina.inference.encode import distances
 from elimina.inference.known import ends_beyond
-from elimina.planning.plan import bytes_text
 from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.result import Bounds, Result
 

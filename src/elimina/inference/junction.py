@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.backends.host import memory_errors_in_words
-from elimina.display import Displayed, bar, sample
+from elimina.display import Displayed, bar, bytes_text, count_text, sample, seconds_text
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.answer import Answer, normalised
 from elimina.inference.at_once import SmallAnswer, SmallNetwork, is_small
@@ -27,7 +27,7 @@ from elimina.inference.propagator import Propagator
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
 from elimina.planning.machine import KEPT_TREE_RUNS
-from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
+from elimina.planning.plan import Plan
 from elimina.planning.prepare import prepare, with_units
 from elimina.states import Evidence, State, check_mapping, evidence_of, indices_of, state_array
 

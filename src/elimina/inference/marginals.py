@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina._core import PlannedTree
+from elimina.display import count_text
 from elimina.errors import MemoryLimitError
 from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
@@ -34,7 +35,7 @@ from elimina.planning.machine import (
     cpu_machine,
     cuda_machine,
 )
-from elimina.planning.plan import Plan, count_text
+from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Relevance, bits, prepare
 from elimina.result import JUNCTION_TREE, Result
 from elimina.states import State

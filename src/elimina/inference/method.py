@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from elimina.backends.cpu import CpuBackend
+from elimina.display import count_text
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.inference.choose import Planned
 from elimina.inference.options import Options
@@ -15,7 +16,6 @@ from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
 from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.machine import cpu_machine
-from elimina.planning.plan import count_text
 from elimina.planning.prepare import Problem
 from elimina.result import Result
 

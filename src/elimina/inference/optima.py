@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.inference.anytime import Part
 from elimina.inference.choose import host_memory, plan_on
@@ -16,7 +17,6 @@ from elimina.inference.minibucket import Heuristic, running
 from elimina.inference.solver import Question, Solver
 from elimina.inference.strategy import Portfolio, Strategy
 from elimina.model import Model
-from elimina.planning.plan import count_text
 from elimina.result import Result
 from elimina.table import Table
 

@@ -12,6 +12,7 @@ import time
 
 from elimina import system
 from elimina._core import search_tree
+from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.choose import host_memory, host_threads, plan_within
 from elimina.inference.consistency import Consistency
@@ -26,7 +27,6 @@ from elimina.inference.shares import Shares, shared, shares_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.inference.strategy import LEAST_KEPT, Paused
 from elimina.order import LARGEST_SEED
-from elimina.planning.plan import bytes_text
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
 from elimina.result import Result

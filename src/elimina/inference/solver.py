@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina import system
+from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import DeviceError, InputError, MemoryLimitError
 from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
@@ -34,7 +35,7 @@ from elimina.model import Model
 from elimina.order import Order
 from elimina.planning.layout import seconds_written
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
-from elimina.planning.plan import Plan, bytes_text, count_text, seconds_text
+from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
 from elimina.states import Evidence, assignment_of

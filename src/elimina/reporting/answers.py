@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina import api
-from elimina.display import sample
+from elimina.display import bytes_text, count_text, sample, seconds_text
 from elimina.errors import EliminaError, ImpossibleEvidenceError, MemoryLimitError
 from elimina.inference.execution import advice_on
 from elimina.inference.junction import JunctionTree
 from elimina.inference.options import Options
 from elimina.model import Model
-from elimina.planning.plan import JOIN, Plan, Step, bytes_text, count_text, seconds_text
+from elimina.planning.plan import JOIN, Plan, Step
 from elimina.reporting.drawing import (
     Markup,
     Series,

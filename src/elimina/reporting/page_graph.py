@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.cp.tsplib import Problem
+from elimina.display import count_text, seconds_text
 from elimina.model import Model
-from elimina.planning.plan import Plan, count_text, seconds_text
+from elimina.planning.plan import Plan
 from elimina.reporting.drawing import (
     Colouring,
     Drawing,

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from elimina.cp.model import Model, SearchOptions
-from elimina.cp.running import Solution
+from elimina.cp.model import Model
+from elimina.cp.running import SearchOptions, Solution
 from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Problem
-from elimina.planning.plan import bytes_text, seconds_text
+from elimina.display import bytes_text, seconds_text
 from elimina.reporting.drawing import (
     Colouring,
     Drawing,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from elimina.display import bytes_text, seconds_text
 from elimina.errors import InputError
 from elimina.io.files import save
-from elimina.planning.plan import bytes_text, seconds_text
 from elimina.result import Bounds, Delivery
 from elimina.viz.canvas import FAINT, FILL, INK, OUTLINE, Canvas, Picture, Points, need
 

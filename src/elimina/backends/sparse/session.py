@@ -15,9 +15,10 @@ from elimina.backends.base import Backend, Progress, Run, run_once
 from elimina.backends.sparse.bounds import RowBounds
 from elimina.backends.sparse.device import Rows, RowsDevice, zero_of
 from elimina.backends.sparse.tables import Lookup, SparseTables
+from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
 from elimina.planning.layout import Layout, cells_span, section, signed
-from elimina.planning.plan import FactorLayout, Operand, Sparse, Step, bytes_text
+from elimina.planning.plan import FactorLayout, Operand, Sparse, Step
 from elimina.planning.program import Program
 from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes
 from elimina.planning.steps import Steps
