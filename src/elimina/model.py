@@ -15,7 +15,7 @@ from elimina import arguments, distributions
 from elimina._core import TableList
 from elimina.display import Displayed, cut, sample, table_of
 from elimina.errors import InputError
-from elimina.states import State, StateIndex, checked_states, index_of
+from elimina.states import State, StateIndex, checked_states, index_of, named
 from elimina.table import FORBIDDEN, Table, batches, joined_values
 
 _Part = TypeVar("_Part")
@@ -411,14 +411,30 @@ class Model(Displayed):
         infinite = [term for term in terms if math.isinf(term)]
         return infinite[0] if infinite else math.fsum([self.constant, *terms])
 
+    @property
+    def sign(self) -> int:
+        """1 if totals are minimised, -1 if they are maximised."""
+        return 1 if self.sense == "min-cost" else -1
+
+    def ends(self, bound: float | None, total: float | None) -> tuple[float | None, float | None]:
+        """Return the lower and the upper bound on the optimum: one bounds it, the other is reached by an assignment."""
+        return (bound, total) if self.sign == 1 else (total, bound)
+
+    def states_at(self, indices: Iterable[int]) -> dict[str, State]:
+        """Return an assignment, variable name -> state, of one index of a state for each variable."""
+        return named(self.variables, indices)
+
+    def indices_of(self, assignment: Mapping[str, State]) -> list[int]:
+        """Return the index of each variable's state in an assignment of all variables."""
+        return [v.index(assignment[v.name]) for v in self.variables]
+
     def is_beyond_bound(self, value: float) -> bool:
         """Return whether ``upper_bound`` rules a total out; equal up to rounding counts, unless both are ints."""
         if self.upper_bound is None:
             return False
-        sign = 1 if self.sense == "min-cost" else -1
         exact = isinstance(value, int) and isinstance(self.upper_bound, int)
         slack = 0 if exact else 1e-13 * max(1.0, abs(self.upper_bound))
-        return sign * (value - self.upper_bound) >= -slack
+        return self.sign * (value - self.upper_bound) >= -slack
 
     def _details(self) -> str:
         rows = ((v.name, str(v.size), sample(v.all_states, v.size)) for v in self.variables)

@@ -136,6 +136,10 @@ class Result(Displayed):
         """Return a copy with some attributes changed."""
         return dataclasses.replace(self, **changes)
 
+    def bound(self, sign: int) -> int | float | None:
+        """Return the bound that nothing is better than, by ``Model.sign``: the upper one if totals are maximised."""
+        return self.lower_bound if sign == 1 else self.upper_bound
+
     def __getitem__(self, what: Any) -> Any:
         """Return the state of a variable in the assignment; of a constraint model, the value of an expression.
 

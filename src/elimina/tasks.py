@@ -27,7 +27,9 @@ class Description(NamedTuple):
         is_sum: True if probabilities are added up, which a model of costs does not have.
         is_optimum: True if it asks for the best assignment of all variables, which search may find.
         is_marginal: True if it asks for a distribution of each variable.
+        is_distribution: True if its answer sums to 1, so that factors which only scale it may be left out.
         takes_query: True if it asks for some variables only.
+        keeps_query: True if all variables but those of its query are eliminated.
         merges_slices: True if answers of slices make one: for conditioning, checkpoints and clusters.
         has_rows: True if its steps may work on sparse tables.
         has_bounds: True if mini-buckets bound its answer.
@@ -45,7 +47,9 @@ class Description(NamedTuple):
     is_sum: bool = False
     is_optimum: bool = False
     is_marginal: bool = False
+    is_distribution: bool = False
     takes_query: bool = False
+    keeps_query: bool = False
     merges_slices: bool = False
     has_rows: bool = False
     has_bounds: bool = False
@@ -85,6 +89,7 @@ DESCRIPTIONS: dict[str, Description] = {
         aliases=("marginals",),
         is_sum=True,
         is_marginal=True,
+        is_distribution=True,
         takes_query=True,
         has_rows=True,
         soft_evidence="leaves",
@@ -97,6 +102,7 @@ DESCRIPTIONS: dict[str, Description] = {
         methods=("search", "mbe"),
         is_sum=True,
         takes_query=True,
+        keeps_query=True,
         has_bounds=True,
         soft_evidence="leaves",
         passes="upward",
@@ -115,7 +121,9 @@ DESCRIPTIONS: dict[str, Description] = {
 }
 """By name."""
 
-JOINT = Description("Joint distribution of some variables.", is_sum=True, passes="joint")
+JOINT = Description(
+    "Joint distribution of some variables.", is_sum=True, is_distribution=True, keeps_query=True, passes="joint"
+)
 """A part of other tasks."""
 
 

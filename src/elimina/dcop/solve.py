@@ -45,10 +45,10 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
     assert first is not None
     if first.status == "infeasible":
         return Result("infeasible", "dcop")
-    sign = 1 if model.sense == "min-cost" else -1
+    sign = model.sign
     bound = _bound_of_roots(model, agents)
     if bound is None:
-        bound = first.lower_bound if sign == 1 else first.upper_bound
+        bound = first.bound(sign)
     values = {v: value for agent in agents for v, value in agent.values.items()}
     chosen = [x for v in range(len(model.variables)) if (x := values.get(v)) is not None]
     found = result_between(model, bound, chosen if len(chosen) == len(model.variables) else None)
@@ -63,7 +63,7 @@ def _bound_of_roots(model: Model, agents: Sequence[Finished]) -> int | float | N
         return None
     if any(place.parent < 0 and v not in roots for v, place in places.items()) or any(map(math.isinf, roots.values())):
         return None
-    sign = 1 if model.sense == "min-cost" else -1
+    sign = model.sign
     return bound_of(model, [model.constant, *_constants(model), *(sign * bound for bound in roots.values())])
 
 
@@ -347,7 +347,7 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
     constants = [model.constant, *_constants(model)]
     if any(map(math.isinf, [*bounds, *constants])):
         return Result("infeasible", "dcop")
-    sign = 1 if model.sense == "min-cost" else -1
+    sign = model.sign
     total = bound_of(model, [*constants, *(sign * bound for bound in bounds)])
     if model.is_beyond_bound(total):
         return Result("infeasible", "dcop")

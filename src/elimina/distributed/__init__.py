@@ -76,7 +76,7 @@ def solve_optimum(
         )
     gap = float(asked.gap)
     run = Run("mpe", time_limit, asked.on_bounds, gap)
-    run.sign = 1 if model.sense == "min-cost" else -1
+    run.sign = model.sign
     optimum = _Optimum(model, client, evidence, planning, Limits(run.deadline, gap, asked.upper_bound), run)
 
     return run.answer(lambda: run.pursue(optimum.portfolio(asked)))

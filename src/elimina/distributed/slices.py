@@ -115,7 +115,7 @@ def solve_slices(
         raise InputError(f"a cluster runs slices of the tasks {tasks}, and cases of mar; not {task}")
     asked, options = options, options_for(options)
     run = Run(task, time_limit)
-    run.sign = 1 if model.sense == "min-cost" else -1
+    run.sign = model.sign
 
     def slices(_: Budget) -> Result:
         with tasks_on(client, options.device) as tasks:
@@ -310,15 +310,15 @@ class _Shares:
 
     def _add(self, found: Result) -> None:
         self._found.append(found)
-        sign = 1 if self._job.problem.model.sense == "min-cost" else -1
+        sign = self._job.problem.model.sign
         best = None if self._best is None else self._best.value
         if found.value is not None and (best is None or sign * found.value < sign * best):
             self._best = found
         stats = {**found.stats, **self._tasks.statistics}
         task = self._job.plan.task
         if described(task).is_optimum and self._best is found:
-            lower, upper = (None, found.value) if sign == 1 else (found.value, None)
-            self._run.learn(Result("bounded", task, found.value, lower, upper, found.assignment, stats=stats))
+            ends = self._job.problem.model.ends(None, found.value)
+            self._run.learn(Result("bounded", task, found.value, *ends, found.assignment, stats=stats))
         elif described(task).is_sum:
             self._run.learn(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
 
@@ -326,7 +326,7 @@ class _Shares:
         """Return the best solution so far."""
         if self._best is None or self._best.assignment is None:
             return {}
-        chosen = [v.index(self._best.assignment[v.name]) for v in self._job.problem.model.variables]
+        chosen = self._job.problem.model.indices_of(self._best.assignment)
         return {"best": self._best.value, "chosen": chosen}
 
     def _bounded(self, best: Result) -> Result:
@@ -334,9 +334,9 @@ class _Shares:
         model = self._job.problem.model
         if model.is_integer or best.assignment is None:
             return best
-        sign = 1 if model.sense == "min-cost" else -1
-        ends = [found.lower_bound if sign == 1 else found.upper_bound for found in (*self._found, best)]
-        chosen = [v.index(best.assignment[v.name]) for v in model.variables]
+        sign = model.sign
+        ends = [found.bound(sign) for found in (*self._found, best)]
+        chosen = model.indices_of(best.assignment)
         bound = sign * min(sign * end for end in ends if end is not None)
         return result_between(model, bound, chosen, TOLERANCES[self._job.plan.dtype])
 

@@ -70,7 +70,7 @@ def _resumed(execution: Execution) -> dict[str, int]:
 
 def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     problem, plan = execution.problem, execution.plan
-    sign = 1 if problem.model.sense == "min-cost" else -1
+    sign = problem.model.sign
     state: State = {"best": None, "chosen": [], "skipped": 0, "least": None, "slack": 0.0, **execution.state}
     started = time.perf_counter()
     bounds = None if plan.slicing is None else _slice_bounds(execution, state)
@@ -132,16 +132,16 @@ def _tell_best(execution: Execution, state: State, bounds: SliceBounds | None) -
     """Report the best assignment of the slices that have run, and the bound on all of them."""
     if execution.learn is None or execution.plan.slicing is None:
         return
-    model, sign = execution.problem.model, 1 if execution.problem.model.sense == "min-cost" else -1
+    model, sign = execution.problem.model, execution.problem.model.sign
     bound = None if bounds is None else sign * (bounds.costs.min().item() - bounds.slack)
     value = None if state["best"] is None else model.score(state["chosen"])
     if (bound is None and value is None) or (value is not None and (math.isinf(value) or model.is_beyond_bound(value))):
         return
     assignment = None
     if value is not None:
-        assignment = {v.name: v.state(x) for v, x in zip(model.variables, state["chosen"], strict=True)}
-    lower, upper = (bound, value) if sign == 1 else (value, bound)
-    execution.learn(Result("bounded", "mpe", value, lower, upper, assignment, stats=statistics(execution, {})))
+        assignment = model.states_at(state["chosen"])
+    ends = model.ends(bound, value)
+    execution.learn(Result("bounded", "mpe", value, *ends, assignment, stats=statistics(execution, {})))
 
 
 def first_state(execution: Execution) -> State:

@@ -224,9 +224,9 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
     if query is not None and not described(task).takes_query:
         raise InputError(f"a query is for the tasks mar and mmap: leave it out for {task}")
     asked = None if query is None else tuple(dict.fromkeys(indices_of(model, query, "query")))
-    if task == "mmap" and not asked:
+    if described(task).keeps_query and not asked:
         raise InputError(
-            "the task mmap needs a query: name the variables whose most probable states are wanted (--query A,B)"
+            f"the task {task} needs a query: name the variables whose most probable states are wanted (--query A,B)"
         )
     return asked
 

@@ -133,7 +133,7 @@ class Consistency:
         given = distances(problem, FORBIDDEN_COST)
         if not given.possible:
             return None
-        sign = 1 if model.sense == "min-cost" else -1
+        sign = model.sign
         limit = FORBIDDEN_COST if model.is_integer else math.inf
         ends = list(itertools.accumulate((table.size for table in given.tables), initial=0))
         # One array: small tables would take longer to call for than to read.

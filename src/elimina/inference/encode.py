@@ -387,6 +387,6 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int
         return None
     if plan.dtype.startswith("int"):
         total = sum(int(root) for root in roots)
-        sign = 1 if problem.model.sense == "min-cost" else -1
+        sign = problem.model.sign
         return int(encoded.offset) + sign * total
     return math.fsum([*encoded.constants, *roots])

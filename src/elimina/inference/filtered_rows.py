@@ -54,7 +54,7 @@ class Known(NamedTuple):
     @property
     def sign(self) -> int:
         """1 where costs are minimised, else -1."""
-        return 1 if self.original.problem.model.sense == "min-cost" else -1
+        return self.original.problem.model.sign
 
     @property
     def worst(self) -> int | None:
@@ -67,7 +67,7 @@ class Known(NamedTuple):
     @property
     def rungs(self) -> list[int | None]:
         """Limits on the total: first the lower bound, often the optimum, which leaves few tuples; then any better."""
-        bound = self.result.lower_bound if self.sign == 1 else self.result.upper_bound
+        bound = self.result.bound(self.sign)
         if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
             return [self.worst]
         return [int(bound), self.worst]
@@ -78,7 +78,7 @@ class Known(NamedTuple):
         if worst is None:
             return problem
         model = problem.model
-        sign = 1 if model.sense == "min-cost" else -1
+        sign = model.sign
         beyond = self.original.moved_total(worst) + sign
         bounds = [beyond] if model.upper_bound is None else [beyond, model.upper_bound]
         bound = sign * min(sign * bound for bound in bounds)
@@ -89,7 +89,7 @@ class Known(NamedTuple):
         """Return the answer, given that of the limited problem."""
         model = self.original.problem.model
         if found.assignment is not None:
-            score = model.score([v.index(found.assignment[v.name]) for v in model.variables])
+            score = model.score(model.indices_of(found.assignment))
             return Result("optimal", "mpe", score, score, score, found.assignment)
         value, given = self.result.value, self.upper_bound
         if value is not None and (given is None or self.sign * value <= self.sign * given):

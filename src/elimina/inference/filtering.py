@@ -185,7 +185,7 @@ class _Costs(NamedTuple):
     def of(problem: Problem) -> _Costs:
         number = {v: n for n, v in enumerate(problem.free)}
         known = distances(problem, FORBIDDEN_COST)
-        offset = int(known.offset) if problem.model.sense == "min-cost" else -int(known.offset)
+        offset = problem.model.sign * int(known.offset)
         scopes = [[number[v] for v in group.scope] for group in problem.groups]
         tables = [table.reshape(-1) for table in known.tables]
         sizes = [problem.model.sizes[v] for v in problem.free]
@@ -194,7 +194,7 @@ class _Costs(NamedTuple):
     @property
     def sign(self) -> int:
         """1 where costs are minimised, else -1."""
-        return 1 if self.problem.model.sense == "min-cost" else -1
+        return self.problem.model.sign
 
     def upper(self, given: int | None) -> int:
         """Return the least distance of assignments that are not solutions, or worse than a known total."""
@@ -210,11 +210,6 @@ class _Costs(NamedTuple):
         """Return the total of a distance in the model's units."""
         return self.offset + self.sign * distance
 
-    def bounds(self, least: int, most: int) -> tuple[int | None, int | None]:
-        """Both bounds in the model's units, the lower one first; None for an unknown bound."""
-        ends = self.total(least), None if most > MOST_COST else self.total(most)
-        return ends if self.sign == 1 else ends[::-1]
-
     def result(self, found: dict[str, Any], upper: int, limits: Limits) -> Result:
         """Return the answer in the model's units."""
         distance, bound = found["cost"], found["bound"]
@@ -228,9 +223,10 @@ class _Costs(NamedTuple):
     def bounded(self, least: int, best: Result | None) -> Result:
         """Return the result that follows from a bound and the best solution, if there is one."""
         if best is None:
-            return Result("bounded", "mpe", None, *self.bounds(least, FORBIDDEN_COST), stats=_statistics({}, {}))
-        ends = (self.total(least), best.value) if self.sign == 1 else (best.value, self.total(least))
-        return best.replace(status="bounded", lower_bound=ends[0], upper_bound=ends[1])
+            ends = self.problem.model.ends(self.total(least), None)
+            return Result("bounded", "mpe", None, *ends, stats=_statistics({}, {}))
+        lower, upper = self.problem.model.ends(self.total(least), best.value)
+        return best.replace(status="bounded", lower_bound=lower, upper_bound=upper)
 
     def solution(self, chosen: Sequence[int], distance: int) -> Result:
         """Return a solution that the core has found, as if it were the best one."""
@@ -244,8 +240,7 @@ class _Costs(NamedTuple):
                 f"filtering found the cost {self.total(distance)}, its assignment is worth {score!r} on the model; "
                 "please report this"
             )
-        assignment = {v.name: v.state(x) for v, x in zip(model.variables, values, strict=True)}
-        return Result("optimal", "mpe", score, score, score, assignment, stats=_statistics({}, {}))
+        return Result("optimal", "mpe", score, score, score, model.states_at(values), stats=_statistics({}, {}))
 
     def _nothing_better(self, limits: Limits) -> tuple[float | None, float | None]:
         """Return the bounds where nothing reaches the total that was given."""

@@ -62,7 +62,7 @@ class Knowledge:
 
     def __init__(self, problem: Problem, limits: Limits, listener: Listener | None) -> None:
         self.problem, self.limits, self.listener = problem, limits, listener
-        self.sign = 1 if problem.model.sense == "min-cost" else -1
+        self.sign = problem.model.sign
         self.chosen: list[int] | None = None
         self.assignment: dict[str, Any] | None = None
         self.score: int | float | None = limits.upper_bound
@@ -78,11 +78,11 @@ class Knowledge:
 
     def learn(self, found: Result) -> None:
         """Take the results of another strategy."""
-        bound = found.lower_bound if self.sign == 1 else found.upper_bound
+        bound = found.bound(self.sign)
         if bound is not None:
             self.raise_to(bound)
         if found.assignment is not None:
-            self.take([v.index(found.assignment[v.name]) for v in self.problem.model.variables])
+            self.take(self.problem.model.indices_of(found.assignment))
 
     @property
     def is_over(self) -> bool:
@@ -120,8 +120,7 @@ class Knowledge:
             return
         if self.score is None or self.chosen is None or self.sign * score < self.sign * self.score:
             self.chosen, self.score = chosen, score
-            states = zip(self.problem.model.variables, chosen, strict=True)
-            self.assignment = {v.name: v.state(value) for v, value in states}
+            self.assignment = self.problem.model.states_at(chosen)
 
     def raise_to(self, value: int | float) -> None:
         """Keep a bound in the model's units if it is the best one."""
@@ -130,7 +129,7 @@ class Knowledge:
 
     def known(self, best: int | float | None) -> Bounds:
         """Return the bounds, given the value of the best assignment."""
-        ends = (self.bound, best) if self.sign == 1 else (best, self.bound)
+        ends = self.problem.model.ends(self.bound, best)
         return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
 
     def report(self) -> None:

@@ -259,7 +259,7 @@ def improving(problem: Problem, options: Options, run: Run, paused: Paused, most
         if search is not None:
             known = budget.known
             if known is not None and known.assignment is not None:
-                search.start([v.index(known.assignment[v.name]) for v in problem.model.variables])
+                search.start(problem.model.indices_of(known.assignment))
             search.run(budget.seconds)
         found = None if search is None else search.found()
         if found is None:

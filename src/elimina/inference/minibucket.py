@@ -22,7 +22,7 @@ from elimina.model import Model
 from elimina.planning.plan import JOIN, LEVEL, Plan
 from elimina.planning.prepare import Problem
 from elimina.planning.steps import Steps
-from elimina.result import Result
+from elimina.result import Result, Status
 from elimina.tree import plan_tree
 
 _TABLE_BYTES, _OWN_BYTES = 150, 320
@@ -207,7 +207,7 @@ class Heuristic(NamedTuple):
         """Return a bound on the plan's costs as one on the model's totals; integers are rounded to the next total."""
         if self.is_integer:
             whole = cost if isinstance(cost, int) else math.ceil(cost - _ROUNDING)
-            return int(self.encoded.offset) + self.least * whole
+            return int(self.encoded.offset) + self.problem.model.sign * whole
         return math.fsum([*self.encoded.constants, self.sign * cost])
 
     def bound_of(self, cost: int | float) -> int | float:
@@ -221,18 +221,13 @@ class Heuristic(NamedTuple):
     def cost_of(self, total: int | float) -> float:
         """Return a total of the model as a cost of the plan."""
         if self.is_integer:
-            return float(self.least * (int(total) - int(self.encoded.offset)))
+            return float(self.problem.model.sign * (int(total) - int(self.encoded.offset)))
         return self.sign * math.fsum([total, *(-constant for constant in self.encoded.constants)])
 
     @property
     def tables(self) -> _Tables:
         """Arguments of the core's search."""
         return (self.arena, *self.guide, float(abs(self.plan.forbidden)), self.sign, self.is_integer)
-
-    @property
-    def least(self) -> int:
-        """1 where the model's totals are minimised, else -1."""
-        return 1 if self.problem.model.sense == "min-cost" else -1
 
     @property
     def is_integer(self) -> bool:
@@ -409,18 +404,16 @@ def result_between(
         chosen: A value for each variable of the model; None if no assignment is known.
         tolerance: The relative gap from which on the assignment is not the optimum.
     """
-    is_least = model.sense == "min-cost"
     if bound is None:
         return Result("infeasible", "mpe")
     score = None if chosen is None else model.score(chosen)
     if chosen is None or score is None or math.isinf(score) or model.is_beyond_bound(score):
-        return Result("bounded", "mpe", None, bound if is_least else None, None if is_least else bound)
+        return Result("bounded", "mpe", None, *model.ends(bound, None))
     is_same = meet(bound, score, tolerance)
     if is_same:
         bound = score
-    ends = (bound, score) if is_least else (score, bound)
-    assignment = {v.name: v.state(x) for v, x in zip(model.variables, chosen, strict=True)}
-    return Result("optimal" if is_same else "bounded", "mpe", score, *ends, assignment)
+    status: Status = "optimal" if is_same else "bounded"
+    return Result(status, "mpe", score, *model.ends(bound, score), model.states_at(chosen))
 
 
 def note(clock: dict[str, float], phase: str, seconds: float) -> None:

@@ -46,9 +46,8 @@ def portfolio(solver: Solver) -> Portfolio:
     tables: list[Table] = []
     with run.phase("minimise") as parts, running(execution, parts) as (found, session):
         if session is not None and math.isfinite(found.cost) and not model.is_beyond_bound(found.total_of(found.cost)):
-            states = zip(model.variables, found.decode(session)[0], strict=True)
             ends = dict.fromkeys(("value", "lower_bound", "upper_bound"), found.total_of(found.cost))
-            result = result.replace(status="bounded", assignment={v.name: v.state(x) for v, x in states}, **ends)
+            result = result.replace(status="bounded", assignment=model.states_at(found.decode(session)[0]), **ends)
             tables += _tight(found._replace(arena=session.fetch(0, plan.arena_cells)))
     if result.status == "infeasible":
         return (yield Strategy(run, "minimise", lambda _: result))

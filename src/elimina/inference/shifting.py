@@ -411,7 +411,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     )
     factors = _tables(problem, known.tables, given, found, unit)
     constant = scale * known.offset + bound if model.is_integer else known.offset + bound / unit
-    sign = 1 if model.sense == "min-cost" else -1
+    sign = model.sign
     worst = None if model.upper_bound is None else sign * scale * model.upper_bound
     shifted = Model(model.variables, factors, sense="min-cost", constant=constant, upper_bound=worst)
     slack = 0.0 if model.is_integer else -widened(0.0, known.offset, bound / unit)

@@ -107,12 +107,11 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
         first = searched_optimum(problem, options, Limits(execution.deadline, nodes=0, rounds=1), original=original)
     except MemoryLimitError:
         return SliceBounds(costs, slack), None
-    sign = 1 if problem.model.sense == "min-cost" else -1
-    bound = first.lower_bound if sign == 1 else first.upper_bound
+    sign = problem.model.sign
+    bound = first.bound(sign)
     if bound is not None:
         costs = np.maximum(costs, sign * bound)
-    assignment = first.assignment
-    chosen = None if assignment is None else [v.index(assignment[v.name]) for v in problem.model.variables]
+    chosen = None if first.assignment is None else problem.model.indices_of(first.assignment)
     return SliceBounds(costs, slack), chosen
 
 
@@ -145,7 +144,7 @@ def _costs(original: Original, plan: Plan, slicing: Slicing, backend: CpuBackend
         return None
     if encoded.impossible:
         return np.full(slicing.number, worst, dtype=dtype)
-    sign = 1 if problem.model.sense == "min-cost" else -1
+    sign = problem.model.sign
     # Integers are costs to be minimised in any case.
     direction = 1 if is_integer else sign
     total: NDArray[Any] = np.zeros(slicing.sizes, dtype=dtype)

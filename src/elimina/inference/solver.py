@@ -81,7 +81,7 @@ class Solver:
 
     def __init__(self, question: Question, options: Options, run: Run, kept: Checkpoint | None = None) -> None:
         self.question, self.options, self.run, self._kept = question, options, run, kept
-        run.sign = 1 if question.model.sense == "min-cost" else -1
+        run.sign = question.model.sign
         self._first: First | None = None
         self._paused = Paused()
 

@@ -339,7 +339,7 @@ def render(model: Model) -> Iterator[str]:
     Raises:
         InputError: A name has a character that the format cannot hold.
     """
-    sign = 1 if model.sense == "min-cost" else -1
+    sign = model.sign
     tables = [*model.factors, *([Table((), model.constant)] if model.constant else [])]
     costs = [sign * _finite(table) for table in tables]
     if model.upper_bound is None:

@@ -392,7 +392,7 @@ def cost_bound(problem: Problem) -> int:
     spread = sum([known[1] - known[0] for known in ranges if known is not None]) + 1
     limit = problem.model.upper_bound
     if limit is not None and None not in ranges:
-        sign = 1 if problem.model.sense == "min-cost" else -1
+        sign = problem.model.sign
         best = int(problem.model.constant) + sum(ends[0] if sign == 1 else ends[1] for ends in filter(None, ranges))
         spread = min(spread, math.ceil(sign * (limit - best)))
     return max(spread, 1)

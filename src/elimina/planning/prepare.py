@@ -234,7 +234,7 @@ class Problem(NamedTuple):
         groups: Tables with a scope, grouped.
         constants: Indices of the tables without a scope.
         wanted: The free variables whose marginals are asked for (``mar``); those asked for whose value is known
-            (``mmap``).
+            (``mmap``, ``joint``).
         maximised: The free variables that are not summed over, for bounds on marginal MAP; the last ones of the order.
     """
 
@@ -272,7 +272,8 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     """
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
-    if tasks.described(task).is_sum and model.sense != "probability":
+    described = tasks.described(task)
+    if described.is_sum and model.sense != "probability":
         raise InputError(
             f"task {task} sums probabilities, and this model has costs ({model.sense}): if its tables are "
             "probabilities, make it with sense='probability'; if they are costs, convert it first (elimina convert "
@@ -284,23 +285,23 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
             raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
     kept: Sequence[int] = range(len(model.factors))
     relevant = set(range(len(sizes)))
-    if model.children is not None and task == "mmap":
-        # What only scales the answer is part of it: a query is as an observation here.
-        kept = _relevant_factors(model, model.children, {*evidence, *(query or ())}, None)
-        relevant -= _children_without(model, kept)
-    elif model.children is not None and (task == "pr" or (task in ("mar", "joint") and query is not None)):
-        kept = _relevant_factors(model, model.children, evidence, query)
-        if query is None:
+    if model.children is not None and described.is_sum and (query is not None or not described.is_distribution):
+        # Where what only scales the answer is part of it, a query is as an observation here.
+        asked = query if described.is_distribution else None
+        kept = _relevant_factors(
+            model, model.children, {*evidence, *(query or ())} if asked is None else evidence, asked
+        )
+        if asked is None:
             relevant -= _children_without(model, kept)
         else:
-            relevant = {v for f in kept for v in model.factors[f].scope}.union(query)
+            relevant = {v for f in kept for v in model.factors[f].scope}.union(asked)
     fixed = dict(evidence)
     fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
     if fixed:
         tables = Tables([model.factors[f].restrict(fixed) for f in kept])
     else:
         tables = Tables(map(model.factors.__getitem__, kept))
-    if tasks.described(task).is_optimum:
+    if described.is_optimum:
         tables = _narrowed(tables)
     largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
     if largest is not None and largest.cells > _MOST_CELLS:
@@ -310,11 +311,11 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         )
     free = tuple(sorted(relevant.difference(fixed)))
     constants = tuple([i for i, table in enumerate(tables) if not table.scope])
-    wanted = tuple([v for v in free if query is None or v in query]) if tasks.described(task).is_marginal else ()
-    if task == "mmap":
+    wanted = tuple([v for v in free if query is None or v in query]) if described.is_marginal else ()
+    kept_variables: tuple[int, ...] = ()
+    if described.keeps_query:
         wanted = tuple(v for v in query or () if v in fixed)
-    kept_variables = tuple(v for v in query or () if v not in fixed) if task in ("mmap", "joint") else ()
-    if kept_variables:
+        kept_variables = tuple(v for v in query or () if v not in fixed)
         free = tuple(v for v in free if v not in kept_variables)
     return Problem(model, task, fixed, free, kept_variables, tables, grouped(tables), constants, wanted)
 
