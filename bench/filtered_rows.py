@@ -24,7 +24,7 @@ from elimina.cli.options import bytes_of
 from elimina.display import count_text
 from elimina.inference.bucket import eliminate
 from elimina.inference.execution import Execution
-from elimina.inference.filtered_rows import Known, filtered_plan
+from elimina.inference.filtering import Known, filtered_plan
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.shifting import shift_tables

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator
 from unittest import mock
 
-from elimina.inference import filtered_rows
+from elimina.inference import filtering
 from elimina.model import Model
 from elimina.result import Result
 from tests import calls
@@ -20,8 +20,8 @@ from tests.adversary import solving
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.models import build, draw_costs, text
 
-IMPORTS = "from unittest import mock\nfrom elimina.inference import filtered_rows\nfrom elimina.result import Result"
-NOTHING_FOUND = 'mock.patch.object(filtered_rows, "searched_optimum", return_value=Result("bounded", "mpe"))'
+IMPORTS = "from unittest import mock\nfrom elimina.inference import filtering\nfrom elimina.result import Result"
+NOTHING_FOUND = 'mock.patch.object(filtering, "searched_optimum", return_value=Result("bounded", "mpe"))'
 
 
 def make(rng: random.Random, setting: Setting) -> Case:
@@ -57,7 +57,7 @@ def check(case: Case) -> None:
     """Filter in slices, and compare with search."""
     model = build(case["model"])
     if case["is_blind"]:
-        with mock.patch.object(filtered_rows, "searched_optimum", return_value=Result("bounded", "mpe")):
+        with mock.patch.object(filtering, "searched_optimum", return_value=Result("bounded", "mpe")):
             found = calls.solve(model, **case["options"])
     else:
         found = calls.solve(model, **case["options"])

@@ -16,11 +16,11 @@ from elimina.backends.sparse import bounds as row_bounds
 from elimina.backends.sparse.bounds import RowBounds
 from elimina.backends.sparse.device import CpuRows
 from elimina.generate import random_model
-from elimina.inference import filtered_rows
+from elimina.inference import filtering
 from elimina.inference.bucket import eliminate
 from elimina.inference.encode import encode
 from elimina.inference.execution import Execution
-from elimina.inference.filtered_rows import Known, filtered_plan
+from elimina.inference.filtering import Known, filtered_plan
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.shifting import Original, shift_tables
@@ -51,7 +51,7 @@ def known_of(model, shifted, upper=None, result=None):
 
 
 def filtered(known, device="cpu"):
-    found = filtered_rows._better(known, get_backend(device), Options(device=device), None, {})
+    found = filtering._better(known, get_backend(device), Options(device=device), None, {})
     return known.answer(found)
 
 
@@ -195,8 +195,8 @@ def test_more_rows_than_fit(device):
     backend = get_backend(device)
     expected = calls.solve(model, device="cpu", method="eliminate", tables="dense")
     with pytest.raises(MemoryLimitError, match="memory"):
-        filtered_rows._better(known, backend, options._replace(slices="never"), None, {})
-    found = filtered_rows._better(known, backend, options, None, {})
+        filtering._better(known, backend, options._replace(slices="never"), None, {})
+    found = filtering._better(known, backend, options, None, {})
     assert (found.value, found.stats["slices"] > 1) == (expected.value, True)
 
 
@@ -218,7 +218,7 @@ def test_time_that_is_up_leaves_bounds(monkeypatch):
     def late(*_):
         raise TimeLimitError("the time limit passed")
 
-    monkeypatch.setattr(filtered_rows, "eliminate", late)
+    monkeypatch.setattr(filtering, "eliminate", late)
     result = calls.solve(random_model(24, 5, 0.3, 0.2, seed=8), method="filter", tables="sparse", device="cpu")
     assert result.status == "bounded"
     assert result.lower_bound < result.upper_bound == result.value

@@ -6,6 +6,7 @@ import itertools
 import math
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ import elimina
 from elimina import InputError, MemoryLimitError, Model, UnsupportedError
 from elimina.generate import random_model
 from elimina.inference import filtering
-from elimina.inference.filtering import Limits, filtered_optimum
+from elimina.inference.filtering import filtered_optimum
+from elimina.inference.knowledge import Limits
 from elimina.planning.prepare import prepare
 from tests import calls
 from tests.reference import brute
@@ -27,7 +29,7 @@ ROOM = 1 << 28
 
 
 def filtered(model, evidence=None, **limits):
-    return filtered_optimum(prepare(model, "mpe", evidence or {}), Limits(ROOM, **limits))
+    return filtered_optimum(prepare(model, "mpe", evidence or {}), Limits(**limits), ROOM)
 
 
 def check_assignment(model, result, evidence):
@@ -96,7 +98,7 @@ def test_few_rows_cut_and_slice(rows, seed):
 def test_time_that_is_up_leaves_bounds():
     model = random_model(40, 10, 0.5, 0.0, seed=3)
     seen = []
-    result = filtered_optimum(prepare(model, "mpe", {}), Limits(ROOM, seconds=0.3), seen.append)
+    result = filtered_optimum(prepare(model, "mpe", {}), Limits(time.monotonic() + 0.3), ROOM, listener=seen.append)
     assert result.status == "bounded"
     assert result.lower_bound < result.upper_bound == result.value
     check_assignment(model, result, {})
@@ -115,7 +117,7 @@ def test_interrupts_pass():
         raise Stop
 
     with pytest.raises(Stop):
-        filtered_optimum(prepare(random_model(30, 8, 0.5, 0.2), "mpe", {}), Limits(ROOM), stop)
+        filtered_optimum(prepare(random_model(30, 8, 0.5, 0.2), "mpe", {}), Limits(), ROOM, listener=stop)
 
 
 def test_ctrl_c_leaves_bounds():

@@ -22,8 +22,7 @@ from elimina.distributed.cluster import Tasks, stop_if_unwanted
 from elimina.errors import TimeLimitError, UnsupportedError
 from elimina.inference.choose import host_memory
 from elimina.inference.consistency import Consistency, Units
-from elimina.inference.filtering import Listener
-from elimina.inference.knowledge import FIRST_SECONDS, Knowledge, Limits
+from elimina.inference.knowledge import FIRST_SECONDS, Knowledge, Limits, Listener
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.search import LEAD, LONGEST_MESSAGES, MORE, MOST_COST, RISE, SEARCH_SHARE, searched_optimum

@@ -1,28 +1,47 @@
-"""The optimum of a problem by elimination that keeps only rows which can be part of a better solution.
+"""The optimum of a problem by elimination that keeps only tuples which can be part of a better solution.
 
 Function filtering (M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree decomposition methods with function
 filtering", IJCAI 2005; I. Brito, P. Meseguer, "Improving DPOP with function filtering", AAMAS 2010) drops each row of a
 bucket whose cost and a lower bound on the rest of the problem exceed an upper bound. How the bounds are made is said in
 ``docs/decisions/0015-filtering.md``.
+
+The core does so on the CPU. The engine's steps on tuples do so on any device: costs are shifted, a first solution is
+found by greedy decoding of small mini-buckets and local search, and then one plan on tuples looks for a better one:
+whatever costs as much is forbidden, and tuples are dropped as they are made by the bounds of ``planning.sparse``.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, minimise_costs
+from elimina.backends import Backend
 from elimina.display import bytes_text
-from elimina.errors import InternalError, MemoryLimitError, UnsupportedError
+from elimina.errors import InternalError, MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.inference.bucket import eliminate
+from elimina.inference.choose import FINER, Planned, asked_backend, limits_of, rows_in_fine_slices
 from elimina.inference.encode import distances
+from elimina.inference.execution import Execution
+from elimina.inference.knowledge import Limits, Listener
 from elimina.inference.known import ends_beyond
-from elimina.planning.prepare import Problem, allowed_ranges
+from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order
+from elimina.inference.search import MOST_COST as MOST_SEARCHED
+from elimina.inference.search import searched_optimum
+from elimina.inference.shifting import Original, shift_tables
+from elimina.model import Model
+from elimina.planning.planner import cost_bound, make_plan
+from elimina.planning.prepare import Problem, allowed_ranges, prepare
+from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.sparse import in_rows, outside
 from elimina.result import Bounds, Result
+from elimina.semiring import INTEGERS
 
 MOST_COST = 2**38
 """Sums of costs stay below it, in parts of a thousandth they fit the core's type."""
@@ -41,27 +60,6 @@ of a cell in each: 46 MiB in all of 509_VAC of SPOT5, 8,630 tables of 23 cells."
 
 _LEAST_COPIES = 1 << 23
 """Bytes of copies that are always allowed."""
-
-Listener = Callable[[Result], None]
-
-
-class Limits(NamedTuple):
-    """Limits of a run.
-
-    Attributes:
-        memory: Bytes that tuples may take.
-        seconds: After which it stops with bounds.
-        upper_bound: A total that is known to be reached (costs; the other way round where they are maximised): what is
-            worse is not looked for. None if none is known.
-        seed: Random seed of the search for a first solution, and of orders.
-        gap: The gap of the bounds that is close enough.
-    """
-
-    memory: int
-    seconds: float = math.inf
-    upper_bound: int | None = None
-    seed: int = 0
-    gap: float = 0.0
 
 
 def why_unsupported(problem: Problem) -> str | None:
@@ -91,12 +89,16 @@ def _cells(problem: Problem) -> int:
     return sum([math.prod([padded[v] for v in table.scope]) for table in problem.tables])
 
 
-def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None = None) -> Result:
+def filtered_optimum(
+    problem: Problem, limits: Limits, memory: int, seed: int = 0, listener: Listener | None = None
+) -> Result:
     """Find the optimum and an assignment, or bounds on it where time ends before.
 
     Args:
         problem: Problem of the task ``mpe``.
-        limits: Limits of the run.
+        limits: Limits of time, gap and total.
+        memory: Bytes that tuples may take.
+        seed: Random seed of the search for a first solution, and of orders.
         listener: Called now and then with what is known.
 
     Returns:
@@ -110,7 +112,7 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
     reason = why_unsupported(problem)
     if reason is not None:
         raise UnsupportedError(f"{reason}; use --method eliminate")
-    large = why_too_large(problem, limits.memory)
+    large = why_too_large(problem, memory)
     if large is not None:
         raise MemoryLimitError(f"{large}; give more memory (--memory), or use --method search")
     started = time.perf_counter()
@@ -134,14 +136,12 @@ def filtered_optimum(problem: Problem, limits: Limits, listener: Listener | None
     elif not costs.sizes:
         found = {"value": [], "cost": 0, "bound": 0}
     else:
-        rows = max(_LEAST_ROWS, limits.memory // _ROW_BYTES)
-        found = minimise_costs(
-            costs.sizes, costs.scopes, costs.tables, 0, upper, limits.seconds, rows, limits.seed, poll
-        )
+        rows = max(_LEAST_ROWS, memory // _ROW_BYTES)
+        found = minimise_costs(costs.sizes, costs.scopes, costs.tables, 0, upper, limits.seconds, rows, seed, poll)
     clock.update(found.get("seconds", {}))
     if found.get("interrupted"):
         raise KeyboardInterrupt
-    return costs.result(found, upper, limits).replace(stats=_statistics(found, clock))
+    return costs.result(found, upper, limits.upper_bound).replace(stats=_statistics(found, clock))
 
 
 def _statistics(found: dict[str, Any], clock: dict[str, float]) -> dict[str, Any]:
@@ -196,26 +196,27 @@ class _Costs(NamedTuple):
         """1 where costs are minimised, else -1."""
         return self.problem.model.sign
 
-    def upper(self, given: int | None) -> int:
+    def upper(self, given: int | float | None) -> int:
         """Return the least distance of assignments that are not solutions, or worse than a known total."""
         limits = [MOST_COST + 1]
         bound = self.problem.model.upper_bound
         if bound is not None:
             limits.append(math.ceil((bound - self.offset) * self.sign))
         if given is not None:
-            limits.append((given - self.offset) * self.sign + 1)
+            limits.append((int(given) - self.offset) * self.sign + 1)
         return min(limits)
 
     def total(self, distance: int) -> int:
         """Return the total of a distance in the model's units."""
         return self.offset + self.sign * distance
 
-    def result(self, found: dict[str, Any], upper: int, limits: Limits) -> Result:
-        """Return the answer in the model's units."""
+    def result(self, found: dict[str, Any], upper: int, given: int | float | None) -> Result:
+        """Return the answer in the model's units; ``given``: a total that is known to be reached."""
         distance, bound = found["cost"], found["bound"]
         if distance >= FORBIDDEN_COST:
             if bound >= upper:
-                return Result("infeasible", "mpe", None, *self._nothing_better(limits))
+                ends = (None, None) if given is None else ends_beyond(given, self.sign)
+                return Result("infeasible", "mpe", None, *ends)
             return self.bounded(bound, None)
         best = self.solution(found["value"], distance)
         return best if bound >= distance else self.bounded(bound, best)
@@ -242,8 +243,191 @@ class _Costs(NamedTuple):
             )
         return Result("optimal", "mpe", score, score, score, model.states_at(values), stats=_statistics({}, {}))
 
-    def _nothing_better(self, limits: Limits) -> tuple[float | None, float | None]:
-        """Return the bounds where nothing reaches the total that was given."""
-        if limits.upper_bound is None:
-            return None, None
-        return ends_beyond(limits.upper_bound, self.sign)
+
+_SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
+"""Limit after which no further pass begins, and the order search ends."""
+
+
+class Known(NamedTuple):
+    """Knowledge before tuples are made.
+
+    Attributes:
+        result: Bounds, and the best solution so far.
+        upper_bound: A total that is known to be reached; None if none is.
+        original: The problem, and the one with its costs shifted.
+        order: Elimination order.
+    """
+
+    result: Result
+    upper_bound: int | None
+    original: Original
+    order: tuple[int, ...]
+
+    @property
+    def sign(self) -> int:
+        """1 where costs are minimised, else -1."""
+        return self.original.problem.model.sign
+
+    @property
+    def worst(self) -> int | None:
+        """The worst total that is worth looking for; None if every one is."""
+        wanted = [] if self.upper_bound is None else [self.sign * self.upper_bound]
+        if self.result.value is not None:
+            wanted.append(self.sign * int(self.result.value) - 1)
+        return self.sign * min(wanted) if wanted else None
+
+    @property
+    def rungs(self) -> list[int | None]:
+        """Limits on the total: first the lower bound, often the optimum, which leaves few tuples; then any better."""
+        bound = self.result.bound(self.sign)
+        if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
+            return [self.worst]
+        return [int(bound), self.worst]
+
+    def limited(self, worst: int | None) -> Problem:
+        """Return the shifted problem, in which assignments worse than a total are forbidden."""
+        problem = self.original.moved
+        if worst is None:
+            return problem
+        model = problem.model
+        sign = model.sign
+        beyond = self.original.moved_total(worst) + sign
+        bounds = [beyond] if model.upper_bound is None else [beyond, model.upper_bound]
+        bound = sign * min(sign * bound for bound in bounds)
+        limited = Model(model.variables, model.factors, sense=model.sense, constant=model.constant, upper_bound=bound)
+        return prepare(limited, "mpe", problem.fixed)
+
+    def answer(self, found: Result) -> Result:
+        """Return the answer, given that of the limited problem."""
+        model = self.original.problem.model
+        if found.assignment is not None:
+            score = model.score(model.indices_of(found.assignment))
+            return Result("optimal", "mpe", score, score, score, found.assignment)
+        value, given = self.result.value, self.upper_bound
+        if value is not None and (given is None or self.sign * value <= self.sign * given):
+            return self.result.replace(status="optimal", lower_bound=value, upper_bound=value)
+        return Result("infeasible", "mpe", None, *((None, None) if given is None else ends_beyond(given, self.sign)))
+
+
+def optimum_on_rows(problem: Problem, options: Options, limits: Limits, listener: Listener | None = None) -> Result:
+    """Do the same as ``filtered_optimum`` by the engine's steps on tuples, on any device.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        options: Planning options; the device makes the tuples (``auto``: the CPU).
+        limits: Limits of time, gap and total.
+        listener: Called now and then with what is known.
+
+    Returns:
+        ``optimal``; ``infeasible`` (with a bound beyond the one that was given, if one was); or ``bounded``.
+
+    Raises:
+        UnsupportedError: The problem has other than integer costs, or too large ones.
+        DeviceError: The device is missing or cannot be used.
+        MemoryLimitError: There are more rows than the memory holds.
+        TimeLimitError: The deadline passed before anything was known.
+    """
+    if not problem.described.is_optimum or not problem.model.is_integer:
+        raise UnsupportedError("filtering needs the task mpe and integer costs; use --method eliminate")
+    if options.dtype is not None and options.dtype not in INTEGERS:
+        raise UnsupportedError(
+            f"filtering adds integers exactly, and dtype is {options.dtype}; leave it out, or use --method eliminate"
+        )
+    if cost_bound(problem) > MOST_SEARCHED:
+        raise UnsupportedError(
+            f"filtering adds costs up to {MOST_SEARCHED}, and the tables' ranges add up to more; use --method eliminate"
+        )
+    backend = asked_backend(options)
+    started = time.perf_counter()
+    known = _first_bounds(problem, options, limits._replace(nodes=0, rounds=1), listener)
+    clock = {"bounds": time.perf_counter() - started}
+    result = known.result
+    ends = Bounds(0.0, result.lower_bound, result.upper_bound)
+    if result.status == "bounded" and ends.gap > limits.gap:
+        try:
+            found = _better(known, backend, options, limits.deadline, clock)
+        except TimeLimitError:
+            return _with_figures(result)
+        result = known.answer(found).replace(stats=found.stats)
+    return _with_figures(result)
+
+
+def _better(
+    known: Known, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
+) -> Result:
+    """Look for a better solution; in slices, ever finer ones, if the tuples exceed the memory."""
+    while True:
+        planned = filtered_plan(known, backend, options)
+        try:
+            return _climb(known, planned, deadline, {**clock, **planned.seconds})
+        except MemoryLimitError:
+            is_finest = options.refined > 0 and planned.plan.slicing is None
+            if is_finest or options.slices == "never" or not planned.plan.fits:
+                raise
+        options = options._replace(refined=options.refined + 1)
+
+
+def _climb(known: Known, planned: Planned, deadline: float | None, clock: dict[str, float]) -> Result:
+    """Run one plan with one limit after another, until it finds a solution."""
+    made = filtered = 0
+    for worst in known.rungs:
+        problem = known.limited(worst)
+        plan = planned.plan._replace(forbidden=cost_bound(problem))
+        found = eliminate(Execution(problem, plan, planned.backend, None, deadline), clock)
+        made, filtered = made + found.stats.get("rows_made", 0), filtered + found.stats.get("rows_filtered", 0)
+        clock = found.stats["seconds"]
+        if found.assignment is not None:
+            break
+    return found.replace(stats={**found.stats, "rows_made": made, "rows_filtered": filtered})
+
+
+def _with_figures(result: Result) -> Result:
+    return result.replace(stats={"rows_made": 0, "rows_filtered": 0, **result.stats, "method": "filter"})
+
+
+def _first_bounds(problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> Known:
+    """Shift costs, and follow small mini-buckets to a solution."""
+    on_host = options._replace(device="cpu", ibound=None)
+    if options.needs_gpu:
+        on_host = on_host._replace(memory=None)
+    seconds = min(_SHIFT_SECONDS, limits.seconds / 10)
+    original = shift_tables(problem, on_host, seconds)
+    order = elimination_order(
+        original.moved, on_host._replace(order_seconds=min(options.order_seconds, _ORDER_SECONDS, limits.seconds / 10))
+    )
+    ordered = on_host._replace(order=order)
+    result = searched_optimum(problem, ordered, limits, listener=listener, original=original)
+    bound = limits.upper_bound
+    return Known(result, None if bound is None else int(bound), original, order)
+
+
+def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
+    """Return a plan on rows that looks for a better solution than is known.
+
+    Raises:
+        InputError: The dtype that is asked for does not hold the costs.
+    """
+    started = time.perf_counter()
+    problem = known.limited(known.worst)
+    machine, memory = limits_of(backend, options)
+    wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
+    dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
+    # Bounds are made of the factors' cells.
+    plan = in_rows(dense, problem, machine, whole=True, listed=False)
+    if plan is not None and options.refined:
+        # What independent tables would make says nothing of what bounds leave, but much of how slices divide it.
+        room = plan.peak_bytes // FINER**options.refined
+        plan = rows_in_fine_slices(machine, problem, options, plan, room)
+    if plan is None or plan.sparse is None:
+        return Planned(problem, dense, backend, {"plan": time.perf_counter() - started})
+    bounds = outside(plan, problem.model.sizes)
+    factor_bytes = plan.factor_cells * plan.itemsize
+    # How many rows bounds leave is only known afterwards.
+    size = factor_bytes + bounds.arena_cells * plan.itemsize
+    sparse = plan.sparse._replace(outside=bounds)
+    slicing = plan.slicing
+    if slicing is not None:
+        # What other tables cost in a slice decides which rows a step keeps: the next slice needs them all again.
+        slicing = slicing._replace(levels=(len(slicing.variables),) * len(plan.steps))
+    plan = plan._replace(sparse=sparse, slicing=slicing, bytes=machine.tiers(size, factor_bytes))
+    return Planned(problem, plan, backend, {"plan": time.perf_counter() - started})

@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from elimina._core import stopped
 from elimina.errors import TimeLimitError
-from elimina.inference.filtering import Listener
 from elimina.inference.known import ends_beyond
 from elimina.inference.minibucket import meet, result_between
 from elimina.inference.strategy import FIRST_TURN
@@ -19,6 +18,10 @@ from elimina.result import Bounds, Result
 
 FIRST_SECONDS = 0.05
 """Estimated time of the first round's mini-buckets."""
+
+
+Listener = Callable[[Result], None]
+"""Function that is told what is known by now."""
 
 
 class Limits(NamedTuple):

@@ -275,15 +275,13 @@ def filtering(problem: Problem, options: Options, run: Run, most: float) -> Stra
     def work(budget: Budget) -> Result:
         known = budget.known
         upper = options.upper_bound if known is None or known.value is None else int(known.value)
+        from elimina.inference.filtering import filtered_optimum, optimum_on_rows
+        from elimina.inference.knowledge import Limits
+
+        limits, left = Limits(budget.deadline, run.gap, upper), options.beside(budget.held)
         if options.looks_for_optimum and (options.needs_gpu or options.tables == "sparse"):
-            from elimina.inference.filtered_rows import optimum_on_rows
-
-            left = options.beside(budget.held)
-            return optimum_on_rows(problem, left, budget.deadline, upper, run.gap, budget.learn)
-        from elimina.inference.filtering import Limits, filtered_optimum
-
-        limits = Limits(_memory(options.beside(budget.held)), budget.seconds, upper, options.seed, run.gap)
-        return filtered_optimum(problem, limits, budget.learn)
+            return optimum_on_rows(problem, left, limits, budget.learn)
+        return filtered_optimum(problem, limits, _memory(left), options.seed, budget.learn)
 
     return Strategy(run, "filter", work, seconds=most)
 

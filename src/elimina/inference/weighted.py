@@ -19,7 +19,7 @@ from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Planned, bounding_plan, plan_on, plan_problem, plan_within
 from elimina.inference.execution import Execution, Progress, statistics
-from elimina.inference.filtering import Listener
+from elimina.inference.knowledge import Listener
 from elimina.inference.known import combine
 from elimina.inference.marginal_map import summation_does_not_fit, with_known
 from elimina.inference.minibucket import division, meet, note, running, sum_between
