@@ -99,10 +99,8 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
         if value is not None and (state["best"] is None or sign * value < sign * state["best"]):
             assert part.run is not None
             assert part.run.assignment is not None
-            chosen = part.run.assignment.tolist()
-            for variable, fixed in part.problem.fixed.items():
-                chosen[variable] = fixed
-            state.update(best=value, chosen=chosen, slack=slack)
+            values = part.run.assignment.tolist()
+            state.update(best=value, chosen=part.problem.complete(range(len(values)), values), slack=slack)
             _tell_best(execution, state, bounds)
         state["done"] += 1
         execution.save(state)
@@ -137,9 +135,7 @@ def _tell_best(execution: Execution, state: State, bounds: SliceBounds | None) -
     value = None if state["best"] is None else model.score(state["chosen"])
     if (bound is None and value is None) or (value is not None and (math.isinf(value) or model.is_beyond_bound(value))):
         return
-    assignment = None
-    if value is not None:
-        assignment = model.states_at(state["chosen"])
+    assignment = None if value is None else model.states_at(state["chosen"])
     ends = model.ends(bound, value)
     execution.learn(Result("bounded", "mpe", value, *ends, assignment, stats=statistics(execution, {})))
 

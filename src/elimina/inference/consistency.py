@@ -127,7 +127,6 @@ class Consistency:
         """
         begun = time.monotonic()
         model = problem.model
-        sizes = model.sizes
         if not can_copy(cells_of(problem), len(problem.groups), memory) or not problem.free:
             return None
         given = distances(problem, FORBIDDEN_COST)
@@ -159,8 +158,7 @@ class Consistency:
         number = {v: n for n, v in enumerate(problem.free)}
         costs = _in_units(flat, unit, limit, top)
         reduction = Reduction(
-            [sizes[v] for v in problem.free],
-            [[number[v] for v in group.scope] for group in problem.groups],
+            *problem.network,
             [costs[start:end] for start, end in itertools.pairwise(ends)],
             [number[v] for v in order],
         )
@@ -229,11 +227,7 @@ class Consistency:
 
     def _whole(self, values: Sequence[int]) -> list[int]:
         """Return a value for each variable of the model, given those that the core searches for."""
-        problem = self.problem
-        chosen = [0] * len(problem.model.variables)
-        for v, value in (*problem.fixed.items(), *zip(problem.free, self.reduction.extend(values), strict=True)):
-            chosen[v] = value
-        return chosen
+        return self.problem.complete(self.problem.free, self.reduction.extend(values))
 
 
 def _units(problem: Problem, most: float, known: int | float | None, is_shifted: bool) -> tuple[int | float, int]:

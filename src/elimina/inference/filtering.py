@@ -183,39 +183,31 @@ class _Costs(NamedTuple):
 
     @staticmethod
     def of(problem: Problem) -> _Costs:
-        number = {v: n for n, v in enumerate(problem.free)}
         known = distances(problem, FORBIDDEN_COST)
         offset = problem.model.sign * int(known.offset)
-        scopes = [[number[v] for v in group.scope] for group in problem.groups]
         tables = [table.reshape(-1) for table in known.tables]
-        sizes = [problem.model.sizes[v] for v in problem.free]
-        return _Costs(problem, offset, sizes, scopes, tables, known.possible)
-
-    @property
-    def sign(self) -> int:
-        """1 where costs are minimised, else -1."""
-        return self.problem.model.sign
+        return _Costs(problem, offset, *problem.network, tables, known.possible)
 
     def upper(self, given: int | float | None) -> int:
         """Return the least distance of assignments that are not solutions, or worse than a known total."""
         limits = [MOST_COST + 1]
         bound = self.problem.model.upper_bound
         if bound is not None:
-            limits.append(math.ceil((bound - self.offset) * self.sign))
+            limits.append(math.ceil((bound - self.offset) * self.problem.model.sign))
         if given is not None:
-            limits.append((int(given) - self.offset) * self.sign + 1)
+            limits.append((int(given) - self.offset) * self.problem.model.sign + 1)
         return min(limits)
 
     def total(self, distance: int) -> int:
         """Return the total of a distance in the model's units."""
-        return self.offset + self.sign * distance
+        return self.offset + self.problem.model.sign * distance
 
     def result(self, found: dict[str, Any], upper: int, given: int | float | None) -> Result:
         """Return the answer in the model's units; ``given``: a total that is known to be reached."""
         distance, bound = found["cost"], found["bound"]
         if distance >= FORBIDDEN_COST:
             if bound >= upper:
-                ends = (None, None) if given is None else ends_beyond(given, self.sign)
+                ends = (None, None) if given is None else ends_beyond(given, self.problem.model.sign)
                 return Result("infeasible", "mpe", None, *ends)
             return self.bounded(bound, None)
         best = self.solution(found["value"], distance)
@@ -232,9 +224,7 @@ class _Costs(NamedTuple):
     def solution(self, chosen: Sequence[int], distance: int) -> Result:
         """Return a solution that the core has found, as if it were the best one."""
         model = self.problem.model
-        values = [0] * len(model.variables)
-        for v, value in {**dict(zip(self.problem.free, chosen, strict=True)), **self.problem.fixed}.items():
-            values[v] = value
+        values = self.problem.complete(self.problem.free, chosen)
         score = model.score(values)
         if score != self.total(distance):
             raise InternalError(

@@ -280,10 +280,7 @@ class Heuristic(NamedTuple):
 
     def complete(self, values: Sequence[int]) -> list[int]:
         """Return a value for each variable of the model, given those of the plan's order."""
-        chosen = [0] * len(self.problem.model.variables)
-        for variable, value in (*self.problem.fixed.items(), *zip(self.plan.order, values, strict=True)):
-            chosen[variable] = value
-        return chosen
+        return self.problem.complete(self.plan.order, values)
 
 
 def sign_of(plan: Plan) -> int:

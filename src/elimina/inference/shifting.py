@@ -383,7 +383,6 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
         memory: Bytes that it may take.
     """
     model = problem.model
-    sizes = model.sizes
     if not can_copy(cells_of(problem), len(problem.groups), memory):
         return None
     known = distances(problem, FORBIDDEN_COST)
@@ -398,11 +397,9 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     unit = scale if model.is_integer or math.isinf(spread) else _unit(spread)
     if not known.possible or not spread * unit <= _MOST_TOTAL:
         return None
-    number = {v: n for n, v in enumerate(problem.free)}
     given = [_in_units(table, unit, limit) for table in known.tables]
     bound, found = shift_costs(
-        [sizes[v] for v in problem.free],
-        [[number[v] for v in group.scope] for group in problem.groups],
+        *problem.network,
         [table.reshape(-1) for table in given],
         FORBIDDEN_COST,
         seconds,

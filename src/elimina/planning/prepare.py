@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -253,6 +253,19 @@ class Problem(NamedTuple):
     def described(self) -> tasks.Description:
         """Description of the task."""
         return tasks.described(self.task)
+
+    @property
+    def network(self) -> tuple[list[int], list[list[int]]]:
+        """Sizes of the free variables, and the groups' scopes as places of these: what the core's searches take."""
+        place = {v: n for n, v in enumerate(self.free)}
+        return [self.model.sizes[v] for v in self.free], [[place[v] for v in group.scope] for group in self.groups]
+
+    def complete(self, variables: Iterable[int], values: Iterable[int]) -> list[int]:
+        """Return a value for each variable of the model: those given, those that are fixed, and 0 for the others."""
+        chosen = [0] * len(self.model.variables)
+        for v, value in (*zip(variables, values, strict=True), *self.fixed.items()):
+            chosen[v] = value
+        return chosen
 
 
 def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collection[int] | None = None) -> Problem:

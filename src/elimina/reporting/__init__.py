@@ -44,8 +44,6 @@ from elimina.tasks import Task, TaskName, task_of
 
 __all__ = ["Report", "report"]
 
-__all__ = ["Report", "report"]
-
 
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
 """Characters that could end the element of the data, or that scripts do not take in texts."""

@@ -122,7 +122,7 @@ class Term(NamedTuple):
 
 def costly_terms(model: Model, assignment: Mapping[str, Any]) -> list[Term]:
     """Return the factors by their distance from their best values, the most costly first."""
-    states = [v.index(assignment[v.name]) for v in model.variables]
+    states = model.indices_of(assignment)
     found = []
     for number, (factor, value) in enumerate(zip(model.factors, model.terms(states), strict=True)):
         ends = [] if factor.default is None else [factor.default]

@@ -29,7 +29,7 @@ from elimina.reporting.drawing import (
 from elimina.result import Bounds, Result, probability_text
 from elimina.tree import Clique, junction_tree, plan_tree
 from elimina.viz.graph import edges_of
-from elimina.viz.layouts import is_acyclic, layered_layout, stress_layout, tidy_layout
+from elimina.viz.layouts import is_acyclic, layered_layout, neighbours_of, stress_layout, tidy_layout
 
 MOST_NODES, MOST_EDGES = 10_000, 40_000
 _MOST_LAYERED = 150
@@ -143,10 +143,7 @@ def _kept(count: int, edges: Sequence[Edge], first: Sequence[int]) -> list[int]:
     """Return the variables to draw: queried and observed ones, the hub, and variables near them."""
     if count <= MOST_NODES:
         return list(range(count))
-    neighbours: list[list[int]] = [[] for _ in range(count)]
-    for a, b in edges:
-        neighbours[a].append(b)
-        neighbours[b].append(a)
+    neighbours = neighbours_of(count, edges)
     hubs = sorted(range(count), key=lambda v: -len(neighbours[v]))
     found = dict.fromkeys(first[:MOST_NODES])
     for start in hubs:
@@ -223,10 +220,7 @@ def _by_structure(count: int, edges: Sequence[Edge]) -> list[Colouring]:
 
 def clusters(count: int, edges: Iterable[Edge]) -> list[int]:
     """Return a cluster for each node, by label propagation (Raghavan, Albert, Kumara, 2007) in a fixed order."""
-    neighbours: list[list[int]] = [[] for _ in range(count)]
-    for a, b in edges:
-        neighbours[a].append(b)
-        neighbours[b].append(a)
+    neighbours = neighbours_of(count, edges)
     labels = list(range(count))
     order = np.random.default_rng(0).permutation(count).tolist()
     for _ in range(_ROUNDS):

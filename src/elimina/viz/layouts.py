@@ -9,7 +9,7 @@ trees (Reingold, Tilford, 1981): equal subtrees look equal, parents stand over t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -270,13 +270,19 @@ def stress_layout(count: int, edges: Sequence[tuple[int, int]]) -> Places:
         count: Number of nodes.
         edges: Pairs of nodes.
     """
+    neighbours = neighbours_of(count, edges)
+    rng = np.random.default_rng(0)
+    parts = _components(neighbours)
+    return _side_by_side(count, [(part, _part_layout(part, neighbours, rng)) for part in parts])
+
+
+def neighbours_of(count: int, edges: Iterable[Edge]) -> list[list[int]]:
+    """Return the nodes that each node shares an edge with."""
     neighbours: list[list[int]] = [[] for _ in range(count)]
     for a, b in edges:
         neighbours[a].append(b)
         neighbours[b].append(a)
-    rng = np.random.default_rng(0)
-    parts = _components(neighbours)
-    return _side_by_side(count, [(part, _part_layout(part, neighbours, rng)) for part in parts])
+    return neighbours
 
 
 def _components(neighbours: Sequence[Sequence[int]]) -> list[list[int]]:
