@@ -5,14 +5,9 @@ namespace elimina::ELIMINA_ISA {
 namespace {
 
 template <class V>
-struct ProductVectorOf {
-  typedef V type __attribute__((vector_size(kProductVectorBytes)));
-};
-
-template <class V>
 void multiply(const V* a, const V* b, i64 depth, V* tile) {
-  using Wide = typename ProductVectorOf<V>::type;
-  constexpr int lanes = kProductVectorBytes / int(sizeof(V));
+  using Wide = Vector<V>;
+  constexpr int lanes = kLanes<V>;
   Wide sums[kProductRows][kProductVectors] = {};
   for (i64 d = 0; d < depth; ++d, a += kProductRows, b += kProductColumns<V>) {
     Wide right[kProductVectors];

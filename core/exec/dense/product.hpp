@@ -11,16 +11,10 @@
 
 namespace elimina::ELIMINA_ISA {
 
-#if defined(__AVX512F__)
-constexpr int kProductVectorBytes = 64, kProductRows = 8;
-#elif defined(__AVX2__)
-constexpr int kProductVectorBytes = 32, kProductRows = 4;
-#else
-constexpr int kProductVectorBytes = 16, kProductRows = 4;
-#endif
+constexpr int kProductRows = kVectorBytes == 64 ? 8 : 4;
 constexpr int kProductVectors = 3;
 template <class V>
-constexpr int kProductColumns = kProductVectors * kProductVectorBytes / int(sizeof(V));
+constexpr int kProductColumns = kProductVectors * kVectorBytes / int(sizeof(V));
 
 // tile[row][column] = sum over `depth` values of d of a[d][row] b[d][column]. A source of its own, whose products and sums may be fused.
 void multiply_tile(const double* a, const double* b, i64 depth, double* tile);

@@ -17,10 +17,15 @@
 
 namespace elimina::ELIMINA_ISA {
 
-constexpr int kVectorBytes = 64;
+// As wide as the registers: GCC keeps wider vectors in memory. `kPermutes`: any permutation of one or two vectors is one instruction.
 #if defined(__AVX512BW__)
-constexpr bool kPermutes = true;  // any permutation of one or two vectors is one instruction
+constexpr int kVectorBytes = 64;
+constexpr bool kPermutes = true;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+constexpr bool kPermutes = false;
 #else
+constexpr int kVectorBytes = 16;
 constexpr bool kPermutes = false;
 #endif
 constexpr int kBlockVectors = 4;
@@ -96,7 +101,7 @@ inline Vector<V> broadcast(V value) {
   return Vector<V>{} + value;
 }
 
-// Past the caches, for 64-byte aligned addresses.
+// Past the caches, for addresses that are multiples of kVectorBytes.
 template <class V>
 inline void store_past_caches(V* to, const Vector<V>& value) {
 #if defined(__SSE2__)
