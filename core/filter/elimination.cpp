@@ -1,16 +1,54 @@
 #include "elimination.hpp"
 
 #include <bit>
+#include <numeric>
+#include <stdexcept>
 
 #include "exec/sparse/decode.hpp"
+#include "stop.hpp"
 
 namespace elimina::filter::ELIMINA_ISA {
 
 namespace {
 
-constexpr std::size_t kRowBytes = sizeof(Key) + 2 * sizeof(Value);
+constexpr std::size_t kRowBytes = sizeof(Key) + sizeof(Value);
 constexpr std::size_t kMakingBytes = 64;  // of a row in the making: as it grows, and beside the rows that it is made of
 constexpr std::size_t kLeastStored = 1 << 10;
+constexpr std::uint64_t kAsk = 1 << 18;  // candidates, after which it asks whether to go on
+
+const sparse::Ring kRing{SemiringKind::min_sum, ValueKind::int32, 0, never};
+
+// A sorted table of the sparse executor, whose keys have one word.
+struct Rows {
+  Scope order;  // the least significant variable first
+  sparse::Made made;
+
+  u64* keys() const { return made.keys.as<u64>(); }
+  Value* costs() const { return made.values.as<Value>(); }
+  std::size_t count() const { return static_cast<std::size_t>(made.rows); }
+  sparse::Table table() const { return {keys(), costs(), made.rows}; }
+  Scope scope() const {
+    Scope scope = order;
+    std::sort(scope.begin(), scope.end());
+    return scope;
+  }
+};
+
+// All values of a variable, or the row of no variables, at no cost.
+Rows free_rows(Scope order, int rows) {
+  Rows out{std::move(order), {sparse::Buffer(rows * i64{sizeof(Key)}), sparse::Buffer(rows * i64{sizeof(Value)}), rows}};
+  std::iota(out.keys(), out.keys() + rows, u64{0});
+  std::fill_n(out.costs(), rows, 0);
+  return out;
+}
+
+// The cell of a dense table at a key: see `TermWord`.
+std::size_t cell_at(Key key, const i64* terms, i64 count) {
+  std::size_t cell = 0;
+  for (; count > 0; --count, terms += sparse::kTermWords)
+    cell += (key >> terms[sparse::kTermShift] & Key(terms[sparse::kTermMask])) * std::size_t(terms[sparse::kTermStride]);
+  return cell;
+}
 
 class Elimination {
  public:
@@ -20,7 +58,13 @@ class Elimination {
   Outcome run() {
     const int root = tree_.root();
     for (int b = 0; b < root; ++b) {
-      bucket(b);
+      try {
+        bucket(b);
+      } catch (const std::overflow_error&) {
+        out_.aborted = true;
+      } catch (const Stopped&) {
+        out_.aborted = true;
+      }
       if (out_.aborted) {
         out_.unseen = std::min(out_.unseen, bounds_.total);
         return out_;
@@ -28,9 +72,8 @@ class Elimination {
       if (message_[b].count() == 0) return out_;
     }
     Value total = 0;
-    for (int c : tree_.nodes[root].children) total = clamp(total + message_[c].cost[0]);
-    if (total > tree_.budget) return out_;
-    find_assignment();
+    for (int c : tree_.nodes[root].children) total = clamp(total + message_[c].costs()[0]);
+    if (total <= tree_.budget) find_assignment();
     return out_;
   }
 
@@ -40,23 +83,25 @@ class Elimination {
     cluster_ = &node.cluster;
     factors_ = node.factors;
     waiting_ = node.children;
-    Rows rows{{}, {0}, {0}, {0}};
+    Rows rows = free_rows({}, 1);
     while (!waiting_.empty()) {
-      const int child = next_child(rows.scope);
+      const int child = next_child(rows.scope());
       std::erase(waiting_, child);
-      rows = take(std::move(rows), child, b);
+      rows = joined(rows, message_[child], b);
     }
-    while (rows.scope.size() < node.cluster.size()) {
-      const Var v = next_variable(rows.scope, b);
-      Stage stage = prepare(join(rows.scope, {v}), rows.count(), b);
-      rows = extend_rows(rows, v, fields_.size(v), fields_.shift(v, *cluster_), stage);
-      finish(stage, rows);
+    while (rows.order.size() < node.cluster.size()) {
+      const Var v = next_variable(rows.scope(), b);
+      rows = joined(rows, free_rows({v}, fields_.size(v)), b);
     }
-    Rows message = least_rows(rows, fields_.bits(b), fields_.bits(node.cluster));
-    message.scope = node.separator;
+    Rows message{without(rows.order, b), {}};
+    Scope order = message.order;
+    order.insert(order.begin(), b);
+    sparse::Made kept;
+    message.made = functions_.project(kRing, arranged(rows, order, kept), (u64{1} << fields_.bits(b)) - 1, 1);
+    for (std::size_t i = 0; i < message.count(); ++i) message.keys()[i] >>= fields_.bits(b);
     out_.largest = std::max(out_.largest, message.count());
     out_.kept += message.count();
-    held_bytes_ += message.key.capacity() * kRowBytes;
+    held_bytes_ += message.count() * kRowBytes;
     message_[b] = std::move(message);
   }
 
@@ -65,7 +110,7 @@ class Elimination {
     int best = -1;
     std::pair<int, std::size_t> least{};
     for (int c : waiting_) {
-      const std::pair<int, std::size_t> added{scope.empty() ? 0 : fields_.bits(join(scope, message_[c].scope)),
+      const std::pair<int, std::size_t> added{scope.empty() ? 0 : fields_.bits(join(scope, tree_.nodes[c].separator)),
                                               SIZE_MAX - message_[c].count()};
       if (best < 0 || added < least) {
         best = c;
@@ -93,25 +138,76 @@ class Elimination {
     return best;
   }
 
-  Rows take(Rows rows, int child, int b) {
-    Rows right = message_[child];
-    const Key place = fields_.mask(right.scope, *cluster_);
-    for (Key& k : right.key) k = deposit(k, place);
-    const Scope both = join(rows.scope, right.scope);
-    Stage stage = prepare(both, std::max(rows.count(), right.count()), b);
-    if (right.count() > rows.count()) std::swap(rows, right);
-    const Key shared = fields_.mask(meet(rows.scope, right.scope), *cluster_);
-    Rows out = join_rows(rows, right, shared, stage);
-    finish(stage, out);
+  // Shared variables are the most significant ones, then come the larger table's own; in each part the order is the larger table's.
+  Rows joined(const Rows& one, const Rows& other, int b) {
+    const bool swaps = other.count() > one.count();
+    const Rows &left = swaps ? other : one, &right = swaps ? one : other;
+    const auto holds_in = [](const Scope& order) {
+      return [&](Var v) { return std::find(order.begin(), order.end(), v) != order.end(); };
+    };
+    Scope order = right.order;
+    std::erase_if(order, holds_in(left.order));
+    std::copy_if(left.order.begin(), left.order.end(), std::back_inserter(order), std::not_fn(holds_in(right.order)));
+    const u64 group = ~((u64{1} << fields_.bits(order)) - 1);
+    std::copy_if(left.order.begin(), left.order.end(), std::back_inserter(order), holds_in(right.order));
+    const std::vector<i64> stage = prepare(order, left.count(), b);
+    // Messages stay until there is an assignment.
+    const std::size_t most = std::max(kLeastStored, filter_.most_stored - std::min(filter_.most_stored, held_bytes_ / kMakingBytes));
+    const auto goes_on = [this](i64 candidates) { return counts(candidates); };
+    sparse::Made of_left, of_right;
+    Rows out{order, functions_.join(kRing, arranged(left, order, of_left), arranged(right, order, of_right),
+                                    {&group, 0, false, static_cast<i64>(std::min<std::size_t>(most, INT64_MAX)), goes_on},
+                                    {stage.data(), 0, tree_.budget}, 1)};
+    out_.bytes = std::max(out_.bytes, held_bytes_ + out.count() * kRowBytes);
+    out_.aborted = !filter_.goes_on();
+    if (out.count() > filter_.most) cut(out, stage.data());
     return out;
   }
 
-  // Bounds on the tuples over a part of the cluster: factors that are complete now, and what is left.
-  Stage prepare(const Scope& scope, std::size_t rows, int b) {
-    // Messages stay until there is an assignment.
-    const std::size_t held = held_bytes_ / kMakingBytes;
-    Stage stage{{}, {}, tree_.budget, filter_.most_made - std::min(filter_.most_made, out_.made),
-                std::max(kLeastStored, filter_.most_stored - std::min(filter_.most_stored, held)), filter_.goes_on};
+  bool counts(i64 candidates) {
+    out_.made += static_cast<std::uint64_t>(candidates);
+    if (out_.made - asked_ <= kAsk) return out_.made <= filter_.most_made;
+    asked_ = out_.made;
+    return out_.made <= filter_.most_made && filter_.goes_on();
+  }
+
+  // The sorted table with another order of variables, of which some may be new; `kept` holds what that takes.
+  sparse::Table arranged(const Rows& rows, const Scope& order, sparse::Made& kept) const {
+    if (order == rows.order) return rows.table();
+    std::vector<i64> segments;
+    for (const auto& [from, mask, to] : moves(rows.order, order)) segments.insert(segments.end(), {0, from, mask, 0, to});
+    kept.keys = functions_.move(rows.keys(), rows.made.rows, segments.data(), std::ssize(segments) / sparse::kSegmentWords, 1, 1);
+    const sparse::Table moved{kept.keys.as<u64>(), rows.costs(), rows.made.rows};
+    if (functions_.sorted(moved.keys, moved.rows, 1)) return moved;
+    kept = functions_.sort(moved, sizeof(Value), 1);
+    return {kept.keys.as<u64>(), kept.values.as<Value>(), kept.rows};
+  }
+
+  // Adjacent bits of a key of one order that are adjacent in another one, too: where they are, how many, and where they go.
+  struct Move {
+    i64 from, mask, to;
+  };
+  std::vector<Move> moves(const Scope& order, const Scope& onto) const {
+    std::vector<Move> moves;
+    i64 from = 0, next_from = -1, next_to = -1;
+    for (Var v : order) {
+      const int bits = fields_.bits(v);
+      if (std::find(onto.begin(), onto.end(), v) != onto.end()) {
+        const i64 mask = (i64{1} << bits) - 1, to = fields_.shift(v, onto);
+        if (from == next_from && to == next_to) moves.back().mask |= mask << (from - moves.back().from);
+        else moves.push_back({from, mask, to});
+        next_from = from + bits;
+        next_to = to + bits;
+      }
+      from += bits;
+    }
+    return moves;
+  }
+
+  // A stage's tables over a part of the cluster: factors that are complete now, and bounds on what is left.
+  std::vector<i64> prepare(const Scope& order, std::size_t rows, int b) {
+    Scope scope = order;
+    std::sort(scope.begin(), scope.end());
     held_.clear();
     Tables complete, rest = bounds_.down[b];
     std::erase_if(factors_, [&](const TablePtr& f) {
@@ -120,7 +216,8 @@ class Elimination {
       return done;
     });
     const int bits = std::min<int>(filter_.bits, std::bit_width(rows) + 1);
-    for (TablePtr& t : pack(fields_, std::move(complete), bits, tree_.budget)) stage.exact.push_back(term(t));
+    std::vector<i64> words(2);
+    for (TablePtr& t : pack(fields_, std::move(complete), bits, tree_.budget)) ++words[0], append(words, std::move(t), order);
     if (scope != *cluster_) {
       rest.insert(rest.end(), factors_.begin(), factors_.end());
       for (int c : waiting_) rest.push_back(shadow(c, scope));
@@ -128,8 +225,16 @@ class Elimination {
         if (!holds(scope, v)) rest = eliminate(fields_, shrink(std::move(rest), bits), v, bits, tree_.budget);
     }
     for (TablePtr& t : pack(fields_, std::move(rest), bits, tree_.budget))
-      if (std::any_of(t->value.begin(), t->value.end(), [](Value x) { return x > 0; })) stage.bound.push_back(term(t));
-    return stage;
+      if (std::any_of(t->value.begin(), t->value.end(), [](Value x) { return x > 0; })) ++words[1], append(words, std::move(t), order);
+    return words;
+  }
+
+  // A table's words of a stage: see `Stage` in elimina/rows.hpp.
+  void append(std::vector<i64>& words, TablePtr table, const Scope& order) {
+    const std::vector<Move> terms = moves(order, table->scope);
+    words.insert(words.end(), {reinterpret_cast<i64>(table->value.data()), std::ssize(terms)});
+    for (const auto& [from, mask, to] : terms) words.insert(words.end(), {0, from, mask, i64{1} << to});
+    held_.push_back(std::move(table));
   }
 
   // Tables too large for a few rows are replaced by what they cost at least.
@@ -143,30 +248,41 @@ class Elimination {
   }
 
   // A message's least costs over a part of its scope.
-  TablePtr shadow(int child, const Scope& scope) const {
+  TablePtr shadow(int child, const Scope& scope) {
     const Rows& rows = message_[child];
-    Scope onto = meet(rows.scope, scope);
+    Scope onto = meet(tree_.nodes[child].separator, scope);
     while (fields_.bits(onto) > filter_.bits) onto.erase(onto.begin());
     Table out{onto, std::vector<Value>(std::size_t{1} << fields_.bits(onto), never)};
-    const Key mask = fields_.mask(onto, rows.scope);
+    std::vector<i64> terms;
+    for (const auto& [from, mask, to] : moves(rows.order, onto)) terms.insert(terms.end(), {0, from, mask, i64{1} << to});
     for (std::size_t i = 0; i < rows.count(); ++i) {
-      Value& low = out.value[extract(rows.key[i], mask)];
-      low = std::min(low, rows.cost[i]);
+      Value& low = out.value[cell_at(rows.keys()[i], terms.data(), std::ssize(terms) / sparse::kTermWords)];
+      low = std::min(low, rows.costs()[i]);
     }
     return std::make_shared<Table>(std::move(out));
   }
 
-  Term term(TablePtr table) {
-    const Term t{fields_.mask(table->scope, *cluster_), table->value.data()};
-    held_.push_back(std::move(table));
-    return t;
-  }
-
-  void finish(Stage& stage, Rows& rows) {
-    out_.made += stage.made;
-    out_.aborted = out_.aborted || stage.is_over(rows) || !filter_.goes_on();
-    out_.bytes = std::max(out_.bytes, held_bytes_ + rows.key.capacity() * kRowBytes);
-    out_.unseen = std::min(out_.unseen, cut_rows(rows, filter_.most));
+  // Stops being exact: keeps the rows of the least costs and bounds.
+  void cut(Rows& rows, const i64* words) {
+    std::vector<Value> total(rows.costs(), rows.costs() + rows.count());
+    const i64* at = words + 2;
+    for (i64 n = 0; n < words[0] + words[1]; ++n, at += 2 + at[1] * sparse::kTermWords)
+      for (std::size_t i = 0; n >= words[0] && i < rows.count(); ++i)
+        total[i] = clamp(total[i] + reinterpret_cast<const Value*>(at[0])[cell_at(rows.keys()[i], at + 2, at[1])]);
+    std::vector<Value> ranked = total;
+    const auto last = ranked.begin() + static_cast<std::ptrdiff_t>(filter_.most);
+    std::nth_element(ranked.begin(), last, ranked.end());
+    const Value limit = *last;
+    std::size_t ties = filter_.most - static_cast<std::size_t>(std::count_if(ranked.begin(), last, [&](Value x) { return x < limit; }));
+    i64 to = 0;
+    for (std::size_t i = 0; i < rows.count(); ++i) {
+      if (total[i] > limit || (total[i] == limit && ties == 0)) continue;
+      ties -= total[i] == limit;
+      rows.keys()[to] = rows.keys()[i];
+      rows.costs()[to++] = rows.costs()[i];
+    }
+    rows.made.rows = to;
+    out_.unseen = std::min(out_.unseen, limit);
   }
 
   // A row that was cut may be better than the one that was kept, so the cost of the assignment may be less than the message's.
@@ -177,16 +293,16 @@ class Elimination {
       for (const TablePtr& f : tree_.nodes[b].factors) tables.push_back({places(f->scope), nullptr, 1, 0, f->value.data()});
       for (int c : tree_.nodes[b].children) {
         const Rows& rows = message_[c];
-        tables.push_back({places(rows.scope), rows.key.data(), 1, static_cast<i64>(rows.count()), rows.cost.data()});
+        tables.push_back({places(rows.order), rows.keys(), 1, rows.made.rows, rows.costs()});
       }
       value[b] = static_cast<int>(sparse::best_value<Value>(b, fields_.size(b), tables, value.data(), true));
     }
     out_.value = std::move(value);
   }
 
-  std::vector<sparse::Readable::Field> places(const Scope& scope) const {
+  std::vector<sparse::Readable::Field> places(const Scope& order) const {
     std::vector<sparse::Readable::Field> fields;
-    for (Var v : scope) fields.push_back({v, 0, i64{1} << fields_.shift(v, scope)});
+    for (Var v : order) fields.push_back({v, 0, i64{1} << fields_.shift(v, order)});
     return fields;
   }
 
@@ -194,11 +310,13 @@ class Elimination {
   const Fields& fields_;
   const Bounds& bounds_;
   Filter filter_;
+  const sparse::RowsFunctions& functions_ = *sparse::rows_functions(1);
   std::vector<Rows> message_;
   const Scope* cluster_ = nullptr;
   Tables factors_, held_;
   std::vector<int> waiting_;
   std::size_t held_bytes_ = 0;  // of messages
+  std::uint64_t asked_ = 0;     // candidates when it asked last
   Outcome out_;
 };
 

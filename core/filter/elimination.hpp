@@ -3,7 +3,6 @@
 #include <functional>
 #include <optional>
 
-#include "rows.hpp"
 #include "tree.hpp"
 
 namespace elimina::filter::ELIMINA_ISA {

@@ -166,6 +166,7 @@ class Join {
     left_ = {reinterpret_cast<const Key<W>*>(left.keys), static_cast<const Value*>(left.values)};
     right_ = {reinterpret_cast<const Key<W>*>(right.keys), static_cast<const Value*>(right.values)};
     std::copy_n(order.group, W, group_.word);
+    for (int w = 0; w < W; ++w) own_.word[w] = ~group_.word[w];
   }
 
   Made run(const std::vector<Block>& blocks, int threads) const {
@@ -175,17 +176,22 @@ class Join {
       if (bound > kMostPairs) throw std::overflow_error("the join has too many candidate rows");
     }
     return write_blocks<W, Value>(i64(blocks.size()), threads, [&](i64 n) { return blocks[std::size_t(n)].bound; },
-                                  [&](i64 n, Writer<W, Value>& writer) { fill(blocks[std::size_t(n)], writer); }, bound, order_.most);
+                                  [&](i64 n, Writer<W, Value>& writer) { fill(blocks[std::size_t(n)], writer); }, bound, order_.most,
+                                  order_.goes_on);
   }
 
  private:
+  static constexpr i64 kMostCells = 1 << 12;  // rows of the right side of a product at most: what they add to cells stays in the cache
+
   void fill(const Block& block, Writer<W, Value>& writer) const {
     std::vector<i64> left_starts, right_starts;
     Grid<R, W> grid(stage_.ring, order_.low);
+    std::vector<i64> cells;
     each_group(left_.keys, block.left, right_.keys, block.right, group_, [&](Range l, Range r) {
       if (!order_.low) {
         writer.candidates += l.rows() * r.rows();
         if (unfiltered()) plain(l, r, writer);
+        else if (l.rows() > 1 && r.rows() > 1 && r.rows() <= kMostCells) product(l, r, cells, writer);
         else
           for (i64 i = l.begin; i < l.end; ++i)
             for (i64 j = r.begin; j < r.end; ++j) single(i, j, writer);
@@ -243,6 +249,23 @@ class Join {
     if (stage_.admits(key, value)) writer.put(key, value);
   }
 
+  // All pairs of two ranges of rows: a dense table's cell is the sum of what both keys add to its number.
+  void product(Range l, Range r, std::vector<i64>& cells, Writer<W, Value>& writer) const {
+    const std::size_t tables = std::size_t(stage_.tables());
+    cells.resize(std::size_t(r.rows() + 1) * tables);
+    i64* const of_left = cells.data();
+    for (i64 j = r.begin; j < r.end; ++j) stage_.find_cells(right_.keys[j] & own_, 0, of_left + std::size_t(j - r.begin + 1) * tables);
+    for (i64 i = l.begin; i < l.end; ++i) {
+      stage_.find_cells(left_.keys[i], 1, of_left);
+      const i64* of_right = of_left;
+      for (i64 j = r.begin; j < r.end; ++j) {
+        of_right += tables;
+        Value value = stage_.ring.combine(left_.values[i], right_.values[j]);
+        if (stage_.admits(of_left, of_right, value)) writer.put(left_.keys[i] | right_.keys[j], value);
+      }
+    }
+  }
+
   void pair(Range l, Range r, Writer<W, Value>& writer) const {
     const auto each = [&](auto&& take) { meet(stage_, order_.low, left_, l.begin, l.end, right_, r.begin, r.end, take); };
     if (!order_.eliminate) {
@@ -259,7 +282,7 @@ class Join {
 
   Stage<R, W> stage_;
   JoinOrder order_;
-  Key<W> group_, runs_;
+  Key<W> group_, own_, runs_;
   Side<R, W> left_, right_;
 };
 

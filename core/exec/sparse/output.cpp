@@ -8,13 +8,14 @@
 #include <stdexcept>
 
 #include "exec/threads.hpp"
+#include "stop.hpp"
 
 namespace elimina::sparse {
 namespace {
 
 class Output {
  public:
-  Output(RowBytes bytes, i64 all_at_most, i64 most) : bytes_(bytes), most_(most) {
+  Output(RowBytes bytes, i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on) : bytes_(bytes), most_(most), goes_on_(goes_on) {
     made_.keys = Buffer(all_at_most * bytes.key);
     made_.values = Buffer(all_at_most * bytes.value);
   }
@@ -57,6 +58,7 @@ class Output {
       fail(std::make_exception_ptr(std::overflow_error("too many rows")));
       rows.rows = 0;
     }
+    if (!failed_ && goes_on_ && !goes_on_(rows.candidates)) fail(std::make_exception_ptr(Stopped()));
     const i64 at = made_.rows;
     made_.rows += rows.rows;
     made_.candidates += rows.candidates;
@@ -79,6 +81,7 @@ class Output {
   RowBytes bytes_;
   Made made_;
   i64 most_;
+  const std::function<bool(i64)>& goes_on_;
   std::atomic<i64> next_{0}, turn_{0};
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
@@ -88,8 +91,8 @@ class Output {
 }  // namespace
 
 Made put_together(RowBytes bytes, i64 blocks, int threads, const std::function<i64(i64)>& bound,
-                  const std::function<void(i64, BlockRows&)>& produce, i64 all_at_most, i64 most) {
-  return Output(bytes, all_at_most, most).run(blocks, threads, bound, produce);
+                  const std::function<void(i64, BlockRows&)>& produce, i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on) {
+  return Output(bytes, all_at_most, most, goes_on).run(blocks, threads, bound, produce);
 }
 
 }  // namespace elimina::sparse

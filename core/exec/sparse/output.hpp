@@ -1,6 +1,7 @@
 // Rows that several threads make block by block, put together in the blocks' order without gaps.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 
@@ -21,8 +22,9 @@ struct RowBytes {
 };
 
 // The rows of `blocks` blocks: `bound(block)` at most are made by `produce(block, rows)`. More than `most`: std::overflow_error.
+// `goes_on`, if any, is told the candidates of each block; false: Stopped.
 Made put_together(RowBytes bytes, i64 blocks, int threads, const std::function<i64(i64)>& bound,
-                  const std::function<void(i64, BlockRows&)>& produce, i64 all_at_most, i64 most);
+                  const std::function<void(i64, BlockRows&)>& produce, i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on);
 
 template <int W, class V>
 struct Writer {
@@ -41,7 +43,7 @@ struct Writer {
 // put_together() with `produce(block, writer)`. `all_at_most`: bound on the rows of all blocks.
 template <int W, class V, class Produce>
 Made write_blocks(i64 blocks, int threads, const std::function<i64(i64)>& bound, const Produce& produce, i64 all_at_most,
-                  i64 most = std::numeric_limits<i64>::max()) {
+                  i64 most = std::numeric_limits<i64>::max(), const std::function<bool(i64)>& goes_on = {}) {
   return put_together(
       {i64(sizeof(Key<W>)), i64(sizeof(V))}, blocks, threads, bound,
       [&](i64 block, BlockRows& made) {
@@ -50,7 +52,7 @@ Made write_blocks(i64 blocks, int threads, const std::function<i64(i64)>& bound,
         made.rows = writer.rows;
         made.candidates = writer.candidates;
       },
-      all_at_most, most);
+      std::min(all_at_most, most), most, goes_on);
 }
 
 }  // namespace elimina::sparse

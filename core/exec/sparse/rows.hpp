@@ -1,6 +1,7 @@
 // Sparse tables on the CPU for the bindings; elimina/rows.hpp defines a row.
 #pragma once
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <new>
 #include <utility>
@@ -79,6 +80,7 @@ struct JoinOrder {
   u64 low;           // bits of a variable of both tables that is the least significant one; 0: none
   bool eliminate;    // it leaves the tables
   i64 most;          // output rows, beyond which std::overflow_error is thrown
+  std::function<bool(i64)> goes_on{};  // told the candidates of each block by the thread that made it; false: Stopped is thrown
 };
 
 struct StageOrder {

@@ -20,6 +20,13 @@ ELIMINA_HD Key<W> operator|(const Key<W>& a, const Key<W>& b) {
 }
 
 template <int W>
+ELIMINA_HD Key<W> operator&(const Key<W>& a, const Key<W>& b) {
+  Key<W> out;
+  for (int w = 0; w < W; ++w) out.word[w] = a.word[w] & b.word[w];
+  return out;
+}
+
+template <int W>
 ELIMINA_HD bool agree(const Key<W>& a, const Key<W>& b, const Key<W>& mask) {
   u64 differing = 0;
   for (int w = 0; w < W; ++w) differing |= (a.word[w] ^ b.word[w]) & mask.word[w];
@@ -84,21 +91,39 @@ struct Stage {
   // Integers do not wrap: stored values are feasible, and infinity is at most half of the largest integer.
   ELIMINA_HD bool admits(const Key<W>& key, Value& value) const {
     const i64* at = words + 2;
-    for (i64 n = 0; n < words[0] && feasible(ring, value); ++n) value = ring.combine(value, read(key, at));
-    if (!feasible(ring, value)) return false;
-    Value total = value;
-    for (i64 n = 0; n < words[1]; ++n) {
-      if (ring.better(budget, total)) return false;
-      total = ring.combine(total, read(key, at));
-    }
-    return words[1] < 0 || !ring.better(budget, total);
+    return admits(value, [&](i64) {
+      const Value read = reinterpret_cast<const Value*>(at[0])[cell_of(key, at + 2, at[1])];
+      at += 2 + at[1] * kTermWords;
+      return read;
+    });
+  }
+
+  // The same for a key whose cell in each table, as its address, is the sum of what two keys add to it.
+  ELIMINA_HD bool admits(const i64* one, const i64* other, Value& value) const {
+    return admits(value, [&](i64 n) { return *reinterpret_cast<const Value*>(one[n] + other[n]); });
+  }
+
+  ELIMINA_HD i64 tables() const { return words[0] + (words[1] > 0 ? words[1] : 0); }
+
+  // A key's share of the address of its cell in each table; `base`: 1 if the first cell's address is part of it, else 0.
+  ELIMINA_HD void find_cells(const Key<W>& key, i64 base, i64* cells) const {
+    const i64* at = words + 2;
+    for (i64 n = 0, all = tables(); n < all; ++n, at += 2 + at[1] * kTermWords)
+      cells[n] = base * at[0] + cell_of(key, at + 2, at[1]) * i64(sizeof(Value));
   }
 
  private:
-  ELIMINA_HD static Value read(const Key<W>& key, const i64*& at) {
-    const Value value = reinterpret_cast<const Value*>(at[0])[cell_of(key, at + 2, at[1])];
-    at += 2 + at[1] * kTermWords;
-    return value;
+  template <class Read>
+  ELIMINA_HD bool admits(Value& value, Read&& read) const {
+    i64 n = 0;
+    for (; n < words[0] && feasible(ring, value); ++n) value = ring.combine(value, read(n));
+    if (!feasible(ring, value)) return false;
+    Value total = value;
+    for (const i64 all = tables(); n < all; ++n) {
+      if (ring.better(budget, total)) return false;
+      total = ring.combine(total, read(n));
+    }
+    return words[1] < 0 || !ring.better(budget, total);
   }
 };
 
