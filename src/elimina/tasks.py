@@ -22,7 +22,8 @@ class Description(NamedTuple):
         text: Help text.
         aliases: Other names.
         problem: The task as that of a problem to be planned; None: the task itself.
-        portfolio: Module whose ``portfolio`` yields its strategies; None: elimination, after search or bounds.
+        portfolio: Function of ``inference.two_parts`` that yields its strategies; None: elimination, after search or
+            bounds.
         methods: Methods besides ``auto`` and ``eliminate``.
         is_sum: True if probabilities are added up, which a model of costs does not have.
         is_optimum: True if it asks for the best assignment of all variables, which search may find.
@@ -98,7 +99,7 @@ DESCRIPTIONS: dict[str, Description] = {
     ),
     "mmap": Description(
         "Best states of the query, all other variables summed out.",
-        portfolio="elimina.inference.marginal_map",
+        portfolio="marginal_map",
         methods=("search", "mbe"),
         is_sum=True,
         takes_query=True,
@@ -115,7 +116,7 @@ DESCRIPTIONS: dict[str, Description] = {
     "count-optima": Description(
         "Number of optimal assignments, and their cost (integer costs).",
         problem="mpe",
-        portfolio="elimina.inference.optima",
+        portfolio="count_optima",
         shown=(("value", "value"), ("optima", "count")),
     ),
 }

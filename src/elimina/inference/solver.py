@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import math
 from collections.abc import Generator, Iterator, Sequence
@@ -95,7 +94,9 @@ class Solver:
             self._take(self.options.hint)
         own = described(task).portfolio
         if own is not None:
-            strategies: Portfolio = importlib.import_module(own).portfolio(self)
+            from elimina.inference import two_parts
+
+            strategies: Portfolio = getattr(two_parts, own)(self)
             return (yield from strategies)
         if self._kept is None and described(task).is_optimum:
             outcome = yield from self._before_planning()

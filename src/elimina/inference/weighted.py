@@ -21,11 +21,11 @@ from elimina.inference.choose import Planned, bounding_plan, plan_on, plan_probl
 from elimina.inference.execution import Execution, Progress, statistics
 from elimina.inference.knowledge import Listener
 from elimina.inference.known import combine
-from elimina.inference.marginal_map import summation_does_not_fit, with_known
 from elimina.inference.minibucket import division, meet, note, running, sum_between
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.shield import spread
+from elimina.inference.two_parts import summation_does_not_fit, with_known
 from elimina.order import Method, find_order
 from elimina.planning.minibuckets import IBound
 from elimina.planning.prepare import Problem, restrict
