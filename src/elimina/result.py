@@ -205,10 +205,7 @@ class Result(Displayed):
         return table_of(("variable", "state"), states, len(self.assignment)) if self.assignment else ""
 
     def _figures(self) -> list[tuple[str, str]]:
-        rows = [("task", self.task), ("status", self.status)]
-        if self.ended_by is not None:
-            rows.append(("ended by", self.ended_by))
-        rows += self._values()
+        rows = [("task", self.task), *self.outcome()]
         if self.log10_z is not None:
             rows.append(("log10 Z", f"{self.log10_z:.12g}"))
         if self.assignment:
@@ -232,15 +229,20 @@ class Result(Displayed):
         rows = [] if self.value is None else [("value", number_text(self.value))]
         ends = (self.lower_bound, self.upper_bound)
         if ends != (None, None) and (self.value is None or self.status == "bounded"):
-            rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
+            rows.append(("bounds", ends_text(*ends)))
         return rows
+
+    def outcome(self) -> list[tuple[str, str]]:
+        """Return the rows that texts of an answer begin with: the status, the value, the bounds and the early end."""
+        ended = [] if self.ended_by is None else [("ended by", self.ended_by)]
+        return [("status", self.status), *self._values(), *ended]
 
     def __str__(self) -> str:
         rows = [("task", self.task), ("status", self.status), *self._values()]
         if self.log10_z is not None:
             rows.append(("log10 Z", f"{self.log10_z:.12g}"))
         if self.assignment:
-            rows.append(("assignment", " ".join(f"{name}={state}" for name, state in self.assignment.items())))
+            rows.append(("assignment", assignment_text(self.assignment)))
         lines = [f"{name + ':':12}{text}" for name, text in rows]
         return "\n".join([*lines, marginals_table(self.marginals)] if self.marginals else lines)
 
@@ -284,6 +286,16 @@ def number_text(number: float) -> str:
     half = int(math.log10(abs(number))) // 2
     high, low = divmod(abs(number), 10**half)
     return ("-" if number < 0 else "") + number_text(high) + number_text(low).rjust(half, "0")
+
+
+def ends_text(lower: float | None, upper: float | None) -> str:
+    """Return bounds as text: ``3 to unknown``."""
+    return " to ".join("unknown" if end is None else number_text(end) for end in (lower, upper))
+
+
+def assignment_text(assignment: Mapping[str, Any]) -> str:
+    """Return an assignment as text: ``A=yes B=no``."""
+    return " ".join(f"{name}={state}" for name, state in assignment.items())
 
 
 def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]:

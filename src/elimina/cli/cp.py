@@ -14,7 +14,7 @@ from elimina.cli.options import check_writable, format_options, number_option, t
 from elimina.cli.terminal import Command, labelled, option, show
 from elimina.display import count_text, seconds_text
 from elimina.io.files import save
-from elimina.result import Bounds, Result, number_text, with_reading
+from elimina.result import Bounds, Result, assignment_text, with_reading
 
 if TYPE_CHECKING:
     from elimina.cp.tsp import TourState
@@ -84,16 +84,12 @@ def cp(
 
 
 def _solution_text(result: Result) -> str:
-    rows = [("status", str(result.status))]
-    if result.value is not None:
-        rows.append(("value", number_text(result.value)))
-    if result.ended_by is not None:
-        rows.append(("ended by", result.ended_by))
+    rows = result.outcome()
     if "nodes" in result.stats:
         rows.append(("nodes", f"{count_text(result.stats['nodes'])}, {count_text(result.stats['failures'])} failures"))
     rows.append(("time", seconds_text(result.stats["seconds"]["total"])))
     if result.assignment:
-        rows.append(("assignment", " ".join(f"{name}={value}" for name, value in result.assignment.items())))
+        rows.append(("assignment", assignment_text(result.assignment)))
     return labelled(rows)
 
 

@@ -40,7 +40,7 @@ from elimina.io import FORMATS as CENTRAL
 from elimina.io import read
 from elimina.io.files import suffix_of
 from elimina.progress import Progress
-from elimina.result import Delivery, Result, number_text, with_reading
+from elimina.result import Delivery, Result, assignment_text, with_reading
 from elimina.viz.timeline import check_timeline, draw_timeline
 
 logger = logging.getLogger("elimina")
@@ -254,14 +254,7 @@ def read_problem(file: str) -> Problem:
 
 def _human(result: Result) -> str:
     stats = result.stats
-    rows = [("status", str(result.status))]
-    if result.value is not None:
-        rows.append(("value", number_text(result.value)))
-    if result.status == "bounded":
-        ends = (result.lower_bound, result.upper_bound)
-        rows.append(("bounds", " to ".join("unknown" if end is None else number_text(end) for end in ends)))
-    if result.ended_by is not None:
-        rows.append(("ended by", result.ended_by))
+    rows = result.outcome()
     messages, largest = stats["messages"], bytes_text(stats["largest_message"])
     counts = ", ".join(f"{count_text(number)} {kind}" for kind, number in messages.items())
     repeated = f"; {count_text(stats['repeated'])} repeated" if stats.get("repeated") else ""
@@ -281,7 +274,7 @@ def _human(result: Result) -> str:
         ("time", seconds_text(stats["seconds"]["total"])),
     ]
     if result.assignment:
-        rows.append(("assignment", " ".join(f"{name}={state}" for name, state in result.assignment.items())))
+        rows.append(("assignment", assignment_text(result.assignment)))
     return labelled(rows)
 
 

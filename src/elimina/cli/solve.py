@@ -38,7 +38,7 @@ from elimina.io.globals import is_auxiliary
 from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.model import Model
 from elimina.progress import Progress
-from elimina.result import Bounds, Result, marginals_table, number_text, with_reading
+from elimina.result import Bounds, Result, assignment_text, ends_text, marginals_table, number_text, with_reading
 from elimina.states import indices_of
 from elimina.tasks import described
 
@@ -303,9 +303,8 @@ def _human(result: Result, model: Model) -> str:
             rows.append(("Z", f"{result.value:.12g}"))
     stats = result.stats
     if result.status == "bounded" or (result.value is None and {result.lower_bound, result.upper_bound} != {None}):
-        ends = (result.lower_bound, result.upper_bound)
         name = "log10 Z" if result.task == "pr" else "bounds"
-        rows.append((name, " to ".join("unknown" if end is None else number_text(end) for end in ends)))
+        rows.append((name, ends_text(result.lower_bound, result.upper_bound)))
     if stats.get("method") == "search":
         searches = f"{stats['rounds']} with mini-buckets, {stats['turns']} with soft local consistency"
         rows.append(("nodes", f"{count_text(stats['nodes'])} (searches: {searches})"))
@@ -323,7 +322,7 @@ def _human(result: Result, model: Model) -> str:
     if result.assignment:
         named = {name: state for name, state in result.assignment.items() if not is_auxiliary(name)}
         shown = named or result.assignment
-        rows.append(("assignment", " ".join(f"{name}={state}" for name, state in shown.items())))
+        rows.append(("assignment", assignment_text(shown)))
         if hidden := len(result.assignment) - len(shown):
             rows.append(("not shown", f"{hidden:,} auxiliary variables of the constraints (--json has them)"))
     return labelled(rows) + (f"\n{marginals_table(result.marginals)}" if result.marginals else "")
