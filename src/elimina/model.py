@@ -6,28 +6,19 @@ import math
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 
 from elimina import arguments, distributions
 from elimina._core import TableList
 from elimina.display import Displayed, cut, sample, table_of
 from elimina.errors import InputError
 from elimina.states import State, StateIndex, checked_states, index_of, named
-from elimina.table import FORBIDDEN, Table, batches, joined_values
+from elimina.table import CLOSE, Sense, Table, batches, forbidden_value, joined_values, misfit
 
 _Part = TypeVar("_Part")
-Sense = Literal["min-cost", "max-cost", "probability"]
-
-
-def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
-    """Return the number that stands for a forbidden assignment in a table of a sense and dtype."""
-    if sense == "probability":
-        return 0
-    worst = FORBIDDEN if np.dtype(dtype).kind == "i" else math.inf
-    return worst if sense == "min-cost" else -worst
 
 
 class Variable:
@@ -223,49 +214,13 @@ class Model(Displayed):
         """Check the values of factors in batches; a factor is checked alone only if its batch is unusual."""
         if len(numbers) > 1:
             values = joined_values([self.factors[number] for number in numbers])
-            lowest = 0.0 if self.sense == "probability" else -_CLOSE
-            if lowest <= values.min() and values.max() <= _CLOSE:
+            lowest = 0.0 if self.sense == "probability" else -CLOSE
+            if lowest <= values.min() and values.max() <= CLOSE:
                 return
         for number in numbers:
-            self._check_values_of(number, self.factors[number])
-
-    def _check_values_of(self, number: int, factor: Table) -> None:
-        known = [] if factor.default is None else [factor.default]
-        if factor.values.size:
-            known += [factor.values.min().item(), factor.values.max().item()]
-        if any(map(math.isnan, known)):
-            raise InputError(f"factor {number} over {self._names(factor)} contains NaN")
-        if known and (max(known) > _CLOSE or min(known) < -_CLOSE):
-            self._check_sentinels(number, factor)
-        lowest = {"probability": 0.0, "min-cost": -sys.float_info.max, "max-cost": -math.inf}[self.sense]
-        highest = math.inf if self.sense == "min-cost" else sys.float_info.max
-        for culprit in known:
-            if not lowest <= culprit <= highest:
-                raise InputError(
-                    f"factor {number} over {self._names(factor)} has the value {culprit} in a {self.sense} model"
-                )
-
-    def _check_sentinels(self, number: int, factor: Table) -> None:
-        """Refuse values that look like a forbidden cost changed by arithmetic, a sign or a dtype."""
-        values = factor.values if factor.default is None else np.append(factor.values, factor.default)
-        integral = factor.values.dtype.kind == "i"
-        if self.sense == "probability":
-            close = values == (FORBIDDEN if integral else float(FORBIDDEN))
-        else:
-            close = (values > _CLOSE) | (values < -_CLOSE)
-            close &= values != forbidden_value(self.sense, factor.values.dtype)
-            if not integral:
-                close &= np.abs(values) < 2 * float(FORBIDDEN) - _CLOSE
-        if not close.any():
-            return
-        culprit = values[close].flat[0].item()
-        right = _SENTINELS[self.sense, integral]
-        kind = "integers" if integral else "floats"
-        raise InputError(
-            f"factor {number} over {self._names(factor)} has the value {culprit}, which looks like elimina.FORBIDDEN "
-            f"({FORBIDDEN}) but is not: in {kind} of a {self.sense} model, a forbidden assignment is {right}, written "
-            "after all arithmetic"
-        )
+            problem = misfit(self.factors[number], self.sense)
+            if problem is not None:
+                raise InputError(f"factor {number} over {self._names(self.factors[number])} {problem}")
 
     def _names(self, factor: Table) -> str:
         return "(" + ", ".join(self.variables[v].name for v in factor.scope) + ")"
@@ -450,20 +405,6 @@ class Model(Displayed):
             ("factors", f"{len(self.factors):,} of up to {cells:,} cells"),
         ]
         return [("name", self.name), *rows] if self.name else rows
-
-
-_CLOSE = FORBIDDEN - 2**53
-"""Costs beyond this, and below twice as far from ``FORBIDDEN``, are taken for a forbidden cost that was changed."""
-
-_SENTINELS = {
-    ("min-cost", True): "elimina.FORBIDDEN",
-    ("max-cost", True): "-elimina.FORBIDDEN",
-    ("min-cost", False): "infinity (math.inf)",
-    ("max-cost", False): "minus infinity (-math.inf)",
-    ("probability", True): "0",
-    ("probability", False): "0",
-}
-"""Notation of a forbidden assignment, by the sense, and by whether values are integers."""
 
 
 def _number(name: str, number: float) -> int | float:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import operator
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from elimina._core import TableList
 from elimina.arguments import shown
@@ -43,6 +44,9 @@ FORBIDDEN = int(np.iinfo(np.int64).max)
 
 Tables of floating-point costs use infinity, tables of probabilities use 0.
 """
+
+Sense = Literal["min-cost", "max-cost", "probability"]
+"""Meaning of tables' values: costs to be minimised or maximised, or probabilities."""
 
 _LARGEST_EXACT = 2**53
 """Up to this every integer is a float."""
@@ -201,6 +205,63 @@ class Tables(tuple[Table, ...]):
 
     def __reduce__(self) -> tuple[type[Tables], tuple[tuple[Table, ...]]]:
         return Tables, (tuple(self),)
+
+
+def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
+    """Return the number that stands for a forbidden assignment in a table of a sense and dtype."""
+    if sense == "probability":
+        return 0
+    worst = FORBIDDEN if np.dtype(dtype).kind == "i" else math.inf
+    return worst if sense == "min-cost" else -worst
+
+
+CLOSE = FORBIDDEN - 2**53
+"""Costs beyond this, and below twice as far from ``FORBIDDEN``, are taken for a forbidden cost that was changed."""
+
+_SENTINELS = {
+    ("min-cost", True): "elimina.FORBIDDEN",
+    ("max-cost", True): "-elimina.FORBIDDEN",
+    ("min-cost", False): "infinity (math.inf)",
+    ("max-cost", False): "minus infinity (-math.inf)",
+    ("probability", True): "0",
+    ("probability", False): "0",
+}
+"""Notation of a forbidden assignment, by the sense, and by whether values are integers."""
+
+
+def misfit(table: Table, sense: Sense) -> str | None:
+    """Return what is wrong with a table's values in a model of a sense; None if nothing is."""
+    known = [] if table.default is None else [table.default]
+    if table.values.size:
+        known += [table.values.min().item(), table.values.max().item()]
+    if any(map(math.isnan, known)):
+        return "contains NaN"
+    if known and (max(known) > CLOSE or min(known) < -CLOSE) and (problem := _false_sentinel(table, sense)):
+        return problem
+    lowest = {"probability": 0.0, "min-cost": -sys.float_info.max, "max-cost": -math.inf}[sense]
+    highest = math.inf if sense == "min-cost" else sys.float_info.max
+    culprit = next((value for value in known if not lowest <= value <= highest), None)
+    return None if culprit is None else f"has the value {culprit} in a {sense} model"
+
+
+def _false_sentinel(table: Table, sense: Sense) -> str | None:
+    """Describe a value that looks like a forbidden cost changed by arithmetic, a sign or a dtype; None without one."""
+    values = table.values if table.default is None else np.append(table.values, table.default)
+    integral = table.values.dtype.kind == "i"
+    if sense == "probability":
+        close = values == (FORBIDDEN if integral else float(FORBIDDEN))
+    else:
+        close = (values > CLOSE) | (values < -CLOSE)
+        close &= values != forbidden_value(sense, table.values.dtype)
+        if not integral:
+            close &= np.abs(values) < 2 * float(FORBIDDEN) - CLOSE
+    if not close.any():
+        return None
+    return (
+        f"has the value {values[close].flat[0].item()}, which looks like elimina.FORBIDDEN ({FORBIDDEN}) but is not: "
+        f"in {'integers' if integral else 'floats'} of a {sense} model, a forbidden assignment is "
+        f"{_SENTINELS[sense, integral]}, written after all arithmetic"
+    )
 
 
 def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:

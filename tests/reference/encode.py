@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from elimina.errors import InputError
 from elimina.inference.encode import Encoded
-from elimina.model import Sense, forbidden_value
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Group, Problem
-from elimina.table import BLOCK_CELLS, Table, blocks, cell_numbers
+from elimina.table import BLOCK_CELLS, Sense, Table, blocks, cell_numbers, forbidden_value
 
 Array = NDArray[Any]
 Change = Callable[[Array], Array]

@@ -18,7 +18,7 @@ from elimina.cp.model import Model
 from elimina.cp.pieces import Infeasible, Piece, Pieces, View, Words, views_of
 from elimina.errors import InputError
 from elimina.io.convert import convert_sense, integer_costs
-from elimina.table import FORBIDDEN, Table
+from elimina.table import FORBIDDEN, Sense, Table, forbidden_value
 
 _MOST_CELLS = 1 << 22
 
@@ -82,7 +82,7 @@ class Posted(NamedTuple):
     constraints: Sequence[tuple[str, Sequence[npt.NDArray[Any]]]]
     objective: Mapping[int, int] | None
     constant: int
-    sense: graphical.Sense
+    sense: Sense
 
 
 def tabulate(posted: Posted, solver: CpSolver, rows: int) -> graphical.Model:
@@ -103,7 +103,7 @@ def tabulate(posted: Posted, solver: CpSolver, rows: int) -> graphical.Model:
     except Infeasible:
         names = [_name(posted.names, v) for v in range(len(posted.variables))]
         nothing = graphical.Variable(_unlike("nothing", names), 1, ["is allowed"])
-        worst = graphical.forbidden_value(posted.sense, np.int64)
+        worst = forbidden_value(posted.sense, np.int64)
         return graphical.Model([nothing], [Table([0], [worst])], sense=posted.sense)
 
 
@@ -279,7 +279,7 @@ class _Bridge:
         cells = math.prod(sizes)
         if not scope or len(rows) == cells:
             return None
-        worst = graphical.forbidden_value(self._posted.sense, np.int64)
+        worst = forbidden_value(self._posted.sense, np.int64)
         names = [index[v] for v in scope]
         if _SPARSE * len(rows) * len(scope) < cells and cells > _SMALL:
             return Table(names, np.zeros(len(rows), np.int64), sizes=sizes, rows=rows, default=worst)

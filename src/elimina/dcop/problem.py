@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 from elimina.errors import InputError
-from elimina.model import Model, Sense
-from elimina.table import Table
+from elimina.model import Model
+from elimina.table import Sense, Table
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 from elimina import table as tables_of_models
 from elimina._core import TableList
 from elimina.errors import InputError
-from elimina.model import Sense
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.planning.steps import Factors
-from elimina.table import Table
+from elimina.table import Sense, Table
 
 Array = NDArray[Any]
 

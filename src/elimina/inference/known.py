@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from elimina.inference.minibucket import meet, result_between, sum_between
-from elimina.model import Sense, forbidden_value
 from elimina.planning.prepare import Problem
 from elimina.result import Result
+from elimina.table import Sense, forbidden_value
 
 _MOST_CELLS = 1 << 20
 """Most cells of a table that the first assignment is improved on."""

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from elimina._core import TableList, rows_sort, rows_sorted
 from elimina.inference.encode import Rule, write_factors
-from elimina.model import Sense
 from elimina.planning.layout import Layout, field_bits, listing_table, section
 from elimina.planning.plan import FactorLayout
 from elimina.planning.steps import Factors
-from elimina.table import Table, cell_numbers
+from elimina.table import Sense, Table, cell_numbers
 
 Array = NDArray[Any]
 

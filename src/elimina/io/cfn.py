@@ -27,9 +27,9 @@ from elimina.io.convert import from_tuples
 from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.uai import LARGEST_DOMAIN
-from elimina.model import Model, Sense, Variable
+from elimina.model import Model, Variable
 from elimina.states import texts_of
-from elimina.table import FORBIDDEN, Table
+from elimina.table import FORBIDDEN, Sense, Table
 
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.errors import InputError
-from elimina.model import Model, Sense
-from elimina.table import FORBIDDEN, LARGEST_NUMBER, Table, cell_numbers
+from elimina.model import Model
+from elimina.table import FORBIDDEN, LARGEST_NUMBER, Sense, Table, cell_numbers
 
 _Values = NDArray[Any]
 _MOST_DECIMALS = 17

@@ -15,7 +15,8 @@ from xml.parsers import expat
 
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
-from elimina.model import Model, Sense
+from elimina.model import Model
+from elimina.table import Sense
 
 
 class Format(NamedTuple):

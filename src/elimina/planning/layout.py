@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import UnsupportedError
-from elimina.model import Sense, forbidden_value
 from elimina.planning.machine import speeds
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem
-from elimina.table import Table
+from elimina.table import Sense, Table, forbidden_value
 
 WORD = 64
 MOST_WORDS = 4

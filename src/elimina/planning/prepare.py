@@ -13,8 +13,8 @@ import numpy as np
 from elimina import tasks
 from elimina._core import TableList, without_barren
 from elimina.errors import InputError, MemoryLimitError
-from elimina.model import Model, Sense, Variable
-from elimina.table import Scopes, Table, Tables
+from elimina.model import Model, Variable
+from elimina.table import Scopes, Sense, Table, Tables
 
 
 def prune_barren(

@@ -18,7 +18,6 @@ import numpy as np
 
 from elimina._core import row_bounds
 from elimina.errors import UnsupportedError
-from elimina.model import forbidden_value
 from elimina.planning.layout import DTYPES, MOST_WORDS, WORD, field_bits, listed_tuples, with_listed
 from elimina.planning.machine import SORTED_TUPLES, Machine, cpu_machine, speeds
 from elimina.planning.plan import JOIN, FactorLayout, Form, Operand, Output, Plan, Sparse, Step
@@ -26,7 +25,7 @@ from elimina.planning.prepare import Problem
 from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
-from elimina.table import Table, blocks
+from elimina.table import Table, blocks, forbidden_value
 from elimina.tasks import described, tasks_that
 from elimina.tree import plan_tree, rows_of
 
