@@ -5,21 +5,23 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from elimina.backends.choose import devices_of, find_cuda
 from elimina.backends.cpu import CpuBackend
 from elimina.display import count_text
-from elimina.errors import MemoryLimitError, TimeLimitError
-from elimina.inference.choose import Planned
+from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.inference.choose import Planned, asked_backend
 from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
 from elimina.order import CELLS_PER_SECOND, Order
-from elimina.planning.machine import cpu_machine
+from elimina.planning.machine import cpu_machine, cuda_machine
 from elimina.planning.prepare import Problem
 from elimina.result import Result
 
 if TYPE_CHECKING:
+    from elimina.backends.cuda.backend import CudaBackend
     from elimina.inference.anytime import Run
 
 logger = logging.getLogger("elimina")
@@ -82,6 +84,10 @@ SEARCHED_FROM_SECONDS = 2.0
 SLOW_MEMORY = 2.0
 """Times by which new memory may take longer than is estimated, as it does on virtual machines: search has as much
 more."""
+
+
+LONGEST_CLUSTERS, CLUSTERS_SHARE = 20.0, 0.25
+"""Seconds of passes over clusters on a GPU: the most, and a share of the time that is left."""
 
 
 def before_planning(
@@ -167,6 +173,32 @@ def _filter_for(seconds: float, problem: Problem, order: Order, options: Options
 def is_out_of_reach(order: Order, options: Options) -> bool:
     """Return whether no search would make an order that was searched for quickly fit the memory."""
     return order.largest_table > OUT_OF_REACH * _memory(options)
+
+
+def clusters_first(planned: Planned, options: Options, run: Run) -> Portfolio:
+    """Bound an optimum whose plan does not fit by passes over clusters on a GPU, if there is one."""
+    seconds = min(LONGEST_CLUSTERS, CLUSTERS_SHARE * run.seconds)
+    is_worth_it = options.shifts_clusters and seconds > 2 * cuda_machine().start
+    if planned.plan.fits or not options.may_use_gpu or not is_worth_it:
+        return Attempt()
+    backend = asked_backend(options) if options.needs_gpu else find_cuda()
+    if backend is None:
+        return Attempt()
+    card = cast("CudaBackend", devices_of(backend)[0])
+    problem, order = planned.problem, planned.plan.order
+
+    def work(budget: Budget) -> Result:
+        from elimina.inference.clusters import bounds_on_card
+        from elimina.inference.shifting import shift_tables
+
+        left = options.beside(budget.held)
+        original = shift_tables(problem, left, budget.seconds / 4)
+        try:
+            return bounds_on_card(original, order, left, card, budget)
+        except DeviceError as error:
+            raise UnsupportedError(str(error)) from error
+
+    return (yield Strategy(run, "clusters", work, seconds=seconds))
 
 
 def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Paused) -> Portfolio:

@@ -3,19 +3,11 @@
 Passes of sequential reweighted message passing on the tables (Kolmogorov 2015, "A new look at reweighted message
 passing"), which are shifts along single variables as in FGLP (Ihler, Flerova, Dechter and Otten 2012) and soft arc
 consistency. Every assignment keeps its total, so whatever bounds the shifted model bounds the model.
-
-Costs moved between clusters: the joined tables of mini-buckets, along the messages that they send.
-
-Join-graph linear programming (Ihler, Flerova, Dechter and Otten 2012, "Join-graph based cost-shifting schemes",
-algorithm JGLP): each pass takes messages up the tree of mini-buckets, which leaves a bound in its roots, and hands
-shares of what came together down again. No pass lowers the bound, whose first value is that of plain mini-buckets.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +16,7 @@ from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, shift_costs
 from elimina.inference.choose import host_memory
+from elimina.inference.clusters import JoinGraph
 from elimina.inference.content import partition_by_content
 from elimina.inference.encode import distances
 from elimina.inference.options import Options
@@ -31,172 +24,9 @@ from elimina.inference.ordering import elimination_order
 from elimina.inference.scales import widened
 from elimina.inference.shares import can_copy, cells_of
 from elimina.model import Model
-from elimina.planning.machine import SHIFTED_CELL_SECONDS, SHIFTED_CLUSTER_SECONDS
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem, allowed_ranges, prepare
 from elimina.table import FORBIDDEN, Table
-from elimina.tree import Node, Partition, bucket_tree
-
-Floats = NDArray[np.float64]
-_Runs = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
-
-
-class Cluster(NamedTuple):
-    """Tables that a mini-bucket joins.
-
-    Attributes:
-        scope: The variable, and its message's variables, earliest eliminated first.
-        members: Indices of the scopes that are part of it.
-    """
-
-    scope: tuple[int, ...]
-    members: tuple[int, ...]
-
-
-class JoinGraph:
-    """Clusters of mini-buckets and their tables, in units: whole numbers, and infinity where something is forbidden.
-
-    Args:
-        sizes: Number of values of each variable of the model.
-        scopes: Scopes of the tables; every variable of theirs occurs in the order.
-        order: Variables in elimination order.
-        ibound: The most variables of a message.
-        partition: The mini-buckets of each bucket; None: by scopes.
-    """
-
-    def __init__(
-        self,
-        sizes: Sequence[int],
-        scopes: Sequence[Sequence[int]],
-        order: Sequence[int],
-        ibound: int,
-        partition: Partition | None = None,
-    ) -> None:
-        self._nodes = bucket_tree(scopes, order, ibound=ibound, partition=partition).nodes
-        self._position = {v: i for i, v in enumerate(order)}
-        self._sizes = sizes
-        self.clusters = tuple(Cluster((node.variable, *node.separator), node.factors) for node in self._nodes)
-        buckets = itertools.groupby(range(len(self._nodes)), key=lambda number: self._nodes[number].variable)
-        self._buckets = [tuple(numbers) for _, numbers in buckets]
-
-    @property
-    def cells(self) -> int:
-        """Cells of all clusters' tables."""
-        return sum(math.prod(self._sizes[v] for v in cluster.scope) for cluster in self.clusters)
-
-    @property
-    def pass_seconds(self) -> float:
-        """Estimated time of a pass."""
-        return SHIFTED_CELL_SECONDS * self.cells + SHIFTED_CLUSTER_SECONDS * len(self.clusters)
-
-    def join(self, cluster: Cluster, tables: Sequence[tuple[Sequence[int], NDArray[Any]]]) -> Floats:
-        """Add the cluster's tables.
-
-        Args:
-            cluster: One of this graph.
-            tables: Scope and costs of each table of the model, infinite where something is forbidden.
-        """
-        joined = np.zeros([self._sizes[v] for v in cluster.scope])
-        for member in cluster.members:
-            scope, costs = tables[member]
-            axes = sorted(range(len(scope)), key=lambda axis: self._position[scope[axis]])
-            shape = [self._sizes[v] if v in scope else 1 for v in cluster.scope]
-            joined += costs.transpose(axes).reshape(shape)
-        return joined
-
-    def shift(self, tables: Sequence[Floats], seconds: float, least_gain: float) -> float:
-        """Move costs until a pass gains too little; every assignment keeps its total, with the constant.
-
-        Args:
-            tables: Tables of the clusters, which are changed.
-            seconds: After which no further pass is begun.
-            least_gain: Least gain of the constant in a pass; a pass with less is the last one.
-
-        Returns:
-            The constant, which was 0: a lower bound, for what stays in the tables is not negative. Infinity: nothing is
-            allowed.
-        """
-        until = time.monotonic() + seconds
-        constant = self._collect(tables, levelled=False)
-        while math.isfinite(constant):
-            self._hand_down(tables)
-            gained = self._collect(tables, levelled=True)
-            constant += gained
-            if gained < least_gain or time.monotonic() > until:
-                break
-        return constant
-
-    def _collect(self, tables: Sequence[Floats], levelled: bool) -> float:
-        """Move every cluster's message to its parent; return the gain of the bound, the sum at the roots."""
-        constant = 0.0
-        for bucket in self._buckets:
-            if levelled and len(bucket) > 1:
-                self._level([tables[number] for number in bucket], [self.clusters[number] for number in bucket])
-            for number in bucket:
-                message = tables[number].min(axis=0)
-                tables[number] -= _finite(message)
-                node = self._nodes[number]
-                if node.parent >= 0:
-                    _add(tables[node.parent], self._runs(node.parent, node), message)
-                else:
-                    constant += float(message)
-        return constant
-
-    def _level(self, tables: Sequence[Floats], clusters: Sequence[Cluster]) -> None:
-        """Equalise the least costs of a variable's clusters for each assignment of the variables that all share."""
-        common = set(clusters[0].scope).intersection(*(cluster.scope for cluster in clusters[1:]))
-        runs = [_merge([(self._sizes[v], v in common) for v in cluster.scope]) for cluster in clusters]
-        least = [_least(table, run) for table, run in zip(tables, runs, strict=True)]
-        total = sum(least[1:], least[0])
-        share = np.floor(_finite(total) / len(tables))
-        rest = _finite(total) - share * len(tables)
-        for number, (table, run) in enumerate(zip(tables, runs, strict=True)):
-            moved = share - _finite(least[number]) + (0.0 if number else rest)
-            _add(table, run, np.where(np.isinf(total), np.inf, moved))
-
-    def _hand_down(self, tables: Sequence[Floats]) -> None:
-        """Distribute every parent's costs among its children, which have given all that they had."""
-        waiting = [len(node.children) for node in self._nodes]
-        for number in reversed(range(len(self._nodes))):
-            node = self._nodes[number]
-            if node.parent < 0:
-                continue
-            runs = self._runs(node.parent, node)
-            share = np.floor(_least(tables[node.parent], runs) / waiting[node.parent])
-            waiting[node.parent] -= 1
-            _add(tables[node.parent], runs, -_finite(share))
-            tables[number] += share.reshape(tables[number].shape[1:])
-
-    def _runs(self, parent: int, child: Node) -> _Runs:
-        """Return the parent's axes, as a child's message has them."""
-        return _merge([(self._sizes[v], v in child.separator) for v in self.clusters[parent].scope])
-
-
-def _merge(axes: Sequence[tuple[int, bool]]) -> _Runs:
-    """Neighbouring axes that are kept, or that are not, as one: sizes, those of a message, and the axes it lacks."""
-    merged: list[tuple[int, bool]] = []
-    for kept, run in itertools.groupby(axes, key=lambda axis: axis[1]):
-        merged.append((math.prod(size for size, _ in run), kept))
-    left = tuple(axis for axis, (_, kept) in enumerate(merged) if not kept)
-    return tuple(size for size, _ in merged), tuple(size if kept else 1 for size, kept in merged), left
-
-
-def _least(table: Floats, runs: _Runs) -> Floats:
-    whole, _, left = runs
-    least: Floats = table.reshape(whole).min(axis=left)
-    return least.reshape(-1)
-
-
-def _add(table: Floats, runs: _Runs, message: Floats) -> None:
-    whole, part, _ = runs
-    view = table.reshape(whole)
-    view += message.reshape(part)
-
-
-def _finite(message: Floats) -> Floats:
-    """Forbidden cells stay forbidden: nothing is subtracted."""
-    return np.where(np.isinf(message), 0.0, message)
-
 
 Array = NDArray[Any]
 

@@ -20,6 +20,7 @@ from elimina.inference.method import (
     LARGE_WORK,
     before_planning,
     by_search,
+    clusters_first,
     filtering,
     is_out_of_reach,
     search_for_a_while,
@@ -253,6 +254,7 @@ class Solver:
             first = first._replace(order=self._rough_order().order)
         prepared = self.plan(first)
         if turns:
+            yield from clusters_first(prepared.planned, options, self.run)
             yield from search_for_a_while(prepared.planned, options, self.run, self._paused)
             self._paused.clear()
             if not prepared.planned.plan.fits and options.slices == "auto":

@@ -11,7 +11,7 @@ import os
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -363,6 +363,35 @@ class CudaDevice:
         """
         path, symbol = compiled_module(self.cupy, name, self._architecture)
         return path.read_bytes(), symbol
+
+    @contextmanager
+    def arrays(self) -> Iterator[Any]:
+        """Lend CuPy, whose arrays are in memory that is given back after them; use it on the device and its stream."""
+        pool = self.cupy.cuda.MemoryPool()
+        with self.at_work(0), self.cupy.cuda.using_allocator(pool.malloc):
+            yield self.cupy
+
+    def recorded(self, work: Callable[[], Any]) -> Callable[[], Any]:
+        """Record work on CuPy's arrays as a graph, whose kernels start ten times as fast, and do it no more than that.
+
+        Args:
+            work: Has been done before, so that its kernels are compiled. It is to do the same each time.
+
+        Returns:
+            A function that does the work, and returns what `work` did: the array that it writes.
+        """
+        stream = self.stream
+        stream.begin_capture(self.cupy.cuda.runtime.streamCaptureModeRelaxed)
+        try:
+            made = work()
+        finally:
+            graph = stream.end_capture()
+
+        def again() -> Any:
+            graph.launch(stream)
+            return made
+
+        return again
 
     @contextmanager
     def at_work(self, size: int) -> Iterator[None]:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
+import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elimina._core import FORBIDDEN_COST
+from elimina.backends.choose import get_backend
+from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
+from elimina.inference import clusters
+from elimina.inference.clusters import JoinGraph, bounds_on_card
+from elimina.inference.encode import distances
 from elimina.inference.options import Options
-from elimina.inference.shifting import JoinGraph, shift_all
+from elimina.inference.shifting import shift_all, shift_tables
+from elimina.inference.strategy import Budget
 from elimina.planning.prepare import prepare
 from tests import calls
 from tests.reference import brute
@@ -83,6 +92,96 @@ def test_every_model_keeps_its_totals(kind, data):
             assert (moved, type(moved)) == (original.moved_total(score), int)
         else:
             assert original.total(moved) == pytest.approx(score, rel=1e-9, abs=1e-9)
+
+
+class Host:
+    """The host in place of a GPU."""
+
+    def memory(self):
+        return 1 << 30
+
+    @contextlib.contextmanager
+    def arrays(self):
+        yield np
+
+    def recorded(self, work):
+        return work
+
+
+def told(model, card, memory=None):
+    """Return the bounds that passes over clusters tell, and the last result."""
+    problem = prepare(model, "mpe", {})
+    original = shift_tables(problem, Options(), 1.0)
+    bounds = []
+    budget = Budget(time.monotonic() + 0.2, None, lambda found: bounds.append(found))
+    order = sorted(problem.free)
+    return bounds, bounds_on_card(original, order, Options(memory=memory), card, budget)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_bounds_on_a_card_hold(kind, data):
+    model = data.draw(models(kind))
+    try:
+        bounds, last = told(model, Host())
+    except UnsupportedError:
+        assert kind == "big-integer" or brute.optimum(model) is None
+        return
+    optimum = brute.optimum(model)
+    if last.status == "infeasible":
+        assert optimum is None
+        return
+    least = model.sense == "min-cost"
+    ends = [found.lower_bound if least else found.upper_bound for found in bounds]
+    assert ends == sorted(ends, reverse=not least)
+    if optimum is not None:
+        slack = 0 if model.is_integer else 1e-9 * max(1.0, abs(optimum))
+        assert all(end <= optimum + slack if least else end >= optimum - slack for end in ends)
+        # All variables fit into one cluster.
+        assert ends[-1] == pytest.approx(optimum, rel=1e-9, abs=1e-9)
+
+
+def test_larger_clusters_come_after_smaller_ones(monkeypatch):
+    monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
+    bounds, last = told(random_model(20, 4, 0.4, 0.0, seed=8), Host())
+    assert len(bounds) > 3
+    assert bounds[0].lower_bound < last.lower_bound
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("seed", range(3))
+def test_a_gpu_finds_the_bounds_of_the_host(monkeypatch, seed):
+    monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
+    model = random_model(20, 4, 0.4, 0.1 * seed, seed=seed)
+    problem = prepare(model, "mpe", {})
+    original, order = shift_tables(problem, Options(), 1.0), sorted(problem.free)
+    units = clusters._in_units(original.moved, distances(original.moved, FORBIDDEN_COST))
+    graph = JoinGraph(original.moved.model.sizes, [scope for scope, _ in units.tables], order, 5)
+    constants = []
+    for card in (Host(), get_backend("cuda")):
+        constants.append([])
+        with card.arrays() as arrays:
+            uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
+            tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
+            constants[-1] += [float(graph.collect(tables)), float(graph.move(tables))]
+            again = card.recorded(lambda: graph.move(tables))  # noqa: B023
+            constants[-1] += [float(again()) for _ in range(20)]
+    assert constants[0] == constants[1]
+
+
+@pytest.mark.gpu
+def test_auto_bounds_with_clusters_on_a_gpu(caplog):
+    """A plan of width 40 does not fit."""
+    caplog.set_level("INFO", "elimina")
+    result = calls.solve(grid_model(1600, 2, seed=1, columns=40), device="cuda", time_limit=12, memory="64MiB")
+    assert result.lower_bound <= result.value
+    assert any(record.message.startswith("clusters: ended") for record in caplog.records)
+
+
+def test_clusters_on_a_card_need_memory():
+    with pytest.raises(MemoryLimitError, match="do not fit"):
+        told(grid_model(4, 3, 0.3, seed=5), Host(), memory=100)
 
 
 def test_clusters_help():

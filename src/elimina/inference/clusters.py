@@ -1,0 +1,351 @@
+"""Costs moved between clusters: the joined tables of mini-buckets, along the messages that they send.
+
+Join-graph linear programming (Ihler, Flerova, Dechter and Otten 2012, "Join-graph based cost-shifting schemes",
+algorithm JGLP): each pass takes messages up the tree of mini-buckets, which leaves a bound in its roots, and hands
+shares of what came together down again. No pass lowers the bound, whose first value is that of plain mini-buckets.
+
+The tables are arrays of NumPy, or of a GPU that NumPy's functions work on. There the passes of large clusters take
+milliseconds, so the constant alone becomes a strong bound.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import FORBIDDEN_COST, Stopped, stopped
+from elimina.display import count_text
+from elimina.errors import MemoryLimitError, UnsupportedError
+from elimina.inference.choose import host_memory
+from elimina.inference.content import partition_by_content
+from elimina.inference.encode import Distances, distances
+from elimina.inference.options import Options
+from elimina.planning.machine import SHIFTED_CELL_SECONDS, SHIFTED_CLUSTER_SECONDS
+from elimina.planning.prepare import Problem
+from elimina.result import Result
+from elimina.tree import Node, Partition, bucket_tree
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.backend import CudaBackend
+    from elimina.inference.shifting import Original
+    from elimina.inference.strategy import Budget
+
+logger = logging.getLogger("elimina")
+
+Floats = NDArray[np.float64]
+"""Tables in units: arrays of NumPy, or of a GPU."""
+
+_Runs = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+class Cluster(NamedTuple):
+    """Tables that a mini-bucket joins.
+
+    Attributes:
+        scope: The variable, and its message's variables, earliest eliminated first.
+        members: Indices of the scopes that are part of it.
+    """
+
+    scope: tuple[int, ...]
+    members: tuple[int, ...]
+
+
+class JoinGraph:
+    """Clusters of mini-buckets and their tables, in units: whole numbers, and infinity where something is forbidden.
+
+    Args:
+        sizes: Number of values of each variable of the model.
+        scopes: Scopes of the tables; every variable of theirs occurs in the order.
+        order: Variables in elimination order.
+        ibound: The most variables of a message.
+        partition: The mini-buckets of each bucket; None: by scopes.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        scopes: Sequence[Sequence[int]],
+        order: Sequence[int],
+        ibound: int,
+        partition: Partition | None = None,
+    ) -> None:
+        self._nodes = bucket_tree(scopes, order, ibound=ibound, partition=partition).nodes
+        self._position = {v: i for i, v in enumerate(order)}
+        self._sizes = sizes
+        self.clusters = tuple(Cluster((node.variable, *node.separator), node.factors) for node in self._nodes)
+        buckets = itertools.groupby(range(len(self._nodes)), key=lambda number: self._nodes[number].variable)
+        self._buckets = [tuple(numbers) for _, numbers in buckets]
+
+    @property
+    def cells(self) -> int:
+        """Cells of all clusters' tables."""
+        return sum(math.prod(self._sizes[v] for v in cluster.scope) for cluster in self.clusters)
+
+    @property
+    def pass_seconds(self) -> float:
+        """Estimated time of a pass."""
+        return SHIFTED_CELL_SECONDS * self.cells + SHIFTED_CLUSTER_SECONDS * len(self.clusters)
+
+    def join(self, cluster: Cluster, tables: Sequence[tuple[Sequence[int], NDArray[Any]]], arrays: Any = np) -> Floats:
+        """Add the cluster's tables.
+
+        Args:
+            cluster: One of this graph.
+            tables: Scope and costs of each table of the model, infinite where something is forbidden.
+            arrays: The tables' library: NumPy or CuPy.
+        """
+        joined: Floats = arrays.zeros([self._sizes[v] for v in cluster.scope])
+        for member in cluster.members:
+            scope, costs = tables[member]
+            axes = sorted(range(len(scope)), key=lambda axis: self._position[scope[axis]])
+            shape = [self._sizes[v] if v in scope else 1 for v in cluster.scope]
+            joined += costs.transpose(axes).reshape(shape)
+        return joined
+
+    def shift(self, tables: Sequence[Floats], seconds: float, least_gain: float) -> float:
+        """Move costs until a pass gains too little; every assignment keeps its total, with the constant.
+
+        Args:
+            tables: Tables of the clusters, which are changed.
+            seconds: After which no further pass is begun.
+            least_gain: Least gain of the constant in a pass; a pass with less is the last one.
+
+        Returns:
+            The constant, which was 0: a lower bound, for what stays in the tables is not negative. Infinity: nothing is
+            allowed.
+        """
+        until = time.monotonic() + seconds
+        constant = float(self.collect(tables))
+        while math.isfinite(constant):
+            gained = float(self.move(tables))
+            constant += gained
+            if gained < least_gain or time.monotonic() > until:
+                break
+        return constant
+
+    def move(self, tables: Sequence[Floats]) -> Any:
+        """Hand costs down, and collect them again; return the gain of the bound, a number or an array without axes."""
+        self._hand_down(tables)
+        return self.collect(tables, levelled=True)
+
+    def collect(self, tables: Sequence[Floats], levelled: bool = False) -> Any:
+        """Move every cluster's message to its parent; return the gain of the bound, the sum at the roots."""
+        constant: Any = 0.0
+        for bucket in self._buckets:
+            if levelled and len(bucket) > 1:
+                self._level([tables[number] for number in bucket], [self.clusters[number] for number in bucket])
+            for number in bucket:
+                message = tables[number].min(axis=0)
+                tables[number] -= _finite(message)
+                node = self._nodes[number]
+                if node.parent >= 0:
+                    _add(tables[node.parent], self._runs(node.parent, node), message)
+                else:
+                    constant = constant + message
+        return constant
+
+    def _level(self, tables: Sequence[Floats], clusters: Sequence[Cluster]) -> None:
+        """Equalise the least costs of a variable's clusters for each assignment of the variables that all share."""
+        common = set(clusters[0].scope).intersection(*(cluster.scope for cluster in clusters[1:]))
+        runs = [_merge([(self._sizes[v], v in common) for v in cluster.scope]) for cluster in clusters]
+        least = [_least(table, run) for table, run in zip(tables, runs, strict=True)]
+        total = sum(least[1:], least[0])
+        share = np.floor(_finite(total) / len(tables))
+        rest = _finite(total) - share * len(tables)
+        for number, (table, run) in enumerate(zip(tables, runs, strict=True)):
+            moved = share - _finite(least[number]) + (0.0 if number else rest)
+            _add(table, run, np.where(np.isinf(total), np.inf, moved))
+
+    def _hand_down(self, tables: Sequence[Floats]) -> None:
+        """Distribute every parent's costs among its children, which have given all that they had."""
+        waiting = [len(node.children) for node in self._nodes]
+        for number in reversed(range(len(self._nodes))):
+            node = self._nodes[number]
+            if node.parent < 0:
+                continue
+            runs = self._runs(node.parent, node)
+            share = np.floor(_least(tables[node.parent], runs) / waiting[node.parent])
+            waiting[node.parent] -= 1
+            _add(tables[node.parent], runs, -_finite(share))
+            tables[number] += share.reshape(tables[number].shape[1:])
+
+    def _runs(self, parent: int, child: Node) -> _Runs:
+        """Return the parent's axes, as a child's message has them."""
+        return _merge([(self._sizes[v], v in child.separator) for v in self.clusters[parent].scope])
+
+
+def _merge(axes: Sequence[tuple[int, bool]]) -> _Runs:
+    """Neighbouring axes that are kept, or that are not, as one: sizes, those of a message, and the axes it lacks."""
+    merged: list[tuple[int, bool]] = []
+    for kept, run in itertools.groupby(axes, key=lambda axis: axis[1]):
+        merged.append((math.prod(size for size, _ in run), kept))
+    left = tuple(axis for axis, (_, kept) in enumerate(merged) if not kept)
+    return tuple(size for size, _ in merged), tuple(size if kept else 1 for size, kept in merged), left
+
+
+def _least(table: Floats, runs: _Runs) -> Floats:
+    whole, _, left = runs
+    least: Floats = table.reshape(whole).min(axis=left)
+    return least.reshape(-1)
+
+
+def _add(table: Floats, runs: _Runs, message: Floats) -> None:
+    whole, part, _ = runs
+    view = table.reshape(whole)
+    view += message.reshape(part)
+
+
+def _finite(message: Floats) -> Floats:
+    """Forbidden cells stay forbidden: nothing is subtracted."""
+    return np.where(np.isinf(message), 0.0, message)
+
+
+_MOST_TOTAL = 2.0**48
+"""Largest total in units: sums of them are exact in floats."""
+
+_LEAST_CELLS, _MORE_CELLS = 1 << 21, 8
+"""Cells of the first graph on a GPU; times as many that the next one may have."""
+
+_BYTES = 24
+"""Bytes of a GPU for each cell: the table, and what a pass derives from it."""
+
+_LEAST_GAIN = 1e-8
+"""A pass there that raises the bound by less of the tables' spread is the last one."""
+
+_LOOK_SECONDS = 0.05
+"""Seconds of passes between two looks at the bound."""
+
+
+class _Units(NamedTuple):
+    """Tables of a problem in units: whole numbers, none more than the costs.
+
+    Attributes:
+        tables: Scope and costs of each, infinite where something is forbidden.
+        offset: Cost that the tables leave out.
+        unit: Units of a cost of 1.
+        spread: Sum of the tables' largest costs, in units.
+    """
+
+    tables: list[tuple[tuple[int, ...], Floats]]
+    offset: int | float
+    unit: float
+    spread: float
+
+
+def _in_units(problem: Problem, known: Distances) -> _Units:
+    """Return a problem's tables in units."""
+    costs = [np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64) for table in known.tables]
+    spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in costs)
+    unit = 1.0
+    if not problem.model.is_integer and math.isfinite(spread):
+        unit = 2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0)))
+    if not spread * unit <= _MOST_TOTAL:
+        raise UnsupportedError(f"costs add up to {spread:.3g}, more than clusters on a GPU take")
+    scopes = [group.scope for group in problem.groups]
+    tables = [(scope, np.floor(table * unit)) for scope, table in zip(scopes, costs, strict=True)]
+    return _Units(tables, known.offset, unit, spread * unit)
+
+
+def bounds_on_card(
+    original: Original, order: Sequence[int], options: Options, card: CudaBackend, budget: Budget
+) -> Result:
+    """Bound an optimum by passes over clusters on a GPU: larger and larger ones, each for a part of the time.
+
+    Args:
+        original: Problem of the task ``mpe``, and what it is after its costs were shifted between tables.
+        order: The free variables in elimination order.
+        options: The partition of buckets, and the memory of the GPU.
+        card: The GPU.
+        budget: Time, and the listener for each better bound.
+
+    Raises:
+        UnsupportedError: Costs are too far apart, or were not shifted between tables.
+        MemoryLimitError: Not even small clusters fit.
+        DeviceError: The device failed or is out of memory.
+    """
+    from elimina.inference.minibucket import result_between
+
+    problem, model = original.moved, original.problem.model
+    if original.shifted is None:
+        raise UnsupportedError("costs cannot be shifted")
+    units = _in_units(problem, distances(problem, FORBIDDEN_COST))
+    found = Result("bounded", "mpe")
+    best = -math.inf
+
+    def tell(constant: float) -> None:
+        nonlocal best, found
+        if constant > best:
+            best, bound = constant, None
+            if constant < math.inf:
+                total = units.offset + (int(constant) if problem.model.is_integer else constant / units.unit)
+                bound = original.bound(total)
+            found = result_between(model, bound, None)
+            budget.learn(found)
+
+    room = card.memory() if options.room is None else min(options.room, card.memory())
+    graphs = list(_rungs(problem, order, room // _BYTES))
+    for number, ibound in enumerate(graphs):
+        seconds = budget.seconds / (len(graphs) - number)
+        until = time.monotonic() + seconds
+        partition = None
+        if options.partition != "scope":
+            partition = partition_by_content(problem, order, ibound, host_memory(options), seconds / 2)
+        graph = JoinGraph(problem.model.sizes, [scope for scope, _ in units.tables], order, ibound, partition)
+        logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
+        _repeat(graph, units, card, until, tell)
+        if found.status != "bounded":
+            break
+    if not graphs:
+        raise MemoryLimitError("clusters of two variables do not fit the GPU")
+    return found
+
+
+def _rungs(problem: Problem, order: Sequence[int], most: int) -> Iterator[int]:
+    """Yield i-bounds of graphs with more and more cells, up to so many."""
+    sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
+    last, limit = 0, _LEAST_CELLS
+    for ibound in range(1, max(2, len(order))):
+        cells = JoinGraph(sizes, scopes, order, ibound).cells
+        if cells > limit and last:
+            yield last
+        while cells > limit:
+            limit *= _MORE_CELLS
+        last = ibound
+        if cells > most:
+            return
+    if last:
+        yield last
+
+
+def _repeat(graph: JoinGraph, units: _Units, card: CudaBackend, until: float, tell: Callable[[float], None]) -> None:
+    """Make passes over a graph's clusters on a GPU until time is over or they gain nothing; tell the constants."""
+    with card.arrays() as arrays:
+        uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
+        tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
+        constant = float(graph.collect(tables))
+        tell(constant)
+        if math.isinf(constant):
+            return
+        # The first pass compiles the kernels.
+        constant += float(graph.move(tables))
+        tell(constant)
+        again, told = card.recorded(lambda: graph.move(tables)), 0.0
+        while time.monotonic() < until:
+            if stopped():
+                raise Stopped
+            gained = float(again())
+            constant += gained
+            is_last = gained < max(1.0, _LEAST_GAIN * units.spread) or gained == math.inf
+            if is_last or time.monotonic() - told > _LOOK_SECONDS:
+                tell(constant)
+                told = time.monotonic()
+            if is_last:
+                return
+        tell(constant)
