@@ -124,7 +124,7 @@ _NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
 _HOST_TYPES = (np.ndarray, np.generic)
 
 
-class Made(NamedTuple):
+class MessageTable(NamedTuple):
     """A message's table, and the work for it.
 
     Attributes:
@@ -191,7 +191,7 @@ class Engine:
 
     def eliminate(
         self, sizes: tuple[int, ...], tables: Sequence[tuple[tuple[int, ...], Utility]], room: int | None
-    ) -> Made:
+    ) -> MessageTable:
         """Join tables and eliminate their first variable.
 
         Args:
@@ -231,7 +231,7 @@ class Engine:
             values = session.take(output)
         finally:
             session.close()
-        return Made(values, plan.forbidden, spread, operations, size, dtype)
+        return MessageTable(values, plan.forbidden, spread, operations, size, dtype)
 
     def _look_up(self, share: float = 0.0) -> None:
         """Keep the time limit within an elimination."""
@@ -252,7 +252,7 @@ def _at_once(
     tables: Sequence[tuple[tuple[int, ...], Utility]],
     spread: int | float,
     dtype: Dtype,
-) -> Made:
+) -> MessageTable:
     """Join small tables as one array; the result equals that of a plan."""
     total: NDArray[Any] | None = None
     for scope, table in tables:
@@ -268,7 +268,7 @@ def _at_once(
     if dtype != "float64":
         least = np.minimum(least, forbidden)
     operations = max(len(tables), 1) * total.size
-    return Made(least.astype(dtype), forbidden, spread, operations, total.nbytes, dtype)
+    return MessageTable(least.astype(dtype), forbidden, spread, operations, total.nbytes, dtype)
 
 
 def row(table: Utility, places: tuple[int | slice, ...]) -> NDArray[Any]:

@@ -28,7 +28,7 @@ _SAFE_TOTAL = 1e-280
 """Sums from which probabilities are had by one division."""
 
 
-class Written:
+class Places:
     """Places of a program's outputs within the range of the arena that holds all of them.
 
     Args:
@@ -63,7 +63,7 @@ class Answer(NamedTuple):
 
     Attributes:
         zone: The elements of the program's outputs; the last axis, if there is one for runs of one case after another.
-        written: Places of the outputs that were asked for.
+        places: Places of the outputs that were asked for.
         is_possible: False if the sum is known to be 0.
         total: Function that returns the sum; None if it was not requested.
         logarithmic: True if tables hold natural logarithms.
@@ -71,7 +71,7 @@ class Answer(NamedTuple):
     """
 
     zone: Array
-    written: Written
+    places: Places
     is_possible: bool
     total: Callable[[], NDArray[np.float64]] | None
     logarithmic: bool
@@ -86,7 +86,7 @@ class Answer(NamedTuple):
     @property
     def tables(self) -> list[Array]:
         """Unnormalised tables that were asked for, with the axes of ``Plan.outputs``."""
-        return self.written.tables(self.zone)
+        return self.places.tables(self.zone)
 
     def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
         """Return the normalised marginals of one variable each, where the tables have no axis of cases.
@@ -108,7 +108,7 @@ class Answer(NamedTuple):
 
     def _shares(self, scale: str) -> tuple[NDArray[np.float64], list[slice]]:
         """Return all marginals as one array, and the part of each."""
-        places, starts, owners, slices = self.written.vectors
+        places, starts, owners, slices = self.places.vectors
         if not slices:
             return np.zeros(0), []
         cells = self.zone[..., places].astype(np.float64, copy=False)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from elimina.backends.base import GatheringSession, KeepingSession, Progress, SlicingSession
 from elimina.errors import InputError, InternalError
-from elimina.inference.answer import Answer, Written, step_table
+from elimina.inference.answer import Answer, Places, step_table
 from elimina.inference.call import weights_of
 from elimina.inference.choose import Planned
 from elimina.inference.encode import encode, factor_view, scaled
@@ -76,7 +76,7 @@ class Propagator:
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
         self._roots = root_outputs(self._plan)
         self._root_places = root_places(self._plan)
-        self._places: dict[tuple[int, ...], Written] = {}
+        self._places: dict[tuple[int, ...], Places] = {}
         self._zone = program.zone[0]
         self._new_planner = functools.partial(case_planner, self._plan, program, problem.model.sizes)
         self.seconds: dict[str, float] = {}
@@ -219,7 +219,7 @@ class Propagator:
         self._stale[steps] = not self._plan.keep
         total = self._sum_of(run.zone, run.peaks) if log_sum else None
         possible = not log_sum or self._is_possible(run.zone)
-        answer = Answer(run.zone, self._written(tuple(outputs)), possible, total, self.logarithmic, True)
+        answer = Answer(run.zone, self._places_of(tuple(outputs)), possible, total, self.logarithmic, True)
         return answer._replace(sound=self.logarithmic or self._is_sound(outputs, answer, run.peaks))
 
     def run_cases(
@@ -242,11 +242,11 @@ class Propagator:
         if own_plans:
             zone, logs, sound = self._slicing.run_planned(self._planner, columns, values)
             log_sum = logs + (-math.inf if self._encoded.impossible else math.log(2) * self._encoded.offset)
-            return Answer(zone, self._written(outputs), True, lambda: log_sum, False, True), sound & self._encoded.exact
+            return Answer(zone, self._places_of(outputs), True, lambda: log_sum, False, True), sound & self._encoded.exact
         zone, peaks = self._slicing.run_cases(columns, values)
         self._values[:] = -1
         self._values[columns] = values[-1]
-        answer = Answer(zone, self._written(outputs), True, self._sum_of(zone, peaks), self.logarithmic, True)
+        answer = Answer(zone, self._places_of(outputs), True, self._sum_of(zone, peaks), self.logarithmic, True)
         sound = np.ones(len(values), dtype=bool)
         if not self.logarithmic and (not self._encoded.exact or self._scales.may_underflow(self._ranges, peaks)):
             for case, run in enumerate(zip(zone, peaks, strict=True)):
@@ -266,7 +266,7 @@ class Propagator:
         errors = self._scales.errors(self._ranges, peaks)
         enough = math.log2(np.finfo(self._plan.dtype).eps)
         asked = [*outputs, *self._roots]
-        for output, table in zip(asked, self._written(tuple(asked)).tables(answer.zone), strict=True):
+        for output, table in zip(asked, self._places_of(tuple(asked)).tables(answer.zone), strict=True):
             number, scope = self._plan.outputs[output]
             totals = table.sum(axis=tuple(a for a, v in enumerate(scope) if v not in self._plan.kept))
             least = float(totals.min())
@@ -274,10 +274,10 @@ class Propagator:
                 return False
         return True
 
-    def _written(self, outputs: tuple[int, ...]) -> Written:
+    def _places_of(self, outputs: tuple[int, ...]) -> Places:
         if outputs not in self._places:
             found = [self._plan.outputs[output] for output in outputs]
-            self._places[outputs] = Written(Steps.packed(self._plan.steps), found, self._zone)
+            self._places[outputs] = Places(Steps.packed(self._plan.steps), found, self._zone)
         return self._places[outputs]
 
     def _is_possible(self, zone: Array) -> bool:
@@ -295,7 +295,7 @@ class Propagator:
         if self._encoded.impossible:
             return np.asarray(-np.inf)
         if self._plan.kept:
-            parts = [table[..., None] for table in self._written(self._roots).tables(zone)]
+            parts = [table[..., None] for table in self._places_of(self._roots).tables(zone)]
         else:
             parts = [zone[..., self._root_places]]
         with np.errstate(divide="ignore"):
@@ -377,7 +377,7 @@ class Resident:
         ends = list(itertools.accumulate(sizes.values(), initial=0))
         starts = dict(zip(sizes, ends, strict=False))
         outputs = {output.scope[0]: output for output in plan.outputs if output.scope}
-        written = Written(Steps.packed(plan.steps), [outputs[v] for v in own], program.zone[0])
+        places = Places(Steps.packed(plan.steps), [outputs[v] for v in own], program.zone[0])
         homes: dict[int, list[int]] = {}
         for v, number in _smallest_factors(plan).items():
             if v in starts:
@@ -392,16 +392,16 @@ class Resident:
                 if factor.cells > _LARGE_HOME:
                     self._large.append((factor, axis, slice(starts[v], starts[v] + sizes[v])))
                     continue
-                places = factor_view(np.arange(factor.span), factor._replace(offset=0))
-                targets.append(factor.offset + places.ravel())
+                cells = factor_view(np.arange(factor.span), factor._replace(offset=0))
+                targets.append(factor.offset + cells.ravel())
                 sources.append(starts[v] + np.indices(factor.sizes)[axis].ravel())
         host = {
             "weight": np.concatenate([starts[v] + np.arange(sizes[v]) for v in variables]),
             "factors": encoded.arena,
             "target": np.concatenate(targets),
             "source": np.concatenate(sources),
-            "output": written.vectors[0] + program.zone[0],
-            "owner": written.vectors[2],
+            "output": places.vectors[0] + program.zone[0],
+            "owner": places.vectors[2],
         }
         self._counts = ends[-1], len(sizes) - len(own)
         with session.arena_in_place() as (package, _):
