@@ -10,7 +10,14 @@ import click
 
 from elimina.cli import signals
 from elimina.cli.models import source_of, source_option
-from elimina.cli.options import check_writable, format_options, number_option, time_limit_option
+from elimina.cli.options import (
+    check_writable,
+    choice_option,
+    file_option,
+    format_options,
+    number_option,
+    time_limit_option,
+)
 from elimina.cli.terminal import Command, labelled, option, show
 from elimina.display import count_text, seconds_text
 from elimina.io.files import save
@@ -30,18 +37,13 @@ _LEAST_SECONDS = 1e-3
 @number_option("--threads", default=1, least=1, help="Number of threads of the search.")
 @option("--free", is_flag=True, help="Ignore the model's search annotations; search by past conflicts, with restarts.")
 @option("--lns", is_flag=True, help="Search near the best solution, too (large neighbourhood search).")
-@option(
-    "--device",
-    type=click.Choice(DEVICES),
-    default="auto",
-    show_default=True,
-    metavar="DEVICE",
-    help="Device that filters AllDifferent: auto, cpu or cuda.",
+@choice_option(
+    "--device", choices=DEVICES, metavar="DEVICE", help="Device that filters AllDifferent: auto, cpu or cuda."
 )
 @time_limit_option
 @number_option("--seed", most=2**62, group="expert", help="Random seed of the search.")
 @format_options("human", "json")
-@option("-o", "--output", type=click.Path(), metavar="FILE", group="output", help="File for the answer.")
+@file_option("-o", "--output", group="output", help="File for the answer.")
 @source_option
 def cp(
     file: str,
@@ -98,9 +100,7 @@ def _solution_text(result: Result) -> str:
 @time_limit_option
 @number_option("--seed", most=2**62, group="expert", help="Random seed of the local search.")
 @format_options("human", "json")
-@option(
-    "-o", "--output", type=click.Path(), metavar="TOUR", group="output", help="File for the tour, in TSPLIB format."
-)
+@file_option("-o", "--output", metavar="TOUR", group="output", help="File for the tour, in TSPLIB format.")
 def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: str | None) -> None:
     """Find a shortest tour of the symmetric TSPLIB problem in FILE (.tsp; also .gz, .xz), and prove it shortest.
 

@@ -16,18 +16,22 @@ from elimina import dcop as distributed
 from elimina.cli import signals
 from elimina.cli.models import source_of, source_option, verbose_option
 from elimina.cli.options import (
+    choice_option,
     cluster_of,
     cluster_options,
+    file_option,
     format_options,
     heuristic_option,
     memory_option,
     number_option,
     reject_given,
     seconds_of,
+    seconds_option,
+    share_option,
     threads_option,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, Share, labelled, option, show
+from elimina.cli.terminal import Command, labelled, option, show
 from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.agent import Forecast
 from elimina.dcop.formats import FORMATS as DISTRIBUTED
@@ -69,11 +73,9 @@ def _crash_of(text: str) -> tuple[str, int]:
 
 @click.command(cls=Command, short_help="Solve a distributed problem with message-passing agents.")
 @click.argument("file", type=click.Path())
-@option(
+@choice_option(
     "--algo",
-    type=click.Choice(ALGORITHMS),
-    default="dpop",
-    show_default=True,
+    choices=ALGORITHMS,
     help="Algorithm: dpop (exact), mb-dpop (exact, within --memory) or adpop (bounds, within --ibound).",
 )
 @number_option("--ibound", default=None, least=1, help="Largest number of variables in a table (adpop).")
@@ -84,59 +86,29 @@ def _crash_of(text: str) -> tuple[str, int]:
     least=1,
     help="Send only tuples that can be optimal, by bounds from tables of at most N variables (dpop).",
 )
-@option(
-    "--device",
-    "--agents",
-    "agents",
-    type=click.Choice(("cpu", "cuda")),
-    default="cpu",
-    show_default=True,
-    help="Device of the agents.",
-)
+@choice_option("--device", "--agents", "agents", choices=("cpu", "cuda"), help="Device of the agents.")
 @heuristic_option
 @memory_option("Memory limit of each agent's tables, like 500MB.")
 @threads_option("Number of CPU threads of an agent.  [default: all]")
 @number_option("--seed", group="expert", help="Random seed.")
-@option(
+@choice_option(
     "--delivery",
-    type=click.Choice(ORDERS),
-    default="time",
-    show_default=True,
+    choices=ORDERS,
     group="expert",
     help="Order in which messages are delivered: by the agents' clocks, as sent, or at random.",
 )
-@option(
-    "--delay",
-    type=_wait_of,
-    default=0.0,
-    metavar="SECONDS",
-    group="network",
-    help="Simulated delay of a message, in seconds.",
+@seconds_option(
+    "--delay", default=0.0, group="network", help="Simulated delay of a message, in seconds.", read=_wait_of
 )
-@option(
+@seconds_option(
     "--jitter",
-    type=_wait_of,
     default=0.0,
-    metavar="SECONDS",
     group="network",
     help="Maximum random delay added to each message, in seconds.",
+    read=_wait_of,
 )
-@option(
-    "--loss",
-    type=Share(),
-    default=0.0,
-    metavar="SHARE",
-    group="network",
-    help="Share of transmissions lost, from 0 to 1.",
-)
-@option(
-    "--duplicate",
-    type=Share(),
-    default=0.0,
-    metavar="SHARE",
-    group="expert",
-    help="Share of transmissions that arrive twice.",
-)
+@share_option("--loss", group="network", help="Share of transmissions lost, from 0 to 1.")
+@share_option("--duplicate", group="expert", help="Share of transmissions that arrive twice.")
 @number_option(
     "--retries",
     default=_DEFAULT.retries,
@@ -162,7 +134,7 @@ def _crash_of(text: str) -> tuple[str, int]:
     help="Time until an agent restarts, in seconds.",
 )
 @time_limit_option
-@option("--timeline", type=click.Path(), metavar="FILE", group="output", help="Picture of the run, .svg or .html.")
+@file_option("--timeline", group="output", help="Picture of the run, .svg or .html.")
 @format_options("human", "json")
 @cluster_options
 @source_option

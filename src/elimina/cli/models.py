@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elimina.cli.options import number_option
-from elimina.cli.terminal import Command, Decorated, Share, option, together
+from elimina.cli.options import number_option, share_option
+from elimina.cli.terminal import Command, Decorated, option, together
 from elimina.errors import InputError
 from elimina.io import read
 from elimina.io.files import suffix_of
@@ -168,7 +168,7 @@ def save(model: Model, target: str, problem: Problem | None = None) -> None:
 
 
 def _share(name: str, default: float, help: str) -> Callable[[Decorated], Decorated]:
-    return option(name, type=Share(), default=default, show_default=True, metavar="SHARE", help=help)
+    return share_option(name, default=default, show_default=True, help=help)
 
 
 @click.group(short_help="Write a random problem.")

@@ -16,7 +16,7 @@ from click.core import ParameterSource
 
 from elimina import arguments
 from elimina.backends.choose import device_name
-from elimina.cli.terminal import Decorated, Group, WholeNumber, option, together
+from elimina.cli.terminal import Decorated, Group, Share, WholeNumber, option, together
 from elimina.dcop.problem import HEURISTICS
 from elimina.errors import InputError
 from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES, Options
@@ -95,6 +95,31 @@ def number_option(
     return option(*names, type=kind, default=default, show_default=True, metavar="N", group=group, help=help)
 
 
+def choice_option(
+    *names: str, choices: Sequence[str], default: str | None = None, **settings: Any
+) -> Callable[[Decorated], Decorated]:
+    """Return an option whose value is one of some words, the first one by default; for ``settings`` see ``Option``."""
+    default = choices[0] if default is None else default
+    return option(*names, type=click.Choice(choices), default=default, show_default=True, **settings)
+
+
+def file_option(*names: str, metavar: str = "FILE", **settings: Any) -> Callable[[Decorated], Decorated]:
+    """Return an option whose value is a path."""
+    return option(*names, type=click.Path(), metavar=metavar, **settings)
+
+
+def share_option(*names: str, default: float = 0.0, **settings: Any) -> Callable[[Decorated], Decorated]:
+    """Return an option whose value is a number from 0 to 1."""
+    return option(*names, type=Share(), default=default, metavar="SHARE", **settings)
+
+
+def seconds_option(
+    *names: str, read: Callable[[str], float] = seconds_of, **settings: Any
+) -> Callable[[Decorated], Decorated]:
+    """Return an option whose value is a time in seconds."""
+    return option(*names, type=read, metavar="SECONDS", **settings)
+
+
 def threads_option(help: str) -> Callable[[Decorated], Decorated]:
     """Return ``--threads``."""
     return number_option("--threads", default=None, least=1, most=1024, group="limits", help=help)
@@ -105,15 +130,11 @@ def memory_option(help: str) -> Callable[[Decorated], Decorated]:
     return option("--memory", type=bytes_of, metavar="SIZE", group="limits", help=help)
 
 
-time_limit_option = option(
-    "--time-limit", type=seconds_of, metavar="SECONDS", group="limits", help="Time limit in seconds, reading included."
-)
+time_limit_option = seconds_option("--time-limit", group="limits", help="Time limit in seconds, reading included.")
 
-heuristic_option = option(
+heuristic_option = choice_option(
     "--heuristic",
-    type=click.Choice(HEURISTICS),
-    default="max-degree",
-    show_default=True,
+    choices=HEURISTICS,
     metavar="NAME",
     group="expert",
     help=f"Heuristic of the pseudo-tree: {', '.join(HEURISTICS)}.",
@@ -175,10 +196,8 @@ model_options = together(
         group="expert",
         help=f"Elimination order: a heuristic ({', '.join(get_args(Method))}), or a file.",
     ),
-    option(
+    seconds_option(
         "--order-time",
-        type=seconds_of,
-        metavar="SECONDS",
         default=ORDER_SECONDS,
         show_default=True,
         group="expert",
@@ -202,18 +221,15 @@ model_options = together(
         group="expert",
         help="Conditioning on variables if the plan does not fit; N: in at most N slices.",
     ),
-    option(
+    file_option(
         "--scratch",
-        type=click.Path(),
         metavar="DIR",
         group="expert",
         help="Directory for tables that memory cannot hold. They are deleted at the end.",
     ),
-    option(
+    choice_option(
         "--tables",
-        type=click.Choice(TABLES),
-        default="auto",
-        show_default=True,
+        choices=TABLES,
         group="expert",
         help="Table layout. sparse stores allowed tuples only; auto uses it if it is faster.",
     ),
@@ -224,21 +240,18 @@ model_options = together(
         group="expert",
         help="Largest number of variables in a message between mini-buckets; auto: as many as memory holds.",
     ),
-    option(
+    choice_option(
         "--shift",
-        type=click.Choice(SHIFTS),
+        choices=SHIFTS,
         default="all",
-        show_default=True,
         metavar="WHERE",
         group="expert",
         help="Cost shifting for tighter bounds: none, tables (mpe), clusters of tables (mpe), buckets (between "
         "mini-buckets) or all.",
     ),
-    option(
+    choice_option(
         "--partition",
-        type=click.Choice(DIVISIONS),
-        default="auto",
-        show_default=True,
+        choices=DIVISIONS,
         group="expert",
         help="Partition buckets by scope, or by the contents of their tables (mpe).",
     ),
@@ -253,12 +266,10 @@ def format_options(*formats: str) -> Callable[[Decorated], Decorated]:
         formats: Names of the formats; the first one is the default.
     """
     return together(
-        option(
+        choice_option(
             "--format",
             "format_",
-            type=click.Choice(formats),
-            default=formats[0],
-            show_default=True,
+            choices=formats,
             callback=_chosen_format,
             group="output",
             metavar="FORMAT",

@@ -15,6 +15,7 @@ from elimina.cli.models import read_model, reading_options, source_of, source_op
 from elimina.cli.options import (
     check_writable,
     evidence_of,
+    file_option,
     heuristic_option,
     memory_option,
     number_option,
@@ -34,10 +35,9 @@ from elimina.model import Model
 
 @click.command(cls=Command, short_help="Draw a model, its junction tree or pseudo-tree, or bounds over time.")
 @click.argument("file", type=click.Path())
-@option(
+@file_option(
     "-o",
     "--output",
-    type=click.Path(),
     required=True,
     metavar="PICTURE",
     help="Picture (.svg, .png, .pdf), or graph for other programs (.dot, .graphml).",
@@ -55,7 +55,7 @@ from elimina.model import Model
     metavar="FILE|A=x,B=y",
     help="Evidence file, or observations, to colour the graph by posteriors or by the optimum. Repeatable.",
 )
-@option("--tour", type=click.Path(), metavar="FILE", help="Tour of a .tsp problem, from elimina tsp -o.")
+@file_option("--tour", help="Tour of a .tsp problem, from elimina tsp -o.")
 @heuristic_option
 @number_option("--seed", group="expert", help="Random seed for --heuristic random.")
 @source_option
@@ -148,7 +148,7 @@ _OF_MODELS = ("task", "evidence", "query")
 
 @click.command(cls=Command, short_help="Write a page about a model, its plan and its answer.")
 @click.argument("file", type=click.Path())
-@option("-o", "--output", type=click.Path(), required=True, metavar="PAGE", help="Page, .html.")
+@file_option("-o", "--output", required=True, metavar="PAGE", help="Page, .html.")
 @task_option(default=None, shown="mar for probabilities, else mpe")
 @option("--evidence", multiple=True, metavar="FILE|A=x,B=y", help="Evidence file, or observations. Repeatable.")
 @option("--query", multiple=True, metavar="A,B|FILE", help="Variables to report. Repeatable.  [default: all]")

@@ -15,9 +15,11 @@ from elimina.cli import signals
 from elimina.cli.models import read_model, reading_options, source_of, source_option
 from elimina.cli.options import (
     check_writable,
+    choice_option,
     cluster_of,
     cluster_options,
     evidence_of,
+    file_option,
     format_options,
     model_options,
     planning_of,
@@ -114,11 +116,9 @@ def _gap_of(text: str | float) -> float:
 @click.command(cls=Command, short_help="Answer a task on a model.")
 @click.argument("file", type=click.Path())
 @model_options
-@option(
+@choice_option(
     "--method",
-    type=click.Choice(METHODS),
-    default="auto",
-    show_default=True,
+    choices=METHODS,
     metavar="METHOD",
     help="auto, eliminate (exact), filter (mpe), search (mpe, mmap) or mbe (mini-buckets; mpe, mmap, pr).",
 )
@@ -145,24 +145,17 @@ def _gap_of(text: str | float) -> float:
     group="limits",
     help="Relative gap at which to stop, such as 1% (mpe).",
 )
-@option(
-    "--trace",
-    type=click.Path(),
-    metavar="FILE",
-    group="output",
-    help="Record of the bounds over time, for elimina plot.",
-)
-@option(
+@file_option("--trace", group="output", help="Record of the bounds over time, for elimina plot.")
+@file_option(
     "--checkpoint",
-    type=click.Path(),
     metavar="DIR",
     group="expert",
     help="Directory that keeps the progress of a long run. Repeat the command to resume.",
 )
 @time_limit_option
 @format_options(*FORMATS)
-@option("-o", "--output", type=click.Path(), metavar="FILE", group="output", help="File for the answer.")
-@option("--cases", type=click.Path(), metavar="FILE", help="Table of cases, .csv or .parquet (mar).")
+@file_option("-o", "--output", group="output", help="File for the answer.")
+@file_option("--cases", help="Table of cases, .csv or .parquet (mar).")
 @cluster_options
 @source_option
 @reading_options

@@ -242,7 +242,9 @@ class Propagator:
         if own_plans:
             zone, logs, sound = self._slicing.run_planned(self._planner, columns, values)
             log_sum = logs + (-math.inf if self._encoded.impossible else math.log(2) * self._encoded.offset)
-            return Answer(zone, self._places_of(outputs), True, lambda: log_sum, False, True), sound & self._encoded.exact
+            return Answer(
+                zone, self._places_of(outputs), True, lambda: log_sum, False, True
+            ), sound & self._encoded.exact
         zone, peaks = self._slicing.run_cases(columns, values)
         self._values[:] = -1
         self._values[columns] = values[-1]
