@@ -10,6 +10,7 @@ milliseconds, so the constant alone becomes a strong bound.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import logging
 import math
@@ -33,7 +34,7 @@ from elimina.result import Result
 from elimina.tree import Node, Partition, bucket_tree
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda.backend import CudaBackend
+    from elimina.backends.cuda.device import CudaDevice
     from elimina.inference.shifting import Original
     from elimina.inference.strategy import Budget
 
@@ -109,25 +110,45 @@ class JoinGraph:
             joined += costs.transpose(axes).reshape(shape)
         return joined
 
-    def shift(self, tables: Sequence[Floats], seconds: float, least_gain: float) -> float:
+    def shift(
+        self,
+        tables: Sequence[Floats],
+        seconds: float,
+        least_gain: float,
+        card: CudaDevice | None = None,
+        tell: Callable[[float], None] = lambda constant: None,
+    ) -> float:
         """Move costs until a pass gains too little; every assignment keeps its total, with the constant.
 
         Args:
             tables: Tables of the clusters, which are changed.
             seconds: After which no further pass is begun.
             least_gain: Least gain of the constant in a pass; a pass with less is the last one.
+            card: The GPU of the tables; None: they are NumPy's.
+            tell: Called with the constant after each pass.
 
         Returns:
             The constant, which was 0: a lower bound, for what stays in the tables is not negative. Infinity: nothing is
             allowed.
+
+        Raises:
+            Stopped: The work is to end.
         """
         until = time.monotonic() + seconds
-        constant = float(self.collect(tables))
-        while math.isfinite(constant):
-            gained = float(self.move(tables))
+        constant, gained = float(self.collect(tables)), math.inf
+        tell(constant)
+        again: Callable[[], Any] = functools.partial(self.move, tables)
+        for number in itertools.count():
+            if not math.isfinite(constant) or gained < least_gain or (number and time.monotonic() > until):
+                return constant
+            if stopped():
+                raise Stopped
+            if number == 1 and card is not None:
+                # The first pass has compiled the kernels.
+                again = card.recorded(again)
+            gained = float(again())
             constant += gained
-            if gained < least_gain or time.monotonic() > until:
-                break
+            tell(constant)
         return constant
 
     def move(self, tables: Sequence[Floats]) -> Any:
@@ -219,8 +240,8 @@ _BYTES = 24
 _LEAST_GAIN = 1e-8
 """A pass there that raises the bound by less of the tables' spread is the last one."""
 
-_LOOK_SECONDS = 0.05
-"""Seconds of passes between two looks at the bound."""
+_TOLD_SECONDS = 0.05
+"""Seconds between two bounds that are told."""
 
 
 class _Units(NamedTuple):
@@ -254,7 +275,7 @@ def _in_units(problem: Problem, known: Distances) -> _Units:
 
 
 def bounds_on_card(
-    original: Original, order: Sequence[int], options: Options, card: CudaBackend, budget: Budget
+    original: Original, order: Sequence[int], options: Options, card: CudaDevice, budget: Budget
 ) -> Result:
     """Bound an optimum by passes over clusters on a GPU: larger and larger ones, each for a part of the time.
 
@@ -277,9 +298,9 @@ def bounds_on_card(
         raise UnsupportedError("costs cannot be shifted")
     units = _in_units(problem, distances(problem, FORBIDDEN_COST))
     found = Result("bounded", "mpe")
-    best = -math.inf
+    best, told = -math.inf, 0.0
 
-    def tell(constant: float) -> None:
+    def learn(constant: float) -> None:
         nonlocal best, found
         if constant > best:
             best, bound = constant, None
@@ -289,20 +310,32 @@ def bounds_on_card(
             found = result_between(model, bound, None)
             budget.learn(found)
 
-    room = card.memory() if options.room is None else min(options.room, card.memory())
-    graphs = list(_rungs(problem, order, room // _BYTES))
-    for number, ibound in enumerate(graphs):
-        seconds = budget.seconds / (len(graphs) - number)
+    def tell(constant: float) -> None:
+        nonlocal told
+        if time.monotonic() > told + _TOLD_SECONDS:
+            learn(constant)
+            told = time.monotonic()
+
+    most = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES
+    ibounds = list(_rungs(problem, order, most))
+    for number, ibound in enumerate(ibounds):
+        seconds = budget.seconds / (len(ibounds) - number)
         until = time.monotonic() + seconds
         partition = None
         if options.partition != "scope":
             partition = partition_by_content(problem, order, ibound, host_memory(options), seconds / 2)
         graph = JoinGraph(problem.model.sizes, [scope for scope, _ in units.tables], order, ibound, partition)
+        if graph.cells > most:
+            break
         logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
-        _repeat(graph, units, card, until, tell)
+        with card.arrays() as arrays:
+            uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
+            tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
+            least_gain = max(1.0, _LEAST_GAIN * units.spread)
+            learn(graph.shift(tables, max(0.0, until - time.monotonic()), least_gain, card, tell))
         if found.status != "bounded":
             break
-    if not graphs:
+    if best == -math.inf:
         raise MemoryLimitError("clusters of two variables do not fit the GPU")
     return found
 
@@ -313,7 +346,7 @@ def _rungs(problem: Problem, order: Sequence[int], most: int) -> Iterator[int]:
     last, limit = 0, _LEAST_CELLS
     for ibound in range(1, max(2, len(order))):
         cells = JoinGraph(sizes, scopes, order, ibound).cells
-        if cells > limit and last:
+        if cells > min(limit, most) and last:
             yield last
         while cells > limit:
             limit *= _MORE_CELLS
@@ -322,30 +355,3 @@ def _rungs(problem: Problem, order: Sequence[int], most: int) -> Iterator[int]:
             return
     if last:
         yield last
-
-
-def _repeat(graph: JoinGraph, units: _Units, card: CudaBackend, until: float, tell: Callable[[float], None]) -> None:
-    """Make passes over a graph's clusters on a GPU until time is over or they gain nothing; tell the constants."""
-    with card.arrays() as arrays:
-        uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
-        tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
-        constant = float(graph.collect(tables))
-        tell(constant)
-        if math.isinf(constant):
-            return
-        # The first pass compiles the kernels.
-        constant += float(graph.move(tables))
-        tell(constant)
-        again, told = card.recorded(lambda: graph.move(tables)), 0.0
-        while time.monotonic() < until:
-            if stopped():
-                raise Stopped
-            gained = float(again())
-            constant += gained
-            is_last = gained < max(1.0, _LEAST_GAIN * units.spread) or gained == math.inf
-            if is_last or time.monotonic() - told > _LOOK_SECONDS:
-                tell(constant)
-                told = time.monotonic()
-            if is_last:
-                return
-        tell(constant)

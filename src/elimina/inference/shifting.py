@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, shift_costs
-from elimina.inference.choose import host_memory
+from elimina.backends.choose import devices_of
+from elimina.inference.choose import asked_backend, host_memory
 from elimina.inference.clusters import JoinGraph
 from elimina.inference.content import partition_by_content
 from elimina.inference.encode import distances
@@ -24,9 +25,13 @@ from elimina.inference.ordering import elimination_order
 from elimina.inference.scales import widened
 from elimina.inference.shares import can_copy, cells_of
 from elimina.model import Model
+from elimina.planning.machine import CARD_CLUSTER_SECONDS
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem, allowed_ranges, prepare
 from elimina.table import FORBIDDEN, Table
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.device import CudaDevice
 
 Array = NDArray[Any]
 
@@ -150,10 +155,12 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
     if options.partition != "scope":
         partition = partition_by_content(problem, order, ibound, memory, seconds)
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
+    card = cast("CudaDevice", devices_of(asked_backend(options))[0]) if options.needs_gpu else None
+    least = _LEAST_PASSES * graph.pass_seconds if card is None else CARD_CLUSTER_SECONDS * len(graph.clusters)
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
-    if not can_copy(graph.cells, len(graph.clusters), memory) or _LEAST_PASSES * graph.pass_seconds > seconds:
+    if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
         return original
-    found = _shifted_in(graph, problem, seconds)
+    found = _shifted_in(graph, problem, seconds, card)
     if found is None:
         return original
     problem, slack = found
@@ -161,7 +168,9 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
     return original._replace(shifted=original.shifted._replace(problem=problem, slack=slack))
 
 
-def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> tuple[Problem, float] | None:
+def _shifted_in(
+    graph: JoinGraph, problem: Problem, seconds: float, card: CudaDevice | None
+) -> tuple[Problem, float] | None:
     """Return the problem with the clusters' tables, and its slack; None if all is forbidden, or costs are too large."""
     model = problem.model
     known = distances(problem, FORBIDDEN_COST)
@@ -176,7 +185,14 @@ def _shifted_in(graph: JoinGraph, problem: Problem, seconds: float) -> tuple[Pro
     tables = [(group.scope, table) for group, table in zip(problem.groups, given, strict=True)]
     exact = [graph.join(cluster, tables) for cluster in graph.clusters]
     moved = [np.rint(table * unit) for table in exact]
-    constant = graph.shift(moved, seconds, max(1.0, LEAST_GAIN * spread * unit))
+    least_gain = max(1.0, LEAST_GAIN * spread * unit)
+    if card is None:
+        constant = graph.shift(moved, seconds, least_gain)
+    else:
+        with card.arrays() as arrays:
+            there = [arrays.asarray(table) for table in moved]
+            constant = graph.shift(there, seconds, least_gain, card)
+            moved = [arrays.asnumpy(table) for table in there]
     if math.isinf(constant):
         return None
     factors = []
