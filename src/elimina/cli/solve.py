@@ -216,7 +216,7 @@ def solve(
             result = api.solve(model, task, evidence=evidence, query=query, time_limit=time_limit, options=told)
     with signals.deferred():
         result = signals.attributed(with_reading(result, reading))
-        text = {"human": _human, "json": _json, "uai": _uai}[format_](result, model)
+        text = {"human": _human, "json": lambda found, _: found.to_json(), "uai": _uai}[format_](result, model)
         if output is None:
             (show if format_ == "human" else click.echo)(text)
         else:
@@ -319,10 +319,6 @@ def _human(result: Result, model: Model) -> str:
         if hidden := len(result.assignment) - len(shown):
             rows.append(("not shown", f"{hidden:,} auxiliary variables of the constraints (--json has them)"))
     return labelled(rows) + (f"\n{marginals_table(result.marginals)}" if result.marginals else "")
-
-
-def _json(result: Result, model: Model) -> str:
-    return result.to_json()
 
 
 def _uai(result: Result, model: Model) -> str:

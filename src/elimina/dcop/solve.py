@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 from elimina import arguments
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Finished, Forecast, forecast, pseudo_tree
 from elimina.dcop.engine import Engine
-from elimina.dcop.problem import HEURISTICS, AgentView, Heuristic, Problem, Settings, views
+from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, views
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.execution import check_value
@@ -199,7 +198,7 @@ def solve(
         watch = _Watch(engine.deadline, ahead, options.progress)
         team = [Agent(view, engine) for view in known.values()]
         run.simulation = Simulation(
-            team, network, options.timer, partial(_revive, known, engine), options.listener, watch
+            team, network, options.timer, lambda name: Agent(known[name], engine), options.listener, watch
         )
         run.begun = time.perf_counter()
         figures = run.simulation.run()
@@ -285,10 +284,6 @@ def _rows(problem: Problem, agents: Iterable[Finished]) -> dict[str, int]:
         "rows_sent": sum(effort.rows for agent in agents for effort in agent.efforts),
         "dense_rows": sum(math.prod(sizes[v] for v in separator) for separator in separators),
     }
-
-
-def _revive(known: dict[str, AgentView], engine: Engine, name: str) -> Agent:
-    return Agent(known[name], engine)
 
 
 def settings_of(

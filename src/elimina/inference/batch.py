@@ -272,7 +272,7 @@ class Batch:
         lanes = threads if is_cpu else len(devices_of(backend))
         best, share = _MOST_CASES, -(-count // lanes)
         if is_cpu:
-            best = max(self._cached_cases(first.plan), self._amortised_cases(first.plan))
+            best = max(_CACHE_BYTES // max(1, _case_bytes(first.plan)), self._amortised_cases(first.plan))
         most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
         # Chunks of one size, since what the last one lacks is computed all the same.
         chunks = max(1, -(-share // min(max(best, _UNIT), _MOST_CASES, most)))
@@ -294,9 +294,6 @@ class Batch:
     def peak_bytes(self) -> int:
         """Bytes that the tables of all threads may take, in two semirings at worst."""
         return 2 * self.threads * max(p.plan.peak_bytes for p in (self.planned, *(way.planned for way in self._ways)))
-
-    def _cached_cases(self, plan: Plan) -> int:
-        return _CACHE_BYTES // max(1, _case_bytes(plan))
 
     def _amortised_cases(self, plan: Plan) -> int:
         """Return the number of cases whose run takes as long as the overhead of a chunk."""

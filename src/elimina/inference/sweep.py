@@ -348,11 +348,9 @@ class _Lane:
     @functools.cached_property
     def _present(self) -> tuple[Problem, Encoded]:
         """The problem of the present slice, and its factors."""
-        problem = self._problem._replace(tables=Tables(self._tables), fixed=self._fixed())
+        fixed = {**self._whole.fixed, **dict(zip(self._variables, self._values, strict=True))}
+        problem = self._problem._replace(tables=Tables(self._tables), fixed=fixed)
         return problem, self._encoder.encoded(problem)
-
-    def _fixed(self) -> dict[int, int]:
-        return {**self._whole.fixed, **dict(zip(self._variables, self._values, strict=True))}
 
     def _note(self, phase: str, seconds: float) -> None:
         self.clock[phase] = self.clock.get(phase, 0.0) + seconds

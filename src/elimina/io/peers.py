@@ -112,7 +112,9 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
     order += [v for v in states if v not in order]
     variables = [Variable(str(v), len(states[v]), list(map(_state, states[v]))) for v in order]
     index = {v: i for i, v in enumerate(order)}
-    tables = [Table([index[v] for v in _last_first(f.variables)], _values(f, states)) for f in factors]
+    # The first variable (the child, if there is one) goes to the end.
+    scopes = [[index[v] for v in (*f.variables[1:], *f.variables[:1])] for f in factors]
+    tables = [Table(scope, _values(f, states)) for scope, f in zip(scopes, factors, strict=True)]
     if not hasattr(network, "get_cpds"):
         return Model(variables, tables, sense="probability")
     return Model(variables, tables, sense="probability", children=[t.scope[-1] for t in tables], check=check)
@@ -128,11 +130,6 @@ def _check_one_each(nodes: list[Any], children: list[Any]) -> None:
     if missing or len(children) != len(nodes):
         culprit = missing[0] if missing else next(v for i, v in enumerate(children) if v in children[:i])
         raise InputError(f"node {culprit!r} needs one conditional distribution, it has {children.count(culprit)}")
-
-
-def _last_first(variables: Any) -> list[Any]:
-    """Return the scope of a pgmpy factor, whose first variable (the child, if it has one) goes to the end."""
-    return [*variables[1:], *variables[:1]]
 
 
 def _values(factor: Any, states: dict[Any, list[Any]]) -> NDArray[np.float64]:

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.display import cut
 from elimina.errors import InputError
 from elimina.io import ModelLike, as_model
 from elimina.io.files import save
@@ -63,7 +64,7 @@ def draw_graph(model: Model, title: str, result: Result | None = None, observed:
     fills = FILL if result is None and not observed else colours(model, result, observed)
     count, edges = len(model.variables), edges_of(model)
     style = _LARGE if count <= MOST_LARGE else _SMALL if count <= MOST_SMALL else _DOTS
-    labels = [_shortened(v.name, style.letters) for v in model.variables] if style.font else []
+    labels = [cut(v.name, style.letters) for v in model.variables] if style.font else []
     height = style.font / 72 * 2.0 if labels else 2 * _DOT
     widths = np.array([canvas.text_width(label, style.font) + style.font / 72 for label in labels])
     if not labels:
@@ -89,7 +90,7 @@ def draw_graph(model: Model, title: str, result: Result | None = None, observed:
         _name_hubs(canvas, model, edges, places)
     low, high = canvas.bounds
     figures = f"{count} variables, {len(edges)} {'arrows' if directed else 'edges'}"
-    title = f"{_shortened(title, 60)}: {figures}" if title else figures
+    title = f"{cut(title, 60)}: {figures}" if title else figures
     size = max(10.0, 0.6 * float(high[0] - low[0]))
     canvas.text(low[0], high[1] + 0.15 + size / 72, title, size, gid="title", centred=False, color=FAINT)
     return canvas
@@ -131,17 +132,13 @@ def _name_hubs(canvas: Canvas, model: Model, edges: Sequence[Edge], places: Poin
     height = 1.4 * size / 72
     taken: list[tuple[float, float, float]] = []
     for v in np.argsort(-degrees, kind="stable")[: 4 * _MOST_HUBS].tolist():
-        name = _shortened(model.variables[v].name, 18)
+        name = cut(model.variables[v].name, 18)
         half, (x, y) = canvas.text_width(name, size) / 2, places[v]
         if all(abs(x - other) > half + reach or abs(y - level) > height for other, level, reach in taken):
             taken.append((x, y, half))
             canvas.text(x, y, name, size, gid="hub", zorder=6, bbox=_PATCH)
         if len(taken) == _MOST_HUBS:
             break
-
-
-def _shortened(name: str, most: int) -> str:
-    return name if len(name) <= most else name[: most - 1] + "…"
 
 
 def _layered(

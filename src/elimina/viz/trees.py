@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from elimina.display import cut
 from elimina.errors import InputError
 from elimina.model import Model
 from elimina.order import find_order
@@ -254,7 +255,7 @@ def draw_pseudotree(tree: Tree, scopes: Sequence[Sequence[int]], labels: Sequenc
     canvas = Canvas()
     count = len(tree.nodes)
     style = _LARGE if count <= MOST_LARGE else _SMALL if count <= MOST_SMALL else _DOTS
-    names = [_shortened(labels[node.variable], style.letters) for node in tree.nodes] if style.font else []
+    names = [cut(labels[node.variable], style.letters) for node in tree.nodes] if style.font else []
     widths = np.array([canvas.text_width(name, style.font) + style.font / 72 for name in names])
     if not names:
         widths = np.full(count, 2 * _DOT)
@@ -306,7 +307,3 @@ def _arc(centres: Points, levels: Sequence[int], halves: Points, low: int, high:
                 best = hits, run
     assert best is not None
     return best[1]
-
-
-def _shortened(name: str, letters: int) -> str:
-    return name if len(name) <= letters else name[: letters - 1] + "…"
