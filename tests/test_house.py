@@ -40,9 +40,6 @@ KINDS = {
             "src/elimina/cli/solve.py",
             "src/elimina/cp/running.py",
             "src/elimina/distributed/cluster.py",
-            "src/elimina/inference/choose.py",
-            "src/elimina/inference/options.py",
-            "src/elimina/planning/plan.py",
         ],
     ),
     "decoder of assignments": (

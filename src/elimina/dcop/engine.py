@@ -20,7 +20,7 @@ from elimina.dcop.messages import Utility
 from elimina.display import bytes_text
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.planning.layout import table_strides
-from elimina.planning.machine import Machine, cpu_machine, cuda_machine
+from elimina.planning.machine import Machine, machine_of
 from elimina.planning.plan import MOST_BYTES, FactorLayout, Output, Plan
 from elimina.planning.planner import exact_integer
 from elimina.planning.program import Program, pack, place_steps
@@ -175,12 +175,11 @@ class Engine:
             name: get_backend(name, threads) for name in dict.fromkeys(("cpu", device))
         }
         self.device, self._threads, self.deadline = device, threads, math.inf
-        self._machines: dict[str, Machine] = {"cpu": cpu_machine(1), "cuda": cuda_machine()}
         self._shaped = functools.lru_cache(_SHAPES)(self._shape)
 
     def _shape(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> _Shaped:
         device = "cpu" if math.prod(sizes) < LEAST_WORK else self.device
-        plan = plan_bucket(sizes, scopes, dtype, self._machines[device], MOST_BYTES)
+        plan = plan_bucket(sizes, scopes, dtype, machine_of(device, 1), MOST_BYTES)
         # Nothing is copied to the host when it has run, and all tables are put in after it is there.
         program = pack(plan, len(sizes))._replace(outputs=_NO_OUTPUTS, factor_cells=0)
         step = plan.steps[-1]

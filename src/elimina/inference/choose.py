@@ -27,7 +27,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.order import Order
 from elimina.planning.layout import seconds_written
-from elimina.planning.machine import Machine, cpu_machine, cuda_machine, speeds
+from elimina.planning.machine import Machine, cuda_machine, machine_of, speeds
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.plan import Plan
 from elimina.planning.planner import WORTH_A_SOLUTION, cost_bound, make_plan
@@ -287,7 +287,7 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
     """
     started = time.perf_counter()
     backend = asked_backend(options) if options.needs_gpu else get_backend(choice.device, options.threads)
-    machine = cpu_machine(choice.threads) if choice.device == "cpu" else cuda_machine()
+    machine = machine_of(choice.device, choice.threads)
     plan = make_plan(problem, choice.unsliced, machine, choice.memory, options.dtype)
     if options.tables == "sparse":
         plan = _on_rows(machine, choice.memory, problem, choice.unsliced, options, plan) or plan

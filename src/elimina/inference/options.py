@@ -199,12 +199,12 @@ class Options(NamedTuple):
     @property
     def may_use_gpu(self) -> bool:
         """True unless the CPU is asked for."""
-        return self.device != "cpu"
+        return self.chooses_device or self.needs_gpu
 
     @property
     def chooses_device(self) -> bool:
         """True if the estimates choose the device."""
-        return self.may_use_gpu and not self.needs_gpu
+        return self.device == "auto"
 
     @property
     def looks_for_optimum(self) -> bool:

@@ -310,6 +310,11 @@ def cpu_machine(threads: int) -> Machine:
     )
 
 
+def machine_of(device: str, threads: int) -> Machine:
+    """Return the cost model of a plan's device: of ``cuda``, or of ``cpu`` with so many threads."""
+    return {"cpu": cpu_machine(threads), "cuda": cuda_machine()}[device]
+
+
 def cuda_machine() -> Machine:
     """Cost model of a data-centre GPU."""
     own = speeds()

@@ -327,7 +327,7 @@ class Plan(NamedTuple):
     @property
     def on_host(self) -> bool:
         """True if the host's processor runs the plan, so that its arena is the host's memory or a file."""
-        return self.device == "cpu"
+        return "device" not in self.bytes
 
     @property
     def peak_bytes(self) -> int:
