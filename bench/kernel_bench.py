@@ -174,8 +174,7 @@ class Bench:
                 )
                 self.fill(arena)
             with self.backend.stream:
-                session.launch_steps(session.part, False)
-                session.record(session.part)
+                session.launch(session.part, False)
             seconds = self.seconds(lambda: session.launch(session.part, False))
             tile: Any = layout.launches[-1]
             kind = tile.kernel.name.removeprefix("elimina::").partition("<")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from elimina._core import Arena
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Variable
+from elimina.planning import planner
 from elimina.planning.layout import row_axes, table_strides
 from elimina.planning.machine import cpu_machine
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import kept_plan, make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.record import MAX_OPERANDS
 from elimina.table import FORBIDDEN, Table
@@ -314,3 +316,65 @@ def test_bytes_as_text(number, text):
 )  # fmt: skip
 def test_seconds_as_text(number, text):
     assert seconds_text(number) == text
+
+
+@pytest.fixture
+def kept(monkeypatch):
+    """Plans of a chain, kept in a store of their own."""
+    monkeypatch.setattr(planner, "_plans", OrderedDict())
+
+    def plan(model, memory=2**30, task="mpe", single=None, **options):
+        problem = prepare(model, task, {})
+        machine = cpu_machine(2)
+        found = kept_plan(problem, problem.free, machine, memory, single=single, **options)
+        expected = make_plan(problem, problem.free, machine, memory, single=single, **options)
+        assert found == expected
+        return found
+
+    return plan
+
+
+def test_plans_of_the_same_structure_are_kept(kept):
+    first = kept(chain(5, 10))
+    assert kept(chain(5, 10)).steps is first.steps
+    assert kept(chain(5, 10), memory=2**31).steps is first.steps
+    sums = Model.from_arrays([2, 3], [((0, 1), [[0.5, 1, 2], [3, 4, 5]])], sense="probability")
+    others = Model.from_arrays([2, 3], [((0, 1), [[0, 0, 2], [0, 4, 5]])], sense="probability")
+    assert kept(sums, task="pr").steps is kept(others, task="pr").steps
+    fused = kept(sums, task="pr", single=kept(sums, task="pr"))
+    assert kept(others, task="pr", single=kept(others, task="pr")).steps is fused.steps
+
+
+def test_plans_of_other_problems_differ(kept):
+    first = kept(chain(5, 10))
+    for plan in (
+        kept(chain(6, 10)),
+        kept(chain(5, 11)),
+        kept(chain(5, 10, high=99)),  # another number stands for 'forbidden'
+        kept(chain(5, 10), task="count"),
+        kept(chain(5, 10), dtype="int64"),
+        kept(chain(5, 10), memory=1000),
+    ):
+        assert plan.steps is not first.steps
+    # Where memory is short, it may decide on the form.
+    assert kept(chain(5, 10), memory=2 * first.peak_bytes).steps is not first.steps
+
+
+def test_few_and_short_plans_are_kept(kept, monkeypatch):
+    monkeypatch.setattr(planner, "PLANS", 2)
+    first, second = kept(chain(5, 10)), kept(chain(6, 10))
+    assert kept(chain(5, 10)).steps is first.steps
+    kept(chain(7, 10))
+    assert kept(chain(5, 10)).steps is first.steps
+    assert kept(chain(6, 10)).steps is not second.steps
+    monkeypatch.setattr(planner, "KEPT_WORDS", 10)
+    assert kept(chain(8, 10)).steps is not kept(chain(8, 10)).steps
+
+
+def test_a_solution_that_narrows_the_numbers_is_of_its_values_alone(kept, monkeypatch):
+    """A model with other values may have none as good."""
+    monkeypatch.setattr(planner, "WORTH_A_SOLUTION", -1)
+    table = 10_000 * np.add.outer(np.arange(10), 2 * np.arange(10))
+    model = Model.from_arrays([10] * 5, [((i, i + 1), table) for i in range(4)])
+    assert kept(model).forbidden < planner.cost_bound(prepare(model, "mpe", {}))
+    assert kept(model).steps is not kept(model).steps

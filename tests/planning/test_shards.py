@@ -11,7 +11,7 @@ import pytest
 
 from elimina import DeviceError, Model, TimeLimitError
 from elimina.backends.base import run_once
-from elimina.backends.choose import Devices, _joined
+from elimina.backends.choose import Devices
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda.device import words_of
 from elimina.backends.cuda.layout import Forest, lay_out
@@ -362,16 +362,16 @@ def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
     class Seen(CpuBackend):
         def open(self, program, factors):
             session = super().open(program, factors)
-            load = session.load_peaks
+            join = session.join_peaks
 
-            def seen(peaks, first=0):
-                loaded.append((first, len(peaks)))
-                load(peaks, first)
+            def seen(others, step):
+                joined.append(step)
+                join(others, step)
 
-            session.load_peaks = seen
+            session.join_peaks = seen
             return session
 
-    loaded = []
+    joined = []
     divide(monkeypatch)
     problem, order = strip(4, 5, 3)
     plan = make_shards(make_plan(problem, order, cuda_machine(), GIB), cuda_machine(), 2, GIB)
@@ -379,14 +379,21 @@ def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
     session = Devices([Seen(1), Seen(1)]).open(pack(plan, len(order)), factors)
     run = session.run()
     session.close()
-    assert sorted(loaded) == sorted((number, 1) for number in plan.shards.divided for _ in range(2))
+    assert sorted(joined) == sorted((*plan.shards.divided, *plan.shards.divided))
     assert (run.peaks[:, 0] > 0).all()
 
 
 def test_ranges_of_all_parts():
-    found = _joined([np.array(own) for own in ((3.0, 0.5), (5.0, 0.25), (0.0, 0.0))])
-    assert found.tolist() == [5.0, 0.25]
-    assert _joined([np.zeros(2), np.zeros(2)]).tolist() == [0.0, 0.0]
+    problem, order = strip(2, 2, 2)
+    program = pack(make_plan(problem, order, cuda_machine(), GIB), len(order))
+    sessions = [CpuBackend(1).open(program, np.ones(program.factor_cells)) for _ in range(3)]
+    for ranges, expected in (((3.0, 0.5), (5.0, 0.25), (0.0, 0.0)), [5.0, 0.25]), (np.zeros((3, 2)), [0.0, 0.0]):
+        for session, own in zip(sessions, ranges, strict=True):
+            session.load_peaks(np.array([own]))
+        # The others' ranges may be joined already.
+        for session in sessions:
+            session.join_peaks([other for other in sessions if other is not session], 0)
+        assert [session._peaks[0].tolist() for session in sessions] == [expected] * 3
 
 
 def test_the_time_limit_ends_all_devices(monkeypatch, use):

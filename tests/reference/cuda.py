@@ -106,8 +106,9 @@ class Device:
     def trim(self):
         pass
 
-    def function(self, name):
-        return Kernel(self)
+    def function(self, name, shared=0):
+        assert shared <= self.shared_limit
+        return Kernel(self, max(shared, 48 << 10))
 
     def launch(self, record_at, number, arena_at, peaks_at):
         """One tile."""
@@ -123,14 +124,12 @@ class Device:
 class Kernel:
     """Any of the kernels for large steps."""
 
-    max_dynamic_shared_size_bytes = 0
-
-    def __init__(self, device):
-        self._device = device
+    def __init__(self, device, shared):
+        self._device, self._shared = device, shared
 
     def __call__(self, blocks, threads, arguments, shared_mem):
         assert math.prod(blocks) > 0
-        assert shared_mem <= self.max_dynamic_shared_size_bytes or shared_mem < 48 << 10
+        assert shared_mem <= self._shared
         record, _, number, *_, arena, peaks, _stop, _parameter = arguments
         self._device.launch(int(record), int(number), int(arena), int(peaks))
 

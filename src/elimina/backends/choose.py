@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from importlib import util
-from threading import Barrier, BrokenBarrierError
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
@@ -68,7 +66,7 @@ class Devices:
 
 
 class ShardSession:
-    """A program divided among devices, in one thread for each: see ``Session``.
+    """A program divided among devices: see ``Session``.
 
     Args:
         members: The devices' backends.
@@ -85,8 +83,6 @@ class ShardSession:
         self._stop = Stop()
         self._pool = ThreadPoolExecutor(len(members), "elimina")
         self._opened: dict[int, PeerSession] = {}
-        self._barrier = Barrier(len(members))
-        self._peaks = [np.zeros((0, 2))] * len(members)
 
         def open_one(card: int) -> None:
             self._opened[card] = cast(PeerSession, members[card].open(program, factors))
@@ -100,43 +96,50 @@ class ShardSession:
         self._upload = time.perf_counter() - started
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
-        """Run the whole program, phase by phase: see ``Session.run``."""
+        """Run the whole program, phase by phase: see ``Session.run``.
+
+        All phases are queued at once: the devices wait for each other, and not for this thread.
+        """
         assert steps is None
-        runs = self._together(functools.partial(self._run, progress))
-        return runs[0]
-
-    def _run(self, progress: Progress | None, card: int) -> Run:
-        """Run one device's part; only the first one tells the progress."""
-        session, program = self._opened[card], self._program
-        started, copying, done = time.perf_counter(), 0.0, 0
+        sessions = [self._opened[card] for card in range(self._shards.cards)]
+        started = time.perf_counter()
         try:
-            for phase in self._shards.phases:
-                began = time.perf_counter()
-                if phase.copies:
-                    self._copy(phase, card)
-                    self._barrier.wait()
-                copying += time.perf_counter() - began
-                numbers = np.arange(phase.first, phase.end)
-                work = work_of(program, numbers)
-
-                def tell(share: float, done: int = done, work: int = work) -> None:
-                    if progress is not None:
-                        progress(min(1.0, (done + share * work) / program.work))
-
-                run = session.run(numbers, tell if progress is not None and card == 0 else None)
-                done += work
-                self._peaks[card] = run.peaks
-                self._barrier.wait()
-                if phase.joined:
-                    # The phase ends with its only divided step. Others may have run before, or run later. A device that
-                    # is in the next phase already has this range in its own.
-                    last = phase.end - 1
-                    session.load_peaks(_joined([peaks[last] for peaks in self._peaks])[None], last)
+            with self._explained():
+                self._queue(sessions)
+                # Only the first one tells the progress.
+                runs = [session.finish(progress if card == 0 else None) for card, session in enumerate(sessions)]
         except BaseException:
-            self._barrier.abort()
+            list(self._pool.map(_cancel, sessions))
             raise
-        ran = time.perf_counter() - started - copying
-        return run._replace(seconds={"upload": self._upload, "run": ran, "exchange": copying})
+        exchange = runs[0].seconds["exchange"]
+        ran = time.perf_counter() - started - exchange
+        return runs[0]._replace(seconds={"upload": self._upload, "run": ran, "exchange": exchange})
+
+    def _queue(self, sessions: Sequence[PeerSession]) -> None:
+        others = [[other for other in sessions if other is not session] for session in sessions]
+
+        def meet() -> None:
+            for session, peers in zip(sessions, others, strict=True):
+                session.follow(peers)
+
+        done = 0
+        meet()
+        for phase in self._shards.phases:
+            if stopped():
+                raise Stopped
+            if phase.copies:
+                for card in range(len(sessions)):
+                    self._copy(phase, card)
+                meet()
+            numbers = np.arange(phase.first, phase.end)
+            done += work_of(self._program, numbers)
+            for session in sessions:
+                session.queue(numbers, done / self._program.work)
+            meet()
+            if phase.joined:
+                # The phase ends with its only divided step. Others may have run before, or run later.
+                for session, peers in zip(sessions, others, strict=True):
+                    session.join_peaks(peers, phase.end - 1)
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
         """Write elements of each arena: see ``Session.load``."""
@@ -186,25 +189,28 @@ class ShardSession:
         finally:
             if not all(future.done() for future in futures):
                 self._stop.request()
-                self._barrier.abort()
                 wait(futures)
         errors = [error for future in futures if (error := future.exception())]
-        # Of those that waited for another one, that one's error is of interest.
-        error = next((error for error in errors if not isinstance(error, (Stopped, BrokenBarrierError))), None)
-        if isinstance(error, DeviceError):
+        if errors:
+            # Of those that were stopped, the other one's error is of interest.
+            with self._explained():
+                raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
+        return [future.result() for future in futures]
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except DeviceError as error:
             raise DeviceError(
                 f"{error}; the plan is divided among {self._shards.cards} devices, which are all needed: "
                 "name others (--device)"
             ) from error
-        if errors:
-            raise error or errors[0]
-        return [future.result() for future in futures]
 
 
-def _joined(peaks: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """Return the output range of all parts of a step's output."""
-    low = min((own[1] for own in peaks if own[1] > 0), default=0.0)
-    return np.array([max(own[0] for own in peaks), low])
+def _cancel(session: PeerSession) -> None:
+    with contextlib.suppress(DeviceError):
+        session.cancel()
 
 
 def devices_of(backend: Backend) -> tuple[Backend, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -111,6 +111,8 @@ class CpuSession:
             program, program.words, program.starts, self._arena, self._peaks, threads, outputs=outputs
         )
         self._zone = slice(*program.zone)
+        self._queued: Run | None = None
+        self._copying = 0.0
         self._upload = time.perf_counter() - started
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
@@ -181,9 +183,32 @@ class CpuSession:
         return self._view(table).copy()
 
     def copy_from(self, boxes: Iterable[tuple[CpuSession, FactorLayout, FactorLayout]]) -> None:
-        """Copy cells of other sessions: see ``PeerSession.copy_from``."""
+        """Copy cells of other sessions at once: see ``PeerSession.copy_from``."""
+        started = time.perf_counter()
         for other, source, target in boxes:
             self._view(target)[...] = other._view(source)
+        self._copying += time.perf_counter() - started
+
+    def queue(self, steps: NDArray[np.int64], share: float) -> None:
+        """Run steps at once: see ``PeerSession.queue``."""
+        self._queued = self.run(steps)
+
+    def join_peaks(self, others: Sequence[CpuSession], step: int) -> None:
+        """Join output ranges at once: see ``PeerSession.join_peaks``."""
+        for other in others:
+            low = min((own for own in (self._peaks[step, 1], other._peaks[step, 1]) if own > 0), default=0.0)
+            self._peaks[step] = max(self._peaks[step, 0], other._peaks[step, 0]), low
+
+    def follow(self, others: Sequence[CpuSession]) -> None:
+        """Nothing: what is queued has run."""
+
+    def finish(self, progress: Progress | None) -> Run:
+        """Return the last run: see ``PeerSession.finish``."""
+        assert self._queued is not None
+        return self._queued._replace(peaks=self._peaks.copy(), seconds={"exchange": self._copying})
+
+    def cancel(self) -> None:
+        """Nothing: what is queued has run."""
 
     def _view(self, table: FactorLayout) -> NDArray[np.generic]:
         item = self._arena.itemsize

@@ -191,7 +191,8 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
             execution.learn(Result("bounded", "pr", None, lower, None, stats=statistics(execution, {})))
     del sweep
     left = [number for number, log in zip(numbers, logs, strict=False) if log is None][len(logs) - len(numbers) :]
-    for part in filter(None, Sweep(execution, clock, "log-sum-exp").run(left)):
+    # A sweep over nothing would still encode.
+    for part in filter(None, Sweep(execution, clock, "log-sum-exp").run(left) if left else ()):
         total = -math.inf if part.run is None else part.encoded.offset + math.fsum(roots(plan, part.run))
         logs.append(total / math.log(2))
         execution.save({"logs": logs, "done": len(logs)})

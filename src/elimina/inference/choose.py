@@ -30,7 +30,7 @@ from elimina.planning.layout import seconds_written
 from elimina.planning.machine import Machine, cuda_machine, machine_of, speeds
 from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.plan import Plan
-from elimina.planning.planner import WORTH_A_SOLUTION, cost_bound, make_plan
+from elimina.planning.planner import WORTH_A_SOLUTION, cost_bound, kept_plan, make_plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.shards import make_shards
@@ -358,7 +358,7 @@ def fitting_plan(
     machine, memory = limits_of(backend, options)
     if options.ibound is not None:
         return bounding_plan(backend, problem, order, options, _side(problem))
-    whole = make_plan(problem, order, machine, memory, options.dtype, hasty=hasty, once=once)
+    whole = kept_plan(problem, order, machine, memory, options.dtype, hasty=hasty, once=once)
     if not whole.is_recorded:
         return whole
     on_rows, written = None, 0.0
@@ -401,8 +401,11 @@ def with_fused_steps(machine: Machine, problem: Problem, options: Options, plan:
     is_small = plan.largest_table < FUSED_CELLS or seconds < FUSED_SECONDS
     if is_small or not plan.fits or plan.sparse is not None or plan.stream is not None:
         return plan
-    fixed, whole = ((), None) if plan.slicing is None else (plan.slicing.variables, plan.slicing.unsliced)
-    found = make_plan(problem, plan.order, machine, plan.memory_limit, options.dtype, fixed, whole, single=plan)
+    if (slicing := plan.slicing) is None:
+        found = kept_plan(problem, plan.order, machine, plan.memory_limit, options.dtype, single=plan)
+    else:
+        fixed = slicing.variables, slicing.unsliced
+        found = make_plan(problem, plan.order, machine, plan.memory_limit, options.dtype, *fixed, single=plan)
     return found if found.fits and found.seconds - machine.start <= FUSED_SHARE * seconds else plan
 
 

@@ -147,11 +147,10 @@ def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
 def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
     model = problem.model
     given = [model.index(name) for name in order]
-    seen: set[int] = set()
-    for v in given:
-        if v in seen:
-            raise InputError(f"the order names variable {model.variables[v].name!r} twice")
-        seen.add(v)
+    seen = set(given)
+    if len(seen) < len(given):
+        twice = next(v for place, v in enumerate(given) if v in given[:place])
+        raise InputError(f"the order names variable {model.variables[twice].name!r} twice")
     missing = [v for v in problem.free if v not in seen]
     if missing:
         raise InputError(
@@ -159,4 +158,4 @@ def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...
             f"{model.variables[missing[0]].name!r} among them"
         )
     free = set(problem.free)
-    return tuple(v for v in given if v in free)
+    return tuple([v for v in given if v in free])

@@ -71,8 +71,12 @@ class Scales:
         self._table = np.where(sources >= 0, sources, len(steps) + steps.factors)
         self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
         # A device's library reads the tables of a matrix product unscaled, and multiplies by their scales at the end.
-        raw = library_steps(steps) if "device" in plan.bytes and plan.semiring == "sum-product" else np.zeros(0, bool)
-        self._raw = self._table[np.isin(self._reader, np.flatnonzero(raw))].reshape(-1, 2)
+        raw = (
+            library_steps(steps)
+            if "device" in plan.bytes and plan.semiring == "sum-product"
+            else np.zeros(len(steps), bool)
+        )
+        self._raw = self._table[raw[self._reader]].reshape(-1, 2)
         self._largest = float(np.finfo(plan.dtype).maxexp) - 2 * MAX_OPERANDS
         self._operands = int(steps.tables.max(initial=0))
         self._plan = plan

@@ -325,8 +325,9 @@ class _Lane:
         started = time.perf_counter()
         values = _digits(number, self._sizes)
         changed = [i for i, pair in enumerate(zip(values, self._values, strict=True)) if pair[0] != pair[1]]
-        if changed:
-            self.__dict__.pop("_present", None)
+        if not changed:
+            return len(self._variables) + 1
+        self.__dict__.pop("_present", None)
         self._values = values
         fixed = dict(zip(self._variables, values, strict=True))
         tables = {t for i in changed for t in self._touched[i].tables}
@@ -339,7 +340,7 @@ class _Lane:
             for factor in map(self._plan.factors.__getitem__, factors):
                 session.load(factor.offset, self._encoder.arena[factor.offset : factor.offset + factor.span])
         self._note("encode", time.perf_counter() - started)
-        return changed[0] + 1 if changed else len(self._variables) + 1
+        return changed[0] + 1
 
     @functools.cached_property
     def _program(self) -> Program:

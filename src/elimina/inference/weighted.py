@@ -8,8 +8,8 @@ import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -53,7 +53,7 @@ _SIDES: tuple[Bound, ...] = ("upper", "lower")
 """Bounds of a sum, in the sequence in which they are made."""
 
 _TOGETHER_SECONDS = 1.0
-"""Estimated seconds of a bound from which two devices make both at the same time: one interpreter does the work around
+"""Estimated seconds of a run from which devices make several at the same time: one interpreter does the work around
 shorter ones."""
 
 _SLICES = 16
@@ -65,6 +65,12 @@ class _Bound(NamedTuple):
 
     log: float
     chosen: Sequence[Sequence[int]]
+
+
+_Timed = tuple[_Bound, dict[str, float]]
+"""A bound, and the seconds by phase that it took."""
+
+Item = TypeVar("Item")
 
 
 def bounded_sum(
@@ -90,25 +96,19 @@ def bounded_sum(
         TimeLimitError: The deadline passed before there was a bound.
     """
     clock = dict(seconds)
-    devices = devices_of(execution.backend)
     upper, lower = _Bound(-math.inf, ()), -math.inf
 
     def known() -> Result:
         result = sum_between(lower / math.log(10), upper.log / math.log(10))
         return result.replace(stats={**statistics(execution, clock), "method": "mbe", **division(execution.plan)})
 
-    def side(backend: Backend, sides: Iterator[Bound]) -> Iterator[tuple[_Bound, dict[str, float]]]:
+    def side(backend: Backend, sides: Iterator[Bound]) -> Iterator[_Timed]:
         for name in sides:
             own = execution._replace(backend=backend)
             spent: dict[str, float] = {}
             yield (_run(own, spent, name, _SLICES) if name == "upper" else _from_below(own, options, spent)), spent
 
-    def bounds() -> Generator[tuple[_Bound, dict[str, float]] | None]:
-        is_long = execution.plan.seconds - execution.backend.machine.start > _TOGETHER_SECONDS
-        for sides in (_SIDES,) if is_long else ((name,) for name in _SIDES):
-            yield from spread(devices, sides, side)
-
-    with contextlib.closing(bounds()) as found:
+    with contextlib.closing(_shared_out(execution, execution.plan.seconds, _SIDES, side)) as found:
         upper = _noted(next(found), clock)
         if upper.chosen:
             with contextlib.suppress(TimeLimitError):
@@ -121,7 +121,7 @@ def bounded_sum(
     return known()
 
 
-def _noted(found: tuple[_Bound, dict[str, float]] | None, clock: dict[str, float]) -> _Bound:
+def _noted(found: _Timed | None, clock: dict[str, float]) -> _Bound:
     """Return a bound, and add its seconds by phase."""
     assert found is not None
     for phase, seconds in found[1].items():
@@ -281,6 +281,18 @@ def affordable(problem: Problem, order: Sequence[int], options: Options, deadlin
     return list(dict.fromkeys(found))
 
 
+def _shared_out(
+    execution: Execution,
+    seconds: float,
+    items: Sequence[Item],
+    work: Callable[[Backend, Iterator[Item]], Iterator[_Timed]],
+) -> Generator[_Timed | None]:
+    """Share runs of an estimated time out among the devices; short ones are made one after another."""
+    is_long = seconds - execution.backend.machine.start > _TOGETHER_SECONDS
+    for together in (items,) if is_long else ((item,) for item in items):
+        yield from spread(devices_of(execution.backend), together, work)
+
+
 def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments: int = 1) -> _Bound:
     """Bound a sum, rounding errors included; the first assignment is greedy, the others are drawn."""
     with running(execution, clock) as (heuristic, session):
@@ -322,7 +334,7 @@ def _conditioned(
     if not whole.fits:
         return -math.inf
 
-    def work(backend: Backend, parts: Iterator[tuple[int, ...]]) -> Iterator[tuple[_Bound, dict[str, float]]]:
+    def work(backend: Backend, parts: Iterator[tuple[int, ...]]) -> Iterator[_Timed]:
         # One restricted problem at a time on each device: each has tables of its own.
         for values in parts:
             spent: dict[str, float] = {}
@@ -330,7 +342,7 @@ def _conditioned(
             own = execution._replace(problem=part, plan=whole, backend=backend)
             yield _Bound(_exact(own, spent), ()), spent
 
-    found = spread(devices_of(execution.backend), given, work)
+    found = _shared_out(execution, whole.seconds, given, work)
     return float(np.logaddexp.reduce([_noted(bound, clock).log for bound in found]))
 
 

@@ -7,8 +7,10 @@ import itertools
 import math
 import operator
 import sys
+import threading
+from collections import OrderedDict
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +51,19 @@ LEAST_RECORD_BYTES = 1 << 24
 
 RECORD_SHARE = 4
 """Plans whose records take more, and more than the limit divided by this, have figures alone, and do not fit."""
+
+
+PLANS = 16
+"""Plans that this process keeps for later calls."""
+
+KEPT_WORDS = 1 << 17
+"""Words of the records of the longest plan that is kept: those of some 1,000 steps."""
+
+ROOM = 8
+"""Memory, relative to a plan's, from which on the choice between its forms does not depend on it."""
+
+_plans: OrderedDict[tuple[Any, ...], tuple[Plan, Plan | None]] = OrderedDict()
+_plans_lock = threading.Lock()
 
 
 class Encoding(NamedTuple):
@@ -258,6 +273,53 @@ def make_plan(
         slicing=slicing,
         minibuckets=minibuckets,
     )
+
+
+def kept_plan(
+    problem: Problem,
+    order: Sequence[int],
+    machine: Machine,
+    memory: int,
+    dtype: str | None = None,
+    hasty: bool = False,
+    once: bool = False,
+    single: Plan | None = None,
+) -> Plan:
+    """Return the plan of a whole problem; that of an earlier call if the problem differs in its values alone.
+
+    Args:
+        problem: See ``make_plan``.
+        order: See ``make_plan``.
+        machine: See ``make_plan``.
+        memory: See ``make_plan``.
+        dtype: See ``make_plan``.
+        hasty: See ``make_plan``.
+        once: See ``make_plan``.
+        single: See ``make_plan``.
+
+    Raises:
+        InputError: The dtype does not fit the task or cannot hold the costs exactly.
+    """
+    model, bound = problem.model, cost_bound(problem)
+    values = model.sense, model.sense != "probability" and model.is_integer, bound
+    structure = problem.task, model.sizes, problem.groups, problem.kept, problem.wanted, problem.maximised
+    # Steps that are kept beside their plan keep their number.
+    key = (*values, *structure, tuple(order), machine, dtype, hasty, once, None if single is None else id(single.steps))
+    with _plans_lock:
+        plan = _plans.get(key, (None, None))[0]
+        if plan is not None and ROOM * plan.peak_bytes <= memory:
+            _plans.move_to_end(key)
+            return plan._replace(memory_limit=memory)
+    plan = make_plan(problem, order, machine, memory, dtype, hasty=hasty, once=once, single=single)
+    is_short = len(Steps.packed(plan.steps).words) <= KEPT_WORDS
+    # The values decide on a smaller number for 'forbidden'.
+    is_general = plan.dtype not in INTEGERS or plan.forbidden == bound
+    if is_short and is_general and ROOM * plan.peak_bytes <= memory:
+        with _plans_lock:
+            _plans[key] = plan, single
+            while len(_plans) > PLANS:
+                _plans.popitem(last=False)
+    return plan
 
 
 def _tree(

@@ -213,6 +213,9 @@ _LEAST_NARROWED = 0.05
 little width."""
 
 
+_scope_of = operator.attrgetter("scope")
+
+
 class Group(NamedTuple):
     """Tables that are joined while they are copied into the arena, because one scope contains the others."""
 
@@ -309,11 +312,12 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         else:
             relevant = {v for f in kept for v in model.factors[f].scope}.union(asked)
     fixed = dict(evidence)
-    fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
+    if 1 in sizes:
+        fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
     if fixed:
         tables = Tables([model.factors[f].restrict(fixed) for f in kept])
     else:
-        tables = Tables(map(model.factors.__getitem__, kept))
+        tables = Tables(model.factors if len(kept) == len(model.factors) else map(model.factors.__getitem__, kept))
     if described.is_optimum:
         tables = _narrowed(tables)
     largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
@@ -323,7 +327,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
             f"10^{math.log10(largest.cells):.0f} cells, and has to be stored densely; give evidence on its variables"
         )
     free = tuple(sorted(relevant.difference(fixed)))
-    constants = tuple([i for i, table in enumerate(tables) if not table.scope])
+    constants = tuple([i for i, scope in enumerate(map(_scope_of, tables)) if not scope])
     wanted = tuple([v for v in free if query is None or v in query]) if described.is_marginal else ()
     kept_variables: tuple[int, ...] = ()
     if described.keeps_query:
@@ -440,7 +444,7 @@ def _relevant_factors(
 def grouped(tables: Tables) -> tuple[Group, ...]:
     """Put each table into the smallest group whose scope contains its own."""
     members = tables.listed.groups()
-    scopes = [tables[numbers[0]].scope for numbers in members]
+    scopes = map(_scope_of, map(tables.__getitem__, map(operator.itemgetter(0), members)))
     return tuple(map(partial(tuple.__new__, Group), zip(scopes, members, strict=True)))  # a third of Group's own time
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import elimina
 from elimina import DeviceError, JunctionTree, Options
 from elimina.backends.choose import devices_of, get_backend, with_other_cards
-from elimina.backends.cuda.backend import CudaBackend
+from elimina.backends.cuda.backend import CardSession, CudaBackend
 from elimina.backends.cuda.session import CudaSession
 from elimina.io.cases import Cases
 from tests.inference.test_cards import KINDS, costs, lattice, model_for, same, sliced
@@ -16,6 +20,7 @@ from tests.planning.test_shards import divide, random_model, solved
 
 pytestmark = pytest.mark.gpu
 CARDS = ["cuda:0", "cuda:1"]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture
@@ -124,23 +129,95 @@ def test_the_other_card_answers_where_one_of_a_divided_plan_is_lost(two, monkeyp
     model, left = random_model(np.random.default_rng(1), 12, 24), [runs]
     expected = solved(model, "pr", "cuda:0")
     divide(monkeypatch)
-    run, memory = CudaSession.run, CudaBackend.memory
+    queue, memory = CardSession.queue, CudaBackend.memory
 
-    def failing(session, steps=None, progress=None):
+    def failing(session, steps, share):
         if session._backend.number == 1:
             left[0] -= 1
             if left[0] < 0:
                 raise DeviceError("the card fell off the bus")
-        return run(session, steps, progress)
+        queue(session, steps, share)
 
     def lost(backend):
         if backend.number == 1 and left[0] < 0:
             raise DeviceError("the card fell off the bus")
         return memory(backend)
 
-    monkeypatch.setattr(CudaSession, "run", failing)
+    monkeypatch.setattr(CardSession, "queue", failing)
     monkeypatch.setattr(CudaBackend, "memory", lost)
     found = solved(model, "pr", CARDS)
     assert left[0] == -1
     assert found.stats["device"].startswith("cuda")
     assert found.log10_z == pytest.approx(expected.log10_z, rel=1e-12)
+
+
+def test_an_interrupt_ends_all_cards_of_a_divided_plan(two, monkeypatch):
+    model = random_model(np.random.default_rng(1), 12, 24)
+    expected = solved(model, "pr", "cuda:0")
+    divide(monkeypatch)
+
+    def interrupted(session, progress):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(CardSession, "finish", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            solved(model, "pr", CARDS)
+    assert solved(model, "pr", CARDS).log10_z == pytest.approx(expected.log10_z, rel=1e-12)
+
+
+LOST = """
+import cupy, numpy
+from elimina import DeviceError
+from elimina.backends.cuda import backend, session
+from tests.backends.cuda.test_cards import CARDS
+from tests.inference.test_cards import costs, same, sliced
+from tests.planning.test_shards import divide, random_model, solved
+from pytest import MonkeyPatch
+
+broken = cupy.RawKernel('extern "C" __global__ void broken(int* p) { *p = 1; }', "broken")
+patch = MonkeyPatch()
+
+def break_at(kind, name, number):
+    made, left = getattr(kind, name), [number]
+    def failing(card, *given):
+        if card._backend.number == 1:
+            left[0] -= 1
+            if left[0] == 0:
+                with card._here():
+                    broken((1,), (1,), (numpy.uint64(8),))
+        return made(card, *given)
+    patch.setattr(kind, name, failing)
+
+if WHOLE:
+    model = costs(6, 3)
+    expected = sliced(model, "mpe", "cuda:0")
+    break_at(session.CudaSession, "run", 2)
+    found = sliced(model, "mpe", CARDS)
+    same(found, expected)
+else:
+    model = random_model(numpy.random.default_rng(1), 12, 24)
+    expected = solved(model, "pr", "cuda:0")
+    divide(patch)
+    break_at(backend.CardSession, "queue", 2)
+    try:
+        found = solved(model, "pr", CARDS)
+    except DeviceError as error:
+        # A card that reads the memory of a broken context may be lost with it.
+        assert "failed: " in str(error)
+    else:
+        assert abs(found.log10_z - expected.log10_z) < 1e-12 * abs(expected.log10_z)
+        assert found.stats["device"].startswith("cuda")
+print("done")
+"""
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_context_that_fails(two, whole):
+    """An illegal access makes all later work in a card's context fail; a process of its own has to suffer it.
+
+    The other card answers, or there is one clear error.
+    """
+    code = LOST.replace("WHOLE", str(whole))
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert found.stdout.endswith("done\n"), found.stderr[:4000]

@@ -54,14 +54,19 @@ class LateDevice:
         self.queue.append(lambda: self.memory.__setitem__(slice(to, to + size), view))
 
 
-@pytest.mark.parametrize("lengths", [[300, 200, 200], [7, 0, 500, 1, 512], [100, 1300, 90], []])
+@pytest.mark.parametrize("lengths", [[300, 200, 200], [7, 0, 500, 1, 512], [100, 1300, 90], [200, 100], []])
 def test_memory_is_not_reused_before_it_is_copied(lengths, monkeypatch):
     monkeypatch.setattr(cuda_session, "STAGE", STAGE)
     rng = np.random.default_rng(0)
     pieces = [rng.integers(1, 255, n).astype(np.uint8) for n in lengths]
-    device = LateDevice(sum(lengths) + 10)
+    device = LateDevice(sum(lengths) + 15)
     session = object.__new__(cuda_session.CudaSession)
     session._backend, session._cuda, session._stream = device, device.cupy.cuda, device.stream
-    session._copy = device.copy
+    session._copy, session._staged = device.copy, []
+    end = 10 + sum(lengths)
+    session.upload(end, [np.full(3, 9, np.uint8)])
     session.upload(10, pieces)
-    np.testing.assert_array_equal(device.memory, np.concatenate([np.zeros(10, np.uint8), *pieces]))
+    session.upload(end, [np.full(5, 8, np.uint8)])
+    device.stream.synchronize()
+    np.testing.assert_array_equal(device.memory[:end], np.concatenate([np.zeros(10, np.uint8), *pieces]))
+    assert device.memory[end:].tolist() == [8] * 5

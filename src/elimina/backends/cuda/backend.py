@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.backends.base import Progress, Run
 from elimina.backends.cuda import kernels
-from elimina.backends.cuda.device import CudaDevice
-from elimina.backends.cuda.session import CudaSession
+from elimina.backends.cuda.device import WORDS, CudaDevice, words_of
+from elimina.backends.cuda.session import PEAKS_BYTES, CudaSession
 from elimina.backends.cuda.stream import StreamSession
 from elimina.backends.sparse.device import Order, Rows, check_semiring, zero_of
 from elimina.errors import DeviceError, MemoryLimitError
+from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
 from elimina.semiring import SEMIRINGS
 
 if TYPE_CHECKING:
-    from elimina.backends.cuda.device import CudaDevice
     from elimina.backends.sparse.session import RowsSession
 
 
@@ -226,6 +228,90 @@ class CudaRows:
             raise
 
 
+class CardSession(CudaSession):
+    """A program that is divided among cards, on one of them: see ``PeerSession``."""
+
+    def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
+        super().__init__(backend, program, factors)
+        self._copies: list[list[Any]] = []
+        with self._here():
+            # The link and the card's own memory are at work at the same time.
+            self._local = self._cuda.Stream(non_blocking=True)
+
+    def copy_from(self, boxes: Iterable[tuple[CardSession, FactorLayout, FactorLayout]]) -> None:
+        """Queue copies from other cards over their link: see ``PeerSession.copy_from``."""
+        item, here = self._program.dtype.itemsize, self._backend.number
+        with self._here():
+            ends = [self._cuda.Event() for _ in range(2)]
+            ends[0].record(self._stream)
+            self._local.wait_event(ends[0])
+            for other, source, target in boxes:
+                self._backend.reach(other._backend)
+                word, sizes, given, own = words_of(source, target, item)
+                # CuPy takes the other card's memory as this one's, whose kernel reads it.
+                cells = other.view(WORDS[word], item * source.offset, sizes, given, here)
+                with self._local if other is self else self._stream:
+                    self.view(WORDS[word], item * target.offset, sizes, own, here)[...] = cells
+            self._stream.wait_event(self._passed(self._local))
+            ends[1].record(self._stream)
+            self._copies.append(ends)
+
+    def queue(self, steps: NDArray[np.int64], share: float) -> None:
+        """Queue successive steps: see ``PeerSession.queue``."""
+        phase = copy(self.part)
+        phase.layout = phase.layout.phase(int(steps[0]), int(steps[-1]) + 1, len(self._program.starts))
+        with self._here():
+            self._write_loads()
+            self.launch_steps(phase, False)
+            self._marks.append((self._passed(self._stream), share))
+
+    def join_peaks(self, others: Sequence[CardSession], step: int) -> None:
+        """Queue the join of output ranges: see ``PeerSession.join_peaks``."""
+        cupy = self._backend.cupy
+        with self._here():
+            high, low = (self._peaks_of(self, step)[end : end + 1] for end in range(2))
+            for other in others:
+                theirs = self._peaks_of(other, step)
+                cupy.maximum(high, theirs[:1], out=high)
+                cupy.minimum(low, theirs[1:], out=low)
+
+    def _peaks_of(self, session: CardSession, step: int) -> Any:
+        """Return the output range of a step in a session, as an array of this card."""
+        at = session._base + self.part.layout.peaks_at + PEAKS_BYTES * step
+        memory = self._cuda.UnownedMemory(at, PEAKS_BYTES, session._memory, self._backend.number)
+        return self._backend.cupy.ndarray((2,), np.float64, self._cuda.MemoryPointer(memory, 0))
+
+    def follow(self, others: Sequence[CardSession]) -> None:
+        """Wait, on the card, for what others have queued: see ``PeerSession.follow``."""
+        with self._here():
+            for other in others:
+                self._backend.reach(other._backend)
+                with other._here():
+                    passed = self._passed(other._stream)
+                self._stream.wait_event(passed)
+
+    def _passed(self, stream: Any) -> Any:
+        """Return an event after all that is queued in a stream of the current card."""
+        event = self._cuda.Event(disable_timing=True)
+        event.record(stream)
+        return event
+
+    def finish(self, progress: Progress | None) -> Run:
+        """Wait until all that is queued has run: see ``PeerSession.finish``."""
+        with self._here():
+            results, done = self._download(self.part.layout)
+            self._wait(done, progress)
+            exchange = sum(self._cuda.get_elapsed_time(*ends) for ends in self._copies) / 1000
+            self._copies.clear()
+            self._staged.clear()
+            return self._collect(results, {"exchange": exchange})
+
+    def cancel(self) -> None:
+        """End what is queued: see ``PeerSession.cancel``."""
+        with self._here():
+            self._stop(self.part)
+
+
 class CudaBackend(CudaDevice):
     """A CUDA device that runs programs."""
 
@@ -244,5 +330,7 @@ class CudaBackend(CudaDevice):
 
             device = CudaRows(self, program.semiring, program.dtype, program.parameter)
             return RowsSession(self, CpuBackend(), device, program, factors)
-        session = CudaSession if program.stream is None else StreamSession
+        if program.stream is not None:
+            return StreamSession(self, program, factors)
+        session = CudaSession if program.shards is None else CardSession
         return session(self, program, factors)

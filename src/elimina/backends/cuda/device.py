@@ -11,6 +11,7 @@ import os
 import sys
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -201,8 +202,8 @@ def _write(path: Path, data: bytes) -> None:
 OLDEST_CUPY = (14, 2)
 RESERVE = 512 << 20
 """Device bytes left to the driver, the kernels and other programs."""
-KEEP = 64 << 20
-"""Device bytes kept between runs, since allocating costs more than a small run."""
+KEEP = 1 << 30
+"""Device bytes kept between runs, since allocating costs more than a short run."""
 
 
 def make_context(device: int) -> bool:
@@ -261,6 +262,24 @@ def _properties(cupy: Any, device: int) -> Any:
 
 _kernels: dict[tuple[int, str], Any] = {}
 """Kernels that this process has loaded, by card and name: later calls need not load them again."""
+_shared: dict[tuple[int, str], int] = {}
+"""Bytes of shared memory that each of them may take besides its own."""
+
+
+class Lane:
+    """A stream of a card, and the handle of cuBLAS for it.
+
+    The pool has memory for each stream, and making either takes longer than many runs. So backends of a card leave
+    theirs to later ones.
+    """
+
+    def __init__(self, cupy: Any) -> None:
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.blas: Blas | None = None
+
+
+_lanes: dict[int, list[Lane]] = {}
+"""Lanes that no backend has, by card."""
 
 
 class CudaDevice:
@@ -290,9 +309,15 @@ class CudaDevice:
         self._device = cupy.cuda.Device(device)
         with self.failing(0):
             properties = _properties(cupy, device)
+            idle = _lanes.setdefault(device, [])
             with self._device:
-                self.stream = cupy.cuda.Stream(non_blocking=True)
+                try:
+                    self._lane = idle.pop()
+                except IndexError:
+                    self._lane = Lane(cupy)
                 self.pool, self.pinned = _pools(cupy)
+        self.stream = self._lane.stream
+        weakref.finalize(self, idle.append, self._lane)
         self.multiprocessors = int(properties["multiProcessorCount"])
         self.shared_limit = int(properties["sharedMemPerBlockOptin"])
         self._architecture = f"sm_{properties['major']}{properties['minor']}"
@@ -338,8 +363,10 @@ class CudaDevice:
     @functools.cached_property
     def blas(self) -> Blas | None:
         """Library for matrix products, opened on first use; None if there is none."""
-        with self.at_work(0):
-            return open_blas(self.cupy, self.stream, self.pool, self.number)
+        if self._lane.blas is None:
+            with self.at_work(0):
+                self._lane.blas = open_blas(self.cupy, self.stream, self.pool)
+        return self._lane.blas
 
     def trim(self) -> None:
         """Give memory that is not used back to the device, if it is much."""
@@ -347,12 +374,21 @@ class CudaDevice:
             if self.pool.total_bytes() > KEEP:
                 self.pool.free_all_blocks()
 
-    def function(self, name: str) -> Any:
-        """Return a kernel by its name expression; compiled on first use."""
+    def function(self, name: str, shared: int = 0) -> Any:
+        """Return a kernel, compiled on first use.
+
+        Args:
+            name: Name expression.
+            shared: Bytes of shared memory that it takes besides its own.
+        """
         key = self.number, name
         if key not in _kernels:
             with self._device:
-                _kernels[key] = compiled_function(self.cupy, name, self._architecture)
+                kernel = compiled_function(self.cupy, name, self._architecture)
+                _shared[key] = kernel.max_dynamic_shared_size_bytes
+            _kernels[key] = kernel
+        if shared > _shared[key]:
+            _kernels[key].max_dynamic_shared_size_bytes = _shared[key] = self.shared_limit
         return _kernels[key]
 
     def binary(self, name: str) -> tuple[bytes, str]:

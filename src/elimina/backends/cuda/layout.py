@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ LAYOUT_BYTES = 1 << 20
 """Bytes of the longest program, likewise."""
 
 _layouts: OrderedDict[bytes, Layout] = OrderedDict()
+_digests: OrderedDict[int, tuple[NDArray[np.int64], bytes]] = OrderedDict()
+"""Records of the latest programs, by identity, and their digests, which take longer than to look up."""
 _layouts_lock = threading.Lock()
 
 
@@ -103,6 +105,7 @@ class Layout(NamedTuple):
         assignment_at, peaks_at, arena_at: Byte offsets in the buffer.
         size: Bytes of the buffer.
         work: Rows of all steps that run.
+        recordings: Sessions' recordings of the launches, by the addresses that these are given.
     """
 
     launches: tuple[Forest | tile.Tile | matrix.Matrix, ...]
@@ -122,6 +125,7 @@ class Layout(NamedTuple):
     arena_at: int
     size: int
     work: int
+    recordings: dict[tuple[Any, ...], Any]
 
     @property
     def queues_at(self) -> int:
@@ -140,7 +144,8 @@ class Layout(NamedTuple):
             len(self.launches) if end == count else places[stop - 1] + 1 if stop else 0,
         )
         # The ranges of all outputs are reset before the first phase.
-        return self._replace(launches=self.launches[launches], sequence=0 if first else self.sequence)
+        sequence = 0 if first else self.sequence
+        return self._replace(launches=self.launches[launches], sequence=sequence, recordings={})
 
 
 def _aligned(size: int) -> int:
@@ -179,11 +184,11 @@ def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, libra
     if program.words.nbytes > LAYOUT_BYTES:
         return lay_out(program, multiprocessors, shared_bytes, None, library)
     kind = program.semiring, program.dtype.name, program.keep, program.decode, program.variables, program.arena_cells
-    digest = hashlib.blake2b(repr((kind, multiprocessors, shared_bytes, library)).encode())
-    for array in (program.words, program.starts, program.outputs):
+    digest = hashlib.blake2b(repr((kind, multiprocessors, shared_bytes, library, _alone(program))).encode())
+    for array in (program.starts, program.outputs):
         digest.update(repr(array.shape).encode())
         digest.update(array.tobytes())
-    digest.update(repr(_alone(program)).encode())
+    digest.update(_digest(program.words))
     key = digest.digest()
     with _layouts_lock:
         if key in _layouts:
@@ -195,6 +200,17 @@ def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, libra
         while len(_layouts) > LAYOUTS:
             _layouts.popitem(last=False)
     return layout
+
+
+def _digest(words: NDArray[np.int64]) -> bytes:
+    """Return a digest of a program's records, which a plan that is kept has always in the same array."""
+    with _layouts_lock:
+        known = _digests.get(id(words))
+        if known is None:
+            known = _digests[id(words)] = words, hashlib.blake2b(words.tobytes()).digest()
+            while len(_digests) > LAYOUTS:
+                _digests.popitem(last=False)
+        return known[1]
 
 
 def lay_out(
@@ -280,6 +296,7 @@ def lay_out(
         arena_at=arena_at,
         size=size,
         work=int(steps.work[runs].sum()),
+        recordings={},
     )
 
 

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import itertools
 import math
-import weakref
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -158,10 +157,10 @@ _SCALARS_ON_DEVICE = 1
 _FUNCTIONS = {"float32": "cublasSgemm", "float64": "cublasDgemm"}
 
 
-def open_blas(cupy: Any, stream: Any, pool: Any, device: int) -> Blas | None:
+def open_blas(cupy: Any, stream: Any, pool: Any) -> Blas | None:
     """Return the library for a stream of the current device; None if this system has none that can be loaded."""
     library = _library(cupy)
-    return None if library is None else Blas(library, stream, pool.malloc(WORKSPACE), _idle.setdefault(device, []))
+    return None if library is None else Blas(library, stream, pool.malloc(WORKSPACE))
 
 
 @functools.cache
@@ -174,10 +173,6 @@ def _library(cupy: Any) -> ctypes.CDLL | None:
         return None
 
 
-_idle: dict[int, list[ctypes.c_void_p]] = {}
-"""Handles that are not in use, by device: to make one takes longer than many runs."""
-
-
 class Blas:
     """A handle of the library, for one stream.
 
@@ -185,18 +180,12 @@ class Blas:
         library: The loaded library.
         stream: Stream that calls are queued in.
         workspace: Device memory of ``WORKSPACE`` bytes.
-        idle: Handles of this device that are not in use; it takes one, and gives it back in the end.
     """
 
-    def __init__(self, library: ctypes.CDLL, stream: Any, workspace: Any, idle: list[ctypes.c_void_p]) -> None:
+    def __init__(self, library: ctypes.CDLL, stream: Any, workspace: Any) -> None:
         self._library, self._workspace = library, workspace
-        try:
-            handle = idle.pop()
-        except IndexError:
-            handle = ctypes.c_void_p()
-            _check(library.cublasCreate_v2(ctypes.byref(handle)))
-        self._handle = handle
-        weakref.finalize(self, idle.append, handle)
+        handle = self._handle = ctypes.c_void_p()
+        _check(library.cublasCreate_v2(ctypes.byref(handle)))
         _check(library.cublasSetStream_v2(handle, ctypes.c_void_p(stream.ptr)))
         _check(library.cublasSetWorkspace_v2(handle, ctypes.c_void_p(workspace.ptr), ctypes.c_size_t(WORKSPACE)))
         _check(library.cublasSetPointerMode_v2(handle, _SCALARS_ON_DEVICE))

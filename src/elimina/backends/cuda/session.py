@@ -6,10 +6,9 @@ import functools
 import itertools
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from elimina._core import Stopped, stopped
 from elimina.backends.base import Run
 from elimina.backends.cuda import kernels
-from elimina.backends.cuda.device import WORDS, place, words_of
+from elimina.backends.cuda.device import place
 from elimina.backends.cuda.layout import Forest, Layout
 from elimina.backends.cuda.matrix import Matrix
 from elimina.backends.cuda.tile import Tile
@@ -36,12 +35,18 @@ WRITERS = 8
 """Most threads that write what is fetched: new memory is had at 1 to 2.5 GB/s by each, the card sends 55 GB/s."""
 MARKS = 64
 """Most reports of progress in a run."""
+MARKED_WORK = 1 << 34
+"""Combinations from which a run takes long enough for reports before its end."""
+RECORDINGS = 4
+"""Recordings of one layout at different addresses that are kept."""
 LAYOUT_WORK = 1 << 33
 """Combinations that take longer than laying out steps."""
 LAYOUTS = 16
 """Layouts of partial runs that are kept."""
 PEAKS_BYTES = 16
 """Bytes of a step's output range."""
+FLAG_BYTES = 4
+"""Bytes of the stop flag."""
 ALONE_SECONDS, SHORT_SECONDS, LONG_SECONDS = 0.005, 5e-5, 1e-3
 """Seconds without sleep while one session runs, and the shortest and the longest sleep."""
 PATIENCE = 1 / 64
@@ -52,12 +57,24 @@ _running: set[int] = set()
 """Sessions of this process that run at present."""
 
 
+class Recording:
+    """A graph of a part's launches: launched one by one, short steps wait for the host.
+
+    Attributes:
+        graph: Graph; None as long as the launches are not known to come again.
+        runs: Number of times that they were launched one by one.
+    """
+
+    def __init__(self) -> None:
+        self.graph: Any = None
+        self.runs = 0
+
+
 class Part:
     """Some of a program's steps on the device: the inputs of the kernels, and the counters before a run."""
 
     def __init__(self, session: CudaSession, layout: Layout) -> None:
         self.layout = layout
-        self.graph: Any = None
         words = layout.words.view(np.uint8)
         # A zero, and the factor of each matrix product: 1 where no message is read.
         scalars = np.ones(2 + len(layout.launches), session.dtype)
@@ -67,6 +84,7 @@ class Part:
         self.state_at = self.words_at + len(words)
         self.pristine_at = self.state_at + len(layout.state)
         self.scalars_at = self.pristine_at + len(layout.state)
+        self.recording = session.recording(layout, self.words_at)
         session.upload(self.words_at, [words, layout.state, layout.state, scalars.view(np.uint8)])
 
 
@@ -81,16 +99,18 @@ class CudaSession:
         self._marks: list[tuple[Any, float]] = []
         self._loads: dict[int, NDArray[np.uint8]] = {}
         self._staged: list[Any] = []
+        """Pinned memory, not to be used for anything else before it is copied."""
         layout = backend.lay_out(program)
         with backend.at_work(layout.size):
             self._memory = self.allocate(layout.size)
             self._base = int(self._memory.ptr)
-            self._began = self._cuda.Event()
-            self._began.record(self._stream)
+            ends = [self._cuda.Event() for _ in range(2)]
+            ends[0].record(self._stream)
             self._parts[None] = Part(self, layout)
             self.upload(self._base + layout.arena_at, [np.ascontiguousarray(factors).reshape(-1).view(np.uint8)])
-            self._uploaded = self._cuda.Event()
-            self._uploaded.record(self._stream)
+            ends[1].record(self._stream)
+            self._uploads = [ends]
+            """Events about uploads that no run has reported."""
 
     def _here(self) -> AbstractContextManager[None]:
         return self._backend.at_work(self.part.layout.size)
@@ -100,17 +120,9 @@ class CudaSession:
         self._loads[offset * self._program.dtype.itemsize] = np.ascontiguousarray(values).view(np.uint8)
 
     def _write_loads(self) -> None:
-        """Queue the pending writes through pinned memory; adjacent pieces are written as one."""
+        """Queue the pending writes; adjacent pieces are written as one."""
         for first, pieces in _runs(self._loads):
-            size = sum(map(len, pieces))
-            if size > STAGE:
-                self.upload(self.arena + first, pieces)
-                continue
-            stage = self._backend.pinned.malloc(size)
-            np.concatenate(pieces, out=as_bytes(stage, size))
-            self._copy(self.arena + first, stage.ptr, size)
-            # Not to be used for anything else before the copy is made.
-            self._staged.append(stage)
+            self.upload(self.arena + first, pieces)
         self._loads.clear()
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Callable[[float], None] | None = None) -> Run:
@@ -122,13 +134,16 @@ class CudaSession:
             try:
                 self._write_loads()
                 events[0].record(self._stream)
-                self.launch(part, progress is not None)
+                marked = progress is not None and part.layout.work >= MARKED_WORK
+                self.launch(part, marked)
                 events[1].record(self._stream)
                 if self._program.decode:
                     self._decode(part)
                 events[2].record(self._stream)
                 results, done = self._download(part.layout)
-                self.record(part)
+                if self._program.keep and not self._program.decode and not marked:
+                    # It is likely to run again, and the device is busy with the first run.
+                    self._record(part)
                 self._wait(done, progress)
                 self._staged.clear()
             except BaseException:
@@ -137,7 +152,8 @@ class CudaSession:
             finally:
                 _running.discard(id(self))
             seconds = [self._cuda.get_elapsed_time(a, b) / 1000 for a, b in itertools.pairwise(events)]
-            upload = self._cuda.get_elapsed_time(self._began, self._uploaded) / 1000
+            upload = sum(self._cuda.get_elapsed_time(*ends) for ends in self._uploads) / 1000
+            self._uploads.clear()
             download = self._cuda.get_elapsed_time(events[2], done) / 1000
             phases = {"upload": upload, "run": seconds[0], "decode": seconds[1], "download": download}
             return self._collect(results, phases)
@@ -177,6 +193,7 @@ class CudaSession:
             cells, item = self._program.arena_cells, self._program.dtype.itemsize
             yield cupy, self.view(self._program.dtype, 0, (cells,), (item,), self._backend.number)
             self._stream.synchronize()
+            self._staged.clear()
 
     def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
         """Write a table, which stays on the device if it is there: see ``TableSession.put``."""
@@ -200,22 +217,6 @@ class CudaSession:
                 taken[...] = view
             self._stream.synchronize()
         return taken
-
-    def copy_from(self, boxes: Iterable[tuple[CudaSession, FactorLayout, FactorLayout]]) -> None:
-        """Copy cells of other cards over their link: see ``PeerSession.copy_from``."""
-        item, here = self._program.dtype.itemsize, self._backend.number
-        with self._here():
-            # The link and the card's own memory are at work at the same time.
-            local = self._cuda.Stream(non_blocking=True)
-            for other, source, target in boxes:
-                self._backend.reach(other._backend)
-                word, sizes, given, own = words_of(source, target, item)
-                # CuPy takes the other card's memory as this one's, whose kernel reads it.
-                cells = other.view(WORDS[word], item * source.offset, sizes, given, here)
-                with local if other is self else self._stream:
-                    self.view(WORDS[word], item * target.offset, sizes, own, here)[...] = cells
-            local.synchronize()
-            self._stream.synchronize()
 
     def view(self, dtype: Any, offset: int, sizes: Sequence[int], strides: Sequence[int], device: int) -> Any:
         """Return cells of the arena as an array in place.
@@ -271,10 +272,6 @@ class CudaSession:
         if steps is None:
             return self.part
         key = steps.tobytes()
-        if self._program.shards is not None:
-            part = copy(self.part)
-            part.layout = part.layout.phase(int(steps[0]), int(steps[-1]) + 1, len(self._program.starts))
-            return part
         if key not in self._asked and self._program.work - work_of(self._program, steps) < LAYOUT_WORK:
             # To run everything is cheaper than to lay out steps that may never be asked for again.
             self._asked.add(key)
@@ -289,10 +286,18 @@ class CudaSession:
         self._cuda.runtime.memcpyAsync(to, source, size, self._cuda.runtime.memcpyDefault, self._stream.ptr)
 
     def upload(self, to: int, pieces: list[NDArray[np.uint8]]) -> None:
-        """Copy bytes to the device, one piece after another, through pinned memory; they are there on return."""
+        """Queue the copy of bytes to the device, one piece after another, through pinned memory."""
         # A stage is not written, nor given back to the pool, before the copy from it is made.
-        size = min(STAGE, max(map(len, pieces), default=0) or 1)
-        stages = [self._backend.pinned.malloc(size) for _ in range(2)]
+        total = sum(map(len, pieces))
+        if not total:
+            return
+        if total <= STAGE:
+            stage = self._backend.pinned.malloc(total)
+            np.concatenate(pieces, out=as_bytes(stage, total))
+            self._copy(to, stage.ptr, total)
+            self._staged.append(stage)
+            return
+        stages = [self._backend.pinned.malloc(STAGE) for _ in range(2)]
         busy: list[Any] = [None, None]
         for turn, (address, part) in enumerate(_in_parts(to, pieces)):
             if busy[turn % 2] is not None:
@@ -304,24 +309,40 @@ class CudaSession:
         self._stream.synchronize()
 
     def _reset(self, part: Part) -> None:
-        self._copy(part.state_at, part.pristine_at, len(part.layout.state))
+        """Queue the reset of the counters; the stop flag before them stays: it ends all that is queued."""
+        self._copy(part.state_at + FLAG_BYTES, part.pristine_at + FLAG_BYTES, len(part.layout.state) - FLAG_BYTES)
+
+    def recording(self, layout: Layout, words_at: int) -> Recording:
+        """Return the recording of a layout's launches, which another session at the same addresses may have made."""
+        blas = self._backend.blas if any(isinstance(launch, Matrix) for launch in layout.launches) else None
+        key = self._backend.number, words_at, self._base, blas, self._program.parameter
+        if key not in layout.recordings and len(layout.recordings) >= RECORDINGS:
+            layout.recordings.clear()
+        found: Recording = layout.recordings.setdefault(key, Recording())
+        return found
 
     def launch(self, part: Part, marked: bool) -> None:
-        """Queue every step, as one graph if there is one: launched one by one, small ones wait for the host."""
-        if marked or part.graph is None:
+        """Queue every step, as one graph where the same launches come again."""
+        known = part.recording
+        if not marked and known.runs:
+            self._record(part)
+        if marked or known.graph is None:
             self.launch_steps(part, marked)
+            known.runs += 1
         else:
-            part.graph.launch(self._stream)
+            known.graph.launch(self._stream)
 
-    def record(self, part: Part) -> None:
-        """Make the graph of a program that is likely to run again, while the device is busy with the first run."""
-        if part.graph is None and self._program.keep and not self._program.decode:
-            self._stream.begin_capture()
-            try:
-                self.launch_steps(part, False)
-            finally:
-                part.graph = self._stream.end_capture()
-            part.graph.upload(self._stream)
+    def _record(self, part: Part) -> None:
+        """Make the graph of a part's launches, if there is none."""
+        if part.recording.graph is not None:
+            return
+        self._stream.begin_capture()
+        try:
+            self.launch_steps(part, False)
+        finally:
+            graph = self._stream.end_capture()
+        graph.upload(self._stream)
+        part.recording.graph = graph
 
     def launch_steps(self, part: Part, marked: bool) -> None:
         """Queue every step; ``marked``: with events that tell the progress."""
@@ -361,9 +382,7 @@ class CudaSession:
                 self._marks.append((event, share))
 
     def _launch_tile(self, part: Part, tile: Tile, pointers: tuple[Any, ...]) -> None:
-        kernel = self._backend.function(tile.kernel.name)
-        if kernel.max_dynamic_shared_size_bytes < tile.shared:
-            kernel.max_dynamic_shared_size_bytes = self._backend.shared_limit
+        kernel = self._backend.function(tile.kernel.name, tile.shared)
         record = np.uint64(part.words_at + 8 * tile.record_at)
         arguments = (record, *map(np.int32, tile.arguments), *pointers)
         kernel((tile.blocks,), (tile.threads,), arguments, shared_mem=tile.shared)
@@ -441,10 +460,10 @@ class CudaSession:
     def _stop(self, part: Part) -> None:
         """Cancel queued launches, and wait for the running one."""
         other = self._cuda.Stream(non_blocking=True)
-        self._cuda.runtime.memsetAsync(part.state_at, 1, 4, other.ptr)
+        self._cuda.runtime.memsetAsync(part.state_at, 1, FLAG_BYTES, other.ptr)
         other.synchronize()
         self._stream.synchronize()
-        self._reset(part)
+        self._cuda.runtime.memsetAsync(part.state_at, 0, FLAG_BYTES, self._stream.ptr)
         self._stream.synchronize()
 
     def _collect(self, results: list[NDArray[np.uint8]], seconds: dict[str, float]) -> Run:

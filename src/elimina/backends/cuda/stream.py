@@ -376,9 +376,7 @@ class StreamSession(TiledSession):
         place = self._records_at + slot * RECORD_BYTES
         runtime = self._cuda.runtime
         runtime.memcpyAsync(place, self._records.ptr + slot * RECORD_BYTES, at, runtime.memcpyDefault, up.ptr)
-        kernel = backend.function(cut.kernel.name)
-        if kernel.max_dynamic_shared_size_bytes < cut.shared:
-            kernel.max_dynamic_shared_size_bytes = backend.shared_limit
+        kernel = backend.function(cut.kernel.name, cut.shared)
         pointers = (self._tables_at, self._base, self._base + 16 * len(program.starts))
         arguments = (
             np.uint64(place),

@@ -1,0 +1,155 @@
+"""Sessions on a stand-in for a card: launches that come again become a graph."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from elimina.backends.base import run_once
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.cuda import session as cuda_session
+from elimina.backends.cuda.layout import kept_layout
+from elimina.backends.cuda.session import CudaSession
+from tests.reference import cuda
+from tests.reference.random_programs import random_program
+
+
+class Block:
+    """Device memory that goes back to its pool when it is forgotten."""
+
+    def __init__(self, pool, size):
+        self._free = pool[size]
+        self._memory = self._free.pop() if self._free else cuda.Pointer(size)
+        self.ptr = self._memory.ptr
+
+    def __del__(self):
+        self._free.append(self._memory)
+
+
+class Stream(cuda.Queue):
+    """A stream that can be recorded; a recording is the work to do."""
+
+    def __init__(self):
+        super().__init__(non_blocking=True)
+        self.recorded, self.launches = None, 0
+
+    def begin_capture(self):
+        self.recorded = []
+
+    def end_capture(self):
+        work, self.recorded = self.recorded, None
+
+        def launch(stream):
+            self.launches += 1
+            for part in work:
+                part()
+
+        return SimpleNamespace(launch=launch, upload=lambda stream: None)
+
+
+class Event(cuda.Event):
+    done = True
+
+    def __init__(self, disable_timing=False):
+        super().__init__(disable_timing)
+
+
+class Card(cuda.Device):
+    """A card whose launches are runs of the plain executor."""
+
+    numbers, blas = itertools.count(), None
+
+    def __init__(self, program):
+        super().__init__(program)
+        self.number = next(self.numbers)
+        self.cupy.cuda.Event, self.cupy.cuda.get_elapsed_time = Event, lambda first, last: 0.0
+        self.stream, free = Stream(), defaultdict(list)
+        self.pool = SimpleNamespace(malloc=lambda size: Block(free, size))
+        self.steps = 0
+
+    def lay_out(self, program, steps=None):
+        return kept_layout(program, self.multiprocessors, self.shared_limit, False)
+
+    def open(self, program, factors):
+        return CudaSession(self, program, factors)
+
+
+@pytest.fixture(autouse=True)
+def launches(monkeypatch):
+    def launch_steps(session, part, marked):
+        program, card = session._program, session._backend
+        places = session.arena, session._base + part.layout.peaks_at
+        card.steps += 1
+
+        def work():
+            arena = cuda.memory(places[0], program.dtype, program.arena_cells)
+            run = run_once(CpuBackend(1), program, arena[: program.factor_cells])
+            arena[slice(*program.zone)] = run.zone
+            cuda.memory(places[1], np.float64, run.peaks.size)[:] = run.peaks.reshape(-1)
+
+        work() if card.stream.recorded is None else card.stream.recorded.append(work)
+
+    monkeypatch.setattr(CudaSession, "launch_steps", launch_steps)
+
+
+def compare(program, factors, found):
+    expected = run_once(CpuBackend(1), program, factors)
+    # Elements between the outputs have no value.
+    places = program.outputs[:, 1] - program.zone[0]
+    np.testing.assert_array_equal(found.zone[places], expected.zone[places])
+    np.testing.assert_array_equal(found.peaks, expected.peaks)
+
+
+def check(card, program, factors, progress=None):
+    compare(program, factors, run_once(card, program, factors, progress))
+
+
+@pytest.fixture
+def known():
+    program, factors = random_program(np.random.default_rng(3), "sum-product", "float64")
+    return program._replace(keep=False), factors, Card(program)
+
+
+def test_later_sessions_launch_a_graph(known):
+    program, factors, card = known
+    for number in range(5):
+        check(card, program, factors * (1 + number), lambda share: None)
+    assert card.steps == 2  # the first session's, and those that were recorded
+    assert card.stream.launches == 4
+
+
+def test_a_session_at_other_addresses_has_a_graph_of_its_own(known):
+    program, factors, card = known
+    for number in range(3):
+        check(card, program, factors * (1 + number))
+    first = card.open(program, factors)
+    check(card, program, factors * 7)
+    assert card.steps == 3
+    compare(program, factors, first.run())
+    assert card.steps == 3
+    # Another constant of the kernels: the same addresses do not suffice.
+    first.close()
+    check(card, program._replace(parameter=program.parameter + 1), factors)
+    assert card.steps == 4
+
+
+def test_long_runs_report_before_their_end(known, monkeypatch):
+    program, factors, card = known
+    monkeypatch.setattr(cuda_session, "MARKED_WORK", 0)
+    for _ in range(3):
+        check(card, program, factors, lambda share: None)
+    assert (card.steps, card.stream.launches) == (3, 0)
+    check(card, program, factors)
+    assert card.stream.launches == 1
+
+
+def test_a_plan_that_keeps_its_messages_is_recorded_at_once(known):
+    program, factors, card = known
+    session = card.open(program._replace(keep=True), factors)
+    for _ in range(3):
+        session.run()
+    assert (card.steps, card.stream.launches) == (2, 2)
