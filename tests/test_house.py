@@ -39,7 +39,6 @@ KINDS = {
             "src/elimina/cli/flatzinc.py",
             "src/elimina/cli/solve.py",
             "src/elimina/cp/running.py",
-            "src/elimina/distributed/cluster.py",
         ],
     ),
     "decoder of assignments": (

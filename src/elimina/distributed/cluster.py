@@ -19,7 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elimina import __version__
-from elimina.backends.choose import DEVICES
+from elimina.backends.choose import DEVICES, cards_of
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
 from elimina.system import require
 
@@ -55,7 +55,7 @@ class Worker(NamedTuple):
 
     def lanes(self, device: str) -> int:
         """Return the number of tasks that it runs at a time."""
-        return min(self.threads, self.gpus) if device == "cuda" else self.threads
+        return min(self.threads, self.gpus) if cards_of(device) else self.threads
 
 
 @contextmanager
@@ -124,7 +124,7 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
 
     options: dict[str, Any] = {"nthreads": 1, "memory_limit": MEMORY_LIMIT // workers, "silence_logs": logging.CRITICAL}
     each = [options] * workers
-    if device == "cuda":
+    if cards_of(device):
         each = [
             {**options, "env": {"CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}} for gpu in visible_gpus(workers)
         ]
@@ -227,14 +227,14 @@ def workers_for(client: Client, device: str) -> list[Worker]:
         )
     _check(client.run(importlib.metadata.version, "elimina", on_error="return"), "elimina", __version__)
     _check(client.run(platform.python_version, on_error="return"), "Python", platform.python_version())
-    if device == "cuda":
+    if cards_of(device):
         client.run(_announce)
         known = known_workers(client)
     found = [
         Worker(address, worker["nthreads"], int(worker["resources"].get(GPU, 0)), int(worker["memory_limit"]))
         for address, worker in sorted(known.items())
     ]
-    able = [worker for worker in found if worker.gpus or device != "cuda"]
+    able = [worker for worker in found if worker.gpus or not cards_of(device)]
     if not able:
         raise DeviceError(
             f"none of the {len(found)} workers announces a GPU; start some where there is one, with "
@@ -299,7 +299,7 @@ class Tasks:
 
     def __init__(self, client: Client, device: str) -> None:
         self._client, self._device = client, device
-        self._resources = {GPU: 1} if device == "cuda" else None
+        self._resources = {GPU: 1} if cards_of(device) else None
         self._finished: SimpleQueue[Future[Any]] = SimpleQueue()
         self._futures: dict[str, Future[Any]] = {}
         self.workers = {worker.address: worker for worker in workers_for(client, device)}
