@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, cast
 
 from elimina._core import Traversal
+from elimina._core import agree_on_tree as build_pseudo_tree
 from elimina.dcop.dpop import Bucket, CycleBucket, Effort, cut_ancestors
 from elimina.dcop.engine import Engine
 from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value, begin, hear
@@ -223,14 +224,33 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
         seed: Random seed of the heuristic ``random``.
     """
     settings = Settings(problem.model.sense, problem.model.is_integer, heuristic=heuristic, seed=seed)
-    agents = {view.name: Agent(view) for view in views(problem, settings)}
-    waiting: deque[Message] = deque()
-    for agent in agents.values():
-        waiting.extend(agent.start())
-    while waiting:
-        message = waiting.popleft()
-        waiting.extend(agents[message.receiver].receive(message))
-    return pseudo_tree(problem, agents.values())
+    agents = [Agent(view) for view in views(problem, settings)]
+    exchange(agents, "fifo", 0.0, 0.0, 0, lambda operations: None)
+    return pseudo_tree(problem, agents)
+
+
+def exchange(
+    agents: Sequence[Agent], order: str, delay: float, jitter: float, seed: int, watch: Callable[[int], None]
+) -> tuple[list[int], list[float]]:
+    """Let the core deliver the messages that build the pseudo-tree, on a reliable network.
+
+    Args:
+        agents: All of them, none started.
+        order: Order of deliveries, as of ``Network``.
+        delay: Delay of a message, as of ``Network``.
+        jitter: Random delay, as of ``Network``.
+        seed: Random seed of delays and deliveries.
+        watch: Called now and then with 0 operations.
+
+    Returns:
+        Number of messages of each kind of ``TRAVERSAL``, and the clock of each agent.
+    """
+    owners = {v: number for number, agent in enumerate(agents) for v in agent.places}
+    places = {v: place for agent in agents for v, place in agent.places.items()}
+    variables = sorted(places)
+    return build_pseudo_tree(
+        [places[v] for v in variables], [owners[v] for v in variables], len(agents), order, delay, jitter, seed, watch
+    )
 
 
 def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> Tree:

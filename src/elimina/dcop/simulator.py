@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
-from elimina._core import agree_on_tree
-from elimina.dcop.agent import Agent
+from elimina.dcop.agent import Agent, exchange
 from elimina.dcop.messages import FIXED, KINDS, TRAVERSAL, Message
 from elimina.errors import DcopError, InputError
 from elimina.result import Delivery
@@ -271,22 +270,11 @@ class Simulation:
 
     def _agree_on_tree(self) -> None:
         """Let the core deliver the messages that build the pseudo-tree."""
-        numbers = {name: number for number, name in enumerate(self._hosts)}
-        owners = {v: numbers[name] for name, host in self._hosts.items() for v in host.agent.places}
-        places = {v: place for host in self._hosts.values() for v, place in host.agent.places.items()}
-        if any(place.is_done for place in places.values()):
+        agents, network = self.agents, self._network
+        if any(place.is_done for agent in agents for place in agent.places.values()):
             return
-        network, variables = self._network, sorted(places)
-        messages, clocks = agree_on_tree(
-            [places[v] for v in variables],
-            [owners[v] for v in variables],
-            len(numbers),
-            network.order,
-            network.delay,
-            network.jitter,
-            network.seed,
-            self._watch or (lambda operations: None),
-        )
+        watch = self._watch or (lambda operations: None)
+        messages, clocks = exchange(agents, network.order, network.delay, network.jitter, network.seed, watch)
         for kind, number in zip(TRAVERSAL, messages, strict=True):
             self._messages[kind] += number
         for host, clock in zip(self._hosts.values(), clocks, strict=True):

@@ -161,7 +161,7 @@ class Options(NamedTuple):
     @property
     def names_another_way(self) -> bool:
         """True if slices, files or rows are asked for, where tables do not fit."""
-        return self.scratch is not None or self.tables == "sparse" or self.slices not in ("auto", "never")
+        return self.asks_for_slices or self.tables == "sparse"
 
     @property
     def planning(self) -> Options:
@@ -296,9 +296,7 @@ def options_of(options: Options, device: str | Sequence[str] | None = None, memo
     return options._replace(**{name: value for name, value in given.items() if value is not None})
 
 
-_OF_A_RUN = (
-    *("method", "upper_bound", "hint", "gap", "checkpoint", "on_plan", "on_bounds", "progress", "refined", "is_kept"),
-)
+_OF_A_RUN = Options._fields[Options._fields.index("method") :]
 
 _Clash = tuple[Callable[[Options, str], object], str]
 
