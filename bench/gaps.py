@@ -22,9 +22,13 @@ from typing import Any
 
 import elimina
 from anytime import instances as anytime_instances
+from elimina.generate import grid_model
 from record import Record
 
 MORE = ("uai/2014_MAP_MMAP/ObjectDetection_11.uai.xz", "wcsp/toulbar2_examples/scen07.wcsp.xz")
+GRIDS = ((25, 5), (30, 10), (40, 5), (50, 3))
+"""Sides of random grids of integer costs, and the values of their variables."""
+
 SLACK = 30
 """Seconds after its time limit at which a process is ended."""
 
@@ -35,6 +39,10 @@ def instances(data: Path, match: str) -> Iterator[tuple[str, elimina.Model]]:
     for file in MORE:
         if re.search(match, file):
             yield Path(file).name.split(".")[0], elimina.read(data / file)
+    for side, values in GRIDS:
+        name = f"random grid {side} x {side} of {values}"
+        if re.search(match, name):
+            yield name, grid_model(side, values, 0.0, seed=1)
 
 
 def solved(path: Path, device: str, threads: int, seconds: float) -> dict[str, Any]:

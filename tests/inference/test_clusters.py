@@ -173,7 +173,7 @@ def test_a_gpu_finds_the_bounds_of_the_host(monkeypatch, seed):
 
 @pytest.mark.gpu
 def test_mini_buckets_on_a_gpu_are_bounded_as_on_the_host():
-    model = grid_model(100, 3, 0.3, seed=5)
+    model = grid_model(10, 3, 0.0, seed=5)
     options = {"method": "mbe", "ibound": 4, "seed": 1}
     bounds = [calls.solve(model, device=device, **options).lower_bound for device in ("cpu", "cuda")]
     assert bounds[1] == pytest.approx(bounds[0], rel=0.02)
@@ -181,9 +181,9 @@ def test_mini_buckets_on_a_gpu_are_bounded_as_on_the_host():
 
 @pytest.mark.gpu
 def test_auto_bounds_with_clusters_on_a_gpu(caplog):
-    """A plan of width 40 does not fit."""
+    """A plan of width 40 does not fit the memory."""
     caplog.set_level("INFO", "elimina")
-    result = calls.solve(grid_model(1600, 2, seed=1, columns=40), device="cuda", time_limit=12, memory="64MiB")
+    result = calls.solve(grid_model(40, 2, 0.0, seed=1), device="cuda", time_limit=12, memory="64MiB")
     assert result.lower_bound <= result.value
     assert any(record.message.startswith("clusters: ended") for record in caplog.records)
 
