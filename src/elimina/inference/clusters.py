@@ -319,7 +319,8 @@ def bounds_on_card(
     most = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES
     ibounds = list(_rungs(problem, order, most))
     for number, ibound in enumerate(ibounds):
-        seconds = budget.seconds / (len(ibounds) - number)
+        # Each has twice the time of the one before.
+        seconds = budget.seconds / (2 ** (len(ibounds) - number) - 1)
         until = time.monotonic() + seconds
         partition = None
         if options.partition != "scope":
