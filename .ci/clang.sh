@@ -10,11 +10,9 @@ flags=(-std=c++20 -fsyntax-only -Wall -Wextra -Werror -Wno-missing-braces -Icore
 sources() { find core -name '*.cpp' "$@" | sort; }
 check() { printf '%s\0' "${@:2}" | xargs -0 -P "${JOBS:-2}" -I{} bash -c '"$@" || { echo "failed: $*" >&2; exit 255; }' _ "$clang" "${flags[@]}" $1 {}; }
 
-mapfile -t plain < <(sources ! -path core/exec/dense/isa.cpp ! -path core/exec/sparse/words.cpp ! -path 'core/filter/*' ! -path 'core/launcher/*')
-mapfile -t filters < <(sources -path 'core/filter/*')
-check "-DELIMINA_ISA=baseline" core/exec/dense/isa.cpp "${filters[@]}"
-check "-DELIMINA_WORDS=2" core/exec/sparse/words.cpp
+mapfile -t plain < <(sources ! -path core/exec/dense/isa.cpp ! -path 'core/launcher/*')
+check "-DELIMINA_ISA=baseline" core/exec/dense/isa.cpp
 check "-DELIMINA_MODULE=\"elimina.cli\" -DELIMINA_PYTHON=\"python3\"" core/launcher/launcher.cpp
 check "-Wno-unknown-pragmas" "${plain[@]}"
-check "-DELIMINA_PORTABLE" core/exec/sparse/rows.cpp core/search/cache.cpp
+check "-DELIMINA_PORTABLE" core/exec/sparse/words.cpp core/search/cache.cpp
 echo "clang takes all files of core"

@@ -4,7 +4,7 @@
 
 #include "stop.hpp"
 
-namespace elimina::filter::ELIMINA_ISA {
+namespace elimina::filter {
 
 namespace {
 
@@ -65,4 +65,4 @@ bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept)
   return changed;
 }
 
-}  // namespace elimina::filter::ELIMINA_ISA
+}  // namespace elimina::filter

@@ -7,13 +7,14 @@
 #include "exec/sparse/decode.hpp"
 #include "stop.hpp"
 
-namespace elimina::filter::ELIMINA_ISA {
+namespace elimina::filter {
 
 namespace {
 
 constexpr std::size_t kRowBytes = sizeof(Key) + sizeof(Value);
 constexpr std::size_t kMakingBytes = 64;  // of a row in the making: as it grows, and beside the rows that it is made of
 constexpr std::size_t kLeastStored = 1 << 10;
+constexpr std::size_t kCached = 1 << 10;  // rows that stay in the cache
 constexpr std::uint64_t kAsk = 1 << 18;  // candidates, after which it asks whether to go on
 
 const sparse::Ring kRing{SemiringKind::min_sum, ValueKind::int32, 0, never};
@@ -265,10 +266,13 @@ class Elimination {
   // Stops being exact: keeps the rows of the least costs and bounds.
   void cut(Rows& rows, const i64* words) {
     std::vector<Value> total(rows.costs(), rows.costs() + rows.count());
-    const i64* at = words + 2;
-    for (i64 n = 0; n < words[0] + words[1]; ++n, at += 2 + at[1] * sparse::kTermWords)
-      for (std::size_t i = 0; n >= words[0] && i < rows.count(); ++i)
-        total[i] = clamp(total[i] + reinterpret_cast<const Value*>(at[0])[cell_at(rows.keys()[i], at + 2, at[1])]);
+    for (std::size_t begin = 0, end; begin < rows.count(); begin = end) {
+      end = std::min(begin + kCached, rows.count());
+      const i64* at = words + 2;
+      for (i64 n = 0; n < words[0] + words[1]; ++n, at += 2 + at[1] * sparse::kTermWords)
+        for (std::size_t i = begin; n >= words[0] && i < end; ++i)
+          total[i] = clamp(total[i] + reinterpret_cast<const Value*>(at[0])[cell_at(rows.keys()[i], at + 2, at[1])]);
+    }
     std::vector<Value> ranked = total;
     const auto last = ranked.begin() + static_cast<std::ptrdiff_t>(filter_.most);
     std::nth_element(ranked.begin(), last, ranked.end());
@@ -326,4 +330,4 @@ Outcome filtered_elimination(const Tree& tree, const Bounds& bounds, const Filte
   return Elimination(tree, bounds, filter).run();
 }
 
-}  // namespace elimina::filter::ELIMINA_ISA
+}  // namespace elimina::filter

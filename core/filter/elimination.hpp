@@ -5,7 +5,7 @@
 
 #include "tree.hpp"
 
-namespace elimina::filter::ELIMINA_ISA {
+namespace elimina::filter {
 
 struct Filter {
   int bits = 14;                         // bounds of a stage have at most 2^bits cells a table
@@ -26,4 +26,4 @@ struct Outcome {
 
 Outcome filtered_elimination(const Tree& tree, const Bounds& bounds, const Filter& filter);
 
-}  // namespace elimina::filter::ELIMINA_ISA
+}  // namespace elimina::filter

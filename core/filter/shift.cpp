@@ -1,10 +1,12 @@
 #include "shift.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "stop.hpp"
+#include "versions.hpp"
 
-namespace elimina::filter::ELIMINA_ISA {
+namespace elimina::filter {
 
 Shifter::Shifter(const Network& network)
     : size_(network.size),
@@ -28,7 +30,7 @@ Shifter::Shifter(const Network& network)
   }
 }
 
-void Shifter::least(const Place& place, Var v) {
+ELIMINA_VERSIONS void Shifter::least(const Place& place, Var v) {
   const auto& cost = functions_[place.function].cost;
   const std::size_t size = size_[v], stride = place.stride, block = stride * size;
   message_.assign(size, forbidden);
@@ -47,7 +49,7 @@ void Shifter::least(const Place& place, Var v) {
   }
 }
 
-void Shifter::shift(const Place& place, Var v) {
+ELIMINA_VERSIONS void Shifter::shift(const Place& place, Var v) {
   auto& cost = functions_[place.function].cost;
   const std::size_t size = size_[v], stride = place.stride, block = stride * size;
   const Cost* by = message_.data();
@@ -140,4 +142,18 @@ Network Shifter::network() const {
   return result;
 }
 
-}  // namespace elimina::filter::ELIMINA_ISA
+Network shift(const Network& network, double seconds, Cost least_gain, const Poll& poll) {
+  const auto start = std::chrono::steady_clock::now();
+  const TimeLimit limit(seconds);
+  Shifter shifter(network);
+  for (Cost before = -1; !shifter.infeasible();) {
+    shifter.run(1, 0);
+    if (shifter.bound() - before < least_gain) break;
+    before = shifter.bound();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    if (taken.count() > seconds || !poll(before, network.upper, nullptr)) break;
+  }
+  return shifter.network();
+}
+
+}  // namespace elimina::filter

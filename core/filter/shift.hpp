@@ -2,7 +2,7 @@
 #pragma once
 #include "filter.hpp"
 
-namespace elimina::filter::ELIMINA_ISA {
+namespace elimina::filter {
 
 // Sequential reweighted message passing (Kolmogorov, 2015) on functions of any arity, in integers, with values and cells
 // removed that no solution below the upper bound can have. The objective of every such solution is unchanged.
@@ -44,4 +44,4 @@ class Shifter {
   Var blamed_ = -1;
 };
 
-}  // namespace elimina::filter::ELIMINA_ISA
+}  // namespace elimina::filter

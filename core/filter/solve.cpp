@@ -1,4 +1,4 @@
-#include "solve.hpp"
+#include "filter.hpp"
 
 #include <chrono>
 #include <limits>
@@ -11,7 +11,7 @@
 #include "shift.hpp"
 #include "stop.hpp"
 
-namespace elimina::filter::ELIMINA_ISA {
+namespace elimina::filter {
 
 namespace {
 
@@ -367,6 +367,6 @@ class Solver {
 
 }  // namespace
 
-Report solve(const Network& network, const Options& options) { return Solver(network, options).run(); }
+Report minimise(const Network& network, const Options& options) { return Solver(network, options).run(); }
 
-}  // namespace elimina::filter::ELIMINA_ISA
+}  // namespace elimina::filter

@@ -1,12 +1,13 @@
 #include "tables.hpp"
 
+#include <array>
 #include <bit>
 #include <iterator>
 #include <utility>
 
 #include "plan/mini_buckets.hpp"
 
-namespace elimina::filter::ELIMINA_ISA {
+namespace elimina::filter {
 
 Fields::Fields(const std::vector<int>& size) : size_(size) {
   for (int s : size) bits_.push_back(std::bit_width(static_cast<unsigned>(s - 1)));
@@ -25,20 +26,6 @@ int Fields::shift(Var v, const Scope& whole) const {
     at += bits_[u];
   }
   return at;
-}
-
-Key Fields::mask(const Scope& part, const Scope& whole) const {
-  Key mask = 0;
-  int at = 0;
-  auto next = part.begin();
-  for (Var u : whole) {
-    if (next != part.end() && *next == u) {
-      mask |= ((Key{1} << bits_[u]) - 1) << at;
-      ++next;
-    }
-    at += bits_[u];
-  }
-  return mask;
 }
 
 Scope join(const Scope& a, const Scope& b) {
@@ -64,16 +51,43 @@ bool within(const Scope& part, const Scope& whole) {
   return std::includes(whole.begin(), whole.end(), part.begin(), part.end());
 }
 
+namespace {
+
+// Calls visit(cell, cell of the part) for each cell over a scope of which the part has some variables.
+template <class Visit>
+void each_cell(const Fields& fields, const Scope& part, const Scope& whole, Visit visit) {
+  constexpr int kRun = 6;  // bits whose cells are found once for all runs of cells
+  // What each bit of a cell's number adds to that of the part's cell.
+  std::array<std::size_t, 64> weight{};
+  int bits = 0, own = 0;
+  auto next = part.begin();
+  for (Var v : whole) {
+    const bool is_in = next != part.end() && *next == v;
+    for (int bit = 0; bit < fields.bits(v); ++bit) weight[bits++] = is_in ? std::size_t{1} << own++ : 0;
+    next += is_in;
+  }
+  std::array<std::uint32_t, 1 << kRun> within{};
+  const int run = std::min(bits, kRun);
+  for (int bit = 0; bit < run; ++bit)
+    for (std::size_t i = 0; i < std::size_t{1} << bit; ++i) within[(std::size_t{1} << bit) + i] = within[i] + static_cast<std::uint32_t>(weight[bit]);
+  for (std::size_t high = 0; high < std::size_t{1} << (bits - run); ++high) {
+    std::size_t first = 0;
+    for (std::size_t left = high; left; left &= left - 1) first += weight[run + std::countr_zero(left)];
+    for (std::size_t i = 0; i < std::size_t{1} << run; ++i) visit((high << run) + i, first + within[i]);
+  }
+}
+
+}  // namespace
+
 Table sum(const Fields& fields, const Tables& parts, Value budget) {
   Scope scope;
   for (const TablePtr& part : parts) scope = join(scope, part->scope);
   const std::size_t cells = std::size_t{1} << fields.bits(scope);
   Table out{std::move(scope), std::vector<Value>(cells, 0)};
-  for (const TablePtr& part : parts) {
-    const Key mask = fields.mask(part->scope, out.scope);
-    const Value* value = part->value.data();
-    for (std::size_t i = 0; i < cells; ++i) out.value[i] = clamp(out.value[i] + value[extract(i, mask)]);
-  }
+  for (const TablePtr& part : parts)
+    each_cell(fields, part->scope, out.scope, [total = out.value.data(), value = part->value.data()](std::size_t i, std::size_t own) {
+      total[i] = clamp(total[i] + value[own]);
+    });
   for (Value& x : out.value)
     if (x > budget) x = never;
   return out;
@@ -82,11 +96,9 @@ Table sum(const Fields& fields, const Tables& parts, Value budget) {
 Table project(const Fields& fields, const Table& table, const Scope& onto) {
   if (onto == table.scope) return table;
   Table out{onto, std::vector<Value>(std::size_t{1} << fields.bits(onto), never)};
-  const Key mask = fields.mask(onto, table.scope);
-  for (std::size_t i = 0; i < table.value.size(); ++i) {
-    Value& low = out.value[extract(i, mask)];
-    low = std::min(low, table.value[i]);
-  }
+  each_cell(fields, onto, table.scope, [least = out.value.data(), value = table.value.data()](std::size_t i, std::size_t own) {
+    least[own] = std::min(least[own], value[i]);
+  });
   return out;
 }
 
@@ -113,18 +125,16 @@ void level(const Fields& fields, std::vector<Table>& tables) {
   for (const Table& l : low)
     for (std::size_t i = 0; i < total.size(); ++i) total[i] = clamp(total[i] + l.value[i]);
   for (std::size_t k = 0; k < tables.size(); ++k) {
-    const Key mask = fields.mask(shared, tables[k].scope);
-    for (std::size_t i = 0; i < tables[k].value.size(); ++i) {
-      const Key s = extract(i, mask);
+    each_cell(fields, shared, tables[k].scope, [&](std::size_t i, std::size_t s) {
       Value& x = tables[k].value[i];
       if (x >= never || total[s] >= never) {
         x = never;
-        continue;
+        return;
       }
       // The remainder of the division stays with the first tables.
       const Value share = total[s] / count + (static_cast<Value>(k) < total[s] % count);
       x += share - low[k].value[s];
-    }
+    });
   }
 }
 
@@ -147,4 +157,4 @@ Tables pack(const Fields& fields, const Tables& parts, int bits, Value budget) {
   return out;
 }
 
-}  // namespace elimina::filter::ELIMINA_ISA
+}  // namespace elimina::filter

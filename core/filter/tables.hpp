@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
-#include "bits.hpp"
 #include "filter.hpp"
 
-namespace elimina::filter::ELIMINA_ISA {
+namespace elimina::filter {
 
+using Key = std::uint64_t;
 using Value = std::int32_t;
 // Three of them can be added before the sum is clamped.
 inline constexpr Value never = Value{1} << 29;
@@ -26,8 +26,6 @@ class Fields {
   int size(Var v) const { return size_[v]; }
   std::span<const int> widths() const { return bits_; }
   int bits(const Scope& scope) const;
-  // The bits of `part` in a key over `whole`.
-  Key mask(const Scope& part, const Scope& whole) const;
   int shift(Var v, const Scope& whole) const;
 
  private:
@@ -58,4 +56,4 @@ Tables eliminate(const Fields& fields, Tables parts, Var v, int bits, Value budg
 // Adds tables up while the sums have at most 2^bits cells.
 Tables pack(const Fields& fields, const Tables& parts, int bits, Value budget);
 
-}  // namespace elimina::filter::ELIMINA_ISA
+}  // namespace elimina::filter

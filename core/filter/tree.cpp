@@ -4,7 +4,7 @@
 
 #include "stop.hpp"
 
-namespace elimina::filter::ELIMINA_ISA {
+namespace elimina::filter {
 
 namespace {
 
@@ -86,4 +86,4 @@ std::optional<Bounds> bound_tree(const Tree& tree, int bits, std::size_t most_by
   return bounds;
 }
 
-}  // namespace elimina::filter::ELIMINA_ISA
+}  // namespace elimina::filter

@@ -5,7 +5,7 @@
 #include "plan/tree.hpp"
 #include "tables.hpp"
 
-namespace elimina::filter::ELIMINA_ISA {
+namespace elimina::filter {
 
 struct Node {
   Scope cluster, separator;  // the separator is the cluster without the node's variable
@@ -36,4 +36,4 @@ struct Bounds {
 };
 std::optional<Bounds> bound_tree(const Tree& tree, int bits, std::size_t most_bytes);
 
-}  // namespace elimina::filter::ELIMINA_ISA
+}  // namespace elimina::filter

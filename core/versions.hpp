@@ -1,0 +1,7 @@
+// The loader chooses the best of several versions of a function, as far as the system can.
+#pragma once
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#define ELIMINA_VERSIONS __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define ELIMINA_VERSIONS
+#endif
