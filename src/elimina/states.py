@@ -7,7 +7,7 @@ All paths into and out of the package come through here. A state is a str, an in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -268,19 +268,7 @@ def evidence_of(model: Model, evidence: Evidence) -> dict[int, int | Weights]:
             or a name and an index say different things about one variable.
         TypeError: ``evidence`` is not a mapping.
     """
-    check_mapping("evidence", evidence)
-    found: dict[int, int | Weights] = {}
-    for name, known in evidence.items():
-        v = model.find(name) if type(name) is str else None
-        if v is None:
-            v = _variable(model, name)
-        variable = model.variables[v]
-        state = variable.find(known) if type(known) is str else None
-        new = known_of(variable, known) if state is None else state
-        if v in found:
-            _check_agreement(model.variables[v], found[v], new)
-        found[v] = new
-    return found
+    return _indexed(model, evidence, "evidence", known_of)
 
 
 def assignment_of(model: Model, given: Evidence, argument: str) -> dict[int, int]:
@@ -295,16 +283,23 @@ def assignment_of(model: Model, given: Evidence, argument: str) -> dict[int, int
         InputError: There is no such variable or state, or a name and an index give one variable two states.
         TypeError: ``given`` is not a mapping.
     """
+    return _indexed(model, given, argument, index_of)
+
+
+def _indexed(model: Model, given: Evidence, argument: str, read: Callable[[Variable, Any], Any]) -> dict[int, Any]:
+    """Return what is said about each variable; a function reads what is not the name of a state."""
     check_mapping(argument, given)
-    found: dict[int, int] = {}
-    for name, state in given.items():
-        v = _variable(model, name)
-        x = index_of(model.variables[v], state)
-        if found.setdefault(v, x) != x:
-            states = model.variables[v].state(found[v]), model.variables[v].state(x)
-            raise InputError(
-                f"{argument} gives variable {model.variables[v].name!r} two states: {states[0]!r} and {states[1]!r}"
-            )
+    found: dict[int, Any] = {}
+    for name, known in given.items():
+        v = model.find(name) if type(name) is str else None
+        if v is None:
+            v = _variable(model, name)
+        variable = model.variables[v]
+        state = variable.find(known) if type(known) is str else None
+        new = read(variable, known) if state is None else state
+        if v in found:
+            _check_agreement(argument, variable, found[v], new)
+        found[v] = new
     return found
 
 
@@ -328,13 +323,14 @@ def known_of(variable: Variable, known: Any) -> int | Weights:
     return weights
 
 
-def _check_agreement(variable: Variable, one: int | Weights, other: int | Weights) -> None:
-    if isinstance(one, int) and isinstance(other, int):
-        if one != other:
-            states = variable.state(one), variable.state(other)
-            raise InputError(f"evidence gives variable {variable.name!r} two states: {states[0]!r} and {states[1]!r}")
-        return
-    raise InputError(f"evidence about variable {variable.name!r} is given twice, and one of them is soft; combine them")
+def _check_agreement(argument: str, variable: Variable, one: int | Weights, other: int | Weights) -> None:
+    if not isinstance(one, int) or not isinstance(other, int):
+        raise InputError(
+            f"{argument} about variable {variable.name!r} is given twice, and one of them is soft; combine them"
+        )
+    if one != other:
+        states = variable.state(one), variable.state(other)
+        raise InputError(f"{argument} gives variable {variable.name!r} two states: {states[0]!r} and {states[1]!r}")
 
 
 def named(variables: Iterable[Variable], indices: Iterable[int]) -> dict[str, State]:
