@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.machinery
 
+import numpy as np
 import pytest
 
 from elimina.backends import choose as backend_choice
@@ -39,6 +41,15 @@ class SimulatedCuda:
 
     def memory(self):
         return self.bytes
+
+    @contextlib.contextmanager
+    def arrays(self):
+        """Lend NumPy in place of CuPy."""
+        yield np
+
+    def recorded(self, work):
+        """Return work that nothing records."""
+        return work
 
     def open(self, program, factors):
         if program.sparse is not None:

@@ -22,7 +22,7 @@ from elimina.inference.choose import Planned
 from elimina.inference.method import before_planning, search_for_a_while
 from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
-from elimina.inference.strategy import Attempt, Paused
+from elimina.inference.strategy import Attempt, Paused, Strategy
 from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
@@ -155,15 +155,20 @@ def test_search_has_more_time_before_a_plan_that_needs_much_new_memory(gigabytes
     assert search.seconds == pytest.approx(3.0 + gigabytes * 1e9 / cpu_machine(1).fresh)
 
 
-def refuse(*_, **__):
-    raise UnsupportedError("no search")
+def refused(_problem, _options, run, *_, **__):
+    """Return a search that refuses the problem."""
+
+    def work(_):
+        raise UnsupportedError("no search")
+
+    return Strategy(run, "search", work)
 
 
 def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
     monkeypatch.setattr(Order, "seconds_at", lambda *_: 0.0)
     monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
-    monkeypatch.setattr("elimina.inference.search.searched_optimum", refuse)
+    monkeypatch.setattr(method_module, "by_search", refused)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu")
     assert (result.status, "method" in result.stats) == ("optimal", False)
 
@@ -172,7 +177,7 @@ def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
     monkeypatch.setattr(Order, "seconds_at", lambda *_: 0.0)
     monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
-    monkeypatch.setattr("elimina.inference.search.searched_optimum", refuse)
+    monkeypatch.setattr(method_module, "by_search", refused)
 
     def late(*_):
         raise TimeLimitError("late")

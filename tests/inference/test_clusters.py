@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import math
 import time
@@ -25,6 +24,7 @@ from elimina.inference.strategy import Budget
 from elimina.planning.prepare import prepare
 from tests import calls
 from tests.reference import brute
+from tests.simulated import SimulatedCuda
 from tests.strategies import KINDS, models
 
 
@@ -94,20 +94,6 @@ def test_every_model_keeps_its_totals(kind, data):
             assert original.total(moved) == pytest.approx(score, rel=1e-9, abs=1e-9)
 
 
-class Host:
-    """The host in place of a GPU."""
-
-    def memory(self):
-        return 1 << 30
-
-    @contextlib.contextmanager
-    def arrays(self):
-        yield np
-
-    def recorded(self, work):
-        return work
-
-
 def told(model, card, memory=None):
     """Return the bounds that passes over clusters tell, and the last result."""
     problem = prepare(model, "mpe", {})
@@ -124,7 +110,7 @@ def told(model, card, memory=None):
 def test_bounds_on_a_card_hold(kind, data):
     model = data.draw(models(kind))
     try:
-        bounds, last = told(model, Host())
+        bounds, last = told(model, SimulatedCuda())
     except UnsupportedError:
         assert kind == "big-integer" or brute.optimum(model) is None
         return
@@ -144,7 +130,7 @@ def test_bounds_on_a_card_hold(kind, data):
 
 def test_larger_clusters_come_after_smaller_ones(monkeypatch):
     monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
-    bounds, last = told(random_model(20, 4, 0.4, 0.0, seed=8), Host())
+    bounds, last = told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda())
     assert len(bounds) > 3
     assert bounds[0].lower_bound < last.lower_bound
 
@@ -159,7 +145,7 @@ def test_a_gpu_finds_the_bounds_of_the_host(monkeypatch, seed):
     units = clusters._in_units(original.moved, distances(original.moved, FORBIDDEN_COST))
     graph = JoinGraph(original.moved.model.sizes, [scope for scope, _ in units.tables], order, 5)
     constants = {}
-    for card in (Host(), get_backend("cuda")):
+    for card in (SimulatedCuda(), get_backend("cuda")):
         with card.arrays() as arrays:
             uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
             tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
@@ -190,7 +176,7 @@ def test_auto_bounds_with_clusters_on_a_gpu(caplog):
 
 def test_clusters_on_a_card_need_memory():
     with pytest.raises(MemoryLimitError, match="do not fit"):
-        told(grid_model(4, 3, 0.3, seed=5), Host(), memory=100)
+        told(grid_model(4, 3, 0.3, seed=5), SimulatedCuda(), memory=100)
 
 
 def test_clusters_help():

@@ -79,7 +79,7 @@ def test_a_search_whose_lists_do_not_fit_ends(monkeypatch, is_alone):
     """Soft local consistency goes on as long as it can; then the memory limit is why the call ends."""
     monkeypatch.setattr(Guide, "bytes", lambda _: (1 << 40, 0))
     if is_alone:
-        monkeypatch.setattr(search._Search, "begin_consistency", lambda _: None)
+        monkeypatch.setattr(search._Search, "begin_consistency", lambda *_: None)
     model = many_tables(20)
     found = calls.solve(model, "mpe", method="search", ibound=2, memory=MEMORY)
     assert (found.status, found.ended_by) == (("bounded", "memory-limit") if is_alone else ("optimal", None))
