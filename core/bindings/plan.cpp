@@ -173,6 +173,16 @@ void bind_plan(nb::module_& m) {
         const std::vector<std::span<const int>> spans(scopes.begin(), scopes.end());
         return MiniBuckets().divide(spans, ibound + 1);
       }, "scopes"_a, "ibound"_a, "Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.");
+  m.def("mini_buckets_of_cells", [](const std::vector<std::vector<int>>& scopes, const std::vector<std::vector<i64>>& shapes, i64 cells) {
+        const std::vector<std::span<const int>> spans(scopes.begin(), scopes.end());
+        std::vector<int> weights;
+        for (std::size_t n = 0; n < scopes.size(); ++n)
+          for (std::size_t axis = 0; axis < scopes[n].size(); ++axis) {
+            weights.resize(std::max(weights.size(), std::size_t(scopes[n][axis]) + 1));
+            weights[scopes[n][axis]] = cell_weight(shapes[n][axis]);
+          }
+        return MiniBuckets().divide(spans, cell_weight(cells), weights);
+      }, "scopes"_a, "shapes"_a, "cells"_a, "Divide tables of some shapes likewise, into mini-buckets of at most so many cells.");
   m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a, "products"_a = false, "fused"_a = false,
         "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. `products`: sides of buckets are joined early, for "
         "sum-product makes matrix products of them. `fused`: upward, a step may eliminate several variables.");

@@ -2,6 +2,7 @@
 // elimination: Mateescu, Dechter and Kask, AAAI 2002). One pass towards the roots bounds each bucket's message from below, one back
 // bounds all that is outside its subtree.
 #include "elimina/program.hpp"
+#include "plan/mini_buckets.hpp"
 #include "plan/steps.hpp"
 
 namespace elimina::plan {
@@ -10,8 +11,8 @@ namespace {
 class Bounds {
  public:
   Bounds(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, i64 cells)
-      : tree_(tree), sizes_(sizes), most_cells_(cells), writer_(tree, scopes, sizes, {tables}), up_(tree.size()), down_(tree.size()) {
-    marks_.resize(sizes.size());
+      : tree_(tree), most_(cell_weight(cells)), writer_(tree, scopes, sizes, {tables}), up_(tree.size()), down_(tree.size()) {
+    for (const i64 size : sizes) weights_.push_back(cell_weight(size));
   }
 
   RowBounds run() {
@@ -59,7 +60,7 @@ class Bounds {
   Reads eliminate(const Reads& reads, int variable) {
     Reads left, own;
     for (const Read& read : reads) (has(read, variable) ? own : left).push_back(read);
-    for (Reads& part : mini_buckets(std::move(own))) {
+    for (Reads& part : mini_buckets(own)) {
       left.push_back(writer_.eliminate(variable, writer_.scope_of_all(part, variable), part));
     }
     return left;
@@ -70,57 +71,29 @@ class Bounds {
     for (const int variable : writer_.variables_of_all(reads))
       if (std::find(keep.begin(), keep.end(), variable) == keep.end()) reads = eliminate(reads, variable);
     Reads packed;
-    for (Reads& part : mini_buckets(std::move(reads))) {
+    for (Reads& part : mini_buckets(reads)) {
       packed.push_back(part.size() > 1 ? writer_.eliminate(int(kJoin), writer_.scope_of_all(part), part) : part.front());
     }
     return packed;
   }
 
-  // Each table, the largest first, joins the part that it shares most cells with, if that stays small.
-  std::vector<Reads> mini_buckets(Reads reads) {
-    std::stable_sort(reads.begin(), reads.end(), [&](const Read& a, const Read& b) { return cells(a) > cells(b); });
+  std::vector<Reads> mini_buckets(const Reads& reads) {
+    std::vector<std::span<const int>> scopes;
+    for (const Read& read : reads) scopes.push_back(writer_.scope_of(read));
     std::vector<Reads> parts;
-    std::vector<std::vector<int>> unions;
-    for (const Read& read : reads) {
-      const auto scope = writer_.scope_of(read);
-      int best = -1;
-      double most = 0;
-      for (std::size_t number = 0; number < parts.size(); ++number) {
-        const i64 own = writer_.cells(unions[number]), both = together(unions[number], scope);
-        const double shared = double(own) * double(cells(read)) / double(both);
-        if (both <= std::max(most_cells_, own) && (best < 0 || shared > most)) best = int(number), most = shared;
-      }
-      if (best < 0) {
-        parts.push_back({read});
-        unions.emplace_back(scope.begin(), scope.end());
-        continue;
-      }
-      parts[best].push_back(read);
-      marks_.clear();
-      for (const int v : unions[best]) marks_.add(v);
-      for (const int v : scope)
-        if (marks_.add(v)) unions[best].push_back(v);
+    for (const auto& members : dividing_.divide(scopes, most_, weights_)) {
+      parts.emplace_back();
+      for (const int member : members) parts.back().push_back(reads[member]);
     }
     return parts;
   }
 
-  i64 cells(const Read& read) const { return writer_.cells(writer_.scope_of(read)); }
-
-  i64 together(const std::vector<int>& one, std::span<const int> other) {
-    marks_.clear();
-    i64 cells = writer_.cells(one);
-    for (const int v : one) marks_.add(v);
-    for (const int v : other)
-      if (marks_.add(v)) cells = times(cells, sizes_[v]);
-    return cells;
-  }
-
   const Tree& tree_;
-  std::span<const i64> sizes_;
-  i64 most_cells_;
+  std::vector<int> weights_;
+  i64 most_;
+  MiniBuckets dividing_;
   Writer writer_;
   std::vector<Reads> up_, down_;
-  Marks marks_;
 };
 
 }  // namespace

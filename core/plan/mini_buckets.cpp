@@ -31,10 +31,9 @@ std::vector<std::vector<int>> MiniBuckets::divide(std::span<const std::span<cons
     int best = -1;
     for (std::size_t n = 0; n < parts.size(); ++n) {
       i64 more = 0;
-      bool grows = false;
       for (std::size_t w = 0; w < words; ++w)
-        if (const u64 bits = mine[w] & ~unions[n * words + w]) more += weigh(bits, w), grows = true;
-      if ((!grows || held[n] + more <= most) && (best < 0 || more < fewest)) best = int(n), fewest = more;
+        if (const u64 bits = mine[w] & ~unions[n * words + w]) more += weigh(bits, w);
+      if ((!more || held[n] + more <= most) && (best < 0 || more < fewest)) best = int(n), fewest = more;
     }
     if (best < 0) {
       parts.push_back({i});

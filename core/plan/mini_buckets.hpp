@@ -1,8 +1,13 @@
 // Mini-buckets by scopes (Dechter and Rish 2003).
 #pragma once
+#include <cmath>
+
 #include "plan/lists.hpp"
 
 namespace elimina::plan {
+
+// Weight of a variable, or of a number of cells, by which mini-buckets have so many cells at most: 2^-16 of a bit.
+inline int cell_weight(i64 size) { return int(std::lround(std::log2(double(size)) * 65536)); }
 
 class MiniBuckets {
  public:

@@ -229,25 +229,27 @@ class Bounds:
         return left
 
     def _mini_buckets(self, reads: Sequence[Read]) -> list[list[Read]]:
-        """Each table, the largest first, joins the part that it shares most cells with, if that stays small."""
-        parts: list[list[Read]] = []
+        """Each table, the largest first, joins the part whose cells it multiplies least, if that stays small."""
+        parts: list[list[int]] = []
         unions: list[frozenset[int]] = []
-        for read in sorted(reads, key=lambda read: -self._count(read.scope)):
-            best = -1.0, -1
-            for number, union in enumerate(unions):
-                both = self._count(union.union(read.scope))
-                if both <= max(self._cells, self._count(union)):
-                    best = max(best, (self._count(union) * self._count(read.scope) / both, -number))
-            if best[0] < 0:
-                parts.append([read])
-                unions.append(frozenset(read.scope))
+        for number in sorted(range(len(reads)), key=lambda number: -self._weight(reads[number].scope)):
+            scope = frozenset(reads[number].scope)
+            fits = []
+            for at, union in enumerate(unions):
+                more = self._weight(scope - union)
+                if not more or self._weight(union) + more <= round(65536 * math.log2(self._cells)):
+                    fits.append((more, at))
+            if fits:
+                _, at = min(fits)
+                parts[at].append(number)
+                unions[at] |= scope
             else:
-                parts[-best[1]].append(read)
-                unions[-best[1]] = unions[-best[1]].union(read.scope)
-        return parts
+                parts.append([number])
+                unions.append(scope)
+        return [[reads[number] for number in sorted(part)] for part in parts]
 
-    def _count(self, scope: Iterable[int]) -> int:
-        return math.prod(self._sizes[v] for v in scope)
+    def _weight(self, scope: Iterable[int]) -> int:
+        return sum(round(65536 * math.log2(self._sizes[v])) for v in scope)
 
     def _sorted(self, scope: Iterable[int]) -> tuple[int, ...]:
         return tuple(sorted(scope, key=self._position.__getitem__))

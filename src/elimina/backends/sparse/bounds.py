@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import mini_buckets_of_cells
 from elimina.backends.base import Backend
 from elimina.backends.sparse.device import Rows, RowsDevice
 from elimina.backends.sparse.tables import Filter, Lookup
@@ -168,16 +168,6 @@ def _shrunk(bound: Bound, variable: int, scope: Collection[int], most: int) -> B
 
 
 def _parts(tables: Sequence[Bound], most: int) -> list[list[Bound]]:
-    """Return each table, the largest first, with the first others that its sum with stays small."""
-    parts: list[tuple[dict[int, int], list[Bound]]] = []
-    for bound in sorted(tables, key=lambda bound: -bound.cells.size):
-        sizes = dict(zip(bound.scope, bound.cells.shape, strict=True))
-        for union, part in parts:
-            both = {**union, **sizes}
-            if math.prod(both.values()) <= most or len(both) == len(union):
-                union.update(sizes)
-                part.append(bound)
-                break
-        else:
-            parts.append((sizes, [bound]))
-    return [part for _, part in parts]
+    """Return the tables in mini-buckets of at most so many cells."""
+    found = mini_buckets_of_cells([bound.scope for bound in tables], [bound.cells.shape for bound in tables], most)
+    return [[tables[number] for number in part] for part in found]
