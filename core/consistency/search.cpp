@@ -105,7 +105,9 @@ bool Search::take(std::size_t number, Open& node) {
     }
     if (is_over()) return false;
     if (!open_.empty()) break;
+    ++waiting_;
     changed_.wait(lock);
+    --waiting_;
   }
   std::pop_heap(open_.begin(), open_.end(), Later{});
   node = std::move(open_.back());
@@ -126,7 +128,8 @@ void Search::explore(Explorer& explorer, const Open& node) {
     if (explorer.run(limits(), turn)) offer(explorer.solution());
     nodes_ += explorer.nodes() - counted;
     counted = explorer.nodes();
-    if (explorer.failures() - failures >= failures_ && has_room_) break;
+    const std::uint64_t most = waiting_ > 0 ? 1 : failures_.load();
+    if (explorer.failures() - failures >= most && has_room_) break;
   }
   nodes_ += explorer.nodes() - counted;
 }

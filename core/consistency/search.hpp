@@ -81,6 +81,7 @@ class Search {
   std::vector<int> best_, preferred_;
   std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
+  std::atomic<int> waiting_ = 0;  // threads without a node: the others give theirs back soon
   Cost told_ = network::forbidden;  // the best solution that was last passed on
   std::uint64_t most_nodes_ = 0;
   std::chrono::time_point<Clock, std::chrono::duration<double>> deadline_;
