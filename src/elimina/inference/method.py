@@ -115,6 +115,8 @@ def before_planning(
     is_free = options.tables != "sparse" and options.ibound is None and isinstance(options.order, str)
     is_searched = is_free and rough().total_cells >= _VARIABLE_SECONDS * len(problem.free) * CELLS_PER_SECOND
     if is_searched:
+        paused.clear(problem)
+        paused.first_order = rough().order
         logger.info("soft local consistency first, as a quick order has %s cells", count_text(rough().total_cells))
         yield by_search(problem, options, run, paused, rounds=0, first_turn=FIRST_GLANCE)
     yield improving(problem, options, run, paused, FIRST_IMPROVED)

@@ -95,21 +95,24 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
     return tuple([variables[i] for i in found.order if i < len(problem.free)])
 
 
-def consistency_order(problem: Problem, options: Options, number: int) -> tuple[int, ...]:
+def consistency_order(
+    problem: Problem, options: Options, number: int, first: Sequence[int] | None = None
+) -> tuple[int, ...]:
     """Return an order towards whose end soft local consistency shifts costs: the given one, or one of several.
 
     Args:
         problem: Problem of the task ``mpe``.
         options: Planning options.
-        number: 0: min-fill. 1: its reverse. 2: the model's order. From 3 on: a random one.
+        number: 0: the first one. 1: its reverse. 2: min-fill. From 3 on: a random one.
+        first: The first order, if it is known; None: min-fill.
     """
     if not isinstance(options.order, str):
         return _given_order(problem, options.order)
-    if number < 2:
-        order = elimination_order(problem, options._replace(order="min-fill", order_seconds=0.0))
-        return order[::-1] if number else order
-    order = problem.free
-    return tuple(order if number == 2 else random.Random(options.seed + number).sample(order, len(order)))
+    if number > 2:
+        return tuple(random.Random(options.seed + number).sample(problem.free, len(problem.free)))
+    known = first if number < 2 else None
+    order = known or elimination_order(problem, options._replace(order="min-fill", order_seconds=0.0))
+    return tuple(reversed(order) if number == 1 else order)
 
 
 def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:

@@ -406,7 +406,7 @@ class _Search(Knowledge):
         options = self.options
         seconds = min(LONGEST_SHIFT, self.limits.seconds / 10) if options.shifts_tables else 0.0
         with self.phase("consistency"):
-            ordered = consistency_order(self.problem, options, order)
+            ordered = consistency_order(self.problem, options, order, self.paused.first_order)
             threads = host_threads(options)
             is_found = self.chosen is not None
             return Consistency.of(self.problem, ordered, self.score, is_found, threads, self.memory, seconds)

@@ -92,7 +92,8 @@ class Paused:
         original: The problem with its costs shifted.
         improvement: Local search where it stopped; None: it was not begun, or its tables are too large.
         consistency: Soft local consistency where it stopped; None: it was not begun, or is to begin again.
-        order: Number of its order (``consistency_order``).
+        first_order: Elimination order that was found quickly; None: none was.
+        order: Number of the order of soft local consistency (``consistency_order``).
         orders: Number of the last order that was tried.
         is_spent: True if soft local consistency has nothing left to do.
         unit: The units that it had when it was done the last time.
@@ -115,6 +116,7 @@ class Paused:
         self.original: Original | None = None
         self.improvement: Improvement | None = None
         self.consistency: Consistency | None = None
+        self.first_order: tuple[int, ...] | None = None
         self.order = self.orders = 0
         self.is_spent = False
         self.unit: int | float = 0
