@@ -5,6 +5,7 @@
 #include <new>
 
 #include "exec/pages.hpp"
+#include "run_threads.hpp"
 
 namespace elimina::search {
 
@@ -19,6 +20,7 @@ Word note(std::uint64_t nodes, bool solved, int best) {
 constexpr std::size_t first_buckets = 1 << 12;
 constexpr std::size_t least_part = 4;  // of the bytes, for entries
 constexpr int most_tries = 1000;
+constexpr std::size_t least_shared = 1 << 14;  // buckets from which several threads move entries: about a millisecond
 
 std::uint64_t nodes_of(Word note) { return note >> 33; }
 bool solved_of(Word note) { return note >> 32 & 1; }
@@ -97,13 +99,27 @@ std::size_t Cache::place(const Word* key) const {
   return static_cast<std::size_t>(static_cast<unsigned __int128>(hash) * active_ >> 64);
 }
 
-// The entries of a bucket go to two neighbours, at places that are not before it: from the last one on, nothing is overwritten.
-void Cache::grow() {
+// The entries of a bucket go to two neighbours, at places that are not before it: from the last one on, nothing is overwritten. Those of the
+// upper half go beyond it, so that several threads may move them.
+void Cache::grow(int threads) {
   const std::size_t old = active_;
-  const std::size_t width = words_ + 2;
   active_ *= 2;
+  for (std::size_t end = old; end > 0;) {
+    const std::size_t begin = threads > 1 && end > least_shared ? end - end / 2 : 0;
+    if (begin == 0) {
+      move(begin, end);
+    } else {
+      const auto at = [&](int part) { return begin + (end - begin) * static_cast<std::size_t>(part) / static_cast<std::size_t>(threads); };
+      run_threads(threads, [&](int part) { move(at(part), at(part + 1)); }, [] {}, [] {});
+    }
+    end = begin;
+  }
+}
+
+void Cache::move(std::size_t begin, std::size_t end) {
+  const std::size_t width = words_ + 2;
   std::vector<Word> moved(bucket_words_);
-  for (std::size_t i = old; i-- > 0;) {
+  for (std::size_t i = end; i-- > begin;) {
     Word* const from = cells_.get() + i * bucket_words_;
     std::copy_n(from, bucket_words_, moved.begin());
     std::fill_n(from, bucket_words_, Word{0});

@@ -33,9 +33,9 @@ class Cache {
   bool store(const Word* key, const Entry& entry, std::uint64_t nodes);
   void count(std::uint64_t stored) { entries_.fetch_add(stored, std::memory_order_relaxed); }
 
-  // True if it is crowded and may become larger; only one thread may use it while it does.
+  // True if it is crowded and may become larger; nobody may use it while it does.
   bool crowded() const { return active_ < buckets_ && entries() > active_ * ways / 2; }
-  void grow();
+  void grow(int threads);
 
   std::size_t bytes() const { return active_ * bucket_words_ * sizeof(Word); }
   std::uint64_t entries() const { return entries_.load(std::memory_order_relaxed); }
@@ -53,6 +53,7 @@ class Cache {
   };
   class Guard;
 
+  void move(std::size_t begin, std::size_t end);
   std::size_t place(const Word* key) const;
   Word* bucket(const Word* key) const { return cells_.get() + place(key) * bucket_words_; }
   Word* way_of(Word* ways, const Word* key) const;

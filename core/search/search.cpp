@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <mutex>
-#include <shared_mutex>
 
 #include "busy.hpp"
 #include "cache.hpp"
@@ -46,7 +46,7 @@ class Run {
   // Iterations of depth-first search, each up to a higher limit on the root, until a solution below the limit is the optimum or none is
   // better than the best one known.
   void descend(int number) {
-    std::shared_lock shared(growing_);
+    const Inside inside(*this);
     Diver diver(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
     if (number == 0) improve(diver, 0);
     Searcher searcher(problem_, cache_, options_.threads > 1 ? &busy_ : nullptr);
@@ -62,7 +62,7 @@ class Run {
         nodes_ += searcher.nodes() - counted;
         counted = searcher.nodes();
         raise(searcher.lower());
-        make_room(shared);
+        make_room();
         improve(diver, counted);
         if (nodes_ >= options_.nodes || since_start() > options_.seconds) stop_ = true;
       }
@@ -84,15 +84,34 @@ class Run {
     while (diver.is_due(nodes) && !stop_ && lower_ < limit(upper_)) offer(diver.solution(upper_ - lower_));
   }
 
-  // The cache grows once all threads wait for it.
-  void make_room(std::shared_lock<std::shared_mutex>& shared) {
-    if (!cache_.crowded()) return;
-    shared.unlock();
-    {
-      const std::unique_lock lock(growing_);
-      if (cache_.crowded()) cache_.grow();
+  // A thread that uses the cache.
+  class Inside {
+   public:
+    explicit Inside(Run& run) : run_(run) {
+      const std::lock_guard lock(run_.growing_);
+      ++run_.inside_;
     }
-    shared.lock();
+    ~Inside() {
+      const std::lock_guard lock(run_.growing_);
+      --run_.inside_;
+      run_.left_.notify_all();
+    }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+
+   private:
+    Run& run_;
+  };
+
+  // The cache grows once no thread uses it; those that wait go on as soon as it has.
+  void make_room() {
+    if (!cache_.crowded()) return;
+    std::unique_lock lock(growing_);
+    --inside_;
+    left_.wait(lock, [this] { return inside_ == 0 || !cache_.crowded(); });
+    while (cache_.crowded()) cache_.grow(options_.threads);
+    ++inside_;
+    left_.notify_all();
   }
 
   // The root is decided: its value is the optimum, or nothing is below the limit.
@@ -190,7 +209,9 @@ class Run {
   std::atomic<std::uint64_t> nodes_ = 0, hits_ = 0;
   std::atomic<bool> stop_ = false;
   std::mutex mutex_;
-  std::shared_mutex growing_;
+  std::mutex growing_;
+  std::condition_variable left_;
+  int inside_ = 0;  // threads that use the cache
   double width_ = 0, last_limit_ = -infinite;
   double told_ = infinite;  // the upper bound that was last passed on
   std::uint64_t nodes_before_ = 0;

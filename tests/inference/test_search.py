@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -190,6 +192,23 @@ def test_larger_problems(memory, seed, threads, density):
     assert result["cost"] == result["bound"] == optimum
     total = sum(table[tuple(result["value"][v] for v in scope)] for scope, table in problem.factors)
     assert total == optimum
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the processor time of threads from /proc")
+def test_no_thread_waits_until_the_cache_grows_again():
+    """Threads went on one after another: each that waited for the growth of the cache waited for the next one, too."""
+    moments = []
+
+    def poll(*_):
+        spent = {}
+        for task in Path("/proc/self/task").iterdir():
+            fields = (task / "stat").read_text().rpartition(")")[2].split()
+            spent[task.name] = int(fields[11]) + int(fields[12])
+        moments.append(spent)
+
+    search(hard(), 2, threads=4, seconds=4.0, memory=1e7, poll=poll)
+    later, last = moments[len(moments) // 2], moments[-1]
+    assert sum(last[task] > spent for task, spent in later.items() if task in last) >= 4
 
 
 def test_one_thread_repeats_itself():

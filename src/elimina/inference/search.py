@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterator
 
 from elimina import system
 from elimina._core import search_tree
@@ -23,6 +24,7 @@ from elimina.inference.minibucket import Guide, Heuristic, division, heuristic_o
 from elimina.inference.options import Options
 from elimina.inference.ordering import consistency_order, elimination_order
 from elimina.inference.shares import Shares, shared, shares_of
+from elimina.inference.shield import spread
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.inference.strategy import LEAST_KEPT, Paused
 from elimina.order import LARGEST_SEED
@@ -232,11 +234,16 @@ class _Search(Knowledge):
         Each is searched for by one thread: the orders of several are alike, and bounded worse on 90-46-5 and 90-50-5.
         """
         options, tries = self.options._replace(threads=1), ORDERS if known else 1
-        found = {known: None} if known else {}
-        for number in range(tries):
-            seed = (options.seed + number) % LARGEST_SEED
-            with self.phase("order"):
-                found[elimination_order(problem, options._replace(order_seconds=seconds / tries, seed=seed))] = None
+        threads = min(tries, host_threads(self.options))
+
+        def orders(_: int, seeds: Iterator[int]) -> Iterator[tuple[int, ...]]:
+            for seed in seeds:
+                yield elimination_order(problem, options._replace(order_seconds=seconds / tries, seed=seed))
+
+        with self.phase("order"):
+            seeds = [(options.seed + number) % LARGEST_SEED for number in range(tries)]
+            made = spread(range(threads), seeds, orders)
+            found = dict.fromkeys([known] * bool(known) + [order for order in made if order is not None])
         if len(found) == 1:
             return next(iter(found))
         return max(found, key=lambda order: self.first_cost(problem, order))
