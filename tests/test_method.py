@@ -31,6 +31,8 @@ from tests import calls
 from tests.reference import brute
 from tests.strategies import models
 
+THREADS = 3
+
 LARGE = grid_model(12, 4, 0.3, seed=1)
 """Exact elimination would take 2e9 cells."""
 
@@ -114,7 +116,7 @@ def before_a_plan(monkeypatch, rough, better):
         (method_module.WORTH_A_TRY / 2, [], [0, 0]),
         (method_module.WORTH_A_TURN / 2, [], [0, 0, 1]),
         (method_module.WORTH_A_TURN, [], [0, 0, 1, 0]),
-        (method_module.FAR, [method_module.FIRST_NODES], [0, 0, 0, 1]),
+        (method_module.FAR, [THREADS * method_module.FIRST_NODES], [0, 0, 0, 1]),
     ],
 )
 def test_soft_local_consistency_gets_nodes_where_elimination_takes_long(monkeypatch, seconds, nodes, rounds):
@@ -126,7 +128,7 @@ def test_soft_local_consistency_gets_nodes_where_elimination_takes_long(monkeypa
 
 def test_no_order_is_looked_for_at_first_where_elimination_takes_very_long(monkeypatch):
     searches, ordered = before_a_plan(monkeypatch, 2 * method_module.VERY_FAR, method_module.FAR)
-    assert [limits.get("nodes") for limits in searches][:2] == [None, method_module.FIRST_NODES]
+    assert [limits.get("nodes") for limits in searches][:2] == [None, THREADS * method_module.FIRST_NODES]
     assert ordered == [QUICK_SECONDS]
 
 

@@ -11,7 +11,7 @@ from elimina.backends.choose import devices_of, find_cuda
 from elimina.backends.cpu import CpuBackend
 from elimina.display import count_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.inference.choose import Planned, asked_backend
+from elimina.inference.choose import Planned, asked_backend, host_threads
 from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
@@ -64,7 +64,7 @@ VERY_FAR = 1e5
 """Estimated seconds with a quick order from which that search is left out: it would not make them short."""
 
 FIRST_NODES, LONGEST_NODES = 1 << 14, 1.0
-"""Nodes of that turn, whatever the machine's speed, and the seconds after which it ends nevertheless."""
+"""Nodes of that turn for each thread, whatever the machine's speed, and its most seconds."""
 
 LONG_TURN, SHORT_TURN = 4.0, 1.0
 """Seconds of soft local consistency before a plan is made: where messages have few variables, and elsewhere."""
@@ -133,8 +133,9 @@ def before_planning(
         return Attempt()
     order = rough() if is_hopeless else quick(GLANCE_ORDER)
     if order.seconds_at(CELLS_PER_SECOND) >= FAR:
-        logger.info("soft local consistency again, for %s nodes", count_text(FIRST_NODES))
-        yield by_search(problem, options, run, paused, rounds=0, first_turn=LONGEST_NODES, nodes=FIRST_NODES)
+        nodes = FIRST_NODES * host_threads(options)
+        logger.info("soft local consistency again, for %s nodes", count_text(nodes))
+        yield by_search(problem, options, run, paused, rounds=0, first_turn=LONGEST_NODES, nodes=nodes)
     if order.seconds_at(CELLS_PER_SECOND) >= WORTH_A_TRY:
         order = quick(QUICK_SECONDS)
     expected = order.seconds_at(CELLS_PER_SECOND)
