@@ -95,7 +95,7 @@ def before_a_plan(monkeypatch, rough, better):
     first = Order((), 20, int(rough * CELLS_PER_SECOND), 10**6, "min-fill", 0.0)
     found = dataclasses.replace(first, total_cells=int(better * CELLS_PER_SECOND))
     problem = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {})
-    options = Options(device="cpu", threads=1, memory=1 << 20)
+    options = Options(device="cpu", threads=THREADS, memory=1 << 20)
 
     def quick(seconds):
         ordered.append(seconds)
