@@ -17,6 +17,7 @@ from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Variable
 from elimina.planning import planner
+from elimina.planning import prepare as preparation
 from elimina.planning.layout import row_axes, table_strides
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import kept_plan, make_plan
@@ -170,6 +171,24 @@ def test_groups_hold_each_table_once():
     problem = prepare(Model.from_arrays([2, 2, 2], factors), "mpe", {})
     assert sorted(tuple(sorted(group.members)) for group in problem.groups) == [(0, 1, 2), (4,)]
     assert problem.constants == (3,)
+
+
+def test_groups_are_kept_by_scopes_and_sizes(monkeypatch):
+    monkeypatch.setattr(preparation, "_groups", OrderedDict())
+    monkeypatch.setattr(preparation, "_KEPT_GROUPS", 2)
+
+    def groups_of(*sizes):
+        scopes = [(0, 1), (0, 2), (0,)]
+        factors = [(scope, np.ones([sizes[v] for v in scope])) for scope in scopes]
+        return prepare(Model.from_arrays(list(sizes), factors), "count", {}).groups
+
+    first = groups_of(2, 3, 4)
+    assert groups_of(2, 3, 4) is first
+    assert [group.members for group in first] == [(0, 2), (1,)]
+    assert [group.members for group in groups_of(2, 4, 3)] == [(0,), (1, 2)]
+    groups_of(2, 2, 2)
+    assert groups_of(2, 3, 4) == first
+    assert groups_of(2, 3, 4) is not first
 
 
 def test_evidence_and_domains_of_one_value_are_fixed():

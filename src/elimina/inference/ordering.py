@@ -149,7 +149,9 @@ def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
 
 def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
     model = problem.model
-    given = [model.index(name) for name in order]
+    count = len(model.variables)
+    # An index that is one needs no look.
+    given = [name if type(name) is int and 0 <= name < count else model.index(name) for name in order]
     seen = set(given)
     if len(seen) < len(given):
         twice = next(v for place, v in enumerate(given) if v in given[:place])

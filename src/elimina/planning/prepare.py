@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
+from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
@@ -213,7 +215,13 @@ _LEAST_NARROWED = 0.05
 little width."""
 
 
-_scope_of = operator.attrgetter("scope")
+_scope_of, _sizes_of = operator.attrgetter("scope"), operator.attrgetter("sizes")
+
+_KEPT_GROUPS, _KEPT_TABLES = 16, 10_000
+"""Groupings that this process keeps for later problems of the same scopes, and the tables of the largest one."""
+
+_groups: OrderedDict[tuple[tuple[tuple[int, ...], ...], ...], tuple[Group, ...]] = OrderedDict()
+_groups_lock = threading.Lock()
 
 
 class Group(NamedTuple):
@@ -443,9 +451,21 @@ def _relevant_factors(
 
 def grouped(tables: Tables) -> tuple[Group, ...]:
     """Put each table into the smallest group whose scope contains its own."""
+    scopes = tuple(map(_scope_of, tables))
+    # Which group is smallest depends on the sizes, too.
+    key = scopes, tuple(map(_sizes_of, tables))
+    with _groups_lock:
+        if (known := _groups.get(key)) is not None:
+            return known
     members = tables.listed.groups()
-    scopes = map(_scope_of, map(tables.__getitem__, map(operator.itemgetter(0), members)))
-    return tuple(map(partial(tuple.__new__, Group), zip(scopes, members, strict=True)))  # a third of Group's own time
+    firsts = map(scopes.__getitem__, map(operator.itemgetter(0), members))
+    found = tuple(map(partial(tuple.__new__, Group), zip(firsts, members, strict=True)))  # a third of Group's own time
+    if len(scopes) <= _KEPT_TABLES:
+        with _groups_lock:
+            _groups[key] = found
+            while len(_groups) > _KEPT_GROUPS:
+                _groups.popitem(last=False)
+    return found
 
 
 def allowed_ranges(tables: Sequence[Table] | TableList, sense: Sense) -> list[tuple[float, float] | None]:

@@ -30,27 +30,6 @@ class Block:
         self._free.append(self._memory)
 
 
-class Stream(cuda.Queue):
-    """A stream that can be recorded; a recording is the work to do."""
-
-    def __init__(self):
-        super().__init__(non_blocking=True)
-        self.recorded, self.launches = None, 0
-
-    def begin_capture(self):
-        self.recorded = []
-
-    def end_capture(self):
-        work, self.recorded = self.recorded, None
-
-        def launch(stream):
-            self.launches += 1
-            for part in work:
-                part()
-
-        return SimpleNamespace(launch=launch, upload=lambda stream: None)
-
-
 class Event(cuda.Event):
     done = True
 
@@ -67,12 +46,25 @@ class Card(cuda.Device):
         super().__init__(program)
         self.number = next(self.numbers)
         self.cupy.cuda.Event, self.cupy.cuda.get_elapsed_time = Event, lambda first, last: 0.0
-        self.stream, free = Stream(), defaultdict(list)
+        self.stream, free = cuda.Queue(non_blocking=True), defaultdict(list)
         self.pool = SimpleNamespace(malloc=lambda size: Block(free, size))
-        self.steps = 0
+        self.steps = self.graphs = 0
+        self.recording = None
 
     def lay_out(self, program, steps=None):
         return kept_layout(program, self.multiprocessors, self.shared_limit, False)
+
+    def recorded(self, work):
+        self.recording = []
+        work()
+        parts, self.recording = self.recording, None
+
+        def again():
+            self.graphs += 1
+            for part in parts:
+                part()
+
+        return again
 
     def open(self, program, factors):
         return CudaSession(self, program, factors)
@@ -91,7 +83,7 @@ def launches(monkeypatch):
             arena[slice(*program.zone)] = run.zone
             cuda.memory(places[1], np.float64, run.peaks.size)[:] = run.peaks.reshape(-1)
 
-        work() if card.stream.recorded is None else card.stream.recorded.append(work)
+        work() if card.recording is None else card.recording.append(work)
 
     monkeypatch.setattr(CudaSession, "launch_steps", launch_steps)
 
@@ -119,7 +111,7 @@ def test_later_sessions_launch_a_graph(known):
     for number in range(5):
         check(card, program, factors * (1 + number), lambda share: None)
     assert card.steps == 2  # the first session's, and those that were recorded
-    assert card.stream.launches == 4
+    assert card.graphs == 4
 
 
 def test_a_session_at_other_addresses_has_a_graph_of_its_own(known):
@@ -137,14 +129,26 @@ def test_a_session_at_other_addresses_has_a_graph_of_its_own(known):
     assert card.steps == 4
 
 
+def test_a_graph_belongs_to_its_stream(known):
+    """Memory that one stream gave back to the card may come to another one, which must not run on its own."""
+    program, factors, card = known
+    for number in range(3):
+        check(card, program, factors * (1 + number))
+    assert (card.steps, card.graphs) == (2, 2)
+    card.stream = cuda.Queue(non_blocking=True)
+    card.stream.ptr = 1
+    check(card, program, factors)
+    assert (card.steps, card.graphs) == (3, 2)
+
+
 def test_long_runs_report_before_their_end(known, monkeypatch):
     program, factors, card = known
     monkeypatch.setattr(cuda_session, "MARKED_WORK", 0)
     for _ in range(3):
         check(card, program, factors, lambda share: None)
-    assert (card.steps, card.stream.launches) == (3, 0)
+    assert (card.steps, card.graphs) == (3, 0)
     check(card, program, factors)
-    assert card.stream.launches == 1
+    assert card.graphs == 1
 
 
 def test_a_plan_that_keeps_its_messages_is_recorded_at_once(known):
@@ -152,4 +156,4 @@ def test_a_plan_that_keeps_its_messages_is_recorded_at_once(known):
     session = card.open(program._replace(keep=True), factors)
     for _ in range(3):
         session.run()
-    assert (card.steps, card.stream.launches) == (2, 2)
+    assert (card.steps, card.graphs) == (2, 2)

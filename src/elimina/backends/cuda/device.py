@@ -408,7 +408,7 @@ class CudaDevice:
             yield self.cupy
 
     def recorded(self, work: Callable[[], Any]) -> Callable[[], Any]:
-        """Record work on CuPy's arrays as a graph, whose kernels start ten times as fast, and do it no more than that.
+        """Record work as a graph, whose kernels start ten times as fast, and do it no more than that.
 
         Args:
             work: Has been done before, so that its kernels are compiled. It is to do the same each time.
@@ -422,6 +422,7 @@ class CudaDevice:
             made = work()
         finally:
             graph = stream.end_capture()
+        graph.upload(stream)
 
         def again() -> Any:
             graph.launch(stream)

@@ -61,12 +61,12 @@ class Recording:
     """A graph of a part's launches: launched one by one, short steps wait for the host.
 
     Attributes:
-        graph: Graph; None as long as the launches are not known to come again.
+        graph: Function that launches the graph; None as long as the launches are not known to come again.
         runs: Number of times that they were launched one by one.
     """
 
     def __init__(self) -> None:
-        self.graph: Any = None
+        self.graph: Callable[[], None] | None = None
         self.runs = 0
 
 
@@ -315,7 +315,9 @@ class CudaSession:
     def recording(self, layout: Layout, words_at: int) -> Recording:
         """Return the recording of a layout's launches, which another session at the same addresses may have made."""
         blas = self._backend.blas if any(isinstance(launch, Matrix) for launch in layout.launches) else None
-        key = self._backend.number, words_at, self._base, blas, self._program.parameter
+        # A graph runs in the stream that it was recorded for, whose memory may have become another one's.
+        where = self._backend.number, self._stream.ptr, words_at, self._base
+        key = *where, blas, self._program.parameter
         if key not in layout.recordings and len(layout.recordings) >= RECORDINGS:
             layout.recordings.clear()
         found: Recording = layout.recordings.setdefault(key, Recording())
@@ -330,19 +332,12 @@ class CudaSession:
             self.launch_steps(part, marked)
             known.runs += 1
         else:
-            known.graph.launch(self._stream)
+            known.graph()
 
     def _record(self, part: Part) -> None:
         """Make the graph of a part's launches, if there is none."""
-        if part.recording.graph is not None:
-            return
-        self._stream.begin_capture()
-        try:
-            self.launch_steps(part, False)
-        finally:
-            graph = self._stream.end_capture()
-        graph.upload(self._stream)
-        part.recording.graph = graph
+        if part.recording.graph is None:
+            part.recording.graph = self._backend.recorded(lambda: self.launch_steps(part, False))
 
     def launch_steps(self, part: Part, marked: bool) -> None:
         """Queue every step; ``marked``: with events that tell the progress."""
