@@ -16,8 +16,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina::consistency;
 
+namespace elimina::consistency {
 namespace {
 
 void check_value(const Network& network, const std::vector<int>& value) {
@@ -174,3 +174,5 @@ void bind_consistency(nb::module_& m) {
       .def_prop_ro("bound", &Search::bound, "No assignment costs less, or less than what is looked for.")
       .def_prop_ro("progress", &Search::progress, "Estimated share of the search tree that is searched.");
 }
+
+}  // namespace elimina::consistency

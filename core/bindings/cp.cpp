@@ -15,8 +15,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina::cp;
 
+namespace elimina::cp {
 namespace {
 
 // Constants: k numbers; views: k rows of variable (-1: a constant), scale and offset.
@@ -254,3 +254,5 @@ void bind_cp(nb::module_& m) {
       .def("statistics", &Searching::statistics);
   m.def("cp_constraint_names", &constraint_names);
 }
+
+}  // namespace elimina::cp

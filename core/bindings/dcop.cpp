@@ -8,9 +8,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina;
-using namespace elimina::dcop;
 
+namespace elimina::dcop {
 namespace {
 
 nb::list listed(const std::vector<Sent>& sent) {
@@ -74,3 +73,5 @@ void bind_dcop(nb::module_& m) {
         "Run traversals that have not started to their end, as agents of one process. `poll`: called with 0 now and then; the run ends where it raises. "
         "Returns the messages between agents by kind, and the clock of each agent in seconds.");
 }
+
+}  // namespace elimina::dcop

@@ -25,8 +25,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina;
 
+namespace elimina {
 namespace {
 
 template <class T>
@@ -119,8 +119,8 @@ class DenseSession {
       : words_(words), starts_(starts), arena_(arena), peaks_(peaks) {
     const SemiringKind kind = semiring_kind(semiring);
     kind_ = value_kind(arena, kind);
-    executor_ = dense_function()({kind, kind_, parameter, integer_parameter, words.data(), starts.data(),
-                                  i64(starts.size()), outputs.data(), i64(outputs.size()), arena.data(), peaks.data(), threads});
+    executor_ = std::make_unique<DenseExecutor>(DenseRun{kind, kind_, parameter, integer_parameter, words.data(), starts.data(),
+                                                         i64(starts.size()), outputs.data(), i64(outputs.size()), arena.data(), peaks.data(), threads});
   }
 
   void fix(Words<const int> values) { executor_->fix(values.data(), i64(values.size())); }
@@ -229,3 +229,5 @@ void bind_dense(nb::module_& m) {
         "Run a packed program over factors of zeros and ones in integers of any length; return the product of some steps' outputs, the least byte first.");
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
 }
+
+}  // namespace elimina

@@ -11,8 +11,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina::filter;
 
+namespace elimina::filter {
 namespace {
 
 Poll listener_of(const nb::object& poll, Ended& ended) {
@@ -81,3 +81,5 @@ void bind_filter(nb::module_& m) {
         "An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound, and pairs of scope and table, "
         "first those of several variables in the given sequence, then one for each variable. Assignments from `upper` on are lost.");
 }
+
+}  // namespace elimina::filter

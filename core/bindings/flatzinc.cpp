@@ -16,9 +16,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina::cp;
-namespace flatzinc = elimina::cp::flatzinc;
 
+namespace elimina::cp {
 namespace {
 
 // The bytes that were read, the items that point into them, and the solver that they were posted to.
@@ -198,3 +197,5 @@ void bind_flatzinc(nb::module_& m) {
         "Bounds of variables; names and arguments of constraints; names of variables; outputs with their index sets; 1, -1 or 0 for "
         "minimise, maximise or satisfy; the objective. Views are rows of variable (-1: a constant), scale and offset. Raises ValueError.");
 }
+
+}  // namespace elimina::cp

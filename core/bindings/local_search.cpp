@@ -13,8 +13,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina::network;
 
+namespace elimina::network {
 namespace {
 
 using Costs = Words<const double>;
@@ -87,3 +87,5 @@ void bind_local_search(nb::module_& m) {
            "Search until so many cells were visited, and return whether a better assignment was found. Runs that no time limit ends are reproducible.")
       .def_prop_ro("best", &Improver::best, "The best assignment since the start.");
 }
+
+}  // namespace elimina::network

@@ -4,19 +4,19 @@ NB_MODULE(_core, m) {
   m.doc() = "elimina's compiled core.";
   // A daemon thread may hold objects when the interpreter ends. A warning about leaks would help no user.
   nanobind::set_leak_warnings(false);
-  bind_stop(m);
-  bind_text(m);
-  bind_order(m);
-  bind_tables(m);
-  bind_plan(m);
-  bind_dense(m);
-  bind_rows(m);
-  bind_filter(m);
-  bind_local_search(m);
-  bind_search(m);
-  bind_consistency(m);
-  bind_cp(m);
-  bind_tsp(m);
-  bind_flatzinc(m);
-  bind_dcop(m);
+  elimina::bind_stop(m);
+  elimina::text::bind_text(m);
+  elimina::order::bind_order(m);
+  elimina::tables::bind_tables(m);
+  elimina::plan::bind_plan(m);
+  elimina::bind_dense(m);
+  elimina::sparse::bind_rows(m);
+  elimina::filter::bind_filter(m);
+  elimina::network::bind_local_search(m);
+  elimina::search::bind_search(m);
+  elimina::consistency::bind_consistency(m);
+  elimina::cp::bind_cp(m);
+  elimina::tsp::bind_tsp(m);
+  elimina::cp::bind_flatzinc(m);
+  elimina::dcop::bind_dcop(m);
 }

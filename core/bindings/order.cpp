@@ -12,8 +12,8 @@
 #include "order/search.hpp"
 
 namespace nb = nanobind;
-using namespace elimina::order;
 
+namespace elimina::order {
 namespace {
 
 Rule rule_of(const std::string& name) {
@@ -161,3 +161,5 @@ void bind_order(nb::module_& m) {
         "Scopes left, ascending, when those go, one after another, whose own variable has no other scope left and is not wanted. No scope names a variable "
         "twice, and each has its child, which no other one has.");
 }
+
+}  // namespace elimina::order

@@ -18,9 +18,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina;
-using namespace elimina::plan;
 
+namespace elimina::plan {
 namespace {
 
 // A property that views one of a layout's vectors, and keeps the layout.
@@ -211,3 +210,5 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("out_spans", &view_of<&Layout::out_spans>, "Elements of each step's output.")
       .def_prop_ro("factors", &view_of<&Layout::factors>, "The factor of each table that is read; -1: a message.");
 }
+
+}  // namespace elimina::plan

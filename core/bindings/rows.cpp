@@ -16,9 +16,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina;
-using namespace elimina::sparse;
 
+namespace elimina::sparse {
 namespace {
 
 template <class T>
@@ -224,3 +223,5 @@ void bind_rows(nb::module_& m) {
         "The first best value of each variable: `steps` from the roots on, as variable, domain size, and tables: for each variable its number, "
         "word and stride; sorted keys, or None where all cells are there; values, all of one dtype.");
 }
+
+}  // namespace elimina::sparse

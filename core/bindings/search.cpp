@@ -14,8 +14,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina::search;
 
+namespace elimina::search {
 namespace {
 
 using Cells = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -100,3 +100,5 @@ void bind_search(nb::module_& m) {
         "the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a "
         "variable and its stride. `starts`: of each variable's ancestors in `contexts`, and the end.");
 }
+
+}  // namespace elimina::search

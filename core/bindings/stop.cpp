@@ -4,7 +4,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina;
+
+namespace elimina {
 
 void bind_stop(nb::module_& m) {
   nb::class_<Stop>(m, "Stop", "A request to end the long calls of those threads that obey it.")
@@ -16,3 +17,5 @@ void bind_stop(nb::module_& m) {
   m.def("stopped", &stopped, "Whether long calls from this thread are to end.");
   nb::exception<Stopped>(m, "Stopped", PyExc_BaseException);
 }
+
+}  // namespace elimina

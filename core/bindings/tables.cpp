@@ -20,9 +20,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina;
-using namespace elimina::tables;
 
+namespace elimina::tables {
 namespace {
 
 // A view of an array of Python's that ends with this object.
@@ -252,3 +251,5 @@ void bind_tables(nb::module_& m) {
            "`block`: cells that are worked on at a time. Returns (products) the largest and the smallest positive value of each factor, the powers of two "
            "that were taken out, and 1 where no positive product left the normal range, else 0.");
 }
+
+}  // namespace elimina::tables

@@ -11,8 +11,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using elimina::Scanner;
 
+namespace elimina::text {
 namespace {
 
 // A scanner together with the bytes that it reads.
@@ -147,3 +147,5 @@ void bind_text(nb::module_& m) {
                    "NDArray[numpy.int64] | NDArray[numpy.float64] | list[bytes]"),
            "Items up to the closing bracket: an int64 array if all are integers, float64 if all are numbers, else a list of bytes.");
 }
+
+}  // namespace elimina::text

@@ -15,8 +15,8 @@
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using namespace elimina::tsp;
 
+namespace elimina::tsp {
 namespace {
 
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
@@ -123,3 +123,5 @@ void bind_tsp(nb::module_& m) {
       .def("survivors", &survivors, "upper"_a, "most"_a, "seconds"_a = kNoLimit,
            "Both ends and the lengths of all edges of tours up to `upper`; None: more than `most`, or no time.");
 }
+
+}  // namespace elimina::tsp

@@ -77,7 +77,7 @@ std::optional<CasePosteriors> CaseNetwork::answer(const int* values, const Dense
   if (!program) return std::nullopt;
   if (!executor_ || program->end > i64(arena_.size())) {
     arena_.resize(std::max(program->end, i64(arena_.size())));
-    executor_ = dense_function()({SemiringKind::sum_product, ValueKind::float64, 0, 0, nullptr, nullptr, 0, nullptr, 0, arena_.data(), nullptr, 1});
+    executor_ = std::make_unique<DenseExecutor>(DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, nullptr, nullptr, 0, nullptr, 0, arena_.data(), nullptr, 1});
   }
   peaks_.resize(2 * program->steps());
   if (!executor_->run_other(program->words.data(), program->starts.data(), program->steps(), peaks_.data(), poll)) throw Stopped{};

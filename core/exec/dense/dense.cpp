@@ -1,12 +1,21 @@
 #include "exec/dense/dense.hpp"
 
+#include <algorithm>
+
 #include "exec/dense/isa.hpp"
+#include "exec/threads.hpp"
 
 namespace elimina {
 namespace {
 
+constexpr double kSmallWork = 4096;    // below: no tiles
+constexpr double kGivenWork = 64;      // the same for steps that are made while the program runs
+constexpr double kParallelWork = 1e6;  // below: tiles, but on one thread
+constexpr double kPollWork = 2e8;      // work between two polls
+constexpr double kStopped = -1;
+
 struct Choice {
-  DenseFunction function;
+  std::unique_ptr<StepKernels> (*make)(const DenseRun&);
   const char* name;
 };
 
@@ -15,18 +24,157 @@ Choice choose() {
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
-    return {&avx512::make_dense, "avx512"};
+    return {&avx512::make_kernels, "avx512"};
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma"))
-    return {&avx2::make_dense, "avx2"};
+    return {&avx2::make_kernels, "avx2"};
 #endif
-  return {&baseline::make_dense, "baseline"};
+  return {&baseline::make_kernels, "baseline"};
 }
 
 const Choice choice = choose();
 
+double step_work(StepView step) { return double(step.cells()) * double(step[kDomain]); }
+
+// Calls `step` for each turn, which returns its work or kStopped; asks `poll` in between. Returns false if that stopped it.
+template <class Step>
+bool in_sequence(i64 count, const DensePoll& poll, Step step) {
+  double done = 0, unpolled = 0;
+  for (i64 turn = 0; turn < count; ++turn) {
+    const double work = step(turn, done);
+    if (work == kStopped) return false;
+    done += work;
+    unpolled += work + 1000;
+    if (unpolled > kPollWork) {
+      unpolled = 0;
+      if (!poll(done)) return false;
+    }
+  }
+  return true;
+}
+
+// Runs the items of a step, `fewest` at a time or more; asks `poll` in between. Returns false if that stopped it.
+template <class Run>
+bool in_turns(i64 items, i64 fewest, double work, double done, const DensePoll& poll, Run run) {
+  const i64 turn = std::max<i64>(fewest, i64(double(items) * std::min(1.0, kPollWork / work)));
+  for (i64 first = 0; first < items; first += turn) {
+    const i64 last = std::min(items, first + turn);
+    run(first, last);
+    if (last < items && !poll(done + work * double(last) / double(items))) return false;
+  }
+  return true;
+}
+
+void keep(const Peak& peak, double* to) {
+  to[0] = peak.high;
+  to[1] = peak.high > 0 ? peak.low : 0;
+}
+
 }  // namespace
 
-DenseFunction dense_function() { return choice.function; }
 const char* dense_instruction_set() { return choice.name; }
+
+DenseExecutor::DenseExecutor(const DenseRun& run)
+    : run_(run),
+      threads_(std::max(run.threads, 1)),
+      kernels_(choice.make(run)),
+      slices_(run.words, run.starts, run.steps, run.outputs, run.output_count) {
+  entries_.reserve(run.steps);
+  for (i64 number = 0; number < run.steps; ++number) {
+    const StepView step = view(number);
+    const double work = step_work(step);
+    const bool levelled = kernels_->levels && step[kVariable] == kLevel;
+    entries_.push_back({work, levelled ? kLevelled : work < kSmallWork && kernels_->translates(step) ? kUnseen : kOrdinary});
+  }
+}
+
+DenseExecutor::~DenseExecutor() = default;
+
+void DenseExecutor::fix(const int* values, i64 variables) {
+  slices_.fix(values, variables);
+  for (const i64 number : slices_.sliced_outputs()) {
+    const StepView step = view(number);
+    i64 last = 0;
+    for (i64 axis = 0; axis < step[kAxes]; ++axis) last += (step.size(axis) - 1) * step.out_stride(axis);
+    kernels_->clear(step[kOut], last + 1);
+  }
+}
+
+bool DenseExecutor::run(const i64* sequence, i64 count, const DensePoll& poll) {
+  peaks_ = run_.peaks;
+  return in_sequence(count, poll, [&](i64 turn, double done) {
+    const i64 number = sequence[turn];
+    Peak peak;
+    if (!one_step(number, done, peak, poll)) return kStopped;
+    if (kernels_->scales) keep(peak, peaks_ + 2 * number);
+    return entries_[number].work;
+  });
+}
+
+void DenseExecutor::decode(int* assignment) {
+  for (i64 number = run_.steps - 1; number >= 0; --number) {
+    const StepView step = view(number);
+    if (step[kVariable] >= 0) step.assign(assignment, kernels_->best_value(step, run_.peaks, assignment));
+  }
+}
+
+bool DenseExecutor::run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll) {
+  peaks_ = peaks;
+  return in_sequence(count, poll, [&](i64 number, double done) {
+    const StepView step{words + starts[number]};
+    Peak peak;
+    if (!given_step(step, done, peak, poll)) return kStopped;
+    if (kernels_->scales) keep(peak, peaks_ + 2 * number);
+    return step_work(step);
+  });
+}
+
+bool DenseExecutor::one_step(i64 number, double done, Peak& peak, const DensePoll& poll) {
+  if (slices_.touches(number)) return given_step(slices_.slice(number), done, peak, poll);
+  auto& [work, small] = entries_[number];
+  if (small >= 0) return peak = kernels_->run_translated(small), true;
+  switch (small) {
+    case kUnseen: return small = kSeen, given_step(view(number), done, peak, poll);
+    case kSeen: return small = kernels_->translate(view(number)), peak = kernels_->run_translated(small), true;
+    case kLevelled: return level_step(view(number), work, done, poll);
+  }
+  if (work >= kSmallWork) return large_step(view(number), work, done, peak, poll);
+  return peak = kernels_->run_plain(view(number), peaks_), true;
+}
+
+// One that was not translated.
+bool DenseExecutor::given_step(StepView step, double done, Peak& peak, const DensePoll& poll) {
+  const double work = step_work(step);
+  if (work >= kGivenWork) return large_step(step, work, done, peak, poll);
+  return peak = kernels_->run_plain(step, peaks_), true;
+}
+
+bool DenseExecutor::large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll) {
+  const int threads = work < kParallelWork ? 1 : threads_;
+  const i64 wanted = threads > 1 ? 4 * i64(threads) : 1;
+  const i64 items = kernels_->begin(step, peaks_, wanted);
+  if (threads == 1 && work < kPollWork) return kernels_->run(0, items, 0, peak), true;
+  return in_turns(items, wanted, work, done, poll, [&](i64 first, i64 last) {
+#pragma omp parallel num_threads(threads)
+    {
+      Peak own;
+#pragma omp for schedule(dynamic, 1)
+      for (i64 item = first; item < last; ++item) kernels_->run(item, item + 1, omp_get_thread_num(), own);
+#pragma omp critical
+      peak.see(own.high, own.low);
+    }
+  });
+}
+
+bool DenseExecutor::level_step(StepView step, double work, double done, const DensePoll& poll) {
+  const int threads = work * double(step[kTables]) < kParallelWork ? 1 : threads_;
+  return in_turns(kernels_->begin_level(step), 4 * i64(threads), work, done, poll, [&](i64 first, i64 last) {
+    if (threads == 1) return kernels_->run_level(first, last);
+#pragma omp parallel num_threads(threads)
+    {
+      const i64 part = omp_get_thread_num(), parts = omp_get_num_threads();
+      kernels_->run_level(first + (last - first) * part / parts, first + (last - first) * (part + 1) / parts);
+    }
+  });
+}
 
 }  // namespace elimina

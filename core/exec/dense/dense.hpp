@@ -2,8 +2,11 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "elimina/config.hpp"
+#include "elimina/program.hpp"
+#include "exec/dense/slice.hpp"
 
 namespace elimina {
 
@@ -28,24 +31,46 @@ struct DenseRun {
 // Called on the calling thread now and then with the work done so far; false: stop.
 using DensePoll = std::function<bool(double)>;
 
+class StepKernels;
+struct Peak;
+
 // A program that was translated for its arena, to be run any number of times.
 class DenseExecutor {
  public:
-  virtual ~DenseExecutor() = default;
+  explicit DenseExecutor(const DenseRun& run);
+  ~DenseExecutor();
   // Restricts steps: they compute only the cells with these values (-1: none is given), see dense_slice.hpp; other cells of the
   // outputs become the semiring's zero. Every step with a variable whose value changed has to run again, and all that depend on it.
-  virtual void fix(const int* values, i64 variables) = 0;
+  void fix(const int* values, i64 variables);
   // Runs the steps of these numbers, ascending. Returns false if `poll` stopped it.
-  virtual bool run(const i64* sequence, i64 count, const DensePoll& poll) = 0;
+  bool run(const i64* sequence, i64 count, const DensePoll& poll);
   // Writes the best value of each variable that a step eliminates, from the messages and output ranges of all steps.
-  virtual void decode(int* assignment) = 0;
+  void decode(int* assignment);
   // Runs the steps of another program over the same arena, which `run` knows nothing of; writes their output ranges.
-  virtual bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll) = 0;
+  bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll);
+
+ private:
+  struct Entry {
+    double work;
+    i64 small;  // its number there, or:
+  };
+  static constexpr i64 kOrdinary = -1, kLevelled = -2;
+  static constexpr i64 kUnseen = -3, kSeen = -4;  // translated when they run for the second time: once costs less as they are
+
+  StepView view(i64 number) const { return {run_.words + run_.starts[number]}; }
+  bool one_step(i64 number, double done, Peak& peak, const DensePoll& poll);
+  bool given_step(StepView step, double done, Peak& peak, const DensePoll& poll);
+  bool large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll);
+  bool level_step(StepView step, double work, double done, const DensePoll& poll);
+
+  const DenseRun run_;
+  const int threads_;
+  double* peaks_ = nullptr;  // of the program that runs
+  std::unique_ptr<StepKernels> kernels_;
+  Slices slices_;
+  std::vector<Entry> entries_;
 };
 
-// The functions are one source compiled for several instruction sets.
-using DenseFunction = std::unique_ptr<DenseExecutor> (*)(const DenseRun&);
-DenseFunction dense_function();
 const char* dense_instruction_set();
 
 }  // namespace elimina

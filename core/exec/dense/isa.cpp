@@ -1,4 +1,4 @@
-// The dense executor, compiled once for each instruction set; ELIMINA_ISA names this one.
+// The kernels of steps, compiled once for each instruction set; ELIMINA_ISA names this one.
 #include "exec/dense/isa.hpp"
 
 #include "exec/dense/step.hpp"
@@ -6,11 +6,12 @@
 namespace elimina::ELIMINA_ISA {
 namespace {
 
-using Made = std::unique_ptr<DenseExecutor>;
+using Made = std::unique_ptr<StepKernels>;
 
 template <class R>
 Made make(const DenseRun& run, R ring) {
-  return std::make_unique<Executor<R>>(run, ring);
+  if constexpr (kHasLogSums || !weighted<R>) return std::make_unique<Kernels<R>>(run, ring);
+  else return (void)ring, baseline::make_kernels(run);
 }
 
 template <class T>
@@ -29,7 +30,7 @@ Made make_float(const DenseRun& run) {
 
 }  // namespace
 
-std::unique_ptr<DenseExecutor> make_dense(const DenseRun& run) {
+std::unique_ptr<StepKernels> make_kernels(const DenseRun& run) {
   switch (run.value) {
     case ValueKind::int16: return make(run, MinSum<i16>{i16(run.integer_parameter)});
     case ValueKind::int32: return make(run, MinSum<i32>{i32(run.integer_parameter)});

@@ -1,7 +1,45 @@
+// Kernels of one semiring, compiled for one instruction set, which the executor calls for each step.
 #pragma once
+#include <limits>
+#include <memory>
+
 #include "exec/dense/dense.hpp"
+#include "elimina/program.hpp"
 
 namespace elimina {
+
+// Largest value of a message, and smallest positive one.
+struct Peak {
+  double high = 0, low = std::numeric_limits<double>::infinity();
+  void see(double higher, double lower) {
+    high = higher > high ? higher : high;
+    low = lower < low ? lower : low;
+  }
+};
+
+class StepKernels {
+ public:
+  StepKernels(bool scales, bool levels) : scales(scales), levels(levels) {}
+  virtual ~StepKernels() = default;
+  // Makes the first `cells` cells from `first` on the semiring's zero.
+  virtual void clear(i64 first, i64 cells) = 0;
+  // True if `translate` keeps the association of the step's products.
+  virtual bool translates(StepView step) const = 0;
+  // Translates a step of few combinations; returns its number for `run_translated`.
+  virtual i64 translate(StepView step) = 0;
+  virtual Peak run_translated(i64 number) const = 0;
+  // `peaks`: of the program, of which the step reads some.
+  virtual Peak run_plain(StepView step, const double* peaks) = 0;
+  virtual i64 best_value(StepView step, const double* peaks, const int* assignment) = 0;
+  // Prepares a step of many combinations; returns its number of items, which are independent of one another.
+  virtual i64 begin(StepView step, const double* peaks, i64 wanted_items) = 0;
+  virtual void run(i64 first, i64 last, int thread, Peak& peak) = 0;
+  // These two are for steps of moment matching.
+  virtual i64 begin_level(StepView step) = 0;
+  virtual void run_level(i64 first, i64 last) const = 0;
+
+  const bool scales, levels;  // the semiring records output ranges; it has moment matching
+};
 
 // On x86, the baseline is for processors without AVX2: it has to run, not to be fast.
 #if defined(ELIMINA_X86_DISPATCH)
@@ -10,16 +48,17 @@ constexpr bool kBaselineHasVectors = false;
 constexpr bool kBaselineHasVectors = true;
 #endif
 
+// Sums of logarithms are in the baseline only: most of their time goes to `exp`.
 namespace baseline {
-constexpr bool kHasVectors = kBaselineHasVectors;
-std::unique_ptr<DenseExecutor> make_dense(const DenseRun& run);
+constexpr bool kHasVectors = kBaselineHasVectors, kHasLogSums = true;
+std::unique_ptr<StepKernels> make_kernels(const DenseRun& run);
 }
 namespace avx2 {
-constexpr bool kHasVectors = true;
-std::unique_ptr<DenseExecutor> make_dense(const DenseRun& run);
+constexpr bool kHasVectors = true, kHasLogSums = false;
+std::unique_ptr<StepKernels> make_kernels(const DenseRun& run);
 }
 namespace avx512 {
-constexpr bool kHasVectors = true;
-std::unique_ptr<DenseExecutor> make_dense(const DenseRun& run);
+constexpr bool kHasVectors = true, kHasLogSums = false;
+std::unique_ptr<StepKernels> make_kernels(const DenseRun& run);
 }
 }  // namespace elimina

@@ -3,68 +3,11 @@
 #pragma once
 #include <algorithm>
 #include <utility>
-#include <vector>
 
+#include "exec/dense/layout.hpp"
 #include "exec/dense/vector.hpp"
-#include "elimina/program.hpp"
 
 namespace elimina::ELIMINA_ISA {
-
-constexpr int kWindows = 4;  // vectors that a block of cells may be gathered from by permutations
-
-// Offsets of all cells of the axes [first, last) of a step, one axis after another.
-template <class T, class Stride>
-void fill_offsets(T* offsets, StepView step, i64 first, i64 last, Stride stride) {
-  i64 cells = 1;
-  offsets[0] = 0;
-  for (i64 axis = last - 1; axis >= first; --axis) {
-    const i64 size = step.size(axis);
-    for (i64 digit = 1; digit < size; ++digit) {
-      const T shift = T(digit * stride(axis));
-      for (i64 i = 0; i < cells; ++i) offsets[digit * cells + i] = offsets[i] + shift;
-    }
-    cells *= size;
-  }
-}
-
-// Places of a row's cells in a table.
-template <class V>
-struct CellIndex {
-  std::vector<i32> offsets;
-  i64 run;  // cells that are contiguous, from every multiple of it on
-  // The lowest offset of each block of kLanes cells, and the number of elements up to the highest one; 0 if there are too many.
-  std::vector<i32> window_first;
-  std::vector<i32> window_cells;
-
-  void fill(StepView step, TableView table, bool offsets_only) {
-    const i64 first = step.lo_axis(), last = step[kAxes], cells = step[kLoCells];
-    offsets.resize(cells);
-    fill_offsets(offsets.data(), step, first, last, [&](i64 axis) { return table.stride(axis); });
-    if (offsets_only) return;
-    run = 1;
-    i64 span = 0;  // from the first to the last cell of the axes that were seen
-    bool ascending = true, contiguous = true;
-    for (i64 axis = last - 1; axis >= first; --axis) {
-      contiguous = contiguous && (step.size(axis) == 1 || table.stride(axis) == run);
-      if (contiguous) run *= step.size(axis);
-      ascending = ascending && (step.size(axis) == 1 || table.stride(axis) >= span);
-      span += (step.size(axis) - 1) * table.stride(axis);
-    }
-    if (kPermutes) find_windows(cells, ascending);
-  }
-
- private:
-  void find_windows(i64 cells, bool ascending) {
-    window_first.clear();
-    window_cells.clear();
-    for (i64 i = 0; i < cells; i += kLanes<V>) {
-      const auto begin = offsets.begin() + i, end = offsets.begin() + std::min<i64>(cells, i + kLanes<V>);
-      const i32 low = ascending ? *begin : *std::min_element(begin, end), high = ascending ? end[-1] : *std::max_element(begin, end);
-      window_first.push_back(low);
-      window_cells.push_back(high - low < kWindows * kLanes<V> ? high - low + 1 : 0);
-    }
-  }
-};
 
 template <class Vec, int g, std::size_t... lane>
 inline void exchange(Vec& a, Vec& b, std::index_sequence<lane...>) {
@@ -91,7 +34,7 @@ class Packer {
 
  public:
   // Cells [lo, lo + cells) of the index, lo a multiple of kLanes, to `to` with `stride` >= cells rounded up to whole vectors.
-  Packer(const CellIndex<V>& index, i64 lo, i64 cells, i64 domain, i64 domain_stride, V* to, i64 stride)
+  Packer(const CellIndex& index, i64 lo, i64 cells, i64 domain, i64 domain_stride, V* to, i64 stride)
       : index_(index), offsets_(index.offsets.data() + lo), lo_(lo), cells_(cells), domain_(domain), domain_stride_(domain_stride), to_(to), stride_(stride) {}
 
   void pack(const V* data) const {
@@ -165,7 +108,7 @@ class Packer {
       for (i64 j = i; j < end; ++j) to_[d * stride_ + j] = data[offsets_[j]];
   }
 
-  const CellIndex<V>& index_;
+  const CellIndex& index_;
   const i32* offsets_;
   i64 lo_, cells_, domain_, domain_stride_;
   V* to_;

@@ -60,7 +60,7 @@ class ProductStep {
   i64 items() const { return batches_ * row_blocks() * column_blocks(); }
 
   // Items are independent of one another.
-  void run(i64 first, i64 last, Workspace<R>& space, Peak<V>& peak) const {
+  void run(i64 first, i64 last, Workspace<R>& space, Peak& peak) const {
     V* a = space.a.take(whole(std::min(block_rows_, rows_), kProductRows) * kDepth);
     V* b = space.b.take(whole(std::min(block_columns_, columns_), kProductColumns<V>) * kDepth);
     for (i64 item = first; item < last; ++item) {
@@ -88,7 +88,7 @@ class ProductStep {
     }
   }
 
-  void block(i64 batch, i64 row, i64 rows, i64 column, i64 columns, V* a, V* b, Peak<V>& peak) const {
+  void block(i64 batch, i64 row, i64 rows, i64 column, i64 columns, V* a, V* b, Peak& peak) const {
     const V *from_a = a_->data, *from_b = b_->data;
     V* out = arena_ + step_[kOut] + column;
     for (i64 place = i64(batch_axes_.size()) - 1; place >= 0; --place) {
@@ -107,7 +107,7 @@ class ProductStep {
           keep(tile, out + j, row_out_.data() + row + i, std::min<i64>(kProductRows, rows - i), std::min<i64>(kProductColumns<V>, columns - j), d == 0);
         }
     }
-    for (i64 i = 0; i < rows; ++i) peak.see(out + row_out_[row + i], columns);
+    for (i64 i = 0; i < rows; ++i) see(peak, out + row_out_[row + i], columns);
   }
 
   // to[panel][d][width]: cells behind the last one are 0.

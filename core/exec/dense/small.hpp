@@ -9,20 +9,10 @@
 
 namespace elimina::ELIMINA_ISA {
 
-template <class R>
-class SmallSteps {
-  using V = typename R::Value;
-  using Vec = Vector<V>;
-  using Index = typename IndexOf<V>::type;
-  static constexpr int lanes = kLanes<V>;
-  static constexpr i64 kTurn = 16;  // values of the eliminated variable at a time
-
+// Translated steps; `lanes` values make a vector.
+template <int lanes>
+class SmallProgram {
  public:
-  SmallSteps(R ring, V* arena, const double* peaks) : narrow_(ring), ring_(Wide<R>::ring(ring)), arena_(arena), peaks_(peaks) {}
-
-  // True if this method keeps the association of the products.
-  static bool takes(StepView step) { return step[kTablesA] == 0 || step[kTablesB] < 2; }
-
   // Returns the step's number here.
   i64 add(StepView step) {
     const i64 cells = step.cells(), axes = step[kAxes], tables = step[kTables];
@@ -44,25 +34,7 @@ class SmallSteps {
     return i64(steps_.size()) - 1;
   }
 
-  Peak<V> run(i64 number) const {
-    const Step& step = steps_[number];
-    const Table* tables = tables_.data() + step.first_table;
-    const Window* windows = windows_.data() + step.first_window;
-    Vec high{}, low = broadcast(std::numeric_limits<V>::infinity());
-    for (i64 block = 0; block < step.blocks; ++block, windows += step.tables) {
-      Vec sum = broadcast(narrow_.start());
-      for (i64 d = 0; d < step.domain; d += kTurn) turn(step, tables, windows, d, std::min(kTurn, step.domain - d), sum);
-      const Block& to = blocks_[step.first_block + block];
-      const Vec value = ring_.finish(sum);
-      store_part(arena_ + to.out, value, int(to.cells));
-      if constexpr (R::scaled) see(first_lanes(int(to.cells), value, Vec{}), high, low);
-    }
-    Peak<V> peak;
-    if constexpr (R::scaled) peak.see(highest(high), -highest(-low));
-    return peak;
-  }
-
- private:
+ protected:
   struct Step {
     i64 domain, tables, first_table, first_window, first_block, blocks;
   };
@@ -80,6 +52,13 @@ class SmallSteps {
     std::uint8_t places[lanes];
   };
 
+  std::vector<Step> steps_;
+  std::vector<Table> tables_;
+  std::vector<Window> windows_;
+  std::vector<Block> blocks_;
+  std::vector<i32> scattered_;
+
+ private:
   void add_window(const i32* offsets, int count) {
     const auto [low, high] = std::minmax_element(offsets, offsets + count);
     Window& found = windows_.emplace_back();
@@ -93,6 +72,43 @@ class SmallSteps {
     }
   }
 
+  std::vector<i32> out_, offsets_;
+};
+
+template <class R>
+class SmallSteps : public SmallProgram<kLanes<typename R::Value>> {
+  using V = typename R::Value;
+  using Vec = Vector<V>;
+  using Index = typename IndexOf<V>::type;
+  static constexpr int lanes = kLanes<V>;
+  using Program = SmallProgram<lanes>;
+  using Step = typename Program::Step;
+  using Table = typename Program::Table;
+  using Window = typename Program::Window;
+  static constexpr i64 kTurn = 16;  // values of the eliminated variable at a time
+
+ public:
+  SmallSteps(R ring, V* arena, const double* peaks) : narrow_(ring), ring_(Wide<R>::ring(ring)), arena_(arena), peaks_(peaks) {}
+
+  Peak run(i64 number) const {
+    const Step& step = this->steps_[number];
+    const Table* tables = this->tables_.data() + step.first_table;
+    const Window* windows = this->windows_.data() + step.first_window;
+    Vec high{}, low = broadcast(std::numeric_limits<V>::infinity());
+    for (i64 block = 0; block < step.blocks; ++block, windows += step.tables) {
+      Vec sum = broadcast(narrow_.start());
+      for (i64 d = 0; d < step.domain; d += kTurn) turn(step, tables, windows, d, std::min(kTurn, step.domain - d), sum);
+      const auto& to = this->blocks_[step.first_block + block];
+      const Vec value = ring_.finish(sum);
+      store_part(arena_ + to.out, value, int(to.cells));
+      if constexpr (R::scaled) see(first_lanes(int(to.cells), value, Vec{}), high, low);
+    }
+    Peak peak;
+    if constexpr (R::scaled) peak.see(highest(high), -highest(-low));
+    return peak;
+  }
+
+ private:
   void turn(const Step& step, const Table* tables, const Window* windows, i64 d, i64 count, Vec& sum) const {
     Vec values[kTurn];
     if (!step.tables) std::fill(values, values + count, broadcast(narrow_.one()));
@@ -119,7 +135,7 @@ class SmallSteps {
       }
     };
     if (!kPermutes || !window.span) {
-      const i32* places = scattered_.data() + window.first;
+      const i32* places = this->scattered_.data() + window.first;
       return each([&] {
         V scattered[lanes];
         for (int j = 0; j < lanes; ++j) scattered[j] = from[places[j]];
@@ -164,12 +180,6 @@ class SmallSteps {
   decltype(Wide<R>::ring(R{})) ring_;
   V* arena_;
   const double* peaks_;
-  std::vector<Step> steps_;
-  std::vector<Table> tables_;
-  std::vector<Window> windows_;
-  std::vector<Block> blocks_;
-  std::vector<i32> scattered_;
-  std::vector<i32> out_, offsets_;
 };
 
 }  // namespace elimina::ELIMINA_ISA

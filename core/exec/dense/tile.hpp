@@ -8,20 +8,13 @@
 #include <vector>
 
 #include "exec/dense/dot.hpp"
+#include "exec/dense/layout.hpp"
 #include "exec/dense/pack.hpp"
 #include "exec/dense/vector.hpp"
 #include "elimina/program.hpp"
 #include "elimina/semiring.hpp"
 
 namespace elimina::ELIMINA_ISA {
-
-constexpr i64 kRowBytes = 32768;           // of a row of running marginals
-constexpr i64 kTileBytes = 256 * 1024;     // of an rhs tile
-constexpr i64 kPackedBytes = 24 * 1024;    // of the packed rows of streamed tables
-constexpr i64 kShortestChunk = 128;        // of a row
-constexpr i64 kShortestPackedChunk = 64;
-constexpr i64 kShortestDot = 4;            // values of the eliminated variable
-constexpr i64 kCachedBytes = 8 << 20;      // larger outputs are written past the caches
 
 // Factor by which readers multiply a message with this largest value.
 template <class V>
@@ -64,38 +57,25 @@ struct Workspace {
 };
 
 template <class R>
-class TileStep {
+class TileStep : public TileLayout {
   using V = typename R::Value;
   using Sum = typename R::Sum;
   static constexpr int lanes = kLanes<V>;
 
  public:
-  TileStep(R ring, V* arena) : ring_(ring), arena_(arena) {}
+  TileStep(R ring, V* arena)
+      : TileLayout({sizeof(V), sizeof(Sum), lanes, Wide<R>::available, kPermutes, !R::scaled}), ring_(ring), arena_(arena) {}
 
   void begin(StepView step, const std::vector<Source<V>>& sources, i64 wanted_items) {
-    step_ = step;
     ring_ = weighed(ring_, step.weight());
     sources_ = sources.data();
-    domain_ = step[kDomain], tables_ = step[kTables], a_ = step[kTablesA], b_ = a_ + step[kTablesB];
-    mids_ = step[kMidCells];
-    index_lo();
-    index_mid();
-    chunk_ = chunk_cells();
-    chunk_stride_ = whole_vectors(chunk_);
-    chunks_ = (step[kLoCells] + chunk_ - 1) / chunk_;
-    past_caches_ = !R::scaled && !dot_ && step.cells() * i64(sizeof(V)) > kCachedBytes;
-    const i64 tiles = step[kOuterCells] * chunks_;
-    mid_parts_ = tiles >= wanted_items ? 1 : std::min(mids_, (wanted_items + tiles - 1) / tiles);
-    mid_part_ = (mids_ + mid_parts_ - 1) / mid_parts_;
-    items_ = tiles * mid_parts_;
+    lay_out(step, wanted_items);
   }
 
-  i64 items() const { return items_; }
-
   // Items are independent of one another.
-  void run(i64 first, i64 last, Workspace<R>& space, Peak<V>& peak) const {
-    const i64 padded = whole_vectors(domain_), widest = std::max(domain_ * chunk_stride_, padded * chunk_);
-    space.a.take(padded);
+  void run(i64 first, i64 last, Workspace<R>& space, Peak& peak) const {
+    const i64 widest = std::max(domain_ * chunk_stride_, padded_ * chunk_);
+    space.a.take(padded_);
     space.b.take(b_ > a_ ? widest : 0);
     space.packed.take(packed_ * domain_ * chunk_stride_);
     space.row.take(2 * chunk_stride_);
@@ -111,46 +91,6 @@ class TileStep {
   }
 
  private:
-  static i64 whole_vectors(i64 cells) { return (cells + lanes - 1) / lanes * lanes; }
-
-  i64 chunk_cells() const {
-    const i64 row = kRowBytes / i64(sizeof(Sum)), tile = kTileBytes / (domain_ * i64(sizeof(V)));
-    const i64 dense = std::max(kShortestChunk, std::min(row, tile) / kShortestChunk * kShortestChunk);
-    const i64 one = kPackedBytes / (domain_ * i64(sizeof(V)) * std::max<i64>(packed_, 1));
-    const i64 packed = std::max(kShortestPackedChunk, one / kShortestPackedChunk * kShortestPackedChunk);
-    return std::min(step_[kLoCells], packed_ ? std::min(dense, packed) : dense);
-  }
-
-  bool dense_in_lo(i64 t) const {
-    for (i64 axis = step_.lo_axis(); axis < step_[kAxes]; ++axis)
-      if (step_.size(axis) > 1 && sources_[t].view.stride(axis) != step_.out_stride(axis)) return false;
-    return true;
-  }
-
-  // Layout of each table with fast axes: contiguous, or the places of its fast cells.
-  void index_lo() {
-    dense_.resize(tables_);
-    if (i64(lo_.size()) < tables_) lo_.resize(tables_);
-    packed_ = 0;
-    for (i64 t = a_; t < tables_; ++t) {
-      dense_[t] = dense_in_lo(t);
-      packed_ += !dense_[t] && t >= b_;
-    }
-    dot_ = Wide<R>::available && packed_ > 0 && domain_ >= kShortestDot && tables_ - b_ < kMostStreamed;
-    for (i64 t = 0; t < tables_; ++t) dot_ = dot_ && (sources_[t].domain_stride == 0 || sources_[t].domain_stride == 1);
-    if (dot_) packed_ = 0;
-    for (i64 t = a_; t < tables_; ++t)
-      if (dot_ || !dense_[t]) lo_[t].fill(step_, sources_[t].view, dot_);
-  }
-
-  // Places of the middle cells of each table, and then of the output.
-  void index_mid() {
-    const i64 first = step_[kOuterAxes], last = step_.lo_axis();
-    mid_.resize((tables_ + 1) * mids_);
-    for (i64 t = 0; t <= tables_; ++t)
-      fill_offsets(mid_.data() + t * mids_, step_, first, last, [&](i64 axis) { return t < tables_ ? sources_[t].view.stride(axis) : step_.out_stride(axis); });
-  }
-
   V scaled(V value, i64 t) const {
     if constexpr (R::scaled)
       return value * sources_[t].scale;
@@ -158,7 +98,7 @@ class TileStep {
       return (void)t, value;
   }
 
-  void rows(i64 outer, i64 lo, i64 cells, i64 mid_first, i64 mid_last, Workspace<R>& space, Peak<V>& peak) const {
+  void rows(i64 outer, i64 lo, i64 cells, i64 mid_first, i64 mid_last, Workspace<R>& space, Peak& peak) const {
     const i64 mid_axis = step_[kOuterAxes];
     i64* base = space.base.data();
     for (i64 t = 0; t < tables_; ++t) base[t] = step_.table_index(sources_[t].view, outer, 0, mid_axis);
@@ -171,13 +111,13 @@ class TileStep {
         dot_row(space, b, lo, cells, mid, out);
       else
         lo_row(space, b, lo, cells, mid, out);
-      if constexpr (R::scaled) peak.see(out, cells);
+      if constexpr (R::scaled) see(peak, out, cells);
     }
   }
 
   void build_a(i64 mid, Workspace<R>& space) const {
     V* a = space.a.data();
-    std::fill(a, a + (dot_ ? whole_vectors(domain_) : domain_), ring_.one());
+    std::fill(a, a + (dot_ ? padded_ : domain_), ring_.one());
     for (i64 t = 0; t < a_; ++t) {
       const V* data = sources_[t].data + space.base.data()[t] + mid_[t * mids_ + mid];
       for (i64 d = 0; d < domain_; ++d) a[d] = ring_.combine(a[d], scaled(data[d * sources_[t].domain_stride], t));
@@ -213,14 +153,13 @@ class TileStep {
 
   // rhs[fast][d], each cell's values padded to whole vectors.
   const V* build_b_by_cell(i64 lo, i64 cells, Workspace<R>& space) const {
-    const i64 padded = whole_vectors(domain_);
     V* b = space.b.data();
-    std::fill(b, b + cells * padded, ring_.one());
+    std::fill(b, b + cells * padded_, ring_.one());
     for (i64 t = a_; t < b_; ++t) {
       const i64 stride = sources_[t].domain_stride;
       for (i64 i = 0; i < cells; ++i) {
         const V* from = sources_[t].data + space.base.data()[t] + lo_[t].offsets[lo + i];
-        V* row = b + i * padded;
+        V* row = b + i * padded_;
         for (i64 d = 0; d < domain_; ++d) row[d] = t == a_ ? scaled(from[d * stride], t) : ring_.combine(row[d], scaled(from[d * stride], t));
       }
     }
@@ -233,7 +172,7 @@ class TileStep {
       Dot<V> dot{space.a.data(), domain_, tables_ - b_ + has_b, {}, {}, {}, {}};
       if (b) {
         i32* offsets = space.offsets.take(cells);
-        for (i64 i = 0; i < cells; ++i) offsets[i] = i32(i * whole_vectors(domain_));
+        for (i64 i = 0; i < cells; ++i) offsets[i] = i32(i * padded_);
         dot.tables[0] = b, dot.offsets[0] = offsets, dot.varies[0] = true, dot.scale[0] = V(1);
       }
       for (i64 t = b_; t < tables_; ++t) {
@@ -320,14 +259,7 @@ class TileStep {
 
   R ring_;
   V* arena_;
-  StepView step_{};
   const Source<V>* sources_ = nullptr;
-  i64 domain_ = 0, tables_ = 0, a_ = 0, b_ = 0, mids_ = 0, packed_ = 0;
-  i64 chunk_ = 0, chunk_stride_ = 0, chunks_ = 0, mid_parts_ = 0, mid_part_ = 0, items_ = 0;
-  bool past_caches_ = false, dot_ = false;
-  std::vector<char> dense_;
-  std::vector<CellIndex<V>> lo_;
-  std::vector<i64> mid_;
 };
 
 }  // namespace elimina::ELIMINA_ISA

@@ -13,6 +13,7 @@
 #endif
 
 #include "exec/dense/isa.hpp"
+#include "exec/dense/layout.hpp"
 #include "elimina/semiring.hpp"
 
 namespace elimina::ELIMINA_ISA {
@@ -144,8 +145,6 @@ struct Wide<SumProduct<T>> {
   static constexpr bool available = kHasVectors;
   static SumProduct<Vector<T>> ring(SumProduct<T>) { return {}; }
 };
-
-constexpr i64 kMostStreamed = 17;  // of a row, its B included
 
 // Operands of one row: for each d, a scalar and the rows of the tables, the first of which may be the rhs. More values of d than kStreams are taken in
 // turns, since memory serves only so many streams at once.
@@ -281,30 +280,21 @@ void run_row(R ring, Row<typename R::Value> row, i64 turn, i64 cells, typename R
   }
 }
 
-// Largest value, and smallest positive one.
 template <class V>
-struct Peak {
-  double high = 0, low = std::numeric_limits<double>::infinity();
-
-  void see(const V* values, i64 count) {
-    const V infinity = std::numeric_limits<V>::infinity();
-    i64 i = 0;
-    if (count >= kLanes<V>) {
-      Vector<V> highs{}, lows = broadcast(infinity);
-      for (; i + kLanes<V> <= count; i += kLanes<V>) {
-        const Vector<V> value = load(values + i);
-        highs = value > highs ? value : highs;
-        const Vector<V> positive = value > Vector<V>{} ? value : broadcast(infinity);
-        lows = positive < lows ? positive : lows;
-      }
-      for (int lane = 0; lane < kLanes<V>; ++lane) see(double(highs[lane]), double(lows[lane]));
+inline void see(Peak& peak, const V* values, i64 count) {
+  const V infinity = std::numeric_limits<V>::infinity();
+  i64 i = 0;
+  if (count >= kLanes<V>) {
+    Vector<V> highs{}, lows = broadcast(infinity);
+    for (; i + kLanes<V> <= count; i += kLanes<V>) {
+      const Vector<V> value = load(values + i);
+      highs = value > highs ? value : highs;
+      const Vector<V> positive = value > Vector<V>{} ? value : broadcast(infinity);
+      lows = positive < lows ? positive : lows;
     }
-    for (; i < count; ++i) see(double(values[i]), values[i] > 0 ? double(values[i]) : double(infinity));
+    for (int lane = 0; lane < kLanes<V>; ++lane) peak.see(double(highs[lane]), double(lows[lane]));
   }
-  void see(double higher, double lower) {
-    high = higher > high ? higher : high;
-    low = lower < low ? lower : low;
-  }
-};
+  for (; i < count; ++i) peak.see(double(values[i]), values[i] > 0 ? double(values[i]) : double(infinity));
+}
 
 }  // namespace elimina::ELIMINA_ISA

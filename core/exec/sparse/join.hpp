@@ -194,7 +194,7 @@ class Join {
         else if (l.rows() > 1 && r.rows() > 1 && r.rows() <= kMostCells) product(l, r, cells, writer);
         else
           for (i64 i = l.begin; i < l.end; ++i)
-            for (i64 j = r.begin; j < r.end; ++j) single(i, j, writer);
+            for (i64 j = r.begin; j < r.end; ++j) pair({i, i + 1}, {j, j + 1}, writer);
         return;
       }
       find_starts(left_.keys, l, left_starts);
@@ -243,12 +243,6 @@ class Join {
     writer.rows = rows;
   }
 
-  void single(i64 i, i64 j, Writer<W, Value>& writer) const {
-    const Key<W> key = left_.keys[i] | right_.keys[j];
-    Value value = stage_.ring.combine(left_.values[i], right_.values[j]);
-    if (stage_.admits(key, value)) writer.put(key, value);
-  }
-
   // All pairs of two ranges of rows: a dense table's cell is the sum of what both keys add to its number.
   void product(Range l, Range r, std::vector<i64>& cells, Writer<W, Value>& writer) const {
     const std::size_t tables = std::size_t(stage_.tables());
@@ -267,13 +261,11 @@ class Join {
   }
 
   void pair(Range l, Range r, Writer<W, Value>& writer) const {
-    const auto each = [&](auto&& take) { meet(stage_, order_.low, left_, l.begin, l.end, right_, r.begin, r.end, take); };
-    if (!order_.eliminate) {
-      each([&](const Key<W>& key, Value value) { writer.put(key, value); });
-      return;
-    }
     Marginal<R> marginal(stage_.ring);
-    each([&](const Key<W>&, Value value) { marginal.add(stage_.ring, value); });
+    meet(stage_, order_.low, left_, l.begin, l.end, right_, r.begin, r.end, [&](const Key<W>& key, Value value) {
+      if (order_.eliminate) marginal.add(stage_.ring, value);
+      else writer.put(key, value);
+    });
     if (!marginal.any) return;
     Key<W> key = left_.keys[l.begin] | right_.keys[r.begin];
     key.word[W - 1] &= ~order_.low;

@@ -1,0 +1,75 @@
+// Tiles of a step of many combinations, and the places of its cells: all that does not depend on the values.
+#pragma once
+#include <vector>
+
+#include "elimina/program.hpp"
+
+namespace elimina {
+
+constexpr int kWindows = 4;        // vectors that a block of cells may be gathered from by permutations
+constexpr i64 kMostStreamed = 17;  // tables of a row, its rhs included
+
+// Offsets of all cells of the axes [first, last) of a step, one axis after another.
+template <class T, class Stride>
+void fill_offsets(T* offsets, StepView step, i64 first, i64 last, Stride stride) {
+  i64 cells = 1;
+  offsets[0] = 0;
+  for (i64 axis = last - 1; axis >= first; --axis) {
+    const i64 size = step.size(axis);
+    for (i64 digit = 1; digit < size; ++digit) {
+      const T shift = T(digit * stride(axis));
+      for (i64 i = 0; i < cells; ++i) offsets[digit * cells + i] = offsets[i] + shift;
+    }
+    cells *= size;
+  }
+}
+
+// Places of a row's cells in a table.
+struct CellIndex {
+  std::vector<i32> offsets;
+  i64 run;  // cells that are contiguous, from every multiple of it on
+  // The lowest offset of each block of cells as long as a vector, and the number of elements up to the highest one; 0 if there are too many.
+  std::vector<i32> window_first;
+  std::vector<i32> window_cells;
+
+  void fill(StepView step, TableView table);
+  void find_runs(StepView step, TableView table, int window_lanes);  // 0: there are no windows
+
+ private:
+  void find_windows(i64 cells, bool ascending, int lanes);
+};
+
+class TileLayout {
+ public:
+  i64 items() const { return items_; }
+
+ protected:
+  // Properties of the kernels.
+  struct Kind {
+    i64 value_bytes, sum_bytes;
+    int lanes;
+    bool vectors, permutes, past_caches;
+  };
+
+  explicit TileLayout(Kind kind) : kind_(kind) {}
+  void lay_out(StepView step, i64 wanted_items);
+
+  StepView step_{};
+  i64 domain_ = 0, padded_ = 0, tables_ = 0, a_ = 0, b_ = 0, mids_ = 0, packed_ = 0;
+  i64 chunk_ = 0, chunk_stride_ = 0, chunks_ = 0, mid_parts_ = 0, mid_part_ = 0, items_ = 0;
+  bool past_caches_ = false, dot_ = false;
+  std::vector<char> dense_;
+  std::vector<CellIndex> lo_;
+  std::vector<i64> mid_;
+
+ private:
+  i64 whole_vectors(i64 cells) const { return (cells + kind_.lanes - 1) / kind_.lanes * kind_.lanes; }
+  i64 chunk_cells() const;
+  bool dense_in_lo(i64 t) const;
+  void index_lo();
+  void index_mid();
+
+  const Kind kind_;
+};
+
+}  // namespace elimina
