@@ -33,7 +33,7 @@ class Cache {
   bool store(const Word* key, const Entry& entry, std::uint64_t nodes);
   void count(std::uint64_t stored) { entries_.fetch_add(stored, std::memory_order_relaxed); }
 
-  // True if it is crowded and may become larger; nobody may use it while it does.
+  // True if it is crowded and may become larger; no thread may use it while it does.
   bool crowded() const { return active_ < buckets_ && entries() > active_ * ways / 2; }
   void grow(int threads);
 
