@@ -15,7 +15,7 @@ constexpr std::size_t kRowBytes = sizeof(Key) + sizeof(Value);
 constexpr std::size_t kMakingBytes = 64;  // of a row in the making: as it grows, and beside the rows that it is made of
 constexpr std::size_t kLeastStored = 1 << 10;
 constexpr std::size_t kCached = 1 << 10;  // rows that stay in the cache
-constexpr std::uint64_t kAsk = 1 << 18;  // candidates, after which it asks whether to go on
+constexpr std::uint64_t kAsk = 1 << 18;     // candidates, or rows to cut, after which it asks whether to go on
 
 const sparse::Ring kRing{SemiringKind::min_sum, ValueKind::int32, 0, never};
 
@@ -268,6 +268,7 @@ class Elimination {
     std::vector<Value> total(rows.costs(), rows.costs() + rows.count());
     for (std::size_t begin = 0, end; begin < rows.count(); begin = end) {
       end = std::min(begin + kCached, rows.count());
+      if (begin % kAsk == 0 && !filter_.goes_on()) throw Stopped();
       const i64* at = words + 2;
       for (i64 n = 0; n < words[0] + words[1]; ++n, at += 2 + at[1] * sparse::kTermWords)
         for (std::size_t i = begin; n >= words[0] && i < end; ++i)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, MemoryLimitError, Model, UnsupportedError
+from elimina._core import minimise_costs
 from elimina.generate import random_model
 from elimina.inference import filtering
 from elimina.inference.filtering import filtered_optimum
@@ -107,6 +108,23 @@ def test_time_that_is_up_leaves_bounds():
     assert all(a.lower_bound <= b.lower_bound for a, b in pairs)
     assert all((a.value or worst) >= (b.value or worst) for a, b in itertools.pairwise(seen))
     assert all(check_assignment(model, known, {}) is None for known in seen if known.value is not None)
+
+
+@pytest.mark.data
+def test_it_is_asked_while_rows_are_cut(data_dir, monkeypatch):
+    """The first attempt cuts millions of rows: the 60th question comes after 5 million candidates, not 9."""
+    made = []
+
+    def until_asked(*arguments):
+        asked = itertools.count(1)
+        found = minimise_costs(*arguments[:-1], lambda *_: next(asked) < 60)
+        made.append(found["made"])
+        return found
+
+    monkeypatch.setattr(filtering, "minimise_costs", until_asked)
+    model = elimina.read(data_dir / "wcsp" / "celar6" / "CELAR6-SUB4-20.wcsp")
+    assert filtered_optimum(prepare(model, "mpe", {}), Limits(), 1 << 31).status == "bounded"
+    assert made[0] < 7_000_000
 
 
 def test_interrupts_pass():
