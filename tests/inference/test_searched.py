@@ -8,6 +8,7 @@ import threading
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +26,7 @@ from elimina.inference.ordering import consistency_order, elimination_order
 from elimina.inference.search import searched_optimum
 from elimina.inference.strategy import Paused
 from elimina.planning.prepare import prepare
-from elimina.table import Table
+from elimina.table import FORBIDDEN, Table
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
@@ -181,6 +182,20 @@ def test_soft_local_consistency_goes_on_while_it_seems_to_end_soon(monkeypatch, 
     problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
     result = searched_optimum(problem, Options(device="cpu", threads=1), Limits(rounds=0, first_turn=1e-3))
     assert result.status == status
+
+
+@pytest.mark.parametrize(("seconds", "status"), [(math.inf, "optimal"), (0.0, "bounded")])
+def test_soft_local_consistency_goes_on_on_packings(monkeypatch, seconds, status):
+    monkeypatch.setattr(search_module, "PROMISING", -1.0)
+    monkeypatch.setattr(search_module, "PACKING_SECONDS", seconds)
+    rng = np.random.default_rng(1)
+    starts = rng.integers(0, 40, 60).tolist()
+    pairs = [(u, v) for u in range(60) for v in range(u) if abs(starts[u] - starts[v]) < 5]
+    excluded = np.array([[0, 0], [0, FORBIDDEN]])
+    prices = [((v,), np.array([int(price), 0])) for v, price in enumerate(rng.integers(1, 100, 60))]
+    model = Model.from_arrays([2] * 60, [*prices, *((pair, excluded) for pair in pairs)], sense="min-cost")
+    limits = Limits(rounds=0, first_turn=1e-9)
+    assert searched_optimum(prepare(model, "mpe", {}), Options(device="cpu", threads=1), limits).status == status
 
 
 @pytest.mark.parametrize(("ahead", "order"), [(math.inf, 1), (-1.0, 0)])

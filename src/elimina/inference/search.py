@@ -77,6 +77,9 @@ RIVAL, RIVAL_OF_PACKING = 0.1, 1.0
 """Seconds of a rival with another order, its set-up included, by those of soft local consistency so far. On packings,
 the order decides (up to 100 times the nodes); on grids, CELAR and colourings, it does not."""
 
+PACKING_SECONDS = 4.0
+"""Seconds of soft local consistency on packings before other searches, whose bounds are weak there."""
+
 AHEAD = 0.5
 """Share of its tree that a rival has left, relative to that of the search before it, up to which it takes its place."""
 
@@ -323,14 +326,15 @@ class _Search(Knowledge):
             if paused.consistency is None:
                 paused.is_spent = True
                 return
-            self.turn(paused.consistency, seconds)
-            seconds = paused.consistency.seconds
-            is_open = not paused.consistency.is_done
-            if is_open and (paused.consistency.rest > PROMISING * seconds or self.limits.nodes < math.inf):
-                rival = self.begin_rival(paused.consistency)
-                if rival is None:
+            search = paused.consistency
+            self.turn(search, seconds)
+            seconds = search.seconds
+            if not search.is_done and (search.rest > PROMISING * seconds or self.limits.nodes < math.inf):
+                rival = self.begin_rival(search)
+                is_short = seconds < PACKING_SECONDS and self.limits.nodes == math.inf
+                if rival is None and not (search.reduction.is_packing and is_short):
                     return
-                paused.consistency = rival
+                paused.consistency = rival or search
             if not paused.consistency.is_done:
                 continue
             unit = paused.consistency.units.unit
