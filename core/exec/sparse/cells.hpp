@@ -31,10 +31,9 @@ Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
   return write_blocks<W, Value>(i64(cuts.size()) - 1, threads, bound, eliminate, table.rows);
 }
 
-// The feasible cells, in the keys' order: `axes` are terms, the most significant field first.
-template <class R, int W>
-Made rows_of_cells(const R& ring, const typename R::Value* cells, const i64* axes, const i64* sizes, int count) {
-  using Value = typename R::Value;
+// The cells above `zero`, or below it, in the keys' order: `axes` are terms, the most significant field first.
+template <int W, class Value>
+Made rows_of_cells(const Value* cells, Value zero, bool above, const i64* axes, const i64* sizes, int count) {
   i64 all = 1;
   for (int axis = 0; axis < count; ++axis) all *= sizes[axis];
   Made made;
@@ -45,7 +44,7 @@ Made rows_of_cells(const R& ring, const typename R::Value* cells, const i64* axe
   std::vector<i64> digit(std::size_t(count), 0);
   Key<W> key{};
   for (i64 n = 0, cell = 0; n < all; ++n) {
-    if (feasible(ring, cells[cell])) writer.put(key, cells[cell]);
+    if (above ? cells[cell] > zero : cells[cell] < zero) writer.put(key, cells[cell]);
     for (int axis = count - 1; axis >= 0; --axis) {
       const i64* term = axes + axis * kTermWords;
       i64& value = digit[std::size_t(axis)];

@@ -41,6 +41,20 @@ struct Range {
   i64 rows() const { return end - begin; }
 };
 
+// Starts of the runs, and the end of the last one.
+template <int W>
+void find_starts(const Key<W>* keys, Range rows, const Key<W>& mask, std::vector<i64>& starts) {
+  starts.resize(std::size_t(rows.rows()) + 1);
+  i64* at = starts.data();
+  *at++ = rows.begin;
+  for (i64 i = rows.begin + 1; i < rows.end; ++i) {
+    *at = i;
+    at += !agree(keys[i], keys[i - 1], mask);
+  }
+  *at++ = rows.end;
+  starts.resize(std::size_t(at - starts.data()));
+}
+
 // Calls take(left range, right range) for each group that both sides have.
 template <int W, class Take>
 void each_group(const Key<W>* left, Range l, const Key<W>* right, Range r, const Key<W>& group, Take&& take) {
@@ -197,8 +211,8 @@ class Join {
             for (i64 j = r.begin; j < r.end; ++j) pair({i, i + 1}, {j, j + 1}, writer);
         return;
       }
-      find_starts(left_.keys, l, left_starts);
-      find_starts(right_.keys, r, right_starts);
+      find_starts(left_.keys, l, runs_, left_starts);
+      find_starts(right_.keys, r, runs_, right_starts);
       writer.candidates += i64(left_starts.size() - 1) * i64(right_starts.size() - 1);
       if (unfiltered() && grid.worth(l.rows() + r.rows(), left_starts.size() + right_starts.size())) {
         if (order_.eliminate) grid.eliminate(left_, left_starts, right_, right_starts, writer);
@@ -212,19 +226,6 @@ class Join {
   }
 
   bool unfiltered() const { return stage_.words[0] == 0 && stage_.words[1] < 0; }
-
-  // Starts of the runs, and the end of the last one.
-  void find_starts(const Key<W>* keys, Range rows, std::vector<i64>& starts) const {
-    starts.resize(std::size_t(rows.rows()) + 1);
-    i64* at = starts.data();
-    *at++ = rows.begin;
-    for (i64 i = rows.begin + 1; i < rows.end; ++i) {
-      *at = i;
-      at += !agree(keys[i], keys[i - 1], runs_);
-    }
-    *at++ = rows.end;
-    starts.resize(std::size_t(at - starts.data()));
-  }
 
   void plain(Range l, Range r, Writer<W, Value>& writer) const {
     Key<W>* keys = writer.keys;
