@@ -369,6 +369,8 @@ class Run:
             ended_by = _reason(error)
             if ended_by is None or (ended_by != "time-limit" and known is None):
                 raise error
+        if ended_by is None and known is not None:
+            ended_by = self._own_end(known)
         is_open = known is None or None in (known.lower_bound, known.upper_bound)
         if is_open and ended_by in ("interrupt", "time-limit") and self.fallback is not None:
             first = self.fallback(max(HARD_SECONDS, min(self.seconds, _INTERRUPT_SECONDS)))
@@ -378,8 +380,6 @@ class Run:
             raise self._nothing_known(ended_by, error)
         if known.status not in ("bounded", "feasible"):
             ended_by = None
-        elif ended_by is None:
-            ended_by = self._own_end(known)
         return self._with_seconds(known.replace(ended_by=ended_by))
 
     def _nothing_known(self, ended_by: EndedBy | None, error: BaseException | None) -> BaseException:
