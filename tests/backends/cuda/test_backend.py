@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elimina.backends import run_once
-from elimina.backends.cuda import faces, layout, tile
+from elimina.backends.cuda import layout, product, tile
 from elimina.backends.cuda import session as session_module
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import FacesKernel, TileKernel
@@ -151,7 +151,7 @@ def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype
 def test_streamed_tables_that_lack_outer_axes(backend, monkeypatch, semiring, dtype):
     """Each table is a face of a box of outer, mid and lo cells; with several tables a face, and none."""
     monkeypatch.setattr(layout, "SMALL_WORK", -1)
-    monkeypatch.setattr(faces, "STREAMED", 1e-9)
+    monkeypatch.setattr(product, "STREAMED", 1e-9)
     for number, (sizes, domain, scopes, outer, mid) in enumerate(
         [
             ((9, 13, 21), 7, [(0, 1), (0, 2), (1, 2)], 1, 1),

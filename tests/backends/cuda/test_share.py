@@ -8,7 +8,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.backends.cuda import faces
+from elimina.backends.cuda import product
 from elimina.backends.cuda import record as cuda_record
 from elimina.backends.cuda.record import outers_of, share
 from elimina.planning.record import HEADER
@@ -125,7 +125,7 @@ def test_the_same_step_has_fewer_axes(case):
 def test_outer_axes_that_the_streamed_table_lacks_are_the_last_ones(case):
     record, streamed = case
     before, was = meaning(record), list(record)
-    sharing = faces.split_outer(record)
+    sharing = product.split_outer(record)
     assert meaning(record) == before
     assert record[4:HEADER] == was[4:HEADER]
     if streamed != 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -58,6 +59,19 @@ _layouts: OrderedDict[bytes, Layout] = OrderedDict()
 _digests: OrderedDict[int, tuple[NDArray[np.int64], bytes]] = OrderedDict()
 """Records of the latest programs, by identity, and their digests, which take longer than to look up."""
 _layouts_lock = threading.Lock()
+
+
+class Recording:
+    """A graph of a part's launches: launched one by one, short steps wait for the host.
+
+    Attributes:
+        graph: Function that launches the graph; None as long as the launches are not known to come again.
+        runs: Number of times that they were launched one by one.
+    """
+
+    def __init__(self) -> None:
+        self.graph: Callable[[], None] | None = None
+        self.runs = 0
 
 
 class Forest(NamedTuple):
@@ -125,7 +139,7 @@ class Layout(NamedTuple):
     arena_at: int
     size: int
     work: int
-    recordings: dict[tuple[Any, ...], Any]
+    recordings: dict[tuple[Any, ...], Recording]
 
     @property
     def queues_at(self) -> int:

@@ -18,7 +18,7 @@ from elimina._core import Stopped, stopped
 from elimina.backends.base import Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import place
-from elimina.backends.cuda.layout import Forest, Layout
+from elimina.backends.cuda.layout import Forest, Layout, Recording
 from elimina.backends.cuda.matrix import Matrix
 from elimina.backends.cuda.tile import Tile
 from elimina.planning.plan import FactorLayout
@@ -52,22 +52,8 @@ ALONE_SECONDS, SHORT_SECONDS, LONG_SECONDS = 0.005, 5e-5, 1e-3
 PATIENCE = 1 / 64
 """Sleep as a share of the time waited."""
 
-
 _running: set[int] = set()
 """Sessions of this process that run at present."""
-
-
-class Recording:
-    """A graph of a part's launches: launched one by one, short steps wait for the host.
-
-    Attributes:
-        graph: Function that launches the graph; None as long as the launches are not known to come again.
-        runs: Number of times that they were launched one by one.
-    """
-
-    def __init__(self) -> None:
-        self.graph: Callable[[], None] | None = None
-        self.runs = 0
 
 
 class Part:
@@ -308,20 +294,14 @@ class CudaSession:
             busy[turn % 2].record(self._stream)
         self._stream.synchronize()
 
-    def _reset(self, part: Part) -> None:
-        """Queue the reset of the counters; the stop flag before them stays: it ends all that is queued."""
-        self._copy(part.state_at + FLAG_BYTES, part.pristine_at + FLAG_BYTES, len(part.layout.state) - FLAG_BYTES)
-
     def recording(self, layout: Layout, words_at: int) -> Recording:
         """Return the recording of a layout's launches, which another session at the same addresses may have made."""
         blas = self._backend.blas if any(isinstance(launch, Matrix) for launch in layout.launches) else None
         # A graph runs in the stream that it was recorded for, whose memory may have become another one's.
-        where = self._backend.number, self._stream.ptr, words_at, self._base
-        key = *where, blas, self._program.parameter
+        key = self._backend.number, self._stream.ptr, words_at, self._base, blas, self._program.parameter
         if key not in layout.recordings and len(layout.recordings) >= RECORDINGS:
             layout.recordings.clear()
-        found: Recording = layout.recordings.setdefault(key, Recording())
-        return found
+        return layout.recordings.setdefault(key, Recording())
 
     def launch(self, part: Part, marked: bool) -> None:
         """Queue every step, as one graph where the same launches come again."""
@@ -343,7 +323,8 @@ class CudaSession:
         """Queue every step; ``marked``: with events that tell the progress."""
         layout, program, backend = part.layout, self._program, self._backend
         if any(isinstance(launch, Forest) for launch in layout.launches):
-            self._reset(part)
+            # The stop flag before the counters stays: it ends all that is queued.
+            self._copy(part.state_at + FLAG_BYTES, part.pristine_at + FLAG_BYTES, len(layout.state) - FLAG_BYTES)
         words, arena = np.uint64(part.words_at), np.uint64(self.arena)
         peaks, stop = np.uint64(self._base + layout.peaks_at), np.uint64(part.state_at)
         pending = np.uint64(part.state_at + 4 * (layout.counters - 2 * len(program.starts)))

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.backends.cuda import faces as cuda_faces
 from elimina.backends.cuda import product as cuda_product
 from elimina.backends.cuda.kernels import (
     OUTERS,
@@ -119,7 +118,7 @@ def choose(
     if program.dtype == np.int16:
         lengthen(record)
     sharing = share(record, program.dtype.itemsize) if program.semiring == "sum-product" and _streams(record) else 1
-    facing = cuda_faces.split_outer(record) if sharing == 1 else 1
+    facing = cuda_product.split_outer(record) if sharing == 1 else 1
     merge(record)
     axes, lo = record[3], record[4] + record[5]
     sizes = record[HEADER : HEADER + 3 * axes : 3]
@@ -160,7 +159,7 @@ def _choose_faces(
 ) -> Tile | None:
     """Return a launch of ``kernels/faces.cu``, if the box of a block is not mostly empty."""
     number, start, words, count, out_word = place
-    box = cuda_faces.Shape(
+    box = cuda_product.FacesShape(
         shape.domain,
         shape.outer_cells,
         sharing,
@@ -170,12 +169,14 @@ def _choose_faces(
         shape.tables_a,
         shape.tables_b,
     )
-    cut = cuda_faces.choose(box, program.semiring, program.dtype, multiprocessors)
+    cut = cuda_product.faces_cut(box, program.semiring, program.dtype, multiprocessors)
     if cut is None:
         return None
-    shared = cuda_faces.shared_bytes(box, cut, shape.itemsize)
+    shared = cuda_product.faces_shared_bytes(box, cut, shape.itemsize)
     arguments = (words, number, count, sharing, *cut[1:], out_word)
-    return Tile(cut.kernel, start, arguments, cuda_faces.blocks(box, cut), cut.kernel.threads, shared, _work(shape))
+    return Tile(
+        cut.kernel, start, arguments, cuda_product.faces_blocks(box, cut), cut.kernel.threads, shared, _work(shape)
+    )
 
 
 def _choose_product(
