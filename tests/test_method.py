@@ -52,6 +52,14 @@ def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
     assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats["method"] == "filter"
 
 
+def test_huge_easy_models_are_eliminated_at_once(monkeypatch):
+    """Other strategies take time for each variable before they begin."""
+    monkeypatch.setattr(method_module, "LARGE_WORK", 10)
+    model = grid_model(4, 4, 0.3)
+    monkeypatch.setattr(method_module, "MANY_VARIABLES", 1e-3)
+    assert "method" not in elimina.solve(model, device="cpu").stats
+
+
 def test_a_number_of_slices_asks_for_elimination(monkeypatch):
     monkeypatch.setattr(method_module, "LARGE_WORK", 10)
     assert "method" not in calls.solve(grid_model(4, 4, 0.3), device="cpu", slices=4).stats

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import signal
 import subprocess
@@ -23,8 +24,8 @@ from elimina.generate import grid_model, random_model
 from elimina.inference import anytime, choose, known, ordering, solver
 from elimina.inference import search as search_module
 from elimina.inference.anytime import Run
-from elimina.inference.known import combine, first_bounds
-from elimina.inference.shield import is_left_alone
+from elimina.inference.known import between, combine, first_bounds
+from elimina.inference.shield import is_left_alone, uncollected
 from elimina.order import find_order
 from elimina.planning.prepare import prepare
 from elimina.result import Result
@@ -262,6 +263,31 @@ def test_first_bounds_that_do_not_reach_the_upper_bound(sense, is_integer):
         assert result.status == status
         if status == "infeasible":
             assert (result.lower_bound if sign == 1 else result.upper_bound) == given + sign * beyond
+
+
+def test_the_number_of_assignments_of_a_large_model_is_counted_at_once():
+    count = 300_000
+    problem = prepare(Model.from_arrays([3] * count, []), "count", {})
+    assert len(problem.free) == count
+    started = time.process_time()
+    result = between(problem, 0.0, [0] * count)
+    assert time.process_time() - started < 2  # three seconds and more, factor by factor
+    assert result.upper_bound.bit_length() == math.floor(count * math.log2(3)) + 1
+
+
+def test_no_garbage_is_searched_for_while_work_is_ended():
+    run, seen = Run("pr", 0.01), []
+
+    def work():
+        with uncollected():
+            while not run._is_ended:
+                time.sleep(1e-4)
+            seen.append(gc.isenabled())
+
+    with pytest.raises(TimeLimitError):
+        run.answer(work)
+    assert seen == [False]
+    assert gc.isenabled()
 
 
 def test_a_call_that_ends_at_once_keeps_to_the_upper_bound():

@@ -265,19 +265,21 @@ class Run:
         ended_by: EndedBy | None = None
         is_collected = gc.isenabled()
         try:
-            thread.start()
-            ended_by = self._attend()
-        except KeyboardInterrupt:
-            ended_by = "interrupt"
-        except BaseException:
-            # What a listener raises is in no hurry.
-            self._end(thread, _LISTENER_SECONDS)
-            raise
+            try:
+                thread.start()
+                ended_by = self._attend()
+            except KeyboardInterrupt:
+                ended_by = "interrupt"
+            except BaseException:
+                # What a listener raises is in no hurry.
+                self._end(thread, _LISTENER_SECONDS)
+                raise
+            if ended_by is not None:
+                self._end(thread)
         finally:
+            # Not before the work has ended: among a million new objects, the search for garbage takes seconds.
             if is_collected:
                 gc.enable()
-        if ended_by is not None:
-            self._end(thread)
         return ended_by
 
     def _work(self, work: Callable[[], None]) -> None:

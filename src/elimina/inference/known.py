@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -140,7 +141,8 @@ def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
         chosen: A value for each variable.
     """
     model = problem.model
-    number = math.prod(model.sizes[v] for v in problem.free)
+    # A product of a million factors one by one takes half a minute.
+    number = math.prod(size**times for size, times in Counter(model.sizes[v] for v in problem.free).items())
     stats = {**NO_PLAN, "method": "first bounds", "seconds": {}}
     if problem.task == "count":
         if math.isinf(least):

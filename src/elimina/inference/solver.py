@@ -17,11 +17,11 @@ from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, witho
 from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.known import first_bounds
 from elimina.inference.method import (
-    LARGE_WORK,
     before_planning,
     by_search,
     clusters_first,
     filtering,
+    is_long,
     is_out_of_reach,
     search_for_a_while,
     search_to_the_end,
@@ -167,7 +167,7 @@ class Solver:
         # Mini-buckets are dense.
         if options.tables == "auto" and seconds_written(problem) > LISTED_SECONDS:
             return Attempt()
-        if self._rough_order().total_cells < LARGE_WORK:
+        if not is_long(self._rough_order()):
             return Attempt()
         logger.info("bounds first: elimination may take long")
 
@@ -199,7 +199,7 @@ class Solver:
         from elimina.inference.weighted import QUICK_ORDER, QUICK_ORDER_SECONDS, rungs
 
         problem, options, run = self._problem, self.options, self.run
-        if self._rough_order().total_cells >= LARGE_WORK:
+        if is_long(self._rough_order()):
             quick = options
             if isinstance(options.order, str):
                 quick = options._replace(order=QUICK_ORDER, order_seconds=QUICK_ORDER_SECONDS)

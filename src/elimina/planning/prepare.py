@@ -452,15 +452,17 @@ def _relevant_factors(
 def grouped(tables: Tables) -> tuple[Group, ...]:
     """Put each table into the smallest group whose scope contains its own."""
     scopes = tuple(map(_scope_of, tables))
-    # Which group is smallest depends on the sizes, too.
-    key = scopes, tuple(map(_sizes_of, tables))
-    with _groups_lock:
-        if (known := _groups.get(key)) is not None:
-            return known
+    is_kept = len(scopes) <= _KEPT_TABLES
+    if is_kept:
+        # Which group is smallest depends on the sizes, too.
+        key = scopes, tuple(map(_sizes_of, tables))
+        with _groups_lock:
+            if (known := _groups.get(key)) is not None:
+                return known
     members = tables.listed.groups()
     firsts = map(scopes.__getitem__, map(operator.itemgetter(0), members))
     found = tuple(map(partial(tuple.__new__, Group), zip(firsts, members, strict=True)))  # a third of Group's own time
-    if len(scopes) <= _KEPT_TABLES:
+    if is_kept:
         with _groups_lock:
             _groups[key] = found
             while len(_groups) > _KEPT_GROUPS:
