@@ -13,7 +13,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import backend as cuda
 from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.session import RowsSession
-from elimina.inference import at_once
+from elimina.inference import call
 from elimina.planning import tiers
 from elimina.planning.machine import cuda_machine
 
@@ -73,4 +73,4 @@ def simulate(patch: pytest.MonkeyPatch, device: int, host: int | None = None) ->
     patch.setattr(tiers, "RECORD_BYTES", 64)
     if host is not None:
         patch.setattr(CpuBackend, "memory", lambda self: host)
-        patch.setattr(at_once, "MOST_CELLS", min(at_once.MOST_CELLS, host // 8))
+        patch.setattr(call, "MOST_CELLS", min(call.MOST_CELLS, host // 8))

@@ -11,9 +11,9 @@ import pytest
 
 import elimina
 from elimina import system
-from elimina.backends.host import available_memory, available_threads
 from elimina.backends.tiers import Scratch
 from elimina.generate import grid_model
+from elimina.system import available_memory, available_threads
 
 SERVICES = ["none", "O_TMPFILE", "posix_fallocate", "preadv", "sched_getaffinity", "sysconf", "resource", "fcntl"]
 

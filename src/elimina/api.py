@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from elimina import arguments
-from elimina.backends.host import memory_errors_in_words
 from elimina.inference.anytime import Run
-from elimina.inference.at_once import answer_at_once
-from elimina.inference.call import plan_call
+from elimina.inference.call import answer_at_once, plan_call
 from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.solver import Question, Solver
 from elimina.io import ModelLike, as_model
@@ -18,6 +16,7 @@ from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.result import Bounds, Result
 from elimina.states import Evidence
+from elimina.system import memory_errors_in_words
 from elimina.tasks import Task, TaskName, task_of
 
 if TYPE_CHECKING:

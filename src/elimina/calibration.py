@@ -26,9 +26,8 @@ from elimina.model import Model, Variable
 from elimina.planning.machine import FILE, SORTED_TUPLES, Machine, calibration_file, speeds
 from elimina.planning.plan import Plan
 from elimina.planning.program import Program, pack
-from elimina.semiring import Dtype
 from elimina.table import Table
-from elimina.tasks import TaskName
+from elimina.tasks import Dtype, TaskName
 
 REPEATS = 5
 """Runs of a measurement, the fastest of which counts: other work on the machine only slows it down."""

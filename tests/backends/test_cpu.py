@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from elimina._core import DenseSession, dense_instruction_set
 from elimina.backends import get_backend, run_once
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.host import available_memory
 from elimina.errors import InputError, MemoryLimitError
-from elimina.semiring import SEMIRINGS
+from elimina.system import available_memory
+from elimina.tasks import SEMIRINGS
 from tests.reference import program as reference
 from tests.reference.random_programs import Builder, random_program
 

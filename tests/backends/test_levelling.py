@@ -18,7 +18,7 @@ from elimina.errors import InternalError
 from elimina.planning.plan import LEVEL, Output, Plan
 from elimina.planning.program import pack
 from elimina.planning.steps import Steps
-from elimina.semiring import SEMIRINGS
+from elimina.tasks import SEMIRINGS
 from tests.reference import program as reference
 from tests.reference.planner import Bucket, Read, place
 from tests.reference.random_programs import Builder, one_levelling, planned_levelling

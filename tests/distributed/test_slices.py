@@ -17,7 +17,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.distributed import ClusterBatch, local, solve_slices
 from elimina.distributed.cluster import Tasks
 from elimina.errors import ClusterError, DeviceError, ImpossibleEvidenceError, InputError
-from elimina.inference import slice_bounds
+from elimina.inference import bucket
 from elimina.inference.batch import Batch
 from elimina.inference.bucket import eliminate, first_state
 from elimina.inference.choose import plan_problem
@@ -74,7 +74,7 @@ def test_slices_on_workers(client, task, seed) -> None:
 @pytest.mark.parametrize("task", SENSES)
 def test_shares_make_the_whole(task, monkeypatch) -> None:
     """Any division of a plan's slices has the answer of the plan."""
-    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(bucket, "WORTH_SECONDS", 0.0)
     model = grid(5, 3, SENSES[task], 5)
     problem = prepare(model, task, {})
     planned = plan_problem(problem, Options("cpu", memory=9000, order=range(25), tables="dense"))

@@ -21,10 +21,10 @@ from elimina import MemoryLimitError, Model, TimeLimitError
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import ClusterError, DeviceError
 from elimina.generate import grid_model, random_model
-from elimina.inference import anytime, choose, known, ordering, solver
+from elimina.inference import anytime, choose, knowledge, ordering, solver
 from elimina.inference import search as search_module
 from elimina.inference.anytime import Run
-from elimina.inference.known import between, combine, first_bounds
+from elimina.inference.knowledge import between, combine, first_bounds
 from elimina.inference.shield import is_left_alone, uncollected
 from elimina.order import find_order
 from elimina.planning.prepare import prepare
@@ -425,7 +425,7 @@ def test_first_bounds_keep_no_more_copies_than_their_memory() -> None:
     problem = prepare(model, "mpe", {})
     copied = [problem.tables.listed.incumbent("min-cost", 10**6, 0, 36, 36, 36 * number)[0] for number in (11, 5, 0)]
     assert [len(values) for values in copied] == [12, 6, 0]
-    found = [known.first_bounds(problem, 60, None, memory) for memory in (math.inf, 8 * 36 * 5, 0)]
+    found = [knowledge.first_bounds(problem, 60, None, memory) for memory in (math.inf, 8 * 36 * 5, 0)]
     assert len({result.lower_bound for result in found if result is not None}) == 1
     assert found[0].upper_bound < found[2].upper_bound
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, Model, solve
-from elimina.inference import anytime, at_once
+from elimina.inference import anytime, call
 from elimina.model import Variable
 from elimina.table import Table
 from tests import calls
@@ -48,11 +48,11 @@ def test_sums_and_posteriors(seed):
     model = covered(rng)
     evidence = {v: int(rng.integers(size)) for v, size in enumerate(model.sizes) if rng.random() < 0.3}
     total = brute.partition(model, evidence)
-    network = at_once.SmallNetwork(model)
+    network = call.SmallNetwork(model)
     found = network.answer(evidence)
     assert found is not None
     assert found.log_sum / math.log(10) == pytest.approx(total)
-    assert at_once.SmallNetwork(model, is_counted=True).answer(evidence).sum == brute.count(model, evidence)
+    assert call.SmallNetwork(model, is_counted=True).answer(evidence).sum == brute.count(model, evidence)
     result = solve(model, "mar", evidence=evidence, device="cpu")
     if total == -math.inf:
         assert result.status == "infeasible"
@@ -99,7 +99,7 @@ def test_what_is_not_small_goes_the_long_way():
     assert solve(tiny, "pr", evidence=evidence).log10_z == pytest.approx(-900)
     pairs = [([u, v], np.ones((8, 8))) for v in range(9) for u in range(v)]
     crowd = Model.from_arrays([8] * 9, pairs, sense="probability")
-    assert at_once.SmallNetwork(crowd).answer({}) is None
+    assert call.SmallNetwork(crowd).answer({}) is None
     assert solve(crowd, "pr").log10_z == pytest.approx(9 * math.log10(8))
 
 

@@ -16,7 +16,7 @@ from elimina import DeviceError, InputError, Model, Options, TimeLimitError
 from elimina.backends.choose import Devices, device_name
 from elimina.backends.cpu import CpuBackend
 from elimina.generate import grid_model
-from elimina.inference import choose, slice_bounds, weighted
+from elimina.inference import bucket, choose, weighted
 from elimina.inference.shield import spread
 from elimina.io.cases import Cases
 from tests import calls
@@ -246,7 +246,7 @@ def same(found, expected):
 @pytest.mark.parametrize(("task", "options"), KINDS)
 def test_slices_of_several_cards(cards, monkeypatch, task, options, bounded):
     if bounded:
-        monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+        monkeypatch.setattr(bucket, "WORTH_SECONDS", 0.0)
     model = model_for(task)
     expected = sliced(model, task, "cpu", **options)
     cards(Card(), Card(), Card())

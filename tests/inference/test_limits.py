@@ -20,8 +20,7 @@ from elimina.inference.anytime import Run
 from elimina.inference.knowledge import Limits
 from elimina.inference.minibucket import Guide, guide_of
 from elimina.inference.options import Options
-from elimina.inference.shares import can_copy, shares_of, threads_within
-from elimina.inference.strategy import Attempt, Strategy
+from elimina.inference.strategy import Attempt, Strategy, can_copy, shares_of, threads_within
 from elimina.order import Order
 from elimina.planning.machine import cpu_machine
 from elimina.planning.minibuckets import make_bounded_plan

@@ -18,7 +18,7 @@ from elimina import FORBIDDEN, Model, Table, Variable, dcop
 from elimina._core import rows_decode
 from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import SparseTables
-from elimina.inference.known import first_bounds
+from elimina.inference.knowledge import first_bounds
 from elimina.planning import layout
 from elimina.planning.layout import Layout, signed
 from elimina.planning.prepare import prepare

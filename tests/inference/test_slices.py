@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.generate import grid_model
-from elimina.inference import slice_bounds
+from elimina.inference import bucket
+from elimina.inference.bucket import bound_slices
 from elimina.inference.choose import plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.options import Options
-from elimina.inference.slice_bounds import bound_slices
 from elimina.planning.prepare import prepare
 from tests import calls
 from tests.devices import on_devices
@@ -79,7 +79,7 @@ def test_count(device, kind, data):
 
 @pytest.fixture
 def always_bounded(monkeypatch):
-    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(bucket, "WORTH_SECONDS", 0.0)
 
 
 @on_devices

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from elimina._core import CasePlanner, DenseSession
 from elimina.backends.base import Progress, Run
-from elimina.backends.host import available_memory, available_threads
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
 from elimina.planning.machine import Machine, cpu_machine
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
+from elimina.system import available_memory, available_threads
 
 if TYPE_CHECKING:
     from elimina.backends.sparse.session import RowsSession

@@ -22,12 +22,12 @@ from elimina import system
 from elimina._core import DenseSession
 from elimina.backends.base import Progress, Run
 from elimina.backends.cpu import dense_session
-from elimina.backends.host import available_threads
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_record
-from elimina.semiring import SEMIRINGS
+from elimina.system import available_threads
+from elimina.tasks import SEMIRINGS
 
 PIECE_BYTES = 4 << 20
 """Bytes of a file that a thread reads or writes at a time."""

@@ -23,8 +23,8 @@ from elimina.display import bytes_text, count_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.encode import distances_of
 from elimina.planning.prepare import allowed_ranges
-from elimina.semiring import LARGEST
 from elimina.table import Table
+from elimina.tasks import LARGEST
 
 _WIDEST = 1 << 61
 """Integer costs of a function may be that far apart."""

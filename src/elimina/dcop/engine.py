@@ -26,7 +26,7 @@ from elimina.planning.planner import exact_integer
 from elimina.planning.program import Program, pack, place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Factors, Steps
-from elimina.semiring import INTEGERS, LARGEST, Dtype
+from elimina.tasks import INTEGERS, LARGEST, Dtype
 from elimina.tree import plan_tree
 
 

@@ -15,7 +15,7 @@ from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, views
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.execution import check_value
-from elimina.inference.known import combine, first_bounds
+from elimina.inference.knowledge import combine, first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import MOST_THREADS
 from elimina.inference.scales import epsilon
@@ -23,7 +23,7 @@ from elimina.inference.shield import uncollected
 from elimina.model import Model
 from elimina.planning.prepare import allowed_ranges, prepare
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
-from elimina.semiring import FLOATS, INTEGERS
+from elimina.tasks import FLOATS, INTEGERS
 
 _MORE = 8
 """Roundings of a sum besides its additions."""

@@ -26,8 +26,8 @@ from elimina.inference.knowledge import FIRST_SECONDS, Knowledge, Limits, Listen
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.search import LEAD, LONGEST_MESSAGES, MORE, MOST_COST, RISE, SEARCH_SHARE, searched_optimum
-from elimina.inference.shares import shares_of
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
+from elimina.inference.strategy import shares_of
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
 from elimina.result import Result

@@ -25,7 +25,7 @@ from elimina.inference.call import plan_call
 from elimina.inference.checkpoint import State
 from elimina.inference.choose import Planned, limits_of
 from elimina.inference.execution import Execution, does_not_fit, partition_result
-from elimina.inference.known import first_bounds
+from elimina.inference.knowledge import first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import DEFAULT, Options
 from elimina.inference.scales import TOLERANCES

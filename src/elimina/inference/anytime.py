@@ -24,7 +24,7 @@ from elimina.errors import (
     UnsupportedError,
 )
 from elimina.inference.execution import does_not_fit
-from elimina.inference.known import combine
+from elimina.inference.knowledge import combine
 from elimina.inference.shield import is_shielded, stop_thread
 from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
 from elimina.result import Bounds, EndedBy, Result, phase_seconds

@@ -1,7 +1,8 @@
-"""Common part of ``plan`` and ``solve``: from a call's arguments to a plan; soft evidence as leaves."""
+"""Common part of ``plan`` and ``solve``: from a call's arguments to a plan, or at once to a small problem's answer."""
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,13 +11,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import CaseNetwork, TableList
 from elimina.errors import InputError
 from elimina.inference.choose import Planned, plan_again, plan_problem
+from elimina.inference.execution import partition_result
 from elimina.inference.options import Options
 from elimina.model import Model, Variable
 from elimina.order import Order
 from elimina.planning.prepare import Problem, prepare
-from elimina.states import Evidence, evidence_of, indices_of
+from elimina.result import JUNCTION_TREE, Result, phase_seconds
+from elimina.states import Evidence, State, evidence_of, indices_of
 from elimina.table import Table
 from elimina.tasks import Task, described
 
@@ -24,7 +28,6 @@ if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
     from elimina.inference.marginals import Inquiry
     from elimina.inference.shifting import Original
-
 
 Array = NDArray[Any]
 
@@ -251,3 +254,144 @@ def observe(model: Model, task: Task, evidence: Evidence) -> Observed:
         reason = "a count" if place is None else f"a model with costs ({model.sense})"
         raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
     return with_factors(model, known) if place == "factors" else with_leaves(model, known)
+
+
+_MOST_VARIABLES = 1024
+MOST_CELLS = 1 << 18
+"""Largest number of cells of all tables, 8 bytes each."""
+
+_MOST_COMBINATIONS = 4e6
+"""Most combinations of output cells and eliminated values: a few ms. Longer runs are worth a better order."""
+
+_LEAST_SECONDS = 1.0
+"""Shortest time limit that no small network reaches."""
+
+_EXACT_COUNT = 2.0**53
+"""Largest count up to which doubles hold all of them."""
+
+
+class SmallAnswer(NamedTuple):
+    """The answer of a small network.
+
+    Attributes:
+        shares: Probabilities, one variable after the other; NaN where the sum is 0.
+        log_sum: Natural logarithm of the sum of everything.
+        sum: The sum itself, where a float holds it.
+        width: Induced width.
+        largest: Cells of the largest table.
+        work: Combinations of output cells and eliminated values.
+        cells: Cells of all tables.
+    """
+
+    shares: NDArray[np.float64]
+    log_sum: float
+    sum: float
+    width: int
+    largest: int
+    work: int
+    cells: int
+
+
+class SmallNetwork:
+    """A model that is so small that each question is answered by a plan of its own.
+
+    Args:
+        model: Any model; of probabilities, for sums and posteriors.
+        is_counted: The allowed assignments are counted, not the probabilities added.
+    """
+
+    def __init__(self, model: Model, is_counted: bool = False) -> None:
+        rule = "support" if is_counted else "products"
+        tables = TableList(model.factors)
+        self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MOST_CELLS, _MOST_COMBINATIONS)
+        self._constant = 0.0 if is_counted else float(model.constant)
+
+    def answer(self, evidence: Mapping[int, int]) -> SmallAnswer | None:
+        """Return the posteriors given observations; None where that takes too long, or needs more than doubles."""
+        found = self._core.answer(dict(evidence))
+        if found is None:
+            return None
+        known = SmallAnswer(*found)
+        return known._replace(log_sum=known.log_sum + self._constant) if self._constant else known
+
+
+def is_small(model: Model, options: Options) -> bool:
+    """Return whether a model may be small, and nothing is asked of its plan."""
+    return (
+        len(model.variables) <= _MOST_VARIABLES
+        and math.isfinite(model.constant)
+        and not options.needs_gpu
+        and options.memory is None
+        and options.order == "auto"
+        and options.dtype in (None, "float64")
+    )
+
+
+def answer_at_once(
+    model: Model, task: Task, evidence: Evidence | None, options: Options, limit: float | None, begun: float
+) -> Result | None:
+    """Answer ``mar``, ``pr`` or ``count`` of a small model; None if it would take more than a few milliseconds.
+
+    Args:
+        model: Any model.
+        task: Task, for all variables.
+        evidence: See ``elimina.solve``.
+        options: Options of the plan.
+        limit: Seconds for the whole call.
+        begun: Its start by ``time.monotonic``.
+
+    Raises:
+        InputError: The evidence does not fit the model.
+    """
+    is_plain = options.tables != "sparse" and options.ibound is None and options.partition != "content"
+    is_sum = task == "count" or (task in ("mar", "pr") and model.sense == "probability")
+    if not (is_plain and is_sum and is_small(model, options)) or (limit is not None and limit < _LEAST_SECONDS):
+        return None
+    if task == "count" and (options.dtype is not None or math.prod(model.sizes) > _EXACT_COUNT):
+        return None
+    started = time.monotonic()
+    known = {} if evidence is None else evidence_of(model, evidence)
+    observed = {v: what for v, what in known.items() if isinstance(what, int)}
+    if len(observed) < len(known):
+        return None
+    # Without evidence the distributions of a network sum to 1 without rounding.
+    if task == "pr" and model.children is not None and not observed:
+        return None
+    network = SmallNetwork(model, task == "count")
+    prepared = time.monotonic()
+    found = network.answer(observed)
+    if found is None:
+        return None
+    result = _result(model, task, found)
+    ended = time.monotonic()
+    stats = {
+        "induced_width": found.width,
+        "largest_table": found.largest,
+        "total_cells": found.work,
+        "peak_bytes": 8 * found.cells,
+        "seconds": phase_seconds({"prepare": prepared - started, "run": ended - prepared}, ended - begun),
+        "device": "cpu",
+        "dtype": "float64",
+    }
+    if described(task).is_marginal:
+        stats["structure"] = JUNCTION_TREE
+    return result.replace(stats=stats)
+
+
+def _result(model: Model, task: Task, found: SmallAnswer) -> Result:
+    log10_z = found.log_sum / math.log(10)
+    if task == "pr":
+        return partition_result(log10_z)
+    if task == "count":
+        return Result("exact", "count", int(found.sum))
+    if log10_z == -math.inf:
+        return Result("infeasible", "mar", log10_z=log10_z)
+    return Result("exact", "mar", log10_z=log10_z, marginals=_marginals(model, found.shares.tolist()))
+
+
+def _marginals(model: Model, shares: list[float]) -> dict[str, dict[State, float]]:
+    ends = itertools.accumulate(model.sizes)
+    return {
+        variable.name: dict(zip(variable.all_states, shares[end - variable.size : end], strict=True))
+        for variable, end in zip(model.variables, ends, strict=True)
+    }

@@ -35,7 +35,7 @@ from elimina.planning.prepare import Problem, restrict
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.shards import make_shards
 from elimina.planning.sparse import in_rows, rows_cannot_pay, why_dense
-from elimina.semiring import INTEGERS
+from elimina.tasks import INTEGERS
 from elimina.tree import Bound, Partition
 
 MOST_SLICES = 1 << 16

@@ -28,8 +28,7 @@ from elimina.inference.bucket import eliminate
 from elimina.inference.choose import FINER, Planned, asked_backend, limits_of, rows_in_fine_slices
 from elimina.inference.encode import distances
 from elimina.inference.execution import Execution
-from elimina.inference.knowledge import Limits, Listener
-from elimina.inference.known import ends_beyond
+from elimina.inference.knowledge import Limits, Listener, ends_beyond
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.search import MOST_COST as MOST_SEARCHED
@@ -41,7 +40,7 @@ from elimina.planning.prepare import Problem, allowed_ranges, prepare
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import in_rows, outside
 from elimina.result import Bounds, Result
-from elimina.semiring import INTEGERS
+from elimina.tasks import INTEGERS
 
 MOST_COST = 2**38
 """Sums of costs stay below it, in parts of a thousandth they fit the core's type."""

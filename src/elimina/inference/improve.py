@@ -16,10 +16,10 @@ import numpy as np
 
 from elimina._core import FORBIDDEN_COST, LocalSearch
 from elimina.inference.encode import distances
-from elimina.inference.known import NO_PLAN, SLACK, between
+from elimina.inference.knowledge import NO_PLAN, SLACK, between
 from elimina.inference.minibucket import meet
 from elimina.inference.options import Options
-from elimina.inference.shares import can_copy, cells_of
+from elimina.inference.strategy import can_copy, cells_of
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
 from elimina.states import named

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.backends.host import memory_errors_in_words
 from elimina.display import Displayed, bar, bytes_text, count_text, sample, seconds_text
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.answer import Answer, normalised
-from elimina.inference.at_once import SmallAnswer, SmallNetwork, is_small
 from elimina.inference.bucket import eliminate
-from elimina.inference.call import with_factors, with_leaves
+from elimina.inference.call import SmallAnswer, SmallNetwork, is_small, with_factors, with_leaves
 from elimina.inference.choose import Planned, host_memory, plan_problem
 from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.marginals import Statistics, tree_statistics
@@ -30,6 +28,7 @@ from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import prepare, with_units
 from elimina.states import Evidence, State, check_mapping, evidence_of, indices_of, state_array
+from elimina.system import memory_errors_in_words
 
 if TYPE_CHECKING:
     from elimina.inference.answer import Posteriors

@@ -19,8 +19,7 @@ from elimina.errors import InputError, InternalError
 from elimina.inference.answer import Answer, Places, step_table
 from elimina.inference.call import weights_of
 from elimina.inference.choose import Planned
-from elimina.inference.encode import encode, factor_view, scaled
-from elimina.inference.listed import ListedValues
+from elimina.inference.encode import ListedValues, encode, factor_view, scaled
 from elimina.inference.scales import Scales, log2_lows, root_outputs, root_places
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.program import case_planner, pack

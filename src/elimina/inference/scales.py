@@ -19,7 +19,7 @@ from elimina.backends import Run
 from elimina.planning.plan import Plan
 from elimina.planning.record import MAX_OPERANDS, library_steps
 from elimina.planning.steps import Factors, Steps
-from elimina.semiring import scale_exponents
+from elimina.tasks import scale_exponents
 
 _MORE = 8
 """Roundings of a sum besides its additions: of the tables' own differences, of constants, and of the total."""

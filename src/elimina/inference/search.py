@@ -23,10 +23,9 @@ from elimina.inference.knowledge import Knowledge, Limits, Listener
 from elimina.inference.minibucket import Guide, Heuristic, division, heuristic_of
 from elimina.inference.options import Options
 from elimina.inference.ordering import consistency_order, elimination_order
-from elimina.inference.shares import Shares, shared, shares_of
 from elimina.inference.shield import spread
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
-from elimina.inference.strategy import LEAST_KEPT, Paused
+from elimina.inference.strategy import LEAST_KEPT, Paused, Shares, shared, shares_of
 from elimina.order import LARGEST_SEED
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem

@@ -23,7 +23,7 @@ from elimina.inference.encode import distances
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.scales import widened
-from elimina.inference.shares import can_copy, cells_of
+from elimina.inference.strategy import can_copy, cells_of
 from elimina.model import Model
 from elimina.planning.machine import CARD_CLUSTER_SECONDS
 from elimina.planning.planner import cost_bound

@@ -15,7 +15,7 @@ from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
 from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, without_lost
 from elimina.inference.execution import Execution, does_not_fit
-from elimina.inference.known import first_bounds
+from elimina.inference.knowledge import first_bounds
 from elimina.inference.method import (
     before_planning,
     by_search,

@@ -1,7 +1,11 @@
-"""Strategies: methods to answer a question, the budget of each, and its outcome.
+"""Strategies: methods to answer a question, the budget of each in time and memory, and its outcome.
 
 A portfolio is a generator of strategies. It is told the outcome of each before it yields the next, so that it may look
 at what is known, and go on differently where something does not fit. ``anytime.Run.pursue`` runs it.
+
+Parts of a search for the optimum that live at the same time share the memory. First come the tables: costs are shifted
+between them, and soft local consistency copies them. What they leave is shared out among the messages of mini-buckets,
+open nodes, and the cache of AND/OR search.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.errors import EliminaError
 from elimina.planning.plan import Plan
+from elimina.planning.prepare import Problem
 from elimina.result import Result
 
 if TYPE_CHECKING:
@@ -20,7 +25,6 @@ if TYPE_CHECKING:
     from elimina.inference.consistency import Consistency
     from elimina.inference.improve import Improvement
     from elimina.inference.shifting import Original
-    from elimina.planning.prepare import Problem
 
 FIRST_TURN = 0.25
 """Seconds of soft local consistency before anything else is tried."""
@@ -129,3 +133,97 @@ Portfolio = Generator[Strategy, Attempt, Attempt]
 def portfolio_of(strategy: Strategy) -> Portfolio:
     """Return a portfolio of one strategy."""
     return (yield strategy)
+
+
+_MOST_CELLS = 2**26
+"""Most cells of all tables together."""
+
+_CELL_BYTES = 56
+"""Distances, in the core's units, there, shifted, for local search, and as tables, twice: 64 bits each."""
+
+_TABLE_BYTES, _KEPT_BYTES = 2500, 1200
+"""Bytes of a table's objects besides its cells while copies are made, and afterwards: of 24,777 tables of 4 cells."""
+
+_VALUE_BYTES, _FUNCTION_BYTES = 24, 40
+"""Bytes that a thread of soft local consistency keeps for each value and each function: fitted to 414_VAC and log-4."""
+
+_TABLES = 2
+"""Part of the memory that cells of tables may take; a search also keeps messages and a cache."""
+
+_THREADS = 16
+"""Part of the memory that the threads of soft local consistency may take, besides the first one."""
+
+_WHOLE = 1 << 22
+"""Limit in bytes up to which they may take all of it: a process takes more than that for anything."""
+
+_MESSAGES, _NODES, _CACHE = 0.5, 0.25, 0.25
+"""Shares of the memory that the tables do not take."""
+
+_LEAST_LEFT = 0.25
+"""Share of the memory that counts as left, however much the tables take: small messages bound something, too."""
+
+
+class Shares(NamedTuple):
+    """Bytes of the parts that live at the same time.
+
+    Attributes:
+        messages: Messages of mini-buckets.
+        nodes: Open nodes of soft local consistency.
+        cache: Cache of AND/OR search.
+    """
+
+    messages: int
+    nodes: int
+    cache: int
+
+
+def cells_of(problem: Problem) -> int:
+    """Return the total number of cells of all groups' tables."""
+    sizes = problem.model.sizes
+    return sum([math.prod([sizes[v] for v in group.scope]) for group in problem.groups])
+
+
+def can_copy(cells: int, tables: int, memory: int) -> bool:
+    """Return whether tables may be shifted, or made consistent, within a limit.
+
+    Args:
+        cells: Cells of all tables together.
+        tables: Number of tables.
+        memory: Limit in bytes.
+    """
+    if cells > min(_MOST_CELLS, max(memory // _TABLES, min(memory, _WHOLE)) // _CELL_BYTES):
+        return False
+    return memory <= _WHOLE or _CELL_BYTES * cells + _TABLE_BYTES * tables <= memory
+
+
+def threads_within(problem: Problem, threads: int, memory: int) -> int:
+    """Return how many threads of soft local consistency there may be: each shifts costs of its own.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        threads: Most threads.
+        memory: Limit in bytes.
+    """
+    sizes = problem.model.sizes
+    values = sum([sizes[v] for group in problem.groups for v in group.scope])
+    own = _VALUE_BYTES * values + _FUNCTION_BYTES * len(problem.groups)
+    return max(1, min(threads, 1 + int(memory // _THREADS // max(1, own))))
+
+
+def shares_of(problem: Problem, memory: int) -> Shares:
+    """Share out the memory of a search.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        memory: Bytes of the host that the search may use.
+    """
+    cells, tables, left = cells_of(problem), len(problem.groups), memory
+    if memory > _WHOLE and can_copy(cells, tables, memory):
+        left -= _KEPT_BYTES * tables + _CELL_BYTES * cells
+        left = max(left, int(_LEAST_LEFT * memory))
+    return shared(left)
+
+
+def shared(left: int) -> Shares:
+    """Share out the bytes that tables leave."""
+    return Shares(int(_MESSAGES * left), int(_NODES * left), int(_CACHE * left))

@@ -27,8 +27,8 @@ from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.program import Program
 from elimina.planning.sparse import row_bytes
-from elimina.semiring import SEMIRINGS
 from elimina.table import Tables
+from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint, State

@@ -19,8 +19,7 @@ from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Planned, bounding_plan, plan_on, plan_problem, plan_within
 from elimina.inference.execution import Execution, Progress, statistics
-from elimina.inference.knowledge import Listener
-from elimina.inference.known import combine
+from elimina.inference.knowledge import Listener, combine
 from elimina.inference.minibucket import division, meet, note, running, sum_between
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order

@@ -1,24 +1,35 @@
-"""The Bayesian network interchange format (BIF 0.15).
+"""Bayesian networks: the interchange format as text (BIF 0.15) and XML (XMLBIF 0.3), and .xdsl, which is only read.
 
-Each variable has a block with its values, each conditional distribution a block with one row "(p1, .., pk) x1, .., xn;"
-for each combination of the parents' values, or with one "table", in which the child varies slowest and the last parent
-fastest (the order of the format's definition), or with a "default" row for the combinations that have none. Commas and
-bars separate like blanks; comments are C's and C++'s; properties are read past.
+In BIF each variable has a block with its values, each conditional distribution a block with one row "(p1, .., pk) x1,
+.., xn;" for each combination of the parents' values, or with one "table", in which the child varies slowest and the
+last parent fastest (the order of the format's definition), or with a "default" row for the combinations that have none.
+Commas and bars separate like blanks; comments are C's and C++'s; properties are read past.
+
+In XMLBIF a VARIABLE has a NAME and an OUTCOME for each value; a DEFINITION is the conditional distribution of its FOR
+variable given its GIVEN variables. Its TABLE counts through the GIVEN variables in their order, the first one slowest,
+and the FOR variable fastest. A name with blanks around it is kept by the attribute xml:space="preserve". Source: the
+format's page by F. Cozman, 1998.
+
+In GeNIe's and SMILE's .xdsl each <cpt> under <nodes> is a variable: its id, a <state> with an id for each value, the
+ids of its <parents> and its <probabilities>, in which the first parent varies slowest and the variable itself fastest
+(SMILE's order of the dimensions of a matrix). Ids are kept as names; the captions of the <extensions> are read past.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
-from elimina.errors import InputError
-from elimina.io.files import Format, shown
-from elimina.io.network import NetworkBuilder, conditionals
+from elimina.errors import InputError, UnsupportedError
+from elimina.io.files import Document, Element, Format, shown
+from elimina.io.network import NetworkBuilder, conditionals, read_probabilities
 from elimina.model import Model
 from elimina.states import texts_of
 
@@ -27,7 +38,7 @@ _MARKS = "{}()[];"
 _open_text = partial(Text, blanks=_SEPARATORS, marks=_MARKS, quotes=True, block_comments=True, line_comments=True)
 
 
-def parse(text: Text) -> Model:
+def parse_bif(text: Text) -> Model:
     """Read a model whose factors are in the file's order."""
     builder = NetworkBuilder()
     while not text.at_end():
@@ -147,7 +158,7 @@ def _read_rows(text: Text, shape: tuple[int, ...], states: list[list[str]], name
     return result.reshape(shape)
 
 
-def render(model: Model) -> Iterator[str]:
+def render_bif(model: Model) -> Iterator[str]:
     """Yield the file's text; names and states are quoted where they need it, numbers read back exactly.
 
     Raises:
@@ -188,4 +199,139 @@ def _quoted(name: str) -> str:
     return name if plain else f'"{name}"'
 
 
-BIF = Format(("probability",), _open_text, parse, render, holds_names=True, is_of_networks=True)
+BIF = Format(("probability",), _open_text, parse_bif, render_bif, holds_names=True, is_of_networks=True)
+
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def parse_xmlbif(document: Document) -> Model:
+    """Read a model whose factors are in the order of the definitions."""
+    network = document.only(document.root("BIF"), "NETWORK", "<BIF>")
+    builder = NetworkBuilder()
+    definitions = []
+    for element in document.visit(network):
+        if element.tag == "NAME":
+            builder.name = element.text
+        elif element.tag == "VARIABLE":
+            _read_xml_variable(document, element, builder)
+        elif element.tag == "DEFINITION":
+            definitions.append(element)
+        elif element.tag != "PROPERTY":
+            raise TextError(f"expected <VARIABLE> or <DEFINITION>, found <{element.tag[:40]}>")
+    for element in definitions:
+        _read_definition(document, element, builder)
+    document.line = network.line
+    return builder.model()
+
+
+def _read_xml_variable(document: Document, element: Element, builder: NetworkBuilder) -> None:
+    name = document.only(element, "NAME", "<VARIABLE>").text
+    kind = element.attributes.get("TYPE", "nature")
+    if kind in ("decision", "utility"):
+        raise UnsupportedError(f"node {name!r} is a {kind} node; elimina handles chance nodes (TYPE='nature') only")
+    if kind != "nature":
+        raise TextError(f"expected TYPE='nature' of variable {name!r}, found {kind[:40]!r}")
+    states = []
+    for part in document.visit(element):
+        if part.tag == "OUTCOME":
+            states.append(part.text)
+        elif part.tag not in ("NAME", "PROPERTY"):
+            raise TextError(f"expected <OUTCOME> in variable {name!r}, found <{part.tag[:40]}>")
+    builder.add_variable(name, states)
+
+
+def _read_definition(document: Document, element: Element, builder: NetworkBuilder) -> None:
+    document.line = element.line
+    if sum(part.tag == "FOR" for part in element.children) > 1:
+        raise UnsupportedError("a definition has several FOR variables; elimina handles one")
+    child = builder.index(owner := document.only(element, "FOR", "<DEFINITION>").text)
+    parents = []
+    for part in document.visit(element):
+        if part.tag == "GIVEN":
+            parents.append(builder.index(part.text))
+        elif part.tag not in ("FOR", "TABLE", "PROPERTY"):
+            raise TextError(f"expected <GIVEN> or <TABLE> in the definition of {owner!r}, found <{part.tag[:40]}>")
+    shape = builder.shape(parents, child)
+    table = document.only(element, "TABLE", f"the definition of {owner!r}")
+    values = read_probabilities(document, table.raw_text.encode(), int(np.prod(shape)), owner)
+    builder.add_distribution(parents, child, values.reshape(shape))
+
+
+def render_xmlbif(model: Model) -> Iterator[str]:
+    """Yield the file's text; numbers read back exactly.
+
+    Raises:
+        InputError: The model is not a Bayesian network with one factor for each variable, or a name has a character
+            that XML cannot hold.
+    """
+    tables = conditionals(model, "an XMLBIF file")
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<BIF VERSION="0.3">\n<NETWORK>\n'
+    yield _tagged("NAME", model.name) if model.name else ""
+    for variable in model.variables:
+        yield '<VARIABLE TYPE="nature">\n' + _tagged("NAME", variable.name)
+        yield from (_tagged("OUTCOME", text) for text in texts_of(variable))
+        yield "</VARIABLE>\n"
+    for scope, values in tables:
+        *parents, child = (model.variables[v].name for v in scope)
+        yield "<DEFINITION>\n" + _tagged("FOR", child)
+        yield from (_tagged("GIVEN", parent) for parent in parents)
+        yield f"<TABLE>\n{_rows(values)}</TABLE>\n</DEFINITION>\n"
+    yield "</NETWORK>\n</BIF>\n"
+
+
+def _rows(values: NDArray[np.float64]) -> str:
+    rows = values.reshape(-1, values.shape[-1]).tolist()
+    return "".join(" ".join(map(repr, row)) + "\n" for row in rows)
+
+
+def _tagged(tag: str, name: str) -> str:
+    found = _NOT_XML.search(name)
+    if found:
+        raise InputError(f"an XML file cannot hold the name {name!r}: it has the character {found.group()!r}")
+    space = ' xml:space="preserve"' if name != name.strip() else ""
+    return f"<{tag}{space}>{escape(name, {chr(13): '&#13;'})}</{tag}>\n"
+
+
+XMLBIF = Format(("probability",), Document, parse_xmlbif, render_xmlbif, holds_names=True, is_of_networks=True)
+
+
+def parse_xdsl(document: Document) -> Model:
+    """Read a model whose factors are in the order of the nodes."""
+    root = document.root("smile")
+    if any(child.tag == "dynamic" for child in document.visit(root)):
+        raise UnsupportedError("the network is a dynamic one (it has temporal arcs); unroll it first")
+    nodes = document.only(root, "nodes", "<smile>")
+    builder = NetworkBuilder()
+    builder.name = root.attributes.get("id", "")
+    for node in document.visit(nodes):
+        name = _id(node)
+        if node.tag != "cpt":
+            raise UnsupportedError(f"node {name!r} is a <{node.tag[:40]}> node; elimina handles <cpt> nodes only")
+        builder.add_variable(name, [_id(part) for part in document.visit(node) if part.tag == "state"])
+    for node in document.visit(nodes):
+        _read_probabilities(document, node, builder)
+    document.line = nodes.line
+    return builder.model()
+
+
+def _id(element: Element) -> str:
+    if "id" not in element.attributes:
+        raise TextError(f"expected an id of the <{element.tag[:40]}>, found none")
+    return element.attributes["id"]
+
+
+def _read_probabilities(document: Document, node: Element, builder: NetworkBuilder) -> None:
+    name = _id(node)
+    child = builder.index(name)
+    parents = []
+    for part in document.visit(node):
+        if part.tag == "parents":
+            parents += [builder.index(parent) for parent in part.text.split()]
+    shape = builder.shape(parents, child)
+    table = document.only(node, "probabilities", f"node {name!r}")
+    values = read_probabilities(document, table.raw_text.encode(), math.prod(shape), name)
+    builder.add_distribution(parents, child, values.reshape(shape))
+
+
+XDSL = Format(("probability",), Document, parse_xdsl, holds_names=True, is_of_networks=True)

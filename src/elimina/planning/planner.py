@@ -23,8 +23,8 @@ from elimina.planning.prepare import Group, Problem, allowed_ranges, restrict
 from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Factors, Steps, dependence, order_slices
-from elimina.semiring import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
 from elimina.table import Scopes
+from elimina.tasks import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
 from elimina.tree import Bound, Partition, node_weights, plan_tree, tree_of
 
 _VISITS = 100_000_000

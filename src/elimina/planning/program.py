@@ -15,7 +15,7 @@ from elimina.planning.machine import Machine
 from elimina.planning.plan import FactorLayout, Plan, Sparse
 from elimina.planning.record import DOMAIN, LO_CELLS, MID_CELLS, OUTER_CELLS
 from elimina.planning.steps import Steps
-from elimina.semiring import SEMIRINGS
+from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.planning.stream import Stream

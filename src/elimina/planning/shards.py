@@ -27,7 +27,7 @@ from elimina.planning.program import (
     lengths_of,
 )
 from elimina.planning.steps import Steps
-from elimina.semiring import SEMIRINGS
+from elimina.tasks import SEMIRINGS
 
 DIVIDED_SECONDS = 1e-3
 """Estimated seconds of the shortest step that is divided: the others take less than to wait for other cards."""

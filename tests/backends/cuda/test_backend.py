@@ -11,7 +11,7 @@ from elimina.backends.cuda import session as session_module
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import FacesKernel, TileKernel
 from elimina.errors import DeviceError
-from elimina.semiring import SEMIRINGS
+from elimina.tasks import SEMIRINGS
 from tests.reference import program as reference
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, planned_levelling, random_program
 

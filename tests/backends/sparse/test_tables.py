@@ -14,7 +14,7 @@ from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import Filter, Lookup, SparseTables
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.planning.layout import DTYPES, Layout
-from elimina.semiring import SEMIRINGS
+from elimina.tasks import SEMIRINGS
 from tests.reference import rows as reference
 from tests.reference.rows import Reference, Ring
 

@@ -19,7 +19,7 @@ from elimina.backends.sparse.device import Order, Rows, check_semiring, zero_of
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
-from elimina.semiring import SEMIRINGS
+from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.backends.sparse.session import RowsSession

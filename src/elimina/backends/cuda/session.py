@@ -23,8 +23,8 @@ from elimina.backends.cuda.matrix import Matrix
 from elimina.backends.cuda.tile import Tile
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
-from elimina.semiring import SEMIRINGS
 from elimina.system import processors
+from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from elimina.backends.base import Progress
 from elimina.backends.cuda import tile as cuda_tile
 from elimina.backends.cuda.record import tables
-from elimina.backends.host import available_threads
 from elimina.backends.tiers import Piece, Report, Scratch, TiledSession, pieces, with_following
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_record
 from elimina.planning.tiers import DOWNLOAD_STAGES, MARGIN, RECORD_BYTES, RECORDS, UPLOAD_STAGES, fixed_bytes
+from elimina.system import available_threads
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice

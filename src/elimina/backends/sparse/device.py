@@ -18,10 +18,10 @@ from elimina._core import (
     rows_sorted,
     rows_to_dense,
 )
-from elimina.backends.host import available_threads
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.layout import DTYPES, Layout
-from elimina.semiring import SEMIRINGS
+from elimina.system import available_threads
+from elimina.tasks import SEMIRINGS
 
 
 class Rows(NamedTuple):

@@ -22,7 +22,7 @@ from elimina.planning.plan import FactorLayout, Operand, Sparse, Step
 from elimina.planning.program import Program
 from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes
 from elimina.planning.steps import Steps
-from elimina.semiring import SEMIRINGS, scale_exponents
+from elimina.tasks import SEMIRINGS, scale_exponents
 
 Array = NDArray[np.generic]
 

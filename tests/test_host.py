@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from elimina.backends.host import available_memory, available_threads, memory_errors_in_words
 from elimina.errors import MemoryLimitError
+from elimina.system import available_memory, available_threads, memory_errors_in_words
 
 MIB = 1 << 20
 V2 = "31 23 0:28 {shown} /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
