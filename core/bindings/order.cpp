@@ -25,8 +25,7 @@ Rule rule_of(const std::string& name) {
   throw nb::value_error("unknown greedy rule");
 }
 
-Order search_interruptibly(const Graph& graph, const Options& options, double seconds) {
-  Clock clock(seconds);
+Order search_interruptibly(const Graph& graph, const Options& options, Clock& clock) {
   Order order;
   run_interruptibly([&] { order = search(graph, options, clock); }, [&] { clock.stop(); });
   elimina::check_stop();
@@ -48,22 +47,22 @@ bool is_small(const Graph& graph) {
 constexpr double longest_at_once = 5e-3;
 
 // The search on this thread, if it is short. Starting another thread may take longer than that.
-std::optional<Order> search_at_once(const Graph& graph, const Options& options, double seconds) {
+std::optional<Order> search_at_once(const Graph& graph, const Options& options, Clock& clock) {
   if (!is_small(graph)) return std::nullopt;
   Options quick = options;
   quick.anneal = false;
   quick.rounds = 0;
-  const Clock clock(seconds);
   Order order = search(graph, quick, clock);
   if (elimina::stopped()) throw elimina::Stopped{};
   if (!options.anneal && (options.rounds == 0 || options.rounds == 1)) return order;
   if (options.patience <= 0) return std::nullopt;
   const Cost cost = cost_of(graph, order);
   const double run = options.patience * std::exp2(cost.total);
-  if (run < worth_a_search || clock.elapsed() > search_share * run) return order;
+  if (run < worth_a_search || clock.counted() > search_share * run) return order;
   if (options.rounds >= 0 || search_share * run > longest_at_once) return std::nullopt;
-  const Clock whole(std::min(seconds, longest_at_once));
-  Order other = search(graph, options, whole);
+  Clock part(clock, std::min(clock.left(), longest_at_once));
+  Order other = search(graph, options, part);
+  clock.count(part.counted());
   if (elimina::stopped()) throw elimina::Stopped{};
   // On a loaded machine time may be up before a greedy run ends.
   return better(cost_of(graph, other), cost, options.limit) ? other : order;
@@ -111,22 +110,21 @@ nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offset
   options.limit = limit;
   options.seed = seed;
   options.threads = threads;
-  const auto begun = Clock::Time::now();
+  Clock clock(seconds);
   Graph graph;
   std::optional<Order> order;
   {
     nb::gil_scoped_release release;
     graph = graph_of(sizes, offsets, members);
-    order = search_at_once(graph, options, seconds);
+    order = search_at_once(graph, options, clock);
   }
-  const double spent = std::chrono::duration<double>(Clock::Time::now() - begun).count();
-  if (!order) order = search_interruptibly(graph, options, std::max(0.0, seconds - spent));
+  if (!order) order = search_interruptibly(graph, options, clock);
   Messages found;
   {
     nb::gil_scoped_release release;
     found = messages_of(graph, *order);
   }
-  return nb::make_tuple(array_of(std::move(*order)), tuple_of(std::move(found)));
+  return nb::make_tuple(array_of(std::move(*order)), tuple_of(std::move(found)), clock.counted());
 }
 
 nb::tuple messages(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members, Words<const Vertex> order) {
@@ -154,7 +152,7 @@ void bind_order(nb::module_& m) {
   m.def("find_order", &find_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::kw_only(),
         nb::arg("rules"), nb::arg("anneal"), nb::arg("rounds"), nb::arg("seconds"), nb::arg("patience"),
         nb::arg("limit"), nb::arg("seed"), nb::arg("threads"),
-        "An elimination order of little work, and what `messages` says of it; the arguments are trusted.");
+        "An elimination order of little work, what `messages` says of it, and the search's seconds, counted by its work; the arguments are trusted.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
         "Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the separators of those above 64 bits.");
   m.def("without_barren", &barren_removed, nb::arg("offsets"), nb::arg("members"), nb::arg("children"), nb::arg("wanted"),

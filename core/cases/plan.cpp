@@ -21,7 +21,7 @@ constexpr double kTryGain = 16;          // by which more tries may lessen the w
 std::optional<order::Order> find_order(order::Graph whole, i64 cells, double most_work) {
   using namespace order;
   constexpr Rule rules[] = {Rule::weighted_min_fill, Rule::min_weight, Rule::min_fill};
-  const Clock clock(std::numeric_limits<double>::infinity());
+  Clock clock(std::numeric_limits<double>::infinity());
   Random random(0);
   Remainder rest(std::move(whole));
   Order result = reduce(rest, clock), best;

@@ -124,7 +124,7 @@ std::vector<Var> min_fill(const Network& network, int rounds, std::uint64_t seed
     offsets.push_back(static_cast<std::int64_t>(members.size()));
   }
   const order::Graph graph = order::moral_graph({network.size.begin(), network.size.end()}, offsets, members);
-  const order::Clock clock(INFINITY);
+  order::Clock clock(INFINITY);
   order::Random random(seed);
   order::Order best;
   double least = INFINITY;

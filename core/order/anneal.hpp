@@ -29,7 +29,7 @@ class Annealer {
  public:
   virtual ~Annealer() = default;
   // Starts from the best order seen so far and returns whether it found a better one.
-  virtual bool anneal(const Schedule& schedule, Random& random, const Clock& clock) = 0;
+  virtual bool anneal(const Schedule& schedule, Random& random, Clock& clock) = 0;
   virtual const Order& best() const = 0;
 };
 
@@ -39,7 +39,7 @@ std::unique_ptr<Annealer> make_annealer(const Patch& patch, double limit);
 // Cuts the order's elimination tree into connected pieces of at most `piece` vertices, anneals each and puts them
 // together.
 Order anneal_pieces(const Graph& graph, const Order& order, Vertex piece, const Schedule& schedule, double limit,
-                    Random& random, const Clock& clock);
+                    Random& random, Clock& clock);
 
 // Limit of a bucket (log2): larger ones exceed the annealer's arithmetic, and any memory.
 inline constexpr double annealable = 500;

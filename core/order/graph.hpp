@@ -59,21 +59,34 @@ inline bool better(const Cost& a, const Cost& b, double limit) {
   return excess_a != excess_b ? excess_a < excess_b : a.total < b.total;
 }
 
-// Stop condition, shared by all threads of one search.
+// Times the time limit by which a clock stops a search whose counted work has not: only busy or slow machines need it.
+inline constexpr double slowest = 10;
+
+// Stop condition of a search. Time is counted by the work of one thread, so that a search ends at the same place on every run.
 class Clock {
  public:
   using Time = std::chrono::steady_clock;
   explicit Clock(double seconds) : start_(Time::now()), seconds_(seconds) {}
-  double elapsed() const { return std::chrono::duration<double>(Time::now() - start_).count(); }
+  // Part of another clock's time, for one thread.
+  Clock(const Clock& whole, double seconds) : whole_(&whole), seconds_(seconds) {}
+  void count(double seconds) { counted_ += seconds; }
+  double counted() const { return counted_; }
   double seconds() const { return seconds_; }
-  // A clock without a limit is not looked at: an order of a small graph takes less than that.
-  double left() const { return seconds_ < std::numeric_limits<double>::infinity() ? seconds_ - elapsed() : seconds_; }
-  bool expired() const { return stop_.load(std::memory_order_relaxed) || left() <= 0 || stopped(); }
+  double left() const { return seconds_ - counted_; }
+  bool expired() const { return left() <= 0 || is_stopped(); }
   void stop() { stop_.store(true, std::memory_order_relaxed); }
 
  private:
+  bool is_stopped() const {
+    if (stop_.load(std::memory_order_relaxed) || stopped()) return true;
+    if (whole_) return whole_->is_stopped();
+    // A clock without a limit is not looked at: an order of a small graph takes less than that.
+    return seconds_ < std::numeric_limits<double>::infinity() && std::chrono::duration<double>(Time::now() - start_).count() > slowest * seconds_;
+  }
+
+  const Clock* whole_ = nullptr;
   Time::time_point start_;
-  double seconds_;
+  double seconds_, counted_ = 0;
   std::atomic<bool> stop_{false};
 };
 

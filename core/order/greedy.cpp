@@ -38,6 +38,7 @@ std::vector<Vertex> Remainder::eliminate(Vertex v) {
   for (Vertex a : clique) {
     ++stamp_;
     for (Vertex u : adjacent_[a]) mark_[u] = stamp_;
+    visit(adjacent_[a].size() + clique.size());
     std::size_t present = 1;
     for (Vertex b : clique) {
       present += mark_[b] == stamp_;
@@ -66,6 +67,7 @@ std::vector<Vertex> Remainder::eliminate(Vertex v) {
 
 void Remainder::common(Vertex a, Vertex b, std::vector<Vertex>& found) const {
   const auto &x = adjacent_[a], &y = adjacent_[b];
+  visit(words_ ? std::min(words_, x.size() + y.size()) : x.size() + y.size());
   if (words_ && words_ < x.size() + y.size()) {
     for (std::size_t w = 0; w < words_; ++w)
       for (std::uint64_t left = bits(a)[w] & bits(b)[w]; left; left &= left - 1) found.push_back(static_cast<Vertex>(w * 64) + std::countr_zero(left));
@@ -77,6 +79,7 @@ void Remainder::common(Vertex a, Vertex b, std::vector<Vertex>& found) const {
 double Remainder::missing(Vertex v, bool weighted) {
   if (!weighted && words_ && words_ < adjacent_[v].size()) {
     std::uint64_t absent = 0;
+    visit(words_ * adjacent_[v].size());
     for (Vertex u : adjacent_[v])
       for (std::size_t w = 0; w < words_; ++w) absent += std::popcount(bits(v)[w] & ~bits(u)[w]);
     return static_cast<double>(absent - adjacent_[v].size()) / 2;  // nothing is its own neighbour
@@ -88,6 +91,7 @@ double Remainder::missing(Vertex v, bool weighted) {
     all += weighted ? size_[u] : 1;
   }
   for (Vertex u : adjacent_[v]) {
+    visit(adjacent_[u].size());
     double present = weighted ? size_[u] : 1;
     for (Vertex w : adjacent_[u])
       if (mark_[w] == stamp_) present += weighted ? size_[w] : 1;
@@ -104,6 +108,7 @@ Vertex Remainder::odd_neighbour(Vertex v) {
   std::size_t defective = 0, sum = 0, most = 0;
   Vertex odd = v;
   for (Vertex u : around) {
+    visit(adjacent_[u].size());
     std::size_t absent = around.size() - 1;
     for (Vertex w : adjacent_[u]) absent -= mark_[w] == stamp_;
     if (absent == 0) continue;
@@ -154,16 +159,16 @@ class GreedyRun {
         credited_(graph.count(), 0),
         joined_(graph.count(), 0) {}
 
-  std::optional<Order> run(double bound, const Clock& clock) {
+  std::optional<Order> run(double bound, Clock& clock) {
     const Vertex n = rest_.left();
     Order order;
     double spent = 0;
     for (Vertex v = 0; v < n && rule_ != Rule::sweep; ++v) {
-      if (v % 64 == 0 && clock.expired()) return finish(std::move(order));
+      if (v % 64 == 0 && is_over(clock)) return finish(std::move(order));
       rescore(v);
     }
     while (order.size() < n) {
-      if (order.size() % 16 == 0 && clock.expired()) return finish(std::move(order));
+      if (order.size() % 16 == 0 && is_over(clock)) return finish(std::move(order));
       if (heap_.empty()) rescore(far_end());
       const auto [key, tie, v, version] = heap_.top();
       heap_.pop();
@@ -177,7 +182,15 @@ class GreedyRun {
   }
 
  private:
+  static constexpr std::uint64_t push_visits = 40;  // by the time that an entry of the heap takes: VM
+
+  bool is_over(Clock& clock) {
+    rest_.tell(clock);
+    return clock.expired();
+  }
+
   void push(Vertex v) {
+    rest_.visit(push_visits);
     double key = score_[v];
     if (noise_ > 0) key = (key + 1) * std::exp2(-noise_ * std::log(-std::log(random_.uniform() * 0.999999 + 5e-7)));
     // A sweep keeps its front straight: vertices leave it in the order in which they joined.
@@ -283,7 +296,7 @@ class GreedyRun {
 }  // namespace
 
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random,
-                            const Clock& clock) {
+                            Clock& clock) {
   return GreedyRun(graph, rule, noise, random).run(bound, clock);
 }
 

@@ -29,8 +29,12 @@ class Remainder {
   Vertex odd_neighbour(Vertex v);
   // Remaining graph, and the original vertices of its vertices.
   std::pair<Graph, std::vector<Vertex>> graph() const;
+  // Add the time of the work since the last call, about, to a clock.
+  void tell(Clock& clock) { clock.count(visit_seconds * static_cast<double>(std::exchange(visits_, 0))); }
+  void visit(std::uint64_t entries) const { visits_ += entries; }
 
  private:
+  static constexpr double visit_seconds = 2.2e-9;  // for an entry of a list or a word of bits: VM
   std::vector<double> size_, log_size_;
   std::vector<std::vector<Vertex>> adjacent_;
   std::vector<char> gone_;
@@ -41,6 +45,7 @@ class Remainder {
   std::vector<Vertex> scratch_;
   std::size_t words_ = 0;  // of a vertex' neighbours as bits; 0 for large graphs, which have none
   std::vector<std::uint64_t> bits_;
+  mutable std::uint64_t visits_ = 0;
   std::uint64_t* bits(Vertex v) { return bits_.data() + words_ * v; }
   const std::uint64_t* bits(Vertex v) const { return bits_.data() + words_ * v; }
 };
@@ -53,9 +58,9 @@ enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 // random. Empty when the work passed 2^bound before the end. When the clock expires the rest follows by its current
 // degree.
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random,
-                            const Clock& clock);
+                            Clock& clock);
 
 // Eliminates variables that need no search; returns them in order, the remainder holds the others.
-Order reduce(Remainder& rest, const Clock& clock);
+Order reduce(Remainder& rest, Clock& clock);
 
 }  // namespace elimina::order

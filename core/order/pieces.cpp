@@ -31,7 +31,7 @@ class Pieces {
     }
   }
 
-  Order anneal(const Schedule& schedule, double limit, Random& random, const Clock& clock) {
+  Order anneal(const Schedule& schedule, double limit, Random& random, Clock& clock) {
     Order result;
     for (auto piece = pieces_.rbegin(); piece != pieces_.rend(); ++piece) {
       const auto& [root, inner] = *piece;
@@ -83,7 +83,7 @@ class Pieces {
 }  // namespace
 
 Order anneal_pieces(const Graph& graph, const Order& order, Vertex piece, const Schedule& schedule, double limit,
-                    Random& random, const Clock& clock) {
+                    Random& random, Clock& clock) {
   return Pieces(graph, order, piece).anneal(schedule, limit, random, clock);
 }
 

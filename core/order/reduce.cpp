@@ -33,16 +33,16 @@ double largest_bucket_bound(const Remainder& rest, Vertex count) {
 
 class Reducer {
  public:
-  Reducer(Remainder& rest, const Clock& clock) : rest_(rest), clock_(clock), count_(rest.left()), queued_(count_, 0) {}
+  Reducer(Remainder& rest, Clock& clock) : rest_(rest), clock_(clock), count_(rest.left()), queued_(count_, 0) {}
 
   Order run() {
     for (Vertex v = 0; v < count_; ++v) enqueue(v);
     drain_simplicial();
     if (rest_.left() == 0) return std::move(order_);
     const double bound = largest_bucket_bound(rest_, count_);
-    for (bool changed = true; changed && !clock_.expired();) {
+    for (bool changed = true; changed && !is_over();) {
       changed = false;
-      for (Vertex v = 0; v < count_ && !clock_.expired(); ++v) {
+      for (Vertex v = 0; v < count_ && !is_over(); ++v) {
         if (rest_.gone(v) || rest_.log_bucket(v) > bound) continue;
         const Vertex odd = rest_.odd_neighbour(v);
         if (odd == none || rest_.size(odd) > rest_.size(v)) continue;
@@ -55,6 +55,11 @@ class Reducer {
   }
 
  private:
+  bool is_over() {
+    rest_.tell(clock_);
+    return clock_.expired();
+  }
+
   void enqueue(Vertex v) {
     if (queued_[v] || rest_.gone(v)) return;
     queued_[v] = 1;
@@ -62,7 +67,7 @@ class Reducer {
   }
 
   void drain_simplicial() {
-    while (!queue_.empty() && !clock_.expired()) {
+    while (!queue_.empty() && !is_over()) {
       const Vertex v = queue_.front();
       queue_.pop_front();
       queued_[v] = 0;
@@ -91,7 +96,7 @@ class Reducer {
   }
 
   Remainder& rest_;
-  const Clock& clock_;
+  Clock& clock_;
   Vertex count_;
   std::vector<char> queued_;
   std::deque<Vertex> queue_;
@@ -100,6 +105,6 @@ class Reducer {
 
 }  // namespace
 
-Order reduce(Remainder& rest, const Clock& clock) { return Reducer(rest, clock).run(); }
+Order reduce(Remainder& rest, Clock& clock) { return Reducer(rest, clock).run(); }
 
 }  // namespace elimina::order

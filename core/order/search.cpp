@@ -33,7 +33,7 @@ class ComponentSearch {
   ComponentSearch(Graph graph, const Options& options, std::uint64_t number)
       : graph_(std::move(graph)), options_(options), number_(number) {}
 
-  void step(const Clock& clock) {
+  void step(Clock& clock) {
     const std::int64_t warm_up = graph_.count() <= whole_first ? 10 : 8;
     if (round_ < warm_up || !options_.anneal || cost().largest > annealable) {
       greedy_step(clock);
@@ -58,12 +58,13 @@ class ComponentSearch {
 
   static constexpr Vertex whole_first = 1000;
   static constexpr std::size_t elite_size = 2;
+  static constexpr double entry_seconds = 40e-9;  // of an entry of a separator, to make it and to add up its cost: VM
 
   Random random_for(std::uint64_t thread) const {
     return Random(options_.seed, (number_ << 40) + (static_cast<std::uint64_t>(round_) << 10) + thread);
   }
 
-  void greedy_step(const Clock& clock) {
+  void greedy_step(Clock& clock) {
     const auto kinds = static_cast<std::int64_t>(options_.rules.size());
     const Rule rule = options_.rules[static_cast<std::size_t>(round_ % kinds)];
     const double noise = round_ < kinds ? 0 : 0.05 * static_cast<double>(round_ / kinds % 4);
@@ -72,26 +73,29 @@ class ComponentSearch {
     const bool bounded = !elite_.empty() && std::isinf(options_.limit);
     auto order = greedy(graph_, rule, noise, bounded ? cost().total : unbounded, random, clock);
     if (!order) return;
-    keep(0, candidate(std::move(*order)));
+    keep(0, candidate(std::move(*order), clock));
   }
 
-  void anneal_step(bool whole, std::int64_t turn, const Clock& clock) {
+  void anneal_step(bool whole, std::int64_t turn, Clock& clock) {
     std::vector<std::pair<std::size_t, Candidate>> jobs(static_cast<std::size_t>(options_.threads));
+    std::vector<double> counted(jobs.size());
     const auto work = [&](std::size_t thread) {
       Random random = random_for(thread);
+      Clock own(clock, clock.left());
       auto& [slot, found] = jobs[thread];
       slot = whole ? elite_size : random.below(static_cast<Vertex>(elite_.size()));
-      found =
-          candidate(whole ? anneal_whole(luby(turn), random, clock) : anneal_parts(elite_[slot].order, random, clock));
+      found = candidate(whole ? anneal_whole(luby(turn), random, own) : anneal_parts(elite_[slot].order, random, own), own);
+      counted[thread] = own.counted();
     };
     std::vector<std::thread> helpers;
     for (std::size_t i = 1; i < jobs.size(); ++i) helpers.emplace_back(work, i);
     work(0);
     for (auto& helper : helpers) helper.join();
+    clock.count(*std::max_element(counted.begin(), counted.end()));
     for (auto& [slot, found] : jobs) keep(slot, std::move(found));
   }
 
-  Order anneal_whole(std::int64_t length, Random& random, const Clock& clock) const {
+  Order anneal_whole(std::int64_t length, Random& random, Clock& clock) const {
     const Rule rule = options_.rules[random.below(static_cast<Vertex>(options_.rules.size()))];
     auto start = greedy(graph_, rule, 0.2, unbounded, random, clock);
     auto annealer = make_annealer({graph_, graph_.count(), std::move(*start)}, options_.limit);
@@ -100,13 +104,16 @@ class ComponentSearch {
     return annealer->best();
   }
 
-  Order anneal_parts(const Order& order, Random& random, const Clock& clock) const {
+  Order anneal_parts(const Order& order, Random& random, Clock& clock) const {
     return anneal_pieces(graph_, order, 30 + random.below(120), {0.5, 0.03, 300}, options_.limit, random, clock);
   }
 
-  Candidate candidate(Order order) const {
-    const Cost cost = cost_of(graph_, order);
-    return {std::move(order), cost};
+  Candidate candidate(Order order, Clock& clock) const {
+    const EliminationTree tree = eliminate(graph_, order);
+    std::size_t entries = order.size();
+    for (const auto& separator : tree.separator) entries += separator.size();
+    clock.count(entry_seconds * static_cast<double>(entries));
+    return {std::move(order), cost_of(graph_, tree)};
   }
 
   // An order made from an elite one takes its place; a fresh order takes a free place or the worst one's.
@@ -131,7 +138,7 @@ class ComponentSearch {
 
 class Search {
  public:
-  Search(const Graph& graph, const Options& options, const Clock& clock)
+  Search(const Graph& graph, const Options& options, Clock& clock)
       : graph_(graph), options_(options), clock_(clock) {}
 
   Order run() {
@@ -168,12 +175,13 @@ class Search {
 
   // Reductions are safe for the width but can cost a little work; a descent over the whole tree takes it back.
   Order polish(const Graph& graph, Order order, double run) const {
-    const double left = std::max(0.0, search_share * run - clock_.elapsed());
-    const Clock clock(std::min(0.02 + 0.05 * clock_.seconds(), left));
+    const double left = std::max(0.0, search_share * run - clock_.counted());
+    Clock clock(clock_, std::min(0.02 + 0.05 * clock_.seconds(), left));
     Random random(options_.seed);
     const std::int64_t sweeps = std::max<std::int64_t>(40, 40000 / graph.count());
     for (const Vertex piece : {192, 128})
       order = anneal_pieces(graph, order, piece, {0.3, 0.003, sweeps}, options_.limit, random, clock);
+    clock_.count(clock.counted());
     return order;
   }
 
@@ -201,11 +209,11 @@ class Search {
       for (const auto& part : parts) work = log2_sum(work, part.cost().total);
       if (work < least) {
         least = work;
-        improved = clock_.elapsed();
+        improved = clock_.counted();
       }
       const double run = options_.patience * std::exp2(work);
       const double enough = std::min(search_share * run / 2, std::max(stagnation * improved, shortest_stagnation));
-      if (options_.patience > 0 && (run < worth_a_search || clock_.elapsed() > enough)) return;
+      if (options_.patience > 0 && (run < worth_a_search || clock_.counted() > enough)) return;
       const auto urgency = [](const ComponentSearch& part) {
         return part.cost().total - std::log2(static_cast<double>(part.rounds()));
       };
@@ -217,12 +225,12 @@ class Search {
 
   const Graph& graph_;
   const Options& options_;
-  const Clock& clock_;
+  Clock& clock_;
 };
 
 }  // namespace
 
-Order search(const Graph& graph, const Options& options, const Clock& clock) {
+Order search(const Graph& graph, const Options& options, Clock& clock) {
   return Search(graph, options, clock).run();
 }
 

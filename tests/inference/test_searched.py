@@ -272,6 +272,14 @@ def test_later_rounds_take_the_order_whose_minibuckets_bound_best(monkeypatch):
     assert set(threads) == {1}
 
 
+def test_nodes_repeat():
+    problem = prepare(grid_model(16, 3, 0.0, seed=3), "mpe", {})
+    limits = Limits(is_alone=True, rounds=1)
+    runs = [searched_optimum(problem, Options(device="cpu", threads=1), limits) for _ in range(2)]
+    assert runs[0].status == "optimal"
+    assert runs[0].stats["nodes"] == runs[1].stats["nodes"] > 100
+
+
 def test_an_interruption_returns_what_is_known():
     timer = threading.Timer(1.5, lambda: signal.raise_signal(signal.SIGINT))
     timer.start()

@@ -46,14 +46,13 @@ def rough_order(problem: Problem, options: Options) -> Order:
 
 
 def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
-    """Search for an order of the free variables for a short time."""
+    """Search for an order of the free variables for a short time, the same one for any number of threads."""
     sizes = [problem.model.sizes[v] for v in problem.free]
     found = find_order(
         sizes,
         _scopes(problem, problem.free),
         seconds=max(seconds, _VARIABLE_SECONDS * len(sizes)),
         seed=options.seed,
-        threads=options.threads or 1,
         cells_per_second=CELLS_PER_SECOND,
     )
     return dataclasses.replace(found, order=tuple(map(problem.free.__getitem__, found.order)))

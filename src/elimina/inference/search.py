@@ -61,6 +61,9 @@ LONGEST_IMPROVED = 0.5
 ORDER_SHARE = 5.0
 """Seconds of the search for an order in a round, by those that its mini-buckets may take."""
 
+LEAST_ORDER_SECONDS = 1e-3
+"""Seconds of the search for an order where little time is left."""
+
 ORDERS = 4
 """Orders that a round after the first one chooses from: at equal width, their mini-buckets' bounds differ by far."""
 
@@ -191,7 +194,8 @@ class _Search(Knowledge):
             original = original or self.paused.original or shift_tables(self.problem, options, seconds)
         self.paused.original = original
         problem = original.moved
-        longest = min(options.order_seconds, seconds)
+        # A power of two is the same on every run.
+        longest = min(options.order_seconds, 2.0 ** math.floor(math.log2(max(seconds, LEAST_ORDER_SECONDS))))
         order: tuple[int, ...] = ()
         budget, known, spent = limits.messages, None, -1.0
         while not self.is_over:
