@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from elimina.backends.base import run_once
+from elimina.backends import run_once
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import CELL_TYPES, THREADS, compile_options, policy_type
 from elimina.backends.cuda.session import CudaSession

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from elimina.backends import get_backend
+from elimina.backends.choose import get_backend
 from elimina.backends.cuda.stream import PinnedArena, StreamSession
 from elimina.backends.tiers import Scratch, TiledSession
 from elimina.display import bytes_text

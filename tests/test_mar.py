@@ -15,7 +15,7 @@ from elimina.generate import grid_model
 from elimina.inference import marginals
 from elimina.inference.marginals import choose_structure
 from elimina.inference.options import Options
-from elimina.io.convert import convert_sense
+from elimina.io import convert_sense
 from elimina.model import Model, Variable
 from elimina.table import Table
 from tests import calls

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import InputError, Model
 from elimina.inference import choose
-from elimina.inference.scales import TOLERANCES
+from elimina.inference.execution import TOLERANCES
 from tests import calls
 from tests.simulated import simulate
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina.api import plan, solve
-from elimina.backends.base import run_once
+from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.sparse.device import CpuRows
+from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.errors import DeviceError, InputError
 from elimina.inference.options import Options

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina._core import DenseSession, dense_instruction_set
-from elimina.backends import get_backend, run_once
+from elimina.backends import run_once
+from elimina.backends.choose import get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, MemoryLimitError
 from elimina.system import available_memory

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina.backends.base import run_once
+from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import matrix
 from elimina.backends.cuda.layout import lay_out
-from elimina.inference.scales import Scales
+from elimina.inference.execution import Scales
 from elimina.planning.record import product_of
 from tests.reference import program as reference
 from tests.reference.products import by_library, product_program, steps_of

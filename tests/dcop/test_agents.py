@@ -14,8 +14,7 @@ from elimina import Model, Table, Variable
 from elimina.dcop import Agent, Network, Problem
 from elimina.dcop.agent import agree_on_tree, pseudo_tree
 from elimina.dcop.engine import Engine
-from elimina.dcop.messages import Message
-from elimina.dcop.problem import HEURISTICS, views
+from elimina.dcop.problem import HEURISTICS, Message, views
 from elimina.errors import DcopError, InputError
 from elimina.generate import grid_model, random_model
 from tests.calls import solve_by_agents as solve

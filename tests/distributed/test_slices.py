@@ -23,9 +23,9 @@ from elimina.inference.bucket import eliminate, first_state
 from elimina.inference.choose import plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.options import Options
+from elimina.planning.fitting import make_finer_plan
 from elimina.planning.machine import cpu_machine
 from elimina.planning.prepare import prepare
-from elimina.planning.slicing import make_finer_plan
 from tests import calls
 from tests.conftest import cuda_devices
 from tests.distributed.clusters import addresses, cluster_of, count_calls, kill_at, slow_down, workers

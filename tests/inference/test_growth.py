@@ -11,9 +11,9 @@ import pytest
 import elimina
 from elimina._core import Arena
 from elimina.inference.choose import plan_problem
+from elimina.inference.execution import Scales, root_outputs
 from elimina.inference.options import Options
 from elimina.inference.propagator import Propagator
-from elimina.inference.scales import Scales, root_outputs
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
 from elimina.planning.steps import Reach

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina._core import LocalSearch
 from elimina.generate import grid_model
-from elimina.inference.improve import Improvement
+from elimina.inference.knowledge import Improvement
 from elimina.planning.prepare import prepare
 from tests.reference import brute
 from tests.strategies import models

@@ -22,8 +22,8 @@ from elimina.inference.minibucket import Guide, guide_of
 from elimina.inference.options import Options
 from elimina.inference.strategy import Attempt, Strategy, can_copy, shares_of, threads_within
 from elimina.order import Order
+from elimina.planning.fitting import make_bounded_plan
 from elimina.planning.machine import cpu_machine
-from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.prepare import prepare
 from elimina.result import Result
 from tests import calls

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 import elimina
 import elimina.io as eio
 from elimina.errors import InputError
-from elimina.io import convert_sense
-from elimina.io.convert import integer_costs
+from elimina.io import convert_sense, integer_costs
 from elimina.model import Model, Variable
 from elimina.table import FORBIDDEN, Table
 from tests.io.models import integer_models, probability_models

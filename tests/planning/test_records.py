@@ -13,8 +13,8 @@ from elimina import Model, Table, Variable, errors
 from elimina.inference.marginals import plan_statistics
 from elimina.inference.minibucket import guide_of
 from elimina.planning import planner, steps
+from elimina.planning.fitting import make_bounded_plan
 from elimina.planning.machine import cpu_machine
-from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 
@@ -87,7 +87,7 @@ def test_a_plan_whose_records_are_too_large_does_not_fit(task, monkeypatch) -> N
 
 def test_mini_buckets_are_small_enough_for_their_records(monkeypatch) -> None:
     monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
-    monkeypatch.setattr("elimina.planning.minibuckets._LEAST_RECORDS", 64)
+    monkeypatch.setattr("elimina.planning.fitting._LEAST_RECORDS", 64)
     problem = prepare(clique(30), "mpe", {})
     plan = make_bounded_plan(problem, tuple(range(30)), cpu_machine(1), 1 << 19, None, "auto", levelled=False)
     assert plan.fits

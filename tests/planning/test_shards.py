@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from elimina import DeviceError, Model, TimeLimitError
-from elimina.backends.base import run_once
+from elimina.backends import run_once
 from elimina.backends.choose import Devices
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda.device import words_of

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.base import Run
+from elimina.backends import Run
 from elimina.planning.plan import LEVEL
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER

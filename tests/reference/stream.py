@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from elimina.backends.base import Run
+from elimina.backends import Run
 from elimina.planning.record import HEADER
 from elimina.planning.stream import Schedule, tile_record
 from tests.reference import program as plain

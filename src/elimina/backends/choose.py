@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Stop, Stopped, obey, stopped
-from elimina.backends.base import Backend, PeerSession, Progress, Run
+from elimina.backends import Backend, PeerSession, Progress, Run
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import DeviceError, InputError
 from elimina.planning.program import Phase, Program, boxes, work_of
 
 if TYPE_CHECKING:
-    from elimina.backends.base import Session
+    from elimina.backends import Session
     from elimina.planning.machine import Machine
 
 Made = TypeVar("Made")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from elimina import system
 from elimina._core import DenseSession
-from elimina.backends.base import Progress, Run
+from elimina.backends import Progress, Run
 from elimina.backends.cpu import dense_session
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.program import Program

@@ -15,8 +15,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from elimina import __version__
-from elimina.cli.cp import cp, tsp
-from elimina.cli.dcop import dcop
+from elimina.cli.constraints import cp, dcop, tsp
 from elimina.cli.models import convert, generate, show_notices
 from elimina.cli.plot import plot, report
 from elimina.cli.solve import plan, solve

@@ -10,7 +10,7 @@ import click
 
 from elimina import api
 from elimina.cli import signals
-from elimina.cli.dcop import read_problem
+from elimina.cli.constraints import read_problem
 from elimina.cli.models import read_model, reading_options, source_of, source_option
 from elimina.cli.options import (
     check_writable,

@@ -17,7 +17,7 @@ from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.cp.pieces import Infeasible, Piece, Pieces, View, Words, views_of
 from elimina.errors import InputError
-from elimina.io.convert import convert_sense, integer_costs
+from elimina.io import convert_sense, integer_costs
 from elimina.table import FORBIDDEN, Sense, Table, forbidden_value
 
 _MOST_CELLS = 1 << 22

@@ -12,8 +12,20 @@ from elimina._core import Traversal
 from elimina._core import agree_on_tree as build_pseudo_tree
 from elimina.dcop.dpop import Bucket, CycleBucket, Effort, cut_ancestors
 from elimina.dcop.engine import Engine
-from elimina.dcop.messages import TRAVERSAL, Body, Message, Util, Value, begin, hear
-from elimina.dcop.problem import AgentView, Heuristic, Problem, Settings, views
+from elimina.dcop.problem import (
+    TRAVERSAL,
+    AgentView,
+    Body,
+    Heuristic,
+    Message,
+    Problem,
+    Settings,
+    Util,
+    Value,
+    begin,
+    hear,
+    views,
+)
 from elimina.dcop.tuple_filter import FilterBucket
 from elimina.display import count_text, seconds_text
 from elimina.errors import DcopError, InternalError, MemoryLimitError

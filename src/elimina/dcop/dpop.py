@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from elimina._core import TableList, Traversal, mini_buckets
 from elimina.dcop.engine import IMPOSSIBLE, Engine, bucket_dtype, row
-from elimina.dcop.messages import Context, Label, Send, Util, Utility, Value
-from elimina.dcop.problem import Settings
+from elimina.dcop.problem import Context, Label, Send, Settings, Util, Utility, Value
 from elimina.display import bytes_text, count_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.encode import distances_of

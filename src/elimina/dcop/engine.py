@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import plan_steps
-from elimina.backends.base import Backend, TableSession
+from elimina.backends import Backend, TableSession
 from elimina.backends.choose import get_backend
-from elimina.backends.sparse.device import CpuRows
+from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
-from elimina.dcop.messages import Utility
+from elimina.dcop.problem import Utility
 from elimina.display import bytes_text
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.planning.layout import table_strides

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 from elimina.dcop.agent import Agent, exchange
-from elimina.dcop.messages import FIXED, KINDS, TRAVERSAL, Message
+from elimina.dcop.problem import FIXED, KINDS, TRAVERSAL, Message
 from elimina.errors import DcopError, InputError
 from elimina.result import Delivery
 

@@ -14,11 +14,10 @@ from elimina.dcop.engine import Engine
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, views
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
-from elimina.inference.execution import check_value
+from elimina.inference.execution import check_value, epsilon
 from elimina.inference.knowledge import combine, first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import MOST_THREADS
-from elimina.inference.scales import epsilon
 from elimina.inference.shield import uncollected
 from elimina.model import Model
 from elimina.planning.prepare import allowed_ranges, prepare

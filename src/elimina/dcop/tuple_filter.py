@@ -16,12 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.sparse.bounds import Bound, RowGuard
-from elimina.backends.sparse.device import Rows
-from elimina.backends.sparse.tables import Lookup, SparseTables
+from elimina.backends.sparse import Rows
+from elimina.backends.sparse.tables import Lookup, RowGuard, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
-from elimina.dcop.messages import Cost, Limit, Listed, Send, Utility, Value
+from elimina.dcop.problem import Cost, Limit, Listed, Send, Utility, Value
 from elimina.display import bytes_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.layout import Layout
@@ -62,18 +61,18 @@ class _Scale(NamedTuple):
         wide = np.where(values < forbidden, values, np.int64(self.forbidden))
         return np.minimum(wide, self.forbidden).astype(self.dtype)
 
-    def table(self, utility: Utility) -> Bound:
+    def table(self, utility: Utility) -> Lookup:
         """Return a table that was sent, or of an own cost function."""
-        return Bound(utility.scope, self.scaled(row(utility, ()), utility.forbidden))
+        return Lookup(utility.scope, self.scaled(row(utility, ()), utility.forbidden))
 
     def rows(self, rows: Rows) -> Rows:
         """Return the tuples received."""
         kept = rows.values < self.forbidden
         return Rows(rows.layout, rows.keys[kept], rows.values[kept].astype(self.dtype))
 
-    def bounds(self, limit: Limit) -> list[Bound]:
+    def bounds(self, limit: Limit) -> list[Lookup]:
         """Return the tables received from an ancestor; cells are clipped at a number that is not lower."""
-        return [Bound(scope, self.scaled(cells, math.inf)) for scope, cells in limit.bounds]
+        return [Lookup(scope, self.scaled(cells, math.inf)) for scope, cells in limit.bounds]
 
 
 class FilterBucket(Bucket):
@@ -200,14 +199,14 @@ class FilterBucket(Bucket):
         """Return the variable's message as tuples; those that cannot be optimal are dropped at once."""
         tables = self._finder = engine.rows(*scale)
         parts: list[Rows] = []
-        under: dict[int, list[Bound]] = {}
+        under: dict[int, list[Lookup]] = {}
         for child, listed in self._listed.items():
             parts.append(scale.rows(listed.rows))
             util = self._heard[child]
             above = min(int(util.best) - listed.best, scale.forbidden)
-            under[id(parts[-1])] = [Bound((), np.array(above, scale.dtype)), *map(scale.table, util.tables)]
+            under[id(parts[-1])] = [Lookup((), np.array(above, scale.dtype)), *map(scale.table, util.tables)]
         known = {v for part in parts for v in part.layout.scope}
-        lookups: list[Bound] = []
+        lookups: list[Lookup] = []
         for bound in sorted(map(scale.table, self._tables), key=lambda bound: -len(bound.scope)):
             if known.issuperset(bound.scope):
                 lookups.append(bound)

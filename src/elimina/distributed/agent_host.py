@@ -22,8 +22,7 @@ from elimina._core import Traversal
 from elimina.dcop.agent import Agent
 from elimina.dcop.dpop import Effort
 from elimina.dcop.engine import Engine
-from elimina.dcop.messages import TRAVERSAL, Message, Util, Value
-from elimina.dcop.problem import AgentView
+from elimina.dcop.problem import TRAVERSAL, AgentView, Message, Util, Value
 
 _LOOK_AFTER = 1.0
 """Seconds after which an idle agent host looks whether it is still wanted."""

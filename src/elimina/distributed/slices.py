@@ -24,18 +24,17 @@ from elimina.inference.bucket import eliminate, first_state, log2_sum
 from elimina.inference.call import plan_call
 from elimina.inference.checkpoint import State
 from elimina.inference.choose import Planned, limits_of
-from elimina.inference.execution import Execution, does_not_fit, partition_result
+from elimina.inference.execution import TOLERANCES, Execution, does_not_fit, partition_result
 from elimina.inference.knowledge import first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import DEFAULT, Options
-from elimina.inference.scales import TOLERANCES
 from elimina.inference.strategy import Budget, Strategy, portfolio_of
 from elimina.io.cases import Codes
 from elimina.model import Model
+from elimina.planning.fitting import make_finer_plan
 from elimina.planning.machine import DEALT_SECONDS
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
-from elimina.planning.slicing import make_finer_plan
 from elimina.result import Result
 from elimina.states import Evidence
 from elimina.tasks import Task, TaskName, described, task_of, tasks_that

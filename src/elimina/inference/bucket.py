@@ -16,20 +16,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import exact_count
-from elimina.backends.base import run_once
+from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.checkpoint import State
 from elimina.inference.encode import Encoded, Encoder, encode, factor_view
-from elimina.inference.execution import Execution, check_value, does_not_fit, partition_result, statistics
+from elimina.inference.execution import (
+    TOLERANCES,
+    Execution,
+    Scales,
+    check_value,
+    does_not_fit,
+    partition_result,
+    root_places,
+    roots,
+    rounding,
+    statistics,
+)
 from elimina.inference.knowledge import Limits
 from elimina.inference.minibucket import meet, result_between
 from elimina.inference.options import Options
-from elimina.inference.scales import TOLERANCES, Scales, root_places, roots, rounding
 from elimina.inference.sweep import Sweep
 from elimina.model import Model
+from elimina.planning.fitting import make_bounded_plan
 from elimina.planning.machine import cpu_machine
-from elimina.planning.minibuckets import make_bounded_plan
 from elimina.planning.plan import Plan, Slicing
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem, allowed_ranges

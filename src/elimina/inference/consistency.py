@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction, shift_costs
 from elimina.inference.encode import distances
-from elimina.inference.scales import widened
+from elimina.inference.execution import widened
 from elimina.inference.shifting import LEAST_GAIN, Array, parts_of
 from elimina.inference.strategy import can_copy, cells_of, threads_within
 from elimina.planning.prepare import Problem

@@ -1,4 +1,12 @@
-"""Answers before they are exact: their combination, first bounds in very little time, and a search's knowledge."""
+"""Answers before they are exact: their combination, first bounds in very little time, a hint and local search.
+
+``Knowledge`` is what a search knows by now.
+
+The local search takes tabu moves, and solves large neighbourhoods exactly by elimination, in turns. A neighbourhood is
+a connected part of the problem, less the variables without which its induced width is small. It grows, as in variable
+neighbourhood search (A. Ouali et al., "Variable neighborhood search for graphical model energy minimization",
+Artificial Intelligence 278, 2020), until it yields a better assignment.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +15,20 @@ import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from elimina._core import stopped
+import numpy as np
+
+from elimina._core import FORBIDDEN_COST, LocalSearch, stopped
 from elimina.errors import TimeLimitError
+from elimina.inference.encode import distances
 from elimina.inference.minibucket import meet, result_between, sum_between
-from elimina.inference.strategy import FIRST_TURN
-from elimina.planning.prepare import Problem
+from elimina.inference.options import Options
+from elimina.inference.strategy import FIRST_TURN, can_copy, cells_of
+from elimina.planning.prepare import Problem, prepare
 from elimina.result import Bounds, Result
+from elimina.states import named
 from elimina.table import Sense, forbidden_value
 
 FIRST_SECONDS = 0.05
@@ -330,3 +343,127 @@ def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
     asked = (*problem.kept, *problem.wanted)
     assignment = {model.variables[v].name: model.variables[v].state(chosen[v]) for v in asked}
     return Result("bounded", "mmap", None, min(lower, upper), upper, assignment, stats=stats)
+
+
+COMPLETION_CELLS = 3e7
+"""Cells that local search visits where a hint names some variables alone or is forbidden: about 0.1 s."""
+
+
+class Improvement:
+    """A local search that continues where its last time budget ended.
+
+    Args:
+        problem: Problem of the task ``mpe``, with free variables.
+        core: The search of these.
+        least: Lower bound on the cost of an assignment, negated where totals are maximised.
+    """
+
+    def __init__(self, problem: Problem, core: LocalSearch, least: float) -> None:
+        self.problem, self._core, self._least = problem, core, least
+        self.start([0] * len(problem.model.variables))
+
+    @staticmethod
+    def of(problem: Problem, memory: int, seed: int) -> Improvement | None:
+        """Prepare a local search; None if the tables are too large, or forbid everything.
+
+        Args:
+            problem: Problem of the task ``mpe``.
+            memory: Bytes that it may take.
+            seed: Random seed.
+        """
+        if not problem.free or not can_copy(cells_of(problem), len(problem.groups), memory):
+            return None
+        given = distances(problem, FORBIDDEN_COST)
+        if not given.possible:
+            return None
+        number = {v: n for n, v in enumerate(problem.free)}
+        tables = [table.reshape(-1).astype(np.float64) for table in given.tables]
+        if problem.model.is_integer:
+            for table in tables:
+                table[table >= FORBIDDEN_COST] = math.inf
+        sizes = [problem.model.sizes[v] for v in problem.free]
+        scopes = [[number[v] for v in group.scope] for group in problem.groups]
+        return Improvement(problem, LocalSearch(sizes, scopes, tables, seed), given.offset - _slack(problem))
+
+    def found(self) -> Result | None:
+        """Return the best assignment; None if it is not allowed."""
+        chosen = self.best
+        score = self.problem.model.score(chosen)
+        if math.isinf(score) or self.problem.model.is_beyond_bound(score):
+            return None
+        found = between(self.problem, self._least, chosen)
+        return found.replace(stats={**found.stats, "method": "local search"})
+
+    def start(self, chosen: Sequence[int]) -> None:
+        """Go on from a value for each variable of the model."""
+        self._core.start([chosen[v] for v in self.problem.free])
+
+    def run(self, seconds: float, cells: float = math.inf) -> bool:
+        """Search, and return whether a better assignment was found.
+
+        Args:
+            seconds: Time limit.
+            cells: Cells of tables that are visited, about.
+        """
+        return self._core.run(seconds, cells)
+
+    @property
+    def score(self) -> int | float:
+        """The total of the best assignment found."""
+        return self.problem.model.score(self.best)
+
+    @property
+    def best(self) -> list[int]:
+        """The value of each variable of the model in the best assignment found."""
+        chosen = [0] * len(self.problem.model.variables)
+        for v, value in (*self.problem.fixed.items(), *zip(self.problem.free, self._core.best, strict=True)):
+            chosen[v] = value
+        return chosen
+
+
+def first_assignment(problem: Problem, hint: Mapping[int, int], options: Options, memory: int) -> Result | None:
+    """Complete a hint to an assignment, and return it; None if it leads to no allowed assignment.
+
+    Args:
+        problem: Problem of the task ``mpe``; its evidence comes before the hint.
+        hint: Variable -> index of its state.
+        options: ``upper_bound``: a worse assignment does not count; ``seed``.
+        memory: Bytes that the completion may take.
+    """
+    model = problem.model
+    given = {**hint, **problem.fixed}
+    chosen = [given.get(v, 0) for v in range(len(model.variables))]
+    if len(given) < len(chosen):
+        chosen = _improved(prepare(model, "mpe", given), chosen, options, memory)
+    if math.isinf(model.score(chosen)):
+        chosen = _improved(problem, chosen, options, memory)
+    score = model.score(chosen)
+    if math.isinf(score) or model.is_beyond_bound(score):
+        return None
+    sign = 1 if model.sense == "min-cost" else -1
+    limit = options.upper_bound
+    if limit is not None and sign * score > sign * limit and not meet(limit, score):
+        return None
+    lower, upper = (None, score) if sign == 1 else (score, None)
+    stats = {**NO_PLAN, "method": "hint", "seconds": {}}
+    return Result("bounded", "mpe", score, lower, upper, named(model.variables, chosen), stats=stats)
+
+
+def _slack(problem: Problem) -> float:
+    """Return the largest rounding error of the sum of the tables' least costs."""
+    model = problem.model
+    if model.is_integer:
+        return 0
+    ends = [known for known in problem.tables.listed.ends(model.sense) if known is not None]
+    bests = [known[0] if model.sense == "min-cost" else known[1] for known in ends]
+    costs = map(math.log, bests) if model.sense == "probability" else bests
+    return SLACK * sum(map(abs, costs), abs(model.constant))
+
+
+def _improved(problem: Problem, chosen: list[int], options: Options, memory: int) -> list[int]:
+    search = Improvement.of(problem, memory, options.seed)
+    if search is None:
+        return chosen
+    search.start(chosen)
+    search.run(math.inf, COMPLETION_CELLS)
+    return search.best

@@ -292,7 +292,7 @@ def improving(problem: Problem, options: Options, run: Run, paused: Paused, most
     """Return a local search for so many seconds, from the best assignment known; it proves nothing."""
 
     def work(budget: Budget) -> Result:
-        from elimina.inference.improve import Improvement
+        from elimina.inference.knowledge import Improvement
 
         memory = _memory(options.beside(budget.held))
         kept = paused.within(problem, memory)

@@ -12,11 +12,18 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.base import GatheringSession
+from elimina.backends import GatheringSession
 from elimina.errors import MemoryLimitError
 from elimina.inference.encode import Encoded, encode
-from elimina.inference.execution import Execution, does_not_fit, partition_result, statistics
-from elimina.inference.scales import TOLERANCES, roots, rounding
+from elimina.inference.execution import (
+    TOLERANCES,
+    Execution,
+    does_not_fit,
+    partition_result,
+    roots,
+    rounding,
+    statistics,
+)
 from elimina.inference.shifting import Original
 from elimina.model import Model
 from elimina.planning.plan import JOIN, LEVEL, Plan

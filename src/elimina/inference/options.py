@@ -12,7 +12,7 @@ from elimina import arguments
 from elimina.backends.choose import cards_of, device_name
 from elimina.errors import InputError
 from elimina.order import LARGEST_SEED, Method
-from elimina.planning.minibuckets import IBound
+from elimina.planning.fitting import IBound
 from elimina.planning.plan import Plan
 from elimina.result import Bounds
 from elimina.states import Evidence, check_mapping

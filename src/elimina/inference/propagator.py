@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.base import GatheringSession, KeepingSession, Progress, SlicingSession
+from elimina.backends import GatheringSession, KeepingSession, Progress, SlicingSession
 from elimina.errors import InputError, InternalError
 from elimina.inference.answer import Answer, Places, step_table
 from elimina.inference.call import weights_of
 from elimina.inference.choose import Planned
 from elimina.inference.encode import ListedValues, encode, factor_view, scaled
-from elimina.inference.scales import Scales, log2_lows, root_outputs, root_places
+from elimina.inference.execution import Scales, log2_lows, root_outputs, root_places
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.program import case_planner, pack
 from elimina.planning.steps import Reach, Steps

@@ -18,8 +18,7 @@ from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.choose import host_memory, host_threads, plan_within
 from elimina.inference.consistency import Consistency
 from elimina.inference.execution import Execution, statistics
-from elimina.inference.improve import Improvement
-from elimina.inference.knowledge import Knowledge, Limits, Listener
+from elimina.inference.knowledge import Improvement, Knowledge, Limits, Listener
 from elimina.inference.minibucket import Guide, Heuristic, division, heuristic_of
 from elimina.inference.options import Options
 from elimina.inference.ordering import consistency_order, elimination_order

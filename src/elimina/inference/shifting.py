@@ -20,9 +20,9 @@ from elimina.inference.choose import asked_backend, host_memory
 from elimina.inference.clusters import JoinGraph
 from elimina.inference.content import partition_by_content
 from elimina.inference.encode import distances
+from elimina.inference.execution import widened
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
-from elimina.inference.scales import widened
 from elimina.inference.strategy import can_copy, cells_of
 from elimina.model import Model
 from elimina.planning.machine import CARD_CLUSTER_SECONDS

@@ -132,7 +132,7 @@ class Solver:
 
     def _take(self, hint: Evidence) -> None:
         """Complete the user's assignment, and keep it as the best one so far."""
-        from elimina.inference.improve import first_assignment
+        from elimina.inference.knowledge import first_assignment
 
         with self.run.phase("hint"):
             given = assignment_of(self.question.model, hint, "hint")

@@ -23,7 +23,7 @@ from elimina.result import Result
 if TYPE_CHECKING:
     from elimina.inference.anytime import Run
     from elimina.inference.consistency import Consistency
-    from elimina.inference.improve import Improvement
+    from elimina.inference.knowledge import Improvement
     from elimina.inference.shifting import Original
 
 FIRST_TURN = 0.25

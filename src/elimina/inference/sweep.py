@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import Run, Session
-from elimina.backends.base import KeepingSession
+from elimina.backends import KeepingSession, Run, Session
 from elimina.backends.choose import devices_of
 from elimina.inference.encode import Encoded, Encoder
 from elimina.inference.execution import Execution

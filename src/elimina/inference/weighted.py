@@ -26,7 +26,7 @@ from elimina.inference.ordering import elimination_order
 from elimina.inference.shield import spread
 from elimina.inference.two_parts import summation_does_not_fit, with_known
 from elimina.order import Method, find_order
-from elimina.planning.minibuckets import IBound
+from elimina.planning.fitting import IBound
 from elimina.planning.prepare import Problem, restrict
 from elimina.result import Result
 from elimina.tree import Bound, bucket_tree

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.convert import from_tuples
+from elimina.io import from_tuples
 from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.uai import LARGEST_DOMAIN

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
-from elimina.io.convert import from_tuples
+from elimina.io import from_tuples
 from elimina.model import Variable
 from elimina.table import FORBIDDEN, Table
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.convert import convert_sense
+from elimina.io import convert_sense
 from elimina.io.network import Conditional, conditional_tables, is_network
 from elimina.model import Model, Variable
 from elimina.states import State, native

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from elimina.backends.base import run_once
+from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import session as cuda_session
 from elimina.backends.cuda.layout import kept_layout

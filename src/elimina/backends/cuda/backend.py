@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.base import Progress, Run
+from elimina.backends import Progress, Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import WORDS, CudaDevice, words_of
 from elimina.backends.cuda.session import PEAKS_BYTES, CudaSession
 from elimina.backends.cuda.stream import StreamSession
-from elimina.backends.sparse.device import Order, Rows, check_semiring, zero_of
+from elimina.backends.sparse import Order, Rows, check_semiring, zero_of
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
@@ -316,7 +316,7 @@ class CudaBackend(CudaDevice):
     """A CUDA device that runs programs."""
 
     def open(self, program: Program, factors: NDArray[np.generic]) -> CudaSession | StreamSession | RowsSession:
-        """Put a program on the device; see ``backends/base.py``.
+        """Put a program on the device; see ``backends/__init__.py``.
 
         Raises:
             DeviceError: The device failed, is out of memory, or lacks the semiring in this dtype.

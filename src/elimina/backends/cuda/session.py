@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Stopped, stopped
-from elimina.backends.base import Run
+from elimina.backends import Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import place
 from elimina.backends.cuda.layout import Forest, Layout, Recording

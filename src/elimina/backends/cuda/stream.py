@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.base import Progress
+from elimina.backends import Progress
 from elimina.backends.cuda import tile as cuda_tile
 from elimina.backends.cuda.record import tables
 from elimina.backends.tiers import Piece, Report, Scratch, TiledSession, pieces, with_following

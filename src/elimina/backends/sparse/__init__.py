@@ -1,1 +1,224 @@
-"""Sparse tables: packed keys and values, on any device."""
+"""Sparse tables: the interface of devices that join them, and the host as such a device, by the compiled core."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import (
+    rows_from_dense,
+    rows_join,
+    rows_move,
+    rows_project,
+    rows_semi_join,
+    rows_sort,
+    rows_sorted,
+    rows_to_dense,
+)
+from elimina.errors import InputError, MemoryLimitError
+from elimina.planning.layout import DTYPES, Layout
+from elimina.system import available_threads
+from elimina.tasks import SEMIRINGS
+
+
+class Rows(NamedTuple):
+    """A sparse table: only the feasible rows.
+
+    Attributes:
+        layout: Layout of the keys.
+        keys: uint64 of shape (rows, ``layout.words``), ascending as numbers of that many words; all different.
+        values: Shape (rows,), of the semiring's dtype; none is the semiring's zero. Integer costs are not negative, and
+            a sum that reaches the forbidden cost is forbidden.
+    """
+
+    layout: Layout
+    keys: Any
+    values: Any
+
+
+class Order(NamedTuple):
+    """Order of a join of two tables (``JoinOrder`` of the core)."""
+
+    group: NDArray[np.uint64]
+    low: int
+    eliminate: bool
+    most: int
+
+
+class RowsDevice(Protocol):
+    """The operations that differ between devices; arrays are the device's own. ``SparseTables`` puts them together."""
+
+    semiring: str
+    dtype: np.dtype[Any]
+    parameter: float
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        """Return an array on the device."""
+        ...
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Return an array on the host."""
+        ...
+
+    def address(self, array: Any) -> int:
+        """Return the address of an array's first element."""
+        ...
+
+    def move(self, keys: Any, segments: NDArray[np.int64], words: int) -> Any:
+        """Return the keys in another layout."""
+        ...
+
+    def is_sorted(self, keys: Any) -> bool:
+        """Return whether no key is less than the one before it."""
+        ...
+
+    def sort(self, keys: Any, values: Any) -> tuple[Any, Any]:
+        """Return the tuples sorted by key."""
+        ...
+
+    def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
+        """Return keys, values and number of candidates of the join of sorted tables in one layout."""
+        ...
+
+    def project(self, rows: Rows, low: int) -> tuple[Any, Any]:
+        """Return keys and values without the low field."""
+        ...
+
+    def semi_join(self, left: Rows, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
+        """Return the rows whose bits of ``group`` occur among other sorted keys."""
+        ...
+
+    def from_dense(self, cells: Any, axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int) -> tuple[Any, Any]:
+        """Return the feasible cells, in the order of their keys."""
+        ...
+
+    def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> Any:
+        """Return a dense table's cells; cells without a tuple hold the semiring's zero."""
+        ...
+
+    def peaks(self, values: Any) -> tuple[float, float]:
+        """Return the largest and the smallest value; zeros if there is none."""
+        ...
+
+    def scale(self, values: Any, factor: float) -> Any:
+        """Return the values times a factor."""
+        ...
+
+
+def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> None:
+    """Check that sparse tables have a semiring in a dtype, and that joins cannot wrap.
+
+    Raises:
+        InputError: They have not, or the forbidden cost is too near the dtype's end.
+    """
+    if semiring not in SEMIRINGS or dtype.name not in SEMIRINGS[semiring].dtypes or dtype.name not in DTYPES:
+        raise InputError(f"sparse tables have no {semiring} in {dtype}: use one of {', '.join(DTYPES)}")
+    if semiring == "min-sum" and dtype.kind == "i" and not 0 < parameter <= np.iinfo(dtype).max // 2:
+        raise InputError(
+            f"the forbidden cost {parameter} is not between 1 and {np.iinfo(dtype).max // 2}, "
+            f"so that sums of two stay within {dtype}: use a wider dtype"
+        )
+
+
+def zero_of(semiring: str, parameter: float) -> float:
+    """Return the value of a forbidden cell."""
+    if semiring in ("min-sum", "max-sum"):
+        return parameter
+    return -math.inf if semiring == "log-sum-exp" else 0
+
+
+class CpuRows:
+    """``SparseTables``' operations on the CPU.
+
+    Args:
+        semiring: A name of ``SEMIRINGS``.
+        dtype: Number type of the values: one of ``DTYPES`` that the semiring has.
+        parameter: The forbidden cost of min-sum and max-sum, the modulus of count (0: 2^64).
+        threads: Number of threads; None for as many as the process may use.
+
+    Raises:
+        InputError: There are no such sparse tables.
+    """
+
+    def __init__(self, semiring: str, dtype: np.dtype[Any], parameter: float = 0, threads: int | None = None) -> None:
+        check_semiring(semiring, dtype, parameter)
+        self.semiring, self.dtype, self.parameter = semiring, dtype, parameter
+        self.threads = threads or available_threads()
+        self._ring = semiring, float(parameter), _integer(dtype, parameter)
+
+    def upload(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array unchanged: the CPU needs no copy."""
+        return array
+
+    def download(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array unchanged: the CPU needs no copy."""
+        return array
+
+    def address(self, array: NDArray[Any]) -> int:
+        """Return the address of the first element."""
+        return int(array.ctypes.data)
+
+    def move(self, keys: NDArray[np.uint64], segments: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
+        """Return the keys in another layout."""
+        return rows_move(keys, segments, words, self.threads)
+
+    def is_sorted(self, keys: NDArray[np.uint64]) -> bool:
+        """Return whether no key is less than the one before it."""
+        return rows_sorted(keys, self.threads)
+
+    def sort(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> tuple[Any, Any]:
+        """Return the tuples sorted by key."""
+        return rows_sort(keys, values, self.threads)[:2]
+
+    def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
+        """Join sorted tables: see ``SparseTables.join``.
+
+        Raises:
+            MemoryLimitError: There are more than ``order.most`` rows.
+        """
+        try:
+            return rows_join(
+                *self._ring, left.keys, left.values, right.keys, right.values,
+                order.group, order.low, order.eliminate,
+                stage, float(budget), _integer(self.dtype, budget), order.most, self.threads,
+            )  # fmt: skip
+        except OverflowError as error:
+            raise MemoryLimitError(
+                f"a join of {len(left.values)} and {len(right.values)} tuples makes more than {order.most}"
+            ) from error
+
+    def project(self, rows: Rows, low: int) -> tuple[Any, Any]:
+        """Eliminate the low field: see ``SparseTables.project``."""
+        return rows_project(*self._ring, rows.keys, rows.values, low, self.threads)[:2]
+
+    def semi_join(self, left: Rows, others: NDArray[np.uint64], group: NDArray[np.uint64]) -> tuple[Any, Any]:
+        """Keep the tuples with a match: see ``SparseTables.semi_join``."""
+        return rows_semi_join(left.keys, left.values, others, group, self.threads)[:2]
+
+    def from_dense(
+        self, cells: NDArray[Any], axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int
+    ) -> tuple[Any, Any]:
+        """List the allowed cells: see ``SparseTables.from_dense``."""
+        return rows_from_dense(*self._ring, np.ascontiguousarray(cells), axes, sizes, words)[:2]
+
+    def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> NDArray[Any]:
+        """Write the tuples out: see ``SparseTables.to_dense``."""
+        dense = np.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
+        rows_to_dense(rows.keys, rows.values, terms, dense)
+        return dense
+
+    def peaks(self, values: NDArray[Any]) -> tuple[float, float]:
+        """Return the largest and the smallest value; zeros if there is none."""
+        return (float(values.max()), float(values.min())) if len(values) else (0.0, 0.0)
+
+    def scale(self, values: NDArray[Any], factor: float) -> NDArray[Any]:
+        """Return the values times a factor."""
+        scaled: NDArray[Any] = values * self.dtype.type(factor)
+        return scaled
+
+
+def _integer(dtype: np.dtype[Any], number: float) -> int:
+    return int(number) if dtype.kind in "iu" else 0

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Arena, rows_decode
-from elimina.backends.base import Backend, Progress, Run, run_once
-from elimina.backends.sparse.bounds import RowBounds
-from elimina.backends.sparse.device import Rows, RowsDevice, zero_of
-from elimina.backends.sparse.tables import Lookup, SparseTables
+from elimina.backends import Backend, Progress, Run, run_once
+from elimina.backends.sparse import Rows, RowsDevice, zero_of
+from elimina.backends.sparse.tables import Lookup, RowBounds, SparseTables
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
 from elimina.planning.layout import Layout, cells_span, section, signed

@@ -1,19 +1,25 @@
-"""Sparse tables: sorted rows of packed keys and values, and their operations on any device."""
+"""Sparse tables: sorted rows of packed keys and values, their operations on any device, and bounds that filter them."""
 
 from __future__ import annotations
 
 import bisect
 import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.sparse.device import Order, Rows, RowsDevice
+from elimina._core import mini_buckets_of_cells
+from elimina.backends import Backend
+from elimina.backends.sparse import Order, Rows, RowsDevice
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.layout import Layout, field_bits, signed
+from elimina.planning.plan import Operand
+from elimina.planning.program import Program
+from elimina.planning.sparse import CELLS, Outside, Place
+from elimina.planning.steps import Steps
 
 UNLIMITED = 2**63 - 1
 
@@ -95,15 +101,6 @@ class SparseTables:
             keys[:, word] |= rows[:, axis].astype(np.uint64) << np.uint64(shift)
         device = self.device
         return self._sorted(layout, device.upload(keys), device.upload(np.ascontiguousarray(values, dtype=self.dtype)))
-
-    def to_rows(self, rows: Rows) -> tuple[NDArray[np.int32], NDArray[Any]]:
-        """Return the assignments, int32 of shape (rows, variables), and their values, on the host."""
-        keys, layout = self.device.download(rows.keys), rows.layout
-        found = np.zeros((len(keys), len(layout.scope)), dtype=np.int32)
-        for axis, ((word, shift), size) in enumerate(zip(layout.places, layout.sizes, strict=True)):
-            mask = np.uint64((1 << field_bits(size)) - 1)
-            found[:, axis] = (keys[:, word] >> np.uint64(shift) & mask).astype(np.int32)
-        return found, self.device.download(rows.values)
 
     def to_dense(self, rows: Rows, scope: Sequence[int]) -> Any:
         """Return a dense array of the device, an axis for each variable, the semiring's zero where no tuple is."""
@@ -345,3 +342,151 @@ def _axes(layout: Layout, strides: Sequence[int]) -> NDArray[np.int64]:
         for (word, shift), size, stride in zip(layout.places, layout.sizes, strides, strict=True)
     ]
     return np.array(axes, dtype=np.int64).reshape(-1, 4)
+
+
+class RowBounds:
+    """The bounds of a program on rows, for its present factors.
+
+    Args:
+        host: The backend that makes them: a CPU's.
+        device: Device of the tuples that are filtered.
+        program: The program on rows, of the semiring ``min-sum`` over integers.
+        outside: Tables that bound its steps.
+        factors: The arena's first elements.
+    """
+
+    def __init__(
+        self, host: Backend, device: RowsDevice, program: Program, outside: Outside, factors: NDArray[np.generic]
+    ) -> None:
+        self._device, self._outside, self._forbidden = device, outside, int(program.parameter)
+        packed = Steps.packed(outside.steps)
+        bounding = program._replace(
+            words=packed.words, starts=packed.starts, arena_cells=outside.arena_cells, keep=True, decode=False,
+            sparse=None, outputs=np.zeros((0, 3), dtype=np.int64),
+            work=max(1, sum(step.work for step in outside.steps)),
+        )  # fmt: skip
+        session = host.open(bounding, factors)
+        try:
+            session.run()
+            self._arena = np.array(session.fetch(0, outside.arena_cells))
+        finally:
+            session.close()
+        self._trees = [sum(int(bound.cells) for bound in self._tables(tree)) for tree in outside.trees]
+
+    @property
+    def total(self) -> int:
+        """A lower bound on the optimum, in the plan's units."""
+        return sum(self._trees)
+
+    def guard(self, number: int, parts: Sequence[tuple[Operand, Rows]], looked_up: Sequence[Operand]) -> RowGuard:
+        """Return the filter of tuples for a step's output.
+
+        Args:
+            number: Number of the step.
+            parts: The tables that are joined as rows, and what they are to the step.
+            looked_up: Its other tables, joined as soon as all of their variables are there.
+        """
+        under = {id(rows): self._under(operand) for operand, rows in parts}
+        dense = [bound for operand in looked_up for bound in self._under(operand)]
+        others = sum(self._trees) - self._trees[self._outside.tree_of[number]]
+        rest = self._tables(self._outside.rest[number])
+        return RowGuard(self._device, self._forbidden, rest, under, dense, others)
+
+    def _under(self, operand: Operand) -> list[Lookup]:
+        if operand.source >= 0:
+            return self._tables(self._outside.own[operand.source])
+        return self._tables((self._outside.factors[operand.factor],))
+
+    def _tables(self, places: Iterable[Place]) -> list[Lookup]:
+        item = self._arena.itemsize
+        return [
+            Lookup(
+                place.scope,
+                np.ndarray(
+                    place.sizes, self._arena.dtype, self._arena, place.offset * item, [item * s for s in place.strides]
+                ),
+            )
+            for place in places
+        ]
+
+
+class RowGuard:
+    """A filter of tuples while a table is made: see ``Guard``.
+
+    Args:
+        device: Device of the tuples.
+        forbidden: Totals from this on are not wanted.
+        rest: Tables that bound what is not to be joined; all are of the rows' dtype, from 0 to ``forbidden``.
+        under: Tables that bound each joined table, by its ``id``.
+        dense: Tables that are joined as soon as all of their variables are there.
+        others: A number that bounds what is not connected with all of these.
+        cells: Most cells of a table that bounds are joined to; larger ones stay as they are. None: ``CELLS``.
+    """
+
+    def __init__(
+        self,
+        device: RowsDevice,
+        forbidden: int,
+        rest: list[Lookup],
+        under: dict[int, list[Lookup]],
+        dense: list[Lookup],
+        others: int,
+        cells: int | None = None,
+    ) -> None:
+        self._device, self._forbidden, self._cells = device, forbidden, CELLS if cells is None else cells
+        self._rest, self._under, self._dense, self._others = rest, under, dense, others
+
+    def __call__(self, scope: frozenset[int], waiting: Sequence[Rows]) -> Filter:
+        """Return the filter of tuples over some variables, while these tables wait to be joined."""
+        tables = [*self._rest, *(bound for rows in waiting for bound in self._under[id(rows)])]
+        tables += [bound for bound in self._dense if not scope.issuperset(bound.scope)]
+        missing = set().union(*(bound.scope for bound in tables)).difference(scope)
+        for variable in sorted(missing, key=lambda v: sum(v in bound.scope for bound in tables)):
+            tables = self._without(tables, variable, scope)
+        tables = [self._sum(part) for part in _parts(tables, self._cells)]
+        spent = self._others + sum(int(bound.cells) for bound in tables if not bound.scope)
+        lookups = [
+            Lookup(bound.scope, self._device.upload(np.ascontiguousarray(bound.cells)))
+            for bound in tables
+            if bound.scope and bound.cells.any()
+        ]
+        # Below 0 nothing is kept; how far below may not fit the dtype.
+        return Filter(tuple(lookups), max(-1, self._forbidden - 1 - spent))
+
+    def _without(self, tables: Sequence[Lookup], variable: int, scope: Collection[int]) -> list[Lookup]:
+        left = [bound for bound in tables if variable not in bound.scope]
+        # What is large is bounded by itself.
+        own = [_shrunk(bound, variable, scope, self._cells) for bound in tables if variable in bound.scope]
+        for part in _parts(own, self._cells):
+            joined = self._sum(part)
+            axis = joined.scope.index(variable)
+            left.append(Lookup(joined.scope[:axis] + joined.scope[axis + 1 :], joined.cells.min(axis=axis)))
+        return left
+
+    def _sum(self, tables: Sequence[Lookup]) -> Lookup:
+        if len(tables) == 1:
+            return tables[0]
+        scope = tuple(dict.fromkeys(v for bound in tables for v in bound.scope))
+        total: NDArray[Any] | None = None
+        for bound in tables:
+            axes = [bound.scope.index(v) for v in scope if v in bound.scope]
+            shape = iter(bound.cells.transpose(axes).shape)
+            cells = bound.cells.transpose(axes).reshape([next(shape) if v in bound.scope else 1 for v in scope])
+            total = cells if total is None else np.minimum(total + cells, self._forbidden)
+        assert total is not None
+        return Lookup(scope, total)
+
+
+def _shrunk(bound: Lookup, variable: int, scope: Collection[int], most: int) -> Lookup:
+    """Return the best of a large table for each value of a variable and of those in a scope."""
+    if bound.cells.size <= most:
+        return bound
+    gone = [axis for axis, v in enumerate(bound.scope) if v != variable and v not in scope]
+    left = tuple(v for axis, v in enumerate(bound.scope) if axis not in gone)
+    return Lookup(left, bound.cells.min(axis=tuple(gone)))
+
+
+def _parts(tables: Sequence[Lookup], most: int) -> list[list[Lookup]]:
+    """Return the tables in mini-buckets of at most so many cells."""
+    found = mini_buckets_of_cells([bound.scope for bound in tables], [bound.cells.shape for bound in tables], most)
+    return [[tables[number] for number in part] for part in found]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from elimina._core import TextError
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError
-from elimina.io.convert import from_tuples
+from elimina.io import from_tuples
 from elimina.io.network import LARGEST_TABLE
 from elimina.model import Model, Variable
 from elimina.states import State, integer_of, texts_of

@@ -1,22 +1,24 @@
-"""Cutting a problem that does not fit into slices: which variables to fix."""
+"""Plans of problems that do not fit: in slices (which variables to fix), or with divided buckets and small messages."""
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.machine import Machine
+from elimina.planning.machine import EXPONENTIAL, Machine
 from elimina.planning.plan import MOST_BYTES, Plan, slice_runs
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import RECORD_SHARE, make_plan
 from elimina.planning.prepare import Problem
+from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
 from elimina.planning.sparse import in_rows, row_bytes
 from elimina.planning.steps import order_slices
 from elimina.table import Scopes
-from elimina.tree import plan_tree, postorder
+from elimina.tree import Bound, Partition, plan_tree, postorder
 
 MOST_SLICES = 1 << 40
 MOST_SECONDS = 1e9
@@ -327,3 +329,142 @@ class _Scopes:
     def by_variable(self, weights: Floats, variables: int) -> Floats:
         """Sum of the weights of the scopes that have each variable."""
         return np.bincount(self._variable, weights=weights[self._owner], minlength=variables).astype(np.float64)
+
+
+_MOST_BITS = 500.0
+"""Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""
+
+_LEVELLED_PASSES = 2.5
+"""Passes over the cells of a moment-matched bucket, for each pass over another one."""
+
+_LEVELLED_RECORDS = 5
+"""Bytes of records with moment matching, for each byte without it: 8.4 to 1.5 MiB of 509_VAC."""
+
+_LEAST_RECORDS = 1 << 20
+"""Bytes of records that do not count: a process takes more than four times that for anything."""
+
+IBound = int | Literal["auto"]
+"""The most variables of a message, or as many as memory (and time) allow."""
+
+
+def make_bounded_plan(
+    problem: Problem,
+    order: Sequence[int],
+    machine: Machine,
+    memory: int,
+    dtype: str | None,
+    ibound: IBound,
+    levelled: bool,
+    seconds: float = math.inf,
+    side: Bound | None = None,
+    divide: Callable[[int], Partition | None] | None = None,
+) -> Plan:
+    """Plan mini-bucket elimination.
+
+    Args:
+        problem: Problem of the task ``mpe`` or ``pr``.
+        order: The free variables in elimination order.
+        machine: Device as the planner sees it.
+        memory: Bytes that the plan may use there.
+        dtype: Override of the arena's dtype.
+        ibound: ``auto``: the largest one that fits the memory.
+        levelled: True for moment matching between the mini-buckets of a variable; ``auto`` goes without it where its
+            records would not fit.
+        seconds: Estimated time that ``auto`` may take besides the device's start.
+        side: Side of the bound on a sum; None for the task ``mpe``.
+        divide: The mini-buckets for an i-bound, None where they are to be made by scopes, as without it.
+
+    Returns:
+        The plan, which divides nothing where whole buckets are small enough. It need not fit: where the factors alone
+        do not, or the i-bound is given.
+    """
+
+    def plan(number: int, parts: Partition | None = None) -> Plan:
+        return make_plan(
+            problem, order, machine, memory, dtype, ibound=number, levelled=levelled, side=side, partition=parts
+        )
+
+    def divided(number: int) -> Plan:
+        return plan(number, None if divide is None else divide(number))
+
+    if ibound != "auto":
+        return divided(int(ibound))
+    rough = functools.partial(_rough, problem, order, machine, 1 if side is None else EXPONENTIAL)
+    low = _largest_within(functools.partial(rough, levelled), memory, seconds)
+    if levelled and not rough(levelled, low).fits(memory, math.inf):
+        levelled = False
+        low = _largest_within(functools.partial(rough, levelled), memory, seconds)
+    found = divided(low) if seconds < math.inf else plan(low)
+    # Where memory decides it is used to the last: what was rough is made up for by plans.
+    while low > 1 and not found.fits:
+        low -= 1
+        found = plan(low)
+    if seconds < math.inf:
+        return found
+    while found.minibuckets is not None and found.fits:
+        larger = plan(low + 1)
+        if not larger.fits:
+            break
+        low, found = low + 1, larger
+    parts = None if divide is None or found.minibuckets is None else divide(low)
+    by_content = found if parts is None else plan(low, parts)
+    return by_content if by_content.fits else found
+
+
+class _Rough(NamedTuple):
+    """Rough cost of mini-buckets: bytes of messages, and of records."""
+
+    bytes: float
+    records: int
+    seconds: float
+    width: int
+    is_divided: bool
+
+    def fits(self, memory: int, seconds: float) -> bool:
+        """Return whether they take no more."""
+        records = RECORD_SHARE * self.records if self.records > _LEAST_RECORDS else 0
+        return self.bytes + records <= memory and self.seconds <= seconds
+
+
+def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float) -> int:
+    """Return the largest i-bound that takes no more, or the width where no bucket has to be divided.
+
+    Large ones are considered last: their trees take longer to build than small ones take to run.
+    """
+    low, high = 1, 2
+    while (needed := rough(high)).fits(memory, seconds):
+        if not needed.is_divided:
+            return max(1, needed.width)
+        low, high = high, 2 * high
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (middle, high) if rough(middle).fits(memory, seconds) else (low, middle)
+    return low
+
+
+def _rough(
+    problem: Problem, order: Sequence[int], machine: Machine, exponential: float, levelled: bool, ibound: int
+) -> _Rough:
+    sizes = problem.model.sizes
+    itemsize = 4 if problem.model.is_integer else 8
+    tree = plan_tree([group.scope for group in problem.groups], sizes, order, problem.kept, ibound)
+    starts, separators = tree.separators
+    domains = np.array(sizes, dtype=np.float64)
+    bits = np.concatenate([[0.0], np.cumsum(np.log2(domains)[separators])])
+    cells = np.rint(np.exp2(np.minimum(bits[starts[1:]] - bits[starts[:-1]], _MOST_BITS)))
+    work = float(domains[tree.variables] @ cells)
+    axes = np.diff(starts)
+    tables = np.diff(tree.factors[0]) + np.diff(tree.children[0])
+    records = 8 * int((HEADER + AXIS_WORDS * axes + tables * (TABLE_STRIDES + axes)).sum())
+    size = float(cells.sum()) * itemsize
+    width = int(axes.max(initial=0))
+    is_divided = len(cells) > len(order)
+    is_levelled = levelled and is_divided
+    passes = exponential * (_LEVELLED_PASSES if levelled else 1)
+    return _Rough(
+        size,
+        records * (_LEVELLED_RECORDS if is_levelled else 1),
+        size / machine.fresh + passes * (work / machine.combinations + len(cells) * machine.step),
+        width,
+        is_divided,
+    )
