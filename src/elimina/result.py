@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -296,6 +298,16 @@ def ends_text(lower: float | None, upper: float | None) -> str:
 def assignment_text(assignment: Mapping[str, Any]) -> str:
     """Return an assignment as text: ``A=yes B=no``."""
     return " ".join(f"{name}={state}" for name, state in assignment.items())
+
+
+@contextlib.contextmanager
+def timed(clock: dict[str, float], name: str) -> Iterator[None]:
+    """Add the time of a block to a phase."""
+    started = time.perf_counter()
+    try:
+        yield
+    finally:
+        clock[name] = clock.get(name, 0.0) + time.perf_counter() - started
 
 
 def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]:

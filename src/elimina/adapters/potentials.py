@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
+from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.inference.choose import plan_problem
-from elimina.inference.execution import does_not_fit
+from elimina.inference.execution import check_fits
 from elimina.inference.junction import JunctionTree
 from elimina.inference.options import Options
 from elimina.inference.propagator import Resident
@@ -137,8 +137,7 @@ class LogPartition:
         if device not in self._residents:
             options = Options(device=device, memory=self._memory, tables="dense")
             planned = plan_problem(prepare(with_units(self._model), "mar", {}), options, runs=KEPT_TREE_RUNS)
-            if not planned.plan.fits:
-                raise MemoryLimitError(does_not_fit(planned.plan))
+            check_fits(planned.plan)
             self._residents[device] = Resident(planned, self._holders)
         log_z, shares = self._residents[device](join([table.reshape(-1) for table in tables]))
         if log_z == -math.inf:

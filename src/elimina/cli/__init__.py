@@ -7,6 +7,10 @@ import sys
 
 from elimina.cli import signals
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line.
@@ -17,27 +21,37 @@ def main(arguments: list[str] | None = None) -> None:
         arguments: Those of a command that a program runs within its own process, which gets its handlers of signals
             back; None: those of this process.
     """
-    try:
-        _main(arguments)
-    finally:
-        if arguments is not None:
-            signals.release()
 
-
-def _main(arguments: list[str] | None) -> None:
-    try:
-        signals.catch()
-        open_streams()
+    def work() -> int:
         with signals.deferred():
             from elimina.cli.commands import run
         signals.check()
-        code = run(arguments)
-    except KeyboardInterrupt:
-        signals.end()
-        late = "elimina: the time limit passed before anything was known; allow more time"
-        print(late if signals.is_late() else signals.word(), file=sys.stderr)
-        code = 1 if signals.is_late() else signals.INTERRUPTED
-    signals.finish(code, is_process=arguments is None)
+        return run(arguments)
+
+    run_command(work, arguments is None)
+
+
+def run_command(work: Callable[[], int], is_process: bool) -> None:
+    """Exit with the code that some work returns, or with that of a signal.
+
+    Args:
+        work: The command.
+        is_process: True if the process has nothing else to do; else its handlers of signals are given back.
+    """
+    try:
+        try:
+            signals.catch()
+            open_streams()
+            code = work()
+        except KeyboardInterrupt:
+            signals.end()
+            late = "elimina: the time limit passed before anything was known; allow more time"
+            print(late if signals.is_late() else signals.word(), file=sys.stderr)
+            code = 1 if signals.is_late() else signals.INTERRUPTED
+        signals.finish(code, is_process)
+    finally:
+        if not is_process:
+            signals.release()
 
 
 def open_streams() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from elimina import __version__
-from elimina.cli import open_streams, signals
+from elimina.cli import run_command, signals
 
 if TYPE_CHECKING:
     from elimina._core import CpSearch, FlatZinc
@@ -25,38 +25,26 @@ def main(arguments: list[str] | None = None) -> None:
 
     Exit codes: 0 finished, a limit included; 1 error; 2 usage; 130 ended by SIGINT; 143 ended by SIGTERM.
     """
-    try:
-        _main(arguments)
-    finally:
-        if arguments is not None:
-            signals.release()
-
-
-def _main(arguments: list[str] | None) -> None:
     started = time.monotonic()
+    run_command(lambda: _run(started, arguments), arguments is None)
+
+
+def _run(started: float, arguments: list[str] | None) -> int:
     try:
-        signals.catch()
-        open_streams()
         # Signals are checked between steps of the search, so that every solution found is printed.
         with signals.deferred():
             options = _options(arguments)
         signals.check()
-        code = _Run(started, options).run()
-    except KeyboardInterrupt:
-        signals.end()
-        print(signals.word(), file=sys.stderr)
-        code = signals.INTERRUPTED
+        return _Run(started, options).run()
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
         # Redirect what is still buffered, so that the interpreter does not fail to write it when it ends.
         if sys.stdout is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = ERROR
     except MemoryError:
         _complain("out of memory")
-        code = ERROR
-    signals.finish(code)
+    return ERROR
 
 
 def _complain(problem: str) -> None:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ from elimina.cp.model import Model
 from elimina.cp.tsplib import Lengths, Problem
 from elimina.errors import InputError
 from elimina.planning.machine import PROOF_EDGE_SECONDS, PROOF_SECONDS
-from elimina.result import EndedBy, Result, Status, phase_seconds
+from elimina.result import EndedBy, Result, Status, phase_seconds, timed
 
 _KICKS_A_CITY, _FIRST_SECONDS = 200, 20.0
 """Kicks for each city, and most seconds, of the local search before the search for a proof."""
@@ -152,15 +151,6 @@ class _TourRun:
         cause = None if status == "optimal" else ended_by
         return Result(status, "tsp", length, bound, length, tour=tour, ended_by=cause, stats=stats)
 
-    @contextmanager
-    def _phase(self, name: str) -> Iterator[None]:
-        """Add to the clock."""
-        started = time.monotonic()
-        try:
-            yield
-        finally:
-            self._clock[name] = self._clock.get(name, 0.0) + time.monotonic() - started
-
     def go(self) -> None:
         if self._problem.cities <= 3:
             self._know(bound=self.length + 0)
@@ -168,12 +158,12 @@ class _TourRun:
         if self._left() <= 0:
             self._know()
             return
-        with self._phase("search"):
+        with timed(self._clock, "search"):
             search = TourSearch(self._distances, self._seed, self._left() / 2)
         self._take(search)
         if self._left() <= 0:
             return
-        with self._phase("bound"):
+        with timed(self._clock, "bound"):
             self._root = RootBound(self._distances, *search.edges, self._left())
         self._improve_bound(self._left() / 4)
         self._kick(search, min(_FIRST_SECONDS, self._left() / 2), _KICKS_A_CITY * self._problem.cities)
@@ -204,7 +194,7 @@ class _TourRun:
         end = time.monotonic() + seconds
         while count > 0 and self._is_open() and (left := end - time.monotonic()) > 0:
             try:
-                with self._phase("search"):
+                with timed(self._clock, "search"):
                     search.kick(min(count, _KICKS), min(left, _SHOWN_AFTER))
             finally:
                 self._take(search)
@@ -213,7 +203,7 @@ class _TourRun:
     def _improve_bound(self, seconds: float) -> bool:
         """Improve the bound by an ascent; False: nothing changed."""
         try:
-            with self._phase("bound"):
+            with timed(self._clock, "bound"):
                 return self._root.improve(self.length, self._steps, seconds)
         finally:
             bound = self._root.bound
@@ -281,7 +271,7 @@ class _TourRun:
         model.minimize(length)
         model.search(has, "dom_w_deg", "indomain_max")
         model.search(successors, "input_order", "indomain_min")
-        with self._phase("proof"):
+        with timed(self._clock, "proof"):
             found = model.solve(
                 time_limit=seconds, seed=self._seed, on_solution=lambda solution: self._found(solution[successors])
             )

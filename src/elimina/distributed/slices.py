@@ -16,7 +16,7 @@ import numpy as np
 from elimina import arguments
 from elimina.backends.choose import get_backend
 from elimina.distributed.cluster import Tasks, Worker, stop_if_unwanted, tasks_on, workers_for
-from elimina.errors import InputError, MemoryLimitError, TimeLimitError
+from elimina.errors import InputError, TimeLimitError
 from elimina.inference.answer import Posteriors
 from elimina.inference.anytime import Run
 from elimina.inference.batch import Batch
@@ -24,7 +24,7 @@ from elimina.inference.bucket import eliminate, first_state, log2_sum
 from elimina.inference.call import plan_call
 from elimina.inference.checkpoint import State
 from elimina.inference.choose import Planned, limits_of
-from elimina.inference.execution import TOLERANCES, Execution, does_not_fit, partition_result
+from elimina.inference.execution import TOLERANCES, Execution, check_fits, partition_result
 from elimina.inference.knowledge import first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import DEFAULT, Options
@@ -166,8 +166,7 @@ def run_slices(
         DeviceError: Likewise.
         ClusterError: Likewise.
     """
-    if not job.plan.fits:
-        raise MemoryLimitError(does_not_fit(job.plan))
+    check_fits(job.plan)
     if asked.on_plan is not None:
         run.tell(asked.on_plan, job.plan)
     begun = time.perf_counter()

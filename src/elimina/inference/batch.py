@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 from elimina.backends import Backend
 from elimina.backends.choose import devices_of, find_cuda, with_other_cards
 from elimina.backends.cpu import CpuBackend
-from elimina.errors import MemoryLimitError
 from elimina.inference.answer import Answer, Posteriors, normalised
 from elimina.inference.choose import Planned, asked_backend, plan_on
-from elimina.inference.execution import does_not_fit
+from elimina.inference.execution import check_fits
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.propagator import Propagator
@@ -282,8 +281,7 @@ class Batch:
             if self.planned.plan.peak_bytes <= memory or cases <= 2:
                 break
             chunks += -(-chunks // 8)
-        if not self.planned.plan.fits:
-            raise MemoryLimitError(does_not_fit(self.planned.plan))
+        check_fits(self.planned.plan)
         self.cases = cases
         outputs = self.planned.plan.outputs
         self._outputs = {n: output.scope[0] for n, output in enumerate(outputs) if len(output.scope) > 1}

@@ -25,8 +25,8 @@ from elimina.inference.execution import (
     TOLERANCES,
     Execution,
     Scales,
+    check_fits,
     check_value,
-    does_not_fit,
     partition_result,
     root_places,
     roots,
@@ -69,8 +69,7 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
         InternalError: The assignment's value, recomputed on the model, is not the value found.
     """
     plan = execution.plan
-    if not plan.fits:
-        raise MemoryLimitError(does_not_fit(plan))
+    check_fits(plan)
     clock = dict(seconds)
     resumed = _resumed(execution)
     try:

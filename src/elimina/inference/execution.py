@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from elimina.backends import Backend, Run
 from elimina.display import bytes_text, count_text, seconds_text
-from elimina.errors import InternalError, TimeLimitError
+from elimina.errors import InternalError, MemoryLimitError, TimeLimitError
 from elimina.inference.checkpoint import Checkpoint, State
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
@@ -141,6 +141,12 @@ def advice_on(plan: Plan) -> str | None:
     if described(plan.task).has_bounds:
         return "bound the answer with mini-buckets (elimina solve --method mbe)"
     return _what_helps(plan.whole)
+
+
+def check_fits(plan: Plan) -> None:
+    """Raise MemoryLimitError, with what would help, if a plan needs more memory than it may have."""
+    if not plan.fits:
+        raise MemoryLimitError(does_not_fit(plan))
 
 
 def does_not_fit(plan: Plan) -> str:

@@ -18,7 +18,7 @@ from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import SmallAnswer, SmallNetwork, is_small, with_factors, with_leaves
 from elimina.inference.choose import Planned, host_memory, plan_problem
-from elimina.inference.execution import Execution, does_not_fit
+from elimina.inference.execution import Execution, check_fits
 from elimina.inference.marginals import Statistics, tree_statistics
 from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.propagator import Propagator
@@ -99,8 +99,7 @@ class JunctionTree(Displayed):
     @functools.cached_property
     def _planned(self) -> Planned:
         planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options, runs=KEPT_TREE_RUNS)
-        if not planned.plan.fits:
-            raise MemoryLimitError(does_not_fit(planned.plan))
+        check_fits(planned.plan)
         return planned
 
     @functools.cached_property
@@ -448,8 +447,7 @@ def joint_table(
     """
     problem = prepare(model, "joint", evidence, tuple(variables))
     planned = plan_problem(problem, options)
-    if not planned.plan.fits:
-        raise MemoryLimitError(does_not_fit(planned.plan))
+    check_fits(planned.plan)
     for semiring in ("sum-product", "log-sum-exp"):
         propagator = Propagator(planned, semiring)
         answer = propagator.run([0], log_sum=False)

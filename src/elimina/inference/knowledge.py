@@ -10,12 +10,12 @@ Artificial Intelligence 278, 2020), until it yields a better assignment.
 
 from __future__ import annotations
 
-import contextlib
 import math
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from elimina.inference.minibucket import meet, result_between, sum_between
 from elimina.inference.options import Options
 from elimina.inference.strategy import FIRST_TURN, can_copy, cells_of
 from elimina.planning.prepare import Problem, prepare
-from elimina.result import Bounds, Result
+from elimina.result import Bounds, Result, timed
 from elimina.states import named
 from elimina.table import Sense, forbidden_value
 
@@ -162,14 +162,9 @@ class Knowledge:
             stats = {**self.stats, "profile": list(self.stats["profile"]), "method": "search", "seconds": {}}
             self.listener(Result("bounded", "mpe", value, *ends, self.assignment, stats=stats))
 
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Add to the clock."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.clock[name] = self.clock.get(name, 0.0) + time.perf_counter() - started
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Return a context that adds to the clock."""
+        return timed(self.clock, name)
 
     def result(self) -> Result:
         """Return the result of the search so far.

@@ -15,11 +15,10 @@ import numpy as np
 
 from elimina._core import PlannedTree
 from elimina.display import count_text
-from elimina.errors import MemoryLimitError
 from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Planned, plan_problem
-from elimina.inference.execution import Execution, does_not_fit, statistics
+from elimina.inference.execution import Execution, check_fits, statistics
 from elimina.inference.options import Options
 from elimina.inference.ordering import rough_order
 from elimina.inference.propagator import Propagator
@@ -364,8 +363,7 @@ def posteriors(inquiry: Inquiry, execution: Execution, options: Options, seconds
         MemoryLimitError: The plan does not fit.
         TimeLimitError: The deadline passed.
     """
-    if not execution.plan.fits:
-        raise MemoryLimitError(does_not_fit(execution.plan))
+    check_fits(execution.plan)
     clock = dict(seconds)
     answer = _propagate(execution, clock)
     started = time.perf_counter()

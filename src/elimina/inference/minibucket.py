@@ -13,12 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends import GatheringSession
-from elimina.errors import MemoryLimitError
 from elimina.inference.encode import Encoded, encode
 from elimina.inference.execution import (
     TOLERANCES,
     Execution,
-    does_not_fit,
+    check_fits,
     partition_result,
     roots,
     rounding,
@@ -324,8 +323,7 @@ def running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heu
         TimeLimitError: The deadline passed.
     """
     problem, plan = execution.problem, execution.plan
-    if not plan.fits:
-        raise MemoryLimitError(does_not_fit(plan))
+    check_fits(plan)
     started = time.perf_counter()
     encoded = encode(problem, plan)
     guide = guide_of(plan, problem.model.sizes)

@@ -33,14 +33,9 @@ def imported(package: str, module: str) -> Any:
         raise InputError(f"this needs the package {package} ({error}); install it: pip install {package}") from error
 
 
-def as_probabilities(model: Model) -> Model:
-    """Return the model with probabilities instead of costs."""
-    return convert_sense(model, "probability")
-
-
 def states_of(model: Model) -> list[list[State]]:
     """Return the states of each variable."""
-    return [[v.state(x) for x in range(v.size)] for v in model.variables]
+    return [list(v.all_states) for v in model.variables]
 
 
 def factors_of(model: Model) -> list[Conditional]:
@@ -154,7 +149,7 @@ def to_pgmpy(model: Model) -> Any:
         InputError: pgmpy is not installed, or a factor or the constant is too large to be written out.
     """
     models, factors = imported("pgmpy", "pgmpy.models"), imported("pgmpy", "pgmpy.factors.discrete")
-    model = as_probabilities(model)
+    model = convert_sense(model, "probability")
     names = [v.name for v in model.variables]
     states = dict(zip(names, states_of(model), strict=True))
     if not is_network(model):
@@ -242,7 +237,7 @@ def to_pyagrum(model: Model) -> Any:
         InputError: pyAgrum is not installed, or a factor or the constant is too large to be written out.
     """
     gum = imported("pyagrum", "pyagrum")
-    model = _with_increasing_states(as_probabilities(model))
+    model = _with_increasing_states(convert_sense(model, "probability"))
     bayes = is_network(model)
     result = gum.BayesNet() if bayes else gum.MarkovRandomField()
     if model.name:
