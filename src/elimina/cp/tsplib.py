@@ -36,23 +36,6 @@ def _nearest(values: Reals) -> Reals:
     return np.floor(values + 0.5)
 
 
-def _euclidean(rows: Reals, points: Reals) -> Reals:
-    return _nearest(np.sqrt(_squares(rows, points)))
-
-
-def _manhattan(rows: Reals, points: Reals) -> Reals:
-    return _nearest(np.abs(_differences(rows, points)).sum(axis=2))
-
-
-def _maximum(rows: Reals, points: Reals) -> Reals:
-    largest: Reals = _nearest(np.abs(_differences(rows, points))).max(axis=2)
-    return largest
-
-
-def _ceiling(rows: Reals, points: Reals) -> Reals:
-    return np.ceil(np.sqrt(_squares(rows, points)))
-
-
 def _pseudo_euclidean(rows: Reals, points: Reals) -> Reals:
     exact = np.sqrt(_squares(rows, points) / 10.0)
     near = _nearest(exact)
@@ -75,13 +58,13 @@ def _geographical(rows: Reals, points: Reals) -> Reals:
 
 
 RULES: dict[str, Rule] = {
-    "EUC_2D": _euclidean,
-    "EUC_3D": _euclidean,
-    "MAN_2D": _manhattan,
-    "MAN_3D": _manhattan,
-    "MAX_2D": _maximum,
-    "MAX_3D": _maximum,
-    "CEIL_2D": _ceiling,
+    "EUC_2D": lambda rows, points: _nearest(np.sqrt(_squares(rows, points))),
+    "EUC_3D": lambda rows, points: _nearest(np.sqrt(_squares(rows, points))),
+    "MAN_2D": lambda rows, points: _nearest(np.abs(_differences(rows, points)).sum(axis=2)),
+    "MAN_3D": lambda rows, points: _nearest(np.abs(_differences(rows, points)).sum(axis=2)),
+    "MAX_2D": lambda rows, points: _nearest(np.abs(_differences(rows, points))).max(axis=2),
+    "MAX_3D": lambda rows, points: _nearest(np.abs(_differences(rows, points))).max(axis=2),
+    "CEIL_2D": lambda rows, points: np.ceil(np.sqrt(_squares(rows, points))),
     "ATT": _pseudo_euclidean,
     "GEO": _geographical,
 }

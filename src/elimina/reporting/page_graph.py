@@ -74,7 +74,7 @@ def lay_out(model: Model, first: Sequence[int]) -> Layout:
     number = {v: place for place, v in enumerate(kept)}
     shown = [(number[a], number[b]) for a, b in edges if a in number and b in number][:MOST_EDGES]
     bends: list[NDArray[np.float64]] = []
-    if model.children is not None and len(kept) <= _MOST_LAYERED and is_acyclic(len(kept), shown):
+    if model.children is not None and len(kept) <= _MOST_LAYERED and is_acyclic(shown):
         widths = [0.35 + 0.09 * min(len(model.variables[v].name), 16) for v in kept]
         layout = layered_layout(len(kept), shown, widths, max(4, round(1.6 * len(kept) ** 0.5)))
         scale = on_page(layout.places)

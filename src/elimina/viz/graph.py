@@ -71,7 +71,7 @@ def draw_graph(model: Model, title: str, result: Result | None = None, observed:
         widths = np.full(count, 2 * _DOT)
     directed = model.children is not None
     # Beyond some hundreds of variables the layers of a DAG are wide and its long edges cover everything.
-    layers = _layered(count, edges, widths, height, style) if directed and labels and is_acyclic(count, edges) else None
+    layers = _layered(count, edges, widths, height, style) if directed and labels and is_acyclic(edges) else None
     sides = np.zeros(2) if layers is None else np.ptp(layers[0], axis=0)
     if layers is not None and (count <= MOST_LARGE or sides.max() < _LONGEST * sides.min()):
         places, runs = layers

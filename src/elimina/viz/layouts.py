@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -75,7 +76,7 @@ def assign_layers(count: int, edges: Sequence[Edge], most: int) -> list[int]:
     for tail, head in edges:
         parents[head].add(tail)
         children[tail].add(head)
-    height = _heights(children, parents)
+    height = _heights(children)
     waiting = [len(p) for p in parents]
     ready = [v for v in range(count) if not waiting[v]]
     layers = [0] * count
@@ -103,17 +104,11 @@ def assign_layers(count: int, edges: Sequence[Edge], most: int) -> list[int]:
     return [occupied[row] for row in layers]
 
 
-def _heights(children: Sequence[set[int]], parents: Sequence[set[int]]) -> list[int]:
+def _heights(children: Sequence[set[int]]) -> list[int]:
     """Return the number of edges on the longest path down from each node."""
-    waiting = [len(c) for c in children]
-    order = [v for v, n in enumerate(waiting) if not n]
     heights = [0] * len(children)
-    for v in order:
-        for parent in parents[v]:
-            heights[parent] = max(heights[parent], heights[v] + 1)
-            waiting[parent] -= 1
-            if not waiting[parent]:
-                order.append(parent)
+    for v in TopologicalSorter(dict(enumerate(children))).static_order():  # children come before their parents
+        heights[v] = max((heights[child] + 1 for child in children[v]), default=0)
     return heights
 
 
@@ -232,20 +227,16 @@ def isotonic(values: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArr
     return np.repeat([mean for mean, _, _ in blocks], [size for _, _, size in blocks])
 
 
-def is_acyclic(count: int, edges: Sequence[Edge]) -> bool:
+def is_acyclic(edges: Iterable[Edge]) -> bool:
     """Return whether no directed cycle exists."""
-    waiting = [0] * count
-    children: list[list[int]] = [[] for _ in range(count)]
+    graph: TopologicalSorter[int] = TopologicalSorter()
     for tail, head in edges:
-        waiting[head] += 1
-        children[tail].append(head)
-    done = [v for v in range(count) if not waiting[v]]
-    for v in done:
-        for child in children[v]:
-            waiting[child] -= 1
-            if not waiting[child]:
-                done.append(child)
-    return len(done) == count
+        graph.add(head, tail)
+    try:
+        graph.prepare()
+    except CycleError:
+        return False
+    return True
 
 
 _PIVOTS = 50

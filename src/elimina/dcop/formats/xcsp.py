@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import quoteattr
+from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 from numpy.typing import NDArray
@@ -294,7 +294,7 @@ def render(problem: Problem) -> Iterator[str]:
         domains.setdefault(tuple(texts_of(variable)), f"d{len(domains)}")
     yield f'<domains nbDomains="{len(domains)}">\n'
     for values, name in domains.items():
-        yield f'<domain name="{name}" nbValues="{len(values)}">{_escaped(_values(values))}</domain>\n'
+        yield f'<domain name="{name}" nbValues="{len(values)}">{escape(_values(values))}</domain>\n'
     yield f'</domains>\n<variables nbVariables="{len(model.variables)}">\n'
     for variable, owner in zip(model.variables, problem.owners, strict=True):
         domain, agent = domains[tuple(texts_of(variable))], _quoted(problem.agents[owner].name)
@@ -314,10 +314,6 @@ def _quoted(name: str) -> str:
     if found:
         raise InputError(f"an XML file cannot hold the name {name!r}: it has the character {found.group()!r}")
     return quoteattr(name, {"\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _variable(variable: Variable) -> str:
@@ -358,4 +354,4 @@ def _relation(name: str, table: Table, model: Model) -> str:
     before = [None, *costs[:-1]] if costs else []
     parts = zip(tuples, costs, before, strict=True)
     text = "|".join(row if cost == last else f"{_cost(cost, model)}:{row}" for row, cost, last in parts)
-    return f'{head} defaultCost="{_cost(default, model)}">{_escaped(text)}</relation>\n'
+    return f'{head} defaultCost="{_cost(default, model)}">{escape(text)}</relation>\n'
