@@ -12,7 +12,7 @@ import click
 from elimina.cli.options import number_option, share_option
 from elimina.cli.terminal import Command, Decorated, option, together
 from elimina.errors import InputError
-from elimina.io import read
+from elimina.io import convert_sense, read, write
 from elimina.io.files import suffix_of
 from elimina.model import Model
 
@@ -155,8 +155,6 @@ def convert(source: str, target: str, no_check: bool) -> None:
 def save(model: Model, target: str, problem: Problem | None = None) -> None:
     """Write a model, or a distributed problem if the suffix is that of one."""
     from elimina.dcop import Problem, formats
-    from elimina.io import convert_sense, write
-    from elimina.io.files import suffix_of
 
     suffix = suffix_of(Path(target))
     if suffix not in formats.FORMATS or (suffix == "xml" and model.sense == "probability"):
@@ -248,7 +246,6 @@ def _save(model: Model, file: str, agents: int | None, maximize: bool = False) -
     from elimina.dcop import Problem
     from elimina.dcop.formats import FORMATS
     from elimina.generate import maximized
-    from elimina.io.files import suffix_of
 
     if agents is not None and suffix_of(Path(file)) not in FORMATS:
         raise InputError(f"{file} cannot hold agents: leave --agents out, or name a .yaml, .json or .xml file")

@@ -26,7 +26,7 @@ from elimina.errors import DeviceError
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.order import Order
-from elimina.planning.fitting import make_bounded_plan
+from elimina.planning.fitting import make_bounded_plan, make_finer_plan, make_sliced_plan, rows_in_slices
 from elimina.planning.layout import seconds_written
 from elimina.planning.machine import Machine, cuda_machine, machine_of, speeds
 from elimina.planning.plan import Plan
@@ -178,8 +178,6 @@ def shared_plan(backend: Backend, count: int, problem: Problem, options: Options
         plans += filter(None, [make_shards(whole, machine, count, memory)])
     most = 0 if options.slices == "never" else MOST_SLICES if options.slices == "auto" else int(options.slices)
     if plan.fits and plan.stream is None and most:
-        from elimina.planning.fitting import make_finer_plan
-
         fixed = () if plan.slicing is None else plan.slicing.variables
         for least in (count, *(count * times for times in FINER_SHARES)):
             order = (*plan.order, *fixed)
@@ -451,8 +449,6 @@ def rows_in_fine_slices(
     """
     if options.slices == "never" or not problem.described.merges_slices:
         return plan
-    from elimina.planning.fitting import rows_in_slices
-
     most = MOST_SLICES if options.slices == "auto" else int(options.slices)
     return rows_in_slices(problem, machine, plan, room, most, times) or plan
 
@@ -463,8 +459,6 @@ def _sliced(
     """Return a plan in slices; None if the task cannot be merged from them, or nothing helps."""
     if options.slices == "never" or not problem.described.merges_slices:
         return None
-    from elimina.planning.fitting import make_sliced_plan
-
     plan = make_sliced_plan(problem, order, machine, memory, options.dtype, whole)
     if plan is None or plan.slicing is None:
         return None

@@ -15,7 +15,7 @@ from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
 from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, without_lost
 from elimina.inference.execution import Execution, does_not_fit
-from elimina.inference.knowledge import first_bounds
+from elimina.inference.knowledge import first_assignment, first_bounds
 from elimina.inference.method import (
     before_planning,
     by_search,
@@ -132,8 +132,6 @@ class Solver:
 
     def _take(self, hint: Evidence) -> None:
         """Complete the user's assignment, and keep it as the best one so far."""
-        from elimina.inference.knowledge import first_assignment
-
         with self.run.phase("hint"):
             given = assignment_of(self.question.model, hint, "hint")
             found = first_assignment(self._problem, given, self.options, host_memory(self.options))

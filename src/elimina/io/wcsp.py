@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.io import from_tuples
+from elimina.io import from_tuples, integer_costs
 from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
@@ -210,8 +210,6 @@ def render(model: Model) -> Iterator[str]:
     Raises:
         InputError: A cost is negative, or no power of ten makes all of them 64-bit integers.
     """
-    from elimina.io import integer_costs
-
     model, exponent = integer_costs(model)
     tables = [*model.factors, *([Table((), model.constant)] if model.constant else [])]
     for i, table in enumerate(tables):

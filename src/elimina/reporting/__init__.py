@@ -16,6 +16,7 @@ from elimina import __version__, api, arguments
 from elimina.cp.model import Model as ConstraintModel
 from elimina.cp.tsp import TourState, solve_tsp
 from elimina.cp.tsplib import Problem as TourProblem
+from elimina.cp.tsplib import read_tsp
 from elimina.dcop.problem import Problem as DistributedProblem
 from elimina.dcop.solve import AgentOptions
 from elimina.dcop.solve import solve as solve_by_agents
@@ -113,8 +114,6 @@ def read_subject(path: str, *, check: bool = True) -> Model | DistributedProblem
     """
     suffix = suffix_of(Path(path))
     if suffix == "tsp":
-        from elimina.cp.tsplib import read_tsp
-
         return read_tsp(path)
     if suffix in ("fzn", "opb", "xml"):
         from elimina.cp import is_of_constraints
