@@ -8,7 +8,19 @@
 #include <tuple>
 #include <utility>
 
+#include "versions.hpp"
+
 namespace elimina::order {
+namespace {
+
+// Bits of one set that are not in another.
+ELIMINA_VERSIONS std::uint64_t bits_outside(const std::uint64_t* one, const std::uint64_t* other, std::size_t words) {
+  std::uint64_t found = 0;
+  for (std::size_t w = 0; w < words; ++w) found += static_cast<std::uint64_t>(std::popcount(one[w] & ~other[w]));
+  return found;
+}
+
+}  // namespace
 
 Remainder::Remainder(Graph graph)
     : size_(std::move(graph.size)),
@@ -80,8 +92,7 @@ double Remainder::missing(Vertex v, bool weighted) {
   if (!weighted && words_ && words_ < adjacent_[v].size()) {
     std::uint64_t absent = 0;
     visit(words_ * adjacent_[v].size());
-    for (Vertex u : adjacent_[v])
-      for (std::size_t w = 0; w < words_; ++w) absent += std::popcount(bits(v)[w] & ~bits(u)[w]);
+    for (Vertex u : adjacent_[v]) absent += bits_outside(bits(v), bits(u), words_);
     return static_cast<double>(absent - adjacent_[v].size()) / 2;  // nothing is its own neighbour
   }
   ++stamp_;

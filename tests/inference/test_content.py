@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, Model
-from elimina.generate import random_model
+from elimina.generate import grid_model, random_model
 from elimina.inference.content import partition_by_content
+from elimina.order import find_order
+from elimina.planning.fitting import make_bounded_plan
+from elimina.planning.machine import cpu_machine
 from elimina.planning.prepare import prepare
 from tests import calls
 from tests.reference.tree import bucket_tree
@@ -124,3 +127,30 @@ def test_refused():
         calls.plan(model, ibound=2, partition="some")
     with pytest.raises(InputError, match="partition content is for the task mpe"):
         calls.solve(model, "pr", method="mbe", partition="content")
+
+
+@pytest.mark.parametrize(("lost", "is_by_content"), [(0, True), (1, True), (2, False)])
+def test_contents_count_for_more_than_a_variable(lost, is_by_content):
+    problem = prepare(grid_model(12, 3, 0.0, seed=3), "mpe", {})
+    order = find_order(problem.model.sizes, [group.scope for group in problem.groups], method="min-fill").order
+    limits = problem, order, cpu_machine(1), 1 << 30, None, "auto", False, 1e-3
+    by_scope = make_bounded_plan(*limits).minibuckets
+    assert by_scope is not None
+
+    def divide(ibound):
+        if ibound > by_scope.ibound - lost:
+            return None
+        return partition_by_content(problem, order, ibound, 1 << 30, math.inf)
+
+    divided = make_bounded_plan(*limits, None, divide).minibuckets
+    assert divided is not None
+    assert divided.by_content == is_by_content
+    assert divided.ibound == by_scope.ibound - (lost if is_by_content else 0)
+
+
+def test_whole_buckets_are_not_divided_by_content():
+    problem = prepare(grid_model(4, 3, 0.0, seed=3), "mpe", {})
+    asked = []
+    plan = make_bounded_plan(problem, range(16), cpu_machine(1), 1 << 30, None, "auto", False, 1.0, None, asked.append)
+    assert plan.minibuckets is None
+    assert len(asked) == 1

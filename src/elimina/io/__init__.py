@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import math
 import os
@@ -347,13 +348,21 @@ def from_tuples(
         if (costs[first][np.cumsum(is_first) - 1] != costs[order]).any():
             raise TextError("a tuple of this function is listed with two costs")
         return Table(scope, costs[first], sizes=sizes, rows=rows[first], default=default)
-    values = np.full(tuple(sizes), default, dtype=costs.dtype)
+    values = np.empty(math.prod(sizes), dtype=costs.dtype)
+    values.fill(default)
     if len(rows):
-        key = tuple(rows.T)
-        values[key] = costs
-        if (values[key] != costs).any():
+        # Most files have small tables, and many of them.
+        cells = rows.dot(_strides(tuple(sizes)))
+        values[cells] = costs
+        if (values[cells] != costs).any():
             raise TextError("a tuple of this function is listed with two costs")
-    return Table(scope, values)
+    return Table(scope, values.reshape(sizes))
+
+
+@functools.lru_cache(maxsize=1024)
+def _strides(sizes: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return the number of cells from each state of a variable to its next one."""
+    return np.cumprod([1, *sizes[:0:-1]])[: len(sizes)][::-1].astype(np.int64)
 
 
 def _sorted_tuples(rows: NDArray[np.int32], sizes: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

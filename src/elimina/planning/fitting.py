@@ -384,17 +384,25 @@ def make_bounded_plan(
             problem, order, machine, memory, dtype, ibound=number, levelled=levelled, side=side, partition=parts
         )
 
-    def divided(number: int) -> Plan:
-        return plan(number, None if divide is None else divide(number))
+    def by_content(number: int) -> Partition | None:
+        return None if divide is None else divide(number)
 
     if ibound != "auto":
-        return divided(int(ibound))
+        return plan(int(ibound), by_content(int(ibound)))
     rough = functools.partial(_rough, problem, order, machine, 1 if side is None else EXPONENTIAL)
     low = _largest_within(functools.partial(rough, levelled), memory, seconds)
     if levelled and not rough(levelled, low).fits(memory, math.inf):
         levelled = False
         low = _largest_within(functools.partial(rough, levelled), memory, seconds)
-    found = divided(low) if seconds < math.inf else plan(low)
+    if seconds < math.inf:
+        parts = by_content(low)
+        if parts is None and low > 1 and rough(levelled, low).is_divided:
+            # Contents count for more than one variable: 1,756 nodes instead of 34,494 of a grid of 16 x 16.
+            parts = by_content(low - 1)
+            low -= parts is not None
+        found = plan(low, parts)
+    else:
+        found = plan(low)
     # Where memory decides it is used to the last: what was rough is made up for by plans.
     while low > 1 and not found.fits:
         low -= 1
@@ -406,9 +414,9 @@ def make_bounded_plan(
         if not larger.fits:
             break
         low, found = low + 1, larger
-    parts = None if divide is None or found.minibuckets is None else divide(low)
-    by_content = found if parts is None else plan(low, parts)
-    return by_content if by_content.fits else found
+    parts = None if found.minibuckets is None else by_content(low)
+    other = found if parts is None else plan(low, parts)
+    return other if other.fits else found
 
 
 class _Rough(NamedTuple):
