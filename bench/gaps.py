@@ -1,10 +1,11 @@
 """Gaps between the bounds of open instances after a while: with a GPU, and on the CPU alone.
 
     python bench/gaps.py ../shared/data [--match Grids] [--seconds 60] [--cpu-seconds 600] [--jobs 8] [--threads 2]
-        [--record]
+        [--cards 1] [--record]
 
 Each call of `solve` runs in a process of its own; those on the CPU run beside each other, with so many threads each,
-and beside those on the GPU, which run one after another. The instances are those of `bench/anytime.py`, and a few more.
+and beside those on the GPUs, which run one after another on each. The instances are those of `bench/anytime.py`, and a
+few more.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from queue import Queue
 from typing import Any
 
 import elimina
@@ -52,6 +54,7 @@ def solved(path: Path, device: str, threads: int, seconds: float) -> dict[str, A
     if run.returncode:
         raise RuntimeError(run.stderr)
     found: dict[str, Any] = json.loads(run.stdout)
+    print(f"  {path.stem}, {device}, {seconds:g} s: {found}", flush=True)
     return found
 
 
@@ -74,12 +77,28 @@ def main() -> None:
     parser.add_argument("--cpu-seconds", type=float, default=600)
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cards", type=int, default=1)
     parser.add_argument("--record", action="store_true")
     args = parser.parse_args()
     note = f"Bounds after {args.cpu_seconds:g} s on the CPU alone, and after {args.seconds:g} s with the GPU; "
     note += f"{args.threads} threads each."
     record = Record("gaps", ["instance", "CPU: bounds", "gap", "GPU: bounds", "gap", "ratio of the gaps"], note)
-    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(args.jobs) as pool, ThreadPoolExecutor(1) as card:
+    idle: Queue[str] = Queue()
+    for number in range(args.cards):
+        idle.put(f"cuda:{number}")
+
+    def on_card(path: Path) -> dict[str, Any]:
+        device = idle.get()
+        try:
+            return solved(path, device, args.threads, args.seconds)
+        finally:
+            idle.put(device)
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        ThreadPoolExecutor(args.jobs) as pool,
+        ThreadPoolExecutor(args.cards) as cards,
+    ):
         runs = []
         for name, model in instances(args.data, args.match):
             path = Path(folder) / (f"{name}.wcsp" if model.is_integer else f"{name}.uai")
@@ -88,7 +107,7 @@ def main() -> None:
                 (
                     name,
                     pool.submit(solved, path, "cpu", args.threads, args.cpu_seconds),
-                    card.submit(solved, path, "cuda", args.threads, args.seconds),
+                    cards.submit(on_card, path),
                 )
             )
         for name, *both in runs:

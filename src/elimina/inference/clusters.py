@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from elimina._core import FORBIDDEN_COST, Stopped, stopped
 from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
+from elimina.inference.beam import Found, beam_searches
 from elimina.inference.choose import host_memory
 from elimina.inference.content import partition_by_content
 from elimina.inference.encode import Distances, distances
@@ -82,7 +83,7 @@ class JoinGraph:
         self._sizes = sizes
         self.clusters = tuple(Cluster((node.variable, *node.separator), node.factors) for node in self._nodes)
         buckets = itertools.groupby(range(len(self._nodes)), key=lambda number: self._nodes[number].variable)
-        self._buckets = [tuple(numbers) for _, numbers in buckets]
+        self.buckets = [tuple(numbers) for _, numbers in buckets]
 
     @property
     def cells(self) -> int:
@@ -159,7 +160,7 @@ class JoinGraph:
     def collect(self, tables: Sequence[Floats], levelled: bool = False) -> Any:
         """Move every cluster's message to its parent; return the gain of the bound, the sum at the roots."""
         constant: Any = 0.0
-        for bucket in self._buckets:
+        for bucket in self.buckets:
             if levelled and len(bucket) > 1:
                 self._level([tables[number] for number in bucket], [self.clusters[number] for number in bucket])
             for number in bucket:
@@ -240,6 +241,12 @@ _BYTES = 24
 _LEAST_GAIN = 1e-8
 """A pass there that raises the bound by less of the tables' spread is the last one."""
 
+LEAST_PASSES = 4
+"""Passes over a graph that the time has to suffice for."""
+
+_BEAM_SHARE, _BEAM_STEP_SECONDS = 0.4, 1e-3
+"""Share of a graph's time that is left to this search, and the seconds that a variable takes it."""
+
 _TOLD_SECONDS = 0.05
 """Seconds between two bounds that are told."""
 
@@ -274,10 +281,55 @@ def _in_units(problem: Problem, known: Distances) -> _Units:
     return _Units(tables, known.offset, unit, spread * unit)
 
 
+class _Learnt:
+    """Bounds and assignment that clusters on a GPU have found.
+
+    Attributes:
+        bound: Largest lower bound, in units.
+        pass_seconds: Seconds between two passes that were told, the least.
+        found: Result of the bounds.
+    """
+
+    def __init__(self, original: Original, units: _Units, budget: Budget) -> None:
+        self.bound, self.pass_seconds, self.found = -math.inf, math.inf, Result("bounded", "mpe")
+        self._original, self._units, self._budget = original, units, budget
+        self._least, self._passed, self._told = math.inf, -math.inf, -math.inf
+        self._chosen: list[int] | None = None
+
+    def tell(self, constant: float) -> None:
+        """Learn the constant of a pass, unless another one was told just before."""
+        now = time.monotonic()
+        self.pass_seconds, self._passed = min(self.pass_seconds, now - self._passed), now
+        if now > self._told + _TOLD_SECONDS:
+            self.learn(constant)
+            self._told = now
+
+    def learn(self, bound: float, end: Found | None = None, constant: float = 0.0) -> None:
+        """Take a lower bound, and the assignment of a search in tables besides a constant, if they are better."""
+        from elimina.inference.minibucket import result_between
+
+        is_better = end is not None and constant + end.cost < self._least
+        if bound <= self.bound and not is_better:
+            return
+        self.bound = max(self.bound, bound)
+        problem, units = self._original.moved, self._units
+        if end is not None and is_better:
+            self._least = constant + end.cost
+            self._chosen = problem.complete(end.values, end.values.values())
+        total = None
+        if self.bound < math.inf:
+            whole = int(self.bound) if problem.model.is_integer else self.bound / units.unit
+            total = self._original.bound(units.offset + whole)
+        self.found = result_between(self._original.problem.model, total, self._chosen)
+        self._budget.learn(self.found)
+
+
 def bounds_on_card(
     original: Original, order: Sequence[int], options: Options, card: CudaDevice, budget: Budget
 ) -> Result:
     """Bound an optimum by passes over clusters on a GPU: larger and larger ones, each for a part of the time.
+
+    Beam searches in the tables of each end with assignments, and better bounds.
 
     Args:
         original: Problem of the task ``mpe``, and what it is after its costs were shifted between tables.
@@ -291,31 +343,11 @@ def bounds_on_card(
         MemoryLimitError: Not even small clusters fit.
         DeviceError: The device failed or is out of memory.
     """
-    from elimina.inference.minibucket import result_between
-
-    problem, model = original.moved, original.problem.model
+    problem = original.moved
     if original.shifted is None:
         raise UnsupportedError("costs cannot be shifted")
     units = _in_units(problem, distances(problem, FORBIDDEN_COST))
-    found = Result("bounded", "mpe")
-    best, told = -math.inf, 0.0
-
-    def learn(constant: float) -> None:
-        nonlocal best, found
-        if constant > best:
-            best, bound = constant, None
-            if constant < math.inf:
-                total = units.offset + (int(constant) if problem.model.is_integer else constant / units.unit)
-                bound = original.bound(total)
-            found = result_between(model, bound, None)
-            budget.learn(found)
-
-    def tell(constant: float) -> None:
-        nonlocal told
-        if time.monotonic() > told + _TOLD_SECONDS:
-            learn(constant)
-            told = time.monotonic()
-
+    learnt = _Learnt(original, units, budget)
     most = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES
     ibounds = list(_rungs(problem, order, most))
     for number, ibound in enumerate(ibounds):
@@ -329,16 +361,31 @@ def bounds_on_card(
         if graph.cells > most:
             break
         logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
-        with card.arrays() as arrays:
-            uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
-            tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
-            least_gain = max(1.0, _LEAST_GAIN * units.spread)
-            learn(graph.shift(tables, max(0.0, until - time.monotonic()), least_gain, card, tell))
-        if found.status != "bounded":
+        _shift_and_search(graph, units, card, until, learnt)
+        # The first graph's passes compile the kernels.
+        is_last = number > 0 and LEAST_PASSES * _MORE_CELLS * learnt.pass_seconds > budget.seconds
+        if learnt.found.status != "bounded" or is_last:
             break
-    if best == -math.inf:
+    if learnt.bound == -math.inf:
         raise MemoryLimitError("clusters of two variables do not fit the GPU")
-    return found
+    return learnt.found
+
+
+def _shift_and_search(graph: JoinGraph, units: _Units, card: CudaDevice, until: float, learnt: _Learnt) -> None:
+    """Bound an optimum by one graph of clusters, and search in its tables."""
+    began, learnt.pass_seconds = time.monotonic(), math.inf
+    left = until - began
+    # A search is worth it if it has time for all variables.
+    is_searched = _BEAM_SHARE * left > _BEAM_STEP_SECONDS * len(graph.buckets)
+    with card.arrays() as arrays:
+        uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
+        tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
+        shifted = began + (1.0 - _BEAM_SHARE if is_searched else 1.0) * left - time.monotonic()
+        constant = graph.shift(tables, shifted, max(1.0, _LEAST_GAIN * units.spread), card, learnt.tell)
+        learnt.learn(constant)
+        if is_searched and constant < math.inf:
+            for end in beam_searches(graph, tables, until, arrays):
+                learnt.learn(constant + end.bound, end, constant)
 
 
 def _rungs(problem: Problem, order: Sequence[int], most: int) -> Iterator[int]:

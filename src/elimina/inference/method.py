@@ -87,7 +87,7 @@ SLOW_MEMORY = 2.0
 more."""
 
 
-LONGEST_CLUSTERS, CLUSTERS_SHARE = 20.0, 0.25
+LONGEST_CLUSTERS, CLUSTERS_SHARE = 40.0, 0.5
 """Seconds of passes over clusters on a GPU: the most, and a share of the time that is left."""
 
 
