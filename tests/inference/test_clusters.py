@@ -135,6 +135,20 @@ def test_larger_clusters_come_after_smaller_ones(monkeypatch):
     assert bounds[0].lower_bound < last.lower_bound
 
 
+def test_a_graph_that_takes_twice_its_time_is_the_last(monkeypatch):
+    begun = []
+
+    def slow(graph, units, card, until, learnt):
+        begun.append(graph.cells)
+        learnt.learn(float(len(begun)))
+        time.sleep(max(0.0, until - time.monotonic()) + 1.0)
+
+    monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
+    monkeypatch.setattr(clusters, "_shift_and_search", slow)
+    told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=1.0)
+    assert len(begun) == 2
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("seed", range(3))
 def test_a_gpu_finds_the_bounds_of_the_host(monkeypatch, seed):

@@ -241,9 +241,6 @@ _BYTES = 24
 _LEAST_GAIN = 1e-8
 """A pass there that raises the bound by less of the tables' spread is the last one."""
 
-LEAST_PASSES = 4
-"""Passes over a graph that the time has to suffice for."""
-
 _BEAM_SHARE, _BEAM_STEP_SECONDS = 0.4, 1e-3
 """Share of a graph's time that is left to this search, and the seconds that a variable takes it."""
 
@@ -286,20 +283,18 @@ class _Learnt:
 
     Attributes:
         bound: Largest lower bound, in units.
-        pass_seconds: Seconds between two passes that were told, the least.
         found: Result of the bounds.
     """
 
     def __init__(self, original: Original, units: _Units, budget: Budget) -> None:
-        self.bound, self.pass_seconds, self.found = -math.inf, math.inf, Result("bounded", "mpe")
+        self.bound, self.found = -math.inf, Result("bounded", "mpe")
         self._original, self._units, self._budget = original, units, budget
-        self._least, self._passed, self._told = math.inf, -math.inf, -math.inf
+        self._least, self._told = math.inf, -math.inf
         self._chosen: list[int] | None = None
 
     def tell(self, constant: float) -> None:
         """Learn the constant of a pass, unless another one was told just before."""
         now = time.monotonic()
-        self.pass_seconds, self._passed = min(self.pass_seconds, now - self._passed), now
         if now > self._told + _TOLD_SECONDS:
             self.learn(constant)
             self._told = now
@@ -362,9 +357,9 @@ def bounds_on_card(
             break
         logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
         _shift_and_search(graph, units, card, until, learnt)
-        # The first graph's passes compile the kernels.
-        is_last = number > 0 and LEAST_PASSES * _MORE_CELLS * learnt.pass_seconds > budget.seconds
-        if learnt.found.status != "bounded" or is_last:
+        # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
+        is_late = number > 0 and time.monotonic() > until + seconds
+        if learnt.found.status != "bounded" or is_late:
             break
     if learnt.bound == -math.inf:
         raise MemoryLimitError("clusters of two variables do not fit the GPU")
@@ -373,7 +368,7 @@ def bounds_on_card(
 
 def _shift_and_search(graph: JoinGraph, units: _Units, card: CudaDevice, until: float, learnt: _Learnt) -> None:
     """Bound an optimum by one graph of clusters, and search in its tables."""
-    began, learnt.pass_seconds = time.monotonic(), math.inf
+    began = time.monotonic()
     left = until - began
     # A search is worth it if it has time for all variables.
     is_searched = _BEAM_SHARE * left > _BEAM_STEP_SECONDS * len(graph.buckets)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from elimina._core import FORBIDDEN_COST, shift_costs
 from elimina.backends.choose import devices_of
 from elimina.inference.choose import asked_backend, host_memory
-from elimina.inference.clusters import LEAST_PASSES, JoinGraph
+from elimina.inference.clusters import JoinGraph
 from elimina.inference.content import partition_by_content
 from elimina.inference.encode import distances
 from elimina.inference.execution import widened
@@ -44,6 +44,9 @@ LONGEST_SHIFT = 10.0
 _PARTS = 1000
 _HEADROOM = 2**27
 """Division of an integer cost that are shifted, if sums of them stay below the other number."""
+
+_LEAST_PASSES = 4
+"""Passes over clusters that the time has to suffice for."""
 
 LEAST_GAIN = 1e-5
 """A pass that raises the bound by less of the tables' spread is the last one."""
@@ -153,7 +156,7 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
         partition = partition_by_content(problem, order, ibound, memory, seconds)
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
     card = cast("CudaDevice", devices_of(asked_backend(options))[0]) if options.needs_gpu else None
-    least = LEAST_PASSES * graph.pass_seconds if card is None else CARD_CLUSTER_SECONDS * len(graph.clusters)
+    least = _LEAST_PASSES * graph.pass_seconds if card is None else CARD_CLUSTER_SECONDS * len(graph.clusters)
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
     if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
         return original
