@@ -95,6 +95,8 @@ def test_names_that_are_used_twice_become_fewer():
     assert sum(count > 1 for count in classes.values()) <= 14
 
 
-def test_modules_become_fewer():
-    """Python modules of ``src``."""
-    assert len(list((ROOT / "src").rglob("*.py"))) <= 160
+def test_modules_become_fewer_and_stay_short():
+    """Python modules of ``src``, each of which one can read at a sitting."""
+    lengths = [len(path.read_text("utf-8").splitlines()) for path in (ROOT / "src").rglob("*.py")]
+    assert len(lengths) <= 160
+    assert max(lengths) <= 510
