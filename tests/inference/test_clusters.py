@@ -126,6 +126,7 @@ def test_bounds_on_a_card_hold(kind, data):
         assert all(end <= optimum + slack if least else end >= optimum - slack for end in ends)
         # All variables fit into one cluster.
         assert ends[-1] == pytest.approx(optimum, rel=1e-9, abs=1e-9)
+        assert last.stats == {"method": "search", "device": "cuda (simulated)"}
 
 
 def test_larger_clusters_come_after_smaller_ones(monkeypatch):

@@ -286,9 +286,9 @@ class _Learnt:
         found: Result of the bounds.
     """
 
-    def __init__(self, original: Original, units: _Units, budget: Budget) -> None:
+    def __init__(self, original: Original, units: _Units, budget: Budget, device: str) -> None:
         self.bound, self.found = -math.inf, Result("bounded", "mpe")
-        self._original, self._units, self._budget = original, units, budget
+        self._original, self._units, self._budget, self._device = original, units, budget, device
         self._least, self._told = math.inf, -math.inf
         self._chosen: list[int] | None = None
 
@@ -315,7 +315,8 @@ class _Learnt:
         if self.bound < math.inf:
             whole = int(self.bound) if problem.model.is_integer else self.bound / units.unit
             total = self._original.bound(units.offset + whole)
-        self.found = result_between(self._original.problem.model, total, self._chosen)
+        found = result_between(self._original.problem.model, total, self._chosen)
+        self.found = found.replace(stats={"method": "search", "device": self._device})
         self._budget.learn(self.found)
 
 
@@ -342,7 +343,7 @@ def bounds_on_card(
     if original.shifted is None:
         raise UnsupportedError("costs cannot be shifted")
     units = _in_units(problem, distances(problem, FORBIDDEN_COST))
-    learnt = _Learnt(original, units, budget)
+    learnt = _Learnt(original, units, budget, card.name)
     most = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES
     ibounds = list(_rungs(problem, order, most))
     for number, ibound in enumerate(ibounds):
