@@ -3,33 +3,18 @@
 // variable, read along it.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <memory>
 #include <vector>
 
 #include "exec/dense/dot.hpp"
 #include "exec/dense/layout.hpp"
 #include "exec/dense/pack.hpp"
+#include "exec/dense/plain.hpp"
 #include "exec/dense/vector.hpp"
 #include "elimina/program.hpp"
 #include "elimina/semiring.hpp"
 
 namespace elimina::ELIMINA_ISA {
-
-// Factor by which readers multiply a message with this largest value.
-template <class V>
-V message_scale(double peak) {
-  return V(std::bit_cast<double>(u64(1023 - scale_exponent<V>(peak)) << 52));
-}
-
-// Operands of a step, with the scale of each message.
-template <class V>
-struct Source {
-  const V* data;
-  i64 domain_stride;
-  V scale;
-  TableView view;
-};
 
 // Memory that is kept from step to step; its contents are not.
 template <class T>

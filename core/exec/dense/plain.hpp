@@ -1,0 +1,59 @@
+// Steps of few combinations, and decoding: one combination after another, compiled for no instruction set in particular.
+#pragma once
+#include <bit>
+#include <vector>
+
+#include "elimina/level.hpp"
+#include "elimina/program.hpp"
+#include "elimina/semiring.hpp"
+#include "exec/dense/isa.hpp"
+
+namespace elimina {
+
+// Factor by which readers multiply a message with this largest value.
+template <class V>
+static V message_scale(double peak) {
+  return V(std::bit_cast<double>(u64(1023 - scale_exponent<V>(peak)) << 52));
+}
+
+// Operands of a step, with the scale of each message.
+template <class V>
+struct Source {
+  const V* data;
+  i64 domain_stride;
+  V scale;
+  TableView view;
+};
+
+// Defined in plain.cpp alone: no code of it may come from a source compiled for an instruction set.
+template <class R>
+class PlainKernels : public StepKernels {
+ public:
+  using V = typename R::Value;
+  using Sum = typename R::Sum;
+
+  PlainKernels(const DenseRun& run, R ring);
+  ~PlainKernels() override;
+
+  void clear(i64 first, i64 cells) override;
+  Peak run_plain(StepView step, const double* peaks) override;
+  i64 best_value(StepView step, const double* peaks, const int* assignment) override;
+
+ protected:
+  // Makes the sources those of the step.
+  void prepare(StepView step, const double* peaks);
+
+  R ring_;
+  V* arena_;
+  std::vector<Source<V>> sources_;
+
+ private:
+  V read(const Source<V>& source, i64 index) const;
+  // The value of one combination where every source already points at the output cell: (lhs...) x (rhs...) x streamed...
+  V value_at(i64 d) const;
+
+  i64 tables_ = 0, a_ = 0, b_ = 0;
+  std::vector<i64> digits_;
+};
+
+}  // namespace elimina
