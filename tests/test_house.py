@@ -43,7 +43,7 @@ KINDS = {
     ),
     "decoder of assignments": (
         r"void decode\([^;]*\{$|bool Searcher::decode\(|best_value\([^;]*\{$|def _decode\(self\) -> NDArray",
-        ["core/exec/dense/step.hpp", "core/exec/sparse/decode.cpp", "core/search/searcher.cpp"],
+        ["core/exec/dense/plain.cpp", "core/exec/sparse/decode.cpp", "core/search/searcher.cpp"],
     ),
     "entry of evidence": (
         # Tables of a problem, cells of a running plan, factors of a running plan, and the factors of a case's own plan.
