@@ -13,12 +13,15 @@ import pytest
 
 import elimina
 from elimina import DeviceError, InputError, Model, Options, TimeLimitError
+from elimina.backends import choose as backends_choose
 from elimina.backends.choose import Devices, device_name
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.cuda import device as cuda_device
 from elimina.generate import grid_model
 from elimina.inference import bucket, choose, weighted
 from elimina.inference.shield import spread
 from elimina.io.cases import Cases
+from elimina.planning.machine import GPU_OPEN_START, cuda_machine
 from tests import calls
 from tests.inference.test_weighted import lattice
 
@@ -385,3 +388,20 @@ def test_all_cards_are_taken_where_that_gains_alone(monkeypatch, free):
         assert bool(asked) == is_asked
         is_shared = is_asked and free > 0
         assert (isinstance(backend, Devices), found is not plan) == (is_shared, is_shared)
+
+
+def test_a_card_that_is_open_begins_at_once(monkeypatch):
+    monkeypatch.setattr(backends_choose, "is_cupy_installed", lambda: True)
+    monkeypatch.setattr(cuda_device, "_lanes", {})
+    assert backends_choose.card_start() == cuda_machine().start
+    cuda_device._lanes[0] = []
+    assert backends_choose.card_start() == GPU_OPEN_START
+
+
+@pytest.mark.gpu
+def test_a_card_that_is_open_takes_shorter_runs():
+    """The processor would take less than twice the second that a card takes to be opened."""
+    model, one = lattice(22), Options(threads=1)
+    assert 0.2 < elimina.plan(model, "pr", device="cpu", options=one).seconds < 2
+    elimina.solve(lattice(3), "pr", device="cuda")
+    assert elimina.plan(model, "pr", options=one).device == "cuda"

@@ -17,6 +17,7 @@ from elimina._core import Stop, Stopped, obey, stopped
 from elimina.backends import Backend, PeerSession, Progress, Run
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import DeviceError, InputError
+from elimina.planning.machine import cuda_machine
 from elimina.planning.program import Phase, Program, boxes, work_of
 
 if TYPE_CHECKING:
@@ -282,6 +283,15 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
 def is_cupy_installed() -> bool:
     """Return whether CuPy is installed, a quick check before the slower search for a card."""
     return util.find_spec("cupy") is not None
+
+
+def card_start() -> float:
+    """Return the estimated seconds before a card's first step, which are few where a card is open."""
+    if not is_cupy_installed():
+        return cuda_machine().start
+    from elimina.backends.cuda.device import is_any_open
+
+    return cuda_machine(is_any_open()).start
 
 
 def find_cuda() -> Backend | None:

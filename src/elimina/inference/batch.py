@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends import Backend
-from elimina.backends.choose import devices_of, find_cuda, with_other_cards
+from elimina.backends.choose import card_start, devices_of, find_cuda, with_other_cards
 from elimina.backends.cpu import CpuBackend
 from elimina.inference.answer import Answer, Posteriors, normalised
 from elimina.inference.choose import Planned, asked_backend, plan_on
@@ -257,12 +257,12 @@ class Batch:
     def _plan_chunks(self, probe: Problem, count: int, threads: int) -> None:
         backend = asked_backend(self._options)
         first = self._plan_on(backend, probe)
-        if self._options.chooses_device and first.plan.seconds / _UNIT * count / threads > 2 * cuda_machine().start:
+        if self._options.chooses_device and first.plan.seconds / _UNIT * count / threads > 2 * card_start():
             cuda = find_cuda()
             if cuda is not None:
                 backend, first = cuda, self._plan_on(cuda, probe)
                 cells = cuda.machine.cell_seconds(first.plan.seconds, len(first.plan.steps))
-                if cells / _UNIT * count > 2 * cuda.machine.start:
+                if cells / _UNIT * count > 2 * cuda_machine().start:
                     backend = with_other_cards(cuda, cuda.memory() // 2)
         memory = backend.memory() if self._options.room is None else self._options.room
         # A chunk may have to be run again in another semiring, with tables of its own.

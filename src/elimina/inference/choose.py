@@ -14,6 +14,7 @@ from elimina.backends import Backend
 from elimina.backends.choose import (
     Devices,
     card_count,
+    card_start,
     devices_of,
     find_cuda,
     get_backend,
@@ -114,7 +115,7 @@ def plan_problem(
     # Where a card may do the work, the CPU's plan may be for comparison only.
     is_hasty = options.chooses_device and is_cupy_installed()
     plan = fitting_plan(backend, problem, order, options, is_hasty, runs == 1)
-    if options.chooses_device and (plan.seconds > 2 * cuda_machine().start or not plan.fits):
+    if options.chooses_device and (plan.seconds > 2 * card_start() or not plan.fits):
         cuda = find_cuda()
         if cuda is not None:
             on_cuda = fitting_plan(cuda, problem, order, options)
@@ -141,7 +142,7 @@ def _shared_out(
     backend: Backend, problem: Problem, order: Sequence[int], options: Options, plan: Plan
 ) -> tuple[Backend, Plan]:
     """Return all cards that may be used, and a plan in slices that they share, if that is expected to gain."""
-    start = backend.machine.start if options.chooses_device else 0.0
+    start = cuda_machine().start if options.chooses_device else 0.0
     if plan.fits and plan.seconds - backend.machine.start < SHARED_SECONDS + start:
         return backend, plan
     if plan.minibuckets is not None:
@@ -224,7 +225,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, most: 
         DeviceError: The device is missing or cannot be used.
     """
     backend: Backend = CpuBackend(options.threads)
-    if options.may_use_gpu and (options.needs_gpu or seconds > 2 * cuda_machine().start):
+    if options.may_use_gpu and (options.needs_gpu or seconds > 2 * card_start()):
         backend = asked_backend(options) if options.needs_gpu else find_cuda() or backend
     machine, memory = limits_of(backend, options)
     memory = int(min(memory, most, host_memory(options)))

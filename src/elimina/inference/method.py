@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from elimina.backends.choose import devices_of, find_cuda
+from elimina.backends.choose import card_start, devices_of, find_cuda
 from elimina.backends.cpu import CpuBackend
 from elimina.display import count_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
@@ -16,7 +16,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
 from elimina.order import CELLS_PER_SECOND, Order
-from elimina.planning.machine import cpu_machine, cuda_machine
+from elimina.planning.machine import cpu_machine
 from elimina.planning.prepare import Problem
 from elimina.result import Result
 
@@ -187,7 +187,7 @@ def is_out_of_reach(order: Order, options: Options) -> bool:
 def clusters_first(planned: Planned, options: Options, run: Run) -> Portfolio:
     """Bound an optimum whose plan does not fit by passes over clusters on a GPU, if there is one."""
     seconds = min(LONGEST_CLUSTERS, CLUSTERS_SHARE * run.seconds)
-    is_worth_it = options.shifts_clusters and seconds > 2 * cuda_machine().start
+    is_worth_it = options.shifts_clusters and seconds > 2 * card_start()
     if planned.plan.fits or not options.may_use_gpu or not is_worth_it:
         return Attempt()
     backend = asked_backend(options) if options.needs_gpu else find_cuda()

@@ -129,6 +129,9 @@ SPARSE_STEP = 2e-4
 GPU_SPARSE_STEP = 2e-3
 """Seconds that each step on sparse tables takes at least."""
 
+GPU_OPEN_START = 0.05
+"""Seconds before the first step on a card that is open: kernels may have to be loaded."""
+
 GPU_COMBINATIONS = 3e12
 GPU_FRESH = 1e12
 GPU_TUPLES = 1e10
@@ -315,8 +318,8 @@ def machine_of(device: str, threads: int) -> Machine:
     return {"cpu": cpu_machine(threads), "cuda": cuda_machine()}[device]
 
 
-def cuda_machine() -> Machine:
-    """Cost model of a data-centre GPU."""
+def cuda_machine(is_open: bool = False) -> Machine:
+    """Cost model of a data-centre GPU, which this process has opened already or not."""
     own = speeds()
     return Machine(
         name="cuda",
@@ -325,7 +328,7 @@ def cuda_machine() -> Machine:
         combinations=GPU_COMBINATIONS,
         fresh=GPU_FRESH,
         step=own.gpu_step,
-        start=own.gpu_start,
+        start=GPU_OPEN_START if is_open else own.gpu_start,
         rows=GPU_TUPLES,
         rows_step=GPU_SPARSE_STEP,
     )

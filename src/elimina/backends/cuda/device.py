@@ -279,7 +279,12 @@ class Lane:
 
 
 _lanes: dict[int, list[Lane]] = {}
-"""Lanes that no backend has, by card."""
+"""Lanes that no backend has, by card that was opened."""
+
+
+def is_any_open() -> bool:
+    """Return whether this process has opened a card."""
+    return bool(_lanes)
 
 
 class CudaDevice:
@@ -331,7 +336,7 @@ class CudaDevice:
     @property
     def machine(self) -> Machine:
         """The GPU as the planner sees it."""
-        return cuda_machine()
+        return cuda_machine(is_open=True)
 
     def memory(self) -> int:
         """Return the bytes that a program may take at present: the free memory less a reserve."""
