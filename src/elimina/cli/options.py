@@ -201,7 +201,7 @@ model_options = together(
         default=ORDER_SECONDS,
         show_default=True,
         group="expert",
-        help="Time limit of the order search, in seconds.",
+        help="Time limit of the order search, in seconds, counted by its work.",
     ),
     number_option("--seed", group="expert", help="Random seed of the order search."),
     option(

@@ -56,7 +56,7 @@ class Options(NamedTuple):
         device: Device, unless the call's argument names one; several GPUs as in ``cuda:0,cuda:1``.
         memory: Memory limit on each device, unless the call's argument gives one.
         order: A method of ``elimina.order.find_order``, or the variables (names or indices) in elimination order.
-        order_seconds: Time limit of the search for an order.
+        order_seconds: Time limit of the search for an order, counted by its work, so that runs repeat.
         seed: Random seed of the order search.
         threads: Number of CPU threads; None for all that the process may use.
         dtype: Number type of the tables; None for the narrowest one that is exact.
