@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elimina.inference import beam
 from elimina.inference.beam import beam_search, beam_searches
 from elimina.inference.clusters import JoinGraph
 from tests.devices import on_devices
@@ -69,3 +71,15 @@ def test_searches_end_where_one_is_exact_or_time_is_up():
     *_, last = beam_searches(graph, shifted, EVER)
     assert last.bound == last.cost
     assert not list(beam_searches(graph, shifted, time.monotonic() - 1.0))
+
+
+def test_searches_keep_within_memory():
+    graph, shifted, _ = dense()
+    one = beam._bytes_of_one(graph, shifted)
+    assert not list(beam_searches(graph, shifted, EVER, room=1000 * one))
+    assert len(list(beam_searches(graph, shifted, EVER, room=1024 * one))) == 1
+    tracemalloc.start()
+    beam_search(graph, shifted, 1 << 14, EVER)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < (1 << 14) * one

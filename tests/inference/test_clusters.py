@@ -139,7 +139,7 @@ def test_larger_clusters_come_after_smaller_ones(monkeypatch):
 def test_a_graph_that_takes_twice_its_time_is_the_last(monkeypatch):
     begun = []
 
-    def slow(graph, units, card, until, learnt):
+    def slow(graph, units, card, until, learnt, room):
         begun.append(graph.cells)
         learnt.learn(float(len(begun)))
         time.sleep(max(0.0, until - time.monotonic()) + 1.0)

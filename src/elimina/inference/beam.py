@@ -8,8 +8,10 @@ optimum, too.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,17 +44,28 @@ class Found(NamedTuple):
     bound: float
 
 
-def beam_searches(graph: JoinGraph, tables: Sequence[Floats], until: float, arrays: Any = np) -> Iterator[Found]:
-    """Yield the ends of wider and wider searches, until one is exact or the next would take too long.
+_CELL_BYTES = 64
+"""Bytes of a partial assignment with one more value, besides the values that are held: costs, keys, their sorting."""
+
+_HELD_BYTES = 20
+"""Bytes of a value that is held, while partial assignments are sorted."""
+
+
+def beam_searches(
+    graph: JoinGraph, tables: Sequence[Floats], until: float, arrays: Any = np, room: float = math.inf
+) -> Iterator[Found]:
+    """Yield the ends of wider and wider searches, until one is exact or there is no time or memory for the next.
 
     Args:
         graph: Clusters.
         tables: Their tables after a pass, on the device of ``arrays``.
         until: Time, by ``time.monotonic``, at which the last search is given up.
         arrays: The tables' library: NumPy or CuPy.
+        room: Bytes that partial assignments may take.
     """
     width, seconds = _LEAST_WIDTH, 0.0
-    while width <= _MOST_WIDTH and time.monotonic() + _WIDER * seconds < until:
+    most = min(_MOST_WIDTH, room / _bytes_of_one(graph, tables))
+    while width <= most and time.monotonic() + _WIDER * seconds < until:
         began = time.monotonic()
         end = beam_search(graph, tables, width, until, arrays)
         if end is None:
@@ -83,11 +96,7 @@ def beam_search(graph: JoinGraph, tables: Sequence[Floats], width: int, until: f
     """
     buckets = [[(graph.clusters[number].scope, tables[number]) for number in bucket] for bucket in graph.buckets]
     # A row of zeros is always there: arrays without rows are a special case of many functions.
-    rows, last_read = [-1], {-1: -1}
-    for number, bucket in enumerate(buckets):
-        for scope, _ in bucket:
-            for v in scope:
-                last_read.setdefault(v, number)
+    rows, last_read = [-1], {-1: -1, **_last_reads(graph)}
     weights = np.random.default_rng(0)
     costs, held = arrays.zeros(1), arrays.zeros((1, 1), dtype=np.int32)
     trail: list[tuple[int, Any, Any]] = []
@@ -124,6 +133,26 @@ def beam_search(graph: JoinGraph, tables: Sequence[Floats], width: int, until: f
         chosen[v], at = int(values[at]), int(parents[at])
     cost = float(costs[0])
     return Found(chosen, cost, min(least_left, cost))
+
+
+def _last_reads(graph: JoinGraph) -> dict[int, int]:
+    """Return the last bucket of the search that reads each variable."""
+    found: dict[int, int] = {}
+    for number, bucket in enumerate(graph.buckets):
+        for v in itertools.chain.from_iterable(graph.clusters[cluster].scope for cluster in bucket):
+            found.setdefault(v, number)
+    return found
+
+
+def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
+    """Return the bytes of one partial assignment and all that extend it by a variable, where they are most."""
+    last_reads, held, most = _last_reads(graph), 1, 1.0
+    ends = Counter(last_reads.values())
+    for number in reversed(range(len(graph.buckets))):
+        size = len(tables[graph.buckets[number][0]])
+        most = max(most, size * (_CELL_BYTES + _HELD_BYTES * (held + 1)))
+        held += 1 - ends[number]
+    return most
 
 
 def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple[Any, Any]], arrays: Any) -> Any:

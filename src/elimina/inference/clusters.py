@@ -357,7 +357,7 @@ def bounds_on_card(
         if graph.cells > most:
             break
         logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
-        _shift_and_search(graph, units, card, until, learnt)
+        _shift_and_search(graph, units, card, until, learnt, (most - graph.cells) * _BYTES)
         # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
         is_late = number > 0 and time.monotonic() > until + seconds
         if learnt.found.status != "bounded" or is_late:
@@ -367,8 +367,10 @@ def bounds_on_card(
     return learnt.found
 
 
-def _shift_and_search(graph: JoinGraph, units: _Units, card: CudaDevice, until: float, learnt: _Learnt) -> None:
-    """Bound an optimum by one graph of clusters, and search in its tables."""
+def _shift_and_search(
+    graph: JoinGraph, units: _Units, card: CudaDevice, until: float, learnt: _Learnt, room: int
+) -> None:
+    """Bound an optimum by one graph of clusters, and search in its tables within so many bytes besides them."""
     began = time.monotonic()
     left = until - began
     # A search is worth it if it has time for all variables.
@@ -380,7 +382,7 @@ def _shift_and_search(graph: JoinGraph, units: _Units, card: CudaDevice, until: 
         constant = graph.shift(tables, shifted, max(1.0, _LEAST_GAIN * units.spread), card, learnt.tell)
         learnt.learn(constant)
         if is_searched and constant < math.inf:
-            for end in beam_searches(graph, tables, until, arrays):
+            for end in beam_searches(graph, tables, until, arrays, room):
                 learnt.learn(constant + end.bound, end, constant)
 
 
