@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"the benchmark files are not in {DATA} (set ELIMINA_DATA)"))
         if item.get_closest_marker("gpu") and not cuda_devices():
             item.add_marker(pytest.mark.skip(reason="there is no CUDA device"))
+
+
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Give a card's memory back after each test that used it: other workers' tests share the card."""
+    device = sys.modules.get("elimina.backends.cuda.device")
+    if item.get_closest_marker("gpu") and device is not None:
+        cupy = sys.modules["cupy"]
+        for card in device._lanes:
+            with cupy.cuda.Device(card):
+                device._pools(cupy)[0].free_all_blocks()
+                cupy.get_default_memory_pool().free_all_blocks()
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ import pytest
 
 from elimina.backends.cuda import device
 from elimina.backends.cuda.backend import CudaBackend
+from elimina.backends.cuda.session import CudaSession
 from elimina.errors import DeviceError, MemoryLimitError
 
 
@@ -40,6 +41,17 @@ def test_a_limit_stays_one(backend):
 def test_failures_of_the_device(backend):
     with pytest.raises(DeviceError, match="failed: lost"), backend.failing(0):
         raise DeviceFailure("lost")
+
+
+def test_a_wait_ends_if_the_context_has_failed(backend):
+    """The status of a failed context is neither that of an event that has passed nor of one to come."""
+    statuses = iter([device.NOT_READY, 700])
+    runtime = backend.cupy.cuda.runtime
+    runtime.eventQuery = lambda event: next(statuses)
+    made = object.__new__(CudaSession)
+    made._cuda, made._marks = backend.cupy.cuda, []
+    with pytest.raises(DeviceError, match="failed: 700"), backend.failing(0):
+        made._wait(types.SimpleNamespace(ptr=1), None)
 
 
 def test_a_folder_of_the_name_is_not_cupy(monkeypatch):

@@ -33,6 +33,8 @@ LEAST_CELLS = 1 << 16
 """Size of a table below which the array library's own copy is as good."""
 LEAST_COLUMNS = 64
 MOST_BLOCKS = (64, 65535)
+PASSED, NOT_READY = 0, 600
+"""CUDA's status of an event that the device has reached or not: cudaSuccess, cudaErrorNotReady."""
 WORDS = {16: "complex128", 8: "uint64", 4: "uint32", 2: "uint16"}
 """Number types of so many bytes, in which cells are copied between cards."""
 
@@ -280,6 +282,18 @@ class Lane:
 
 _lanes: dict[int, list[Lane]] = {}
 """Lanes that no backend has, by card that was opened."""
+
+
+def has_passed(runtime: Any, event: Any) -> bool:
+    """Return whether the device has reached an event; an event's own ``done`` stays false if the context has failed.
+
+    Raises:
+        CUDARuntimeError: The context has failed, by work queued earlier.
+    """
+    status = runtime.eventQuery(event.ptr)
+    if status not in (PASSED, NOT_READY):
+        raise runtime.CUDARuntimeError(status)
+    return bool(status == PASSED)
 
 
 def is_any_open() -> bool:

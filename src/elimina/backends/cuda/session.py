@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from elimina._core import Stopped, stopped
 from elimina.backends import Run
 from elimina.backends.cuda import kernels
-from elimina.backends.cuda.device import place
+from elimina.backends.cuda.device import has_passed, place
 from elimina.backends.cuda.layout import Forest, Layout, Recording
 from elimina.backends.cuda.matrix import Matrix
 from elimina.backends.cuda.tile import Tile
@@ -415,13 +415,13 @@ class CudaSession:
 
         Threads that never sleep would keep the interpreter from those of other cards for milliseconds at a time.
         """
-        began, reported = time.perf_counter(), 0
-        while not last.done:
+        began, reported, runtime = time.perf_counter(), 0, self._cuda.runtime
+        while not has_passed(runtime, last):
             if stopped():
                 raise Stopped
             if progress is not None:
                 finished = reported
-                while finished < len(self._marks) and self._marks[finished][0].done:
+                while finished < len(self._marks) and has_passed(runtime, self._marks[finished][0]):
                     finished += 1
                 if finished > reported:
                     progress(self._marks[finished - 1][1])
