@@ -198,6 +198,17 @@ def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
     assert result.lower_bound < result.upper_bound == result.value
 
 
+@pytest.mark.parametrize(("seconds", "is_bounded"), [(2.0, False), (0.1, True)])
+def test_bounds_come_before_a_long_sum_only(monkeypatch, seconds, is_bounded):
+    """They would take longer than a short one: the elimination of this grid takes half a second."""
+    rng, factors = np.random.default_rng(0), grid_model(20, 2).factors
+    model = Model.from_arrays([2] * 400, [(f.scope, rng.random((2, 2))) for f in factors], sense="probability")
+    monkeypatch.setattr(method_module, "BOUNDED_FROM_SECONDS", seconds)
+    found = elimina.solve(model, "pr", device="cpu")
+    assert found.status == "exact"
+    assert ("bounds" in found.stats["seconds"]) == is_bounded
+
+
 def test_methods_agree():
     model = random_model(16, 6, 0.3, 0.3, seed=4)
     one, other = (calls.solve(model, method=m, device="cpu") for m in ("eliminate", "filter"))

@@ -16,7 +16,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
 from elimina.order import CELLS_PER_SECOND, Order
-from elimina.planning.machine import cpu_machine
+from elimina.planning.machine import cpu_machine, speeds
 from elimina.planning.prepare import Problem
 from elimina.result import Result
 
@@ -81,6 +81,9 @@ OUT_OF_REACH = 2.0**10
 
 SEARCHED_FROM_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for about as long."""
+
+BOUNDED_FROM_SECONDS = 2.0
+"""Estimated seconds of a sum's elimination from which quick bounds come first: they take 0.05 to 0.4 s."""
 
 SLOW_MEMORY = 2.0
 """Times by which new memory may take longer than is estimated, as it does on virtual machines: search has as much
@@ -164,6 +167,22 @@ def before_planning(
 def is_long(order: Order) -> bool:
     """Return whether elimination in a quick order takes so long that other strategies come first."""
     return order.total_cells >= LARGE_WORK * max(1, len(order.order) / MANY_VARIABLES)
+
+
+def is_worth_bounds(rough: Order, quick: Callable[[float], Order], options: Options) -> bool:
+    """Return whether the elimination of a sum takes so long that quick bounds come first.
+
+    Args:
+        rough: Quick order.
+        quick: Searches for a better one for so many seconds.
+        options: Planning options.
+    """
+    if not is_long(rough) or options.method == "mbe":
+        return is_long(rough)
+    known = speeds()
+    speed = CELLS_PER_SECOND * (known.gpu_bandwidth / known.bandwidth if options.needs_gpu else 1)
+    order = rough if rough.seconds_at(speed) >= VERY_FAR else quick(GLANCE_ORDER)
+    return order.seconds_at(speed) >= BOUNDED_FROM_SECONDS
 
 
 def _is_loose(order: Order) -> bool:

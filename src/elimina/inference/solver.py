@@ -23,6 +23,7 @@ from elimina.inference.method import (
     filtering,
     is_long,
     is_out_of_reach,
+    is_worth_bounds,
     search_for_a_while,
     search_to_the_end,
 )
@@ -165,7 +166,7 @@ class Solver:
         # Mini-buckets are dense.
         if options.tables == "auto" and seconds_written(problem) > LISTED_SECONDS:
             return Attempt()
-        if not is_long(self._rough_order()):
+        if not is_worth_bounds(self._rough_order(), self._quick_order, options):
             return Attempt()
         logger.info("bounds first: elimination may take long")
 
