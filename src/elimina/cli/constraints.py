@@ -20,6 +20,7 @@ from elimina.cli.options import (
     choice_option,
     cluster_of,
     cluster_options,
+    device_of,
     file_option,
     format_options,
     heuristic_option,
@@ -211,7 +212,16 @@ def _crash_of(text: str) -> tuple[str, int]:
     least=1,
     help="Send only tuples that can be optimal, by bounds from tables of at most N variables (dpop).",
 )
-@choice_option("--device", "--agents", "agents", choices=("cpu", "cuda"), help="Device of the agents.")
+@option(
+    "--device",
+    "--agents",
+    "agents",
+    type=device_of,
+    default="cpu",
+    show_default=True,
+    metavar="DEVICE",
+    help="Device of the agents: cpu, cuda, or GPUs by number (0,1), which work at the same time.",
+)
 @heuristic_option
 @memory_option("Memory limit of each agent's tables, like 500MB.")
 @threads_option("Number of CPU threads of an agent.  [default: all]")

@@ -123,8 +123,16 @@ class Agent:
         """True if a variable is to be eliminated."""
         return bool(self._ready)
 
-    def work(self) -> list[Message]:
+    @property
+    def next_bucket(self) -> Bucket:
+        """Bucket of the variable that is eliminated next, while the agent ``has_work``."""
+        return self._buckets[self._ready[0]]
+
+    def work(self, engine: Engine | None = None) -> list[Message]:
         """Eliminate the next variable; return the messages to send.
+
+        Args:
+            engine: Engine that computes this time; None: the agent's own.
 
         Raises:
             InputError: Costs are too far apart for exact integers.
@@ -132,7 +140,7 @@ class Agent:
             DeviceError: The device failed or is out of memory.
             DcopError: The agent has no engine.
         """
-        self._eliminate(self._ready.popleft())
+        self._eliminate(self._ready.popleft(), engine or self.engine)
         return self._finish_turn()
 
     @property
@@ -207,14 +215,14 @@ class Agent:
             "--ibound), or try another --heuristic"
         )
 
-    def _eliminate(self, variable: int) -> None:
+    def _eliminate(self, variable: int, engine: Engine | None) -> None:
         bucket = self._buckets[variable]
-        if self.engine is None:
+        if engine is None:
             raise DcopError(f"agent {self.name!r} has no engine; set one before it starts")
         memory, before = self._view.settings.memory, bucket.effort.operations
         held = 0 if memory is None else sum(own.held for own in self._buckets.values())
         try:
-            bucket.eliminate(self.engine, None if memory is None else memory - held, self._send[variable])
+            bucket.eliminate(engine, None if memory is None else memory - held, self._send[variable])
         except MemoryLimitError as error:
             raise self._completed(error) from error
         self.operations += bucket.effort.operations - before

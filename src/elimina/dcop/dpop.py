@@ -180,7 +180,21 @@ class Bucket:
     @property
     def held(self) -> int:
         """Bytes of the tables that are kept."""
-        return sum(int(t.values.nbytes) for util in self._heard.values() for t in util.tables)
+        return sum(int(table.values.nbytes) for table in self.arrived())
+
+    def arrived(self) -> Iterable[Utility]:
+        """Return the children's tables."""
+        return (table for util in self._heard.values() for table in util.tables)
+
+    @property
+    def combinations(self) -> int:
+        """Combinations of a mini-bucket at most."""
+        settings, own = self._settings, self._variable
+        tables = [*self._own_costs()[0], *(table for table in self.arrived() if own in table.scope)]
+        sizes = {v: n for table in tables for v, n in zip(table.scope, table.values.shape, strict=True)}
+        count = len(sizes) if settings.ibound is None else settings.ibound + 1
+        most: int = math.prod(sorted(sizes.values(), reverse=True)[:count])
+        return most if settings.most_cells is None else min(most, settings.most_cells * self._sizes[own])
 
     def _own_costs(self) -> tuple[list[Utility], int | float, bool]:
         """Return the functions that only ancestors share, their best costs, and whether they allow anything."""
@@ -352,11 +366,10 @@ class CycleBucket(Bucket):
             self._final = value
             self._begin(context, send)
 
-    @property
-    def held(self) -> int:
-        """Bytes of the tables that are kept."""
-        slices = (util for utils in self._slices.values() for util in utils)
-        return super().held + sum(int(table.values.nbytes) for util in slices for table in util.tables)
+    def arrived(self) -> Iterable[Utility]:
+        """Return the children's tables, of all values so far where there is one for each."""
+        yield from super().arrived()
+        yield from (table for utils in self._slices.values() for util in utils for table in util.tables)
 
     def _is_cut_for(self, child: int) -> bool:
         # A table may overtake its label, but only if it needed no context.

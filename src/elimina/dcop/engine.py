@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -13,12 +15,12 @@ from numpy.typing import NDArray
 
 from elimina._core import plan_steps
 from elimina.backends import Backend, TableSession
-from elimina.backends.choose import get_backend
+from elimina.backends.choose import cards_of, get_backend
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.dcop.problem import Utility
 from elimina.display import bytes_text
-from elimina.errors import InputError, MemoryLimitError, TimeLimitError
+from elimina.errors import DeviceError, InputError, MemoryLimitError, TimeLimitError
 from elimina.planning.layout import table_strides
 from elimina.planning.machine import Machine, machine_of
 from elimina.planning.plan import MOST_BYTES, FactorLayout, Output, Plan
@@ -159,7 +161,7 @@ class Engine:
     """Eliminates variables on one device; agents of a process may share it.
 
     Args:
-        device: ``cpu``, or ``cuda``, where buckets of little work are left to the CPU.
+        device: ``cpu``, or one GPU, where buckets of little work are left to the CPU.
         threads: Number of CPU threads; None for all.
 
     Attributes:
@@ -179,7 +181,7 @@ class Engine:
 
     def _shape(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> _Shaped:
         device = "cpu" if math.prod(sizes) < LEAST_WORK else self.device
-        plan = plan_bucket(sizes, scopes, dtype, machine_of(device, 1), MOST_BYTES)
+        plan = plan_bucket(sizes, scopes, dtype, machine_of(device.partition(":")[0], 1), MOST_BYTES)
         # Nothing is copied to the host when it has run, and all tables are put in after it is there.
         program = pack(plan, len(sizes))._replace(outputs=_NO_OUTPUTS, factor_cells=0)
         step = plan.steps[-1]
@@ -223,7 +225,7 @@ class Engine:
         session = cast(TableSession, backend.open(program, np.zeros(0, dtype=dtype)))
         try:
             for layout, (_, table) in zip(plan.factors, tables, strict=True):
-                values = table.values if not plan.on_host else _on_host(table.values)
+                values = _on_host(table.values) if plan.on_host or self._is_out_of_reach(table.values) else table.values
                 session.put(layout, values, table.forbidden if dtype in INTEGERS else None, plan.forbidden)
                 self._look_up()
             session.run(progress=self._look_up)
@@ -231,6 +233,22 @@ class Engine:
         finally:
             session.close()
         return MessageTable(values, plan.forbidden, spread, operations, size, dtype)
+
+    def holds(self, values: Any) -> bool:
+        """Return whether a table is on this engine's GPU."""
+        return not isinstance(values, _HOST_TYPES) and int(values.device.id) in cards_of(self.device)
+
+    def _is_out_of_reach(self, values: Any) -> bool:
+        """Return whether a table comes through the host: on another GPU, and not in one piece."""
+        return not isinstance(values, _HOST_TYPES) and not self.holds(values) and not values.flags.c_contiguous
+
+    def works(self) -> bool:
+        """Return whether the device still answers."""
+        try:
+            self._backends[self.device].memory()
+        except DeviceError:
+            return False
+        return True
 
     def _look_up(self, share: float = 0.0) -> None:
         """Keep the time limit within an elimination."""
@@ -276,4 +294,96 @@ def row(table: Utility, places: tuple[int | slice, ...]) -> NDArray[Any]:
 
 
 def _on_host(values: Any) -> NDArray[Any]:
-    return cast("NDArray[Any]", values if isinstance(values, _HOST_TYPES) else values.get())
+    if isinstance(values, _HOST_TYPES):
+        return cast("NDArray[Any]", values)
+    try:
+        return cast("NDArray[Any]", values.get())
+    except RuntimeError as error:
+        raise DeviceError(f"cuda:{values.device.id} failed: {error}") from error
+
+
+class _Job:
+    """Work that waits for a GPU: see ``Cards.submit``."""
+
+    def __init__(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
+        self.work, self.tables, self.then = work, tables, then
+
+    def bytes_on(self, engine: Engine) -> int:
+        """Return the bytes of its tables that need not be copied to a GPU."""
+        return sum(int(values.nbytes) for values in self.tables if engine.holds(values))
+
+
+class Cards:
+    """Engines of several GPUs, each of which does one job at a time, in a thread of its own.
+
+    Args:
+        engines: One of each GPU.
+
+    Attributes:
+        failed: The engine whose device failed.
+    """
+
+    def __init__(self, engines: Iterable[Engine]) -> None:
+        self._idle = list(engines)
+        self._engines = tuple(self._idle)
+        self._pool = ThreadPoolExecutor(len(self._engines), "elimina")
+        self._waiting: list[_Job] = []
+        self._running: dict[Future[Any], tuple[Engine, _Job]] = {}
+        self.failed: Engine | None = None
+
+    @staticmethod
+    def takes(combinations: int) -> bool:
+        """Return whether a bucket of so many combinations is worth a GPU."""
+        return combinations >= LEAST_WORK
+
+    def submit(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
+        """Have work done by the first engine that is idle, by that which holds most of its tables if several are.
+
+        Args:
+            work: Work of an engine.
+            tables: Tables that it reads.
+            then: Function that receives its result, in the thread that calls ``collect``.
+        """
+        self._waiting.append(_Job(work, tables, then))
+        self._begin()
+
+    def _begin(self) -> None:
+        while self._waiting and self._idle:
+            # A GPU goes on with its own messages where it can: copies between GPUs take longer than most steps.
+            pairs = itertools.product(self._waiting, self._idle)
+            job, engine = max(pairs, key=lambda pair: pair[0].bytes_on(pair[1]))
+            self._waiting.remove(job)
+            self._idle.remove(engine)
+            self._running[self._pool.submit(job.work, engine)] = engine, job
+
+    def collect(self, is_patient: bool) -> bool:
+        """Pass on the results that are there; return False if there is nothing to wait for.
+
+        Args:
+            is_patient: True to wait for a result.
+
+        Raises:
+            DeviceError: A GPU failed.
+        """
+        if not self._running:
+            return False
+        for future in wait(self._running, None if is_patient else 0, FIRST_COMPLETED).done:
+            engine, job = self._running.pop(future)
+            self._idle.append(engine)
+            try:
+                result = future.result()
+            except DeviceError:
+                self.failed = engine
+                raise
+            job.then(result)
+        self._begin()
+        return True
+
+    def close(self) -> None:
+        """End all work, whose results are lost."""
+        deadlines = [engine.deadline for engine in self._engines]
+        for engine in self._engines:
+            engine.deadline = -math.inf
+        self._pool.shutdown(cancel_futures=True)
+        for engine, deadline in zip(self._engines, deadlines, strict=True):
+            engine.deadline = deadline

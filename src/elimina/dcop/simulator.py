@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 from elimina.dcop.agent import Agent, exchange
+from elimina.dcop.engine import Cards, Engine
 from elimina.dcop.problem import FIXED, KINDS, TRAVERSAL, Message
 from elimina.errors import DcopError, InputError
 from elimina.result import Delivery
@@ -174,6 +175,8 @@ class _Host:
         waiting: Packets that are not acknowledged, by receiver and number.
         seen: Senders and numbers of what was received.
         log: Messages received, in order. The log survives crashes, and ``seen`` is made from it.
+        is_busy: True while the agent works on a GPU of several.
+        late: Messages that have arrived meanwhile, and their times.
     """
 
     def __init__(self, agent: Agent) -> None:
@@ -185,6 +188,8 @@ class _Host:
         self.waiting: dict[tuple[str, int], _Transmission] = {}
         self.seen: set[tuple[str, int]] = set()
         self.log: list[_Transmission] = []
+        self.is_busy = False
+        self.late: deque[tuple[float, _Transmission]] = deque()
 
 
 class Simulation:
@@ -197,6 +202,7 @@ class Simulation:
         revive: Makes an agent of a name again.
         listener: Told of each delivery.
         watch: Told of each elimination how many operations it took.
+        cards: GPUs that agents share; while an agent works on one, others go on. None: all work one after another.
     """
 
     def __init__(
@@ -207,10 +213,11 @@ class Simulation:
         revive: Callable[[str], Agent],
         listener: Callable[[Delivery], None] | None = None,
         watch: Callable[[int], None] | None = None,
+        cards: Cards | None = None,
     ) -> None:
         self._hosts = {agent.name: _Host(agent) for agent in agents}
         self._network, self._timer, self._revive = network, timer, revive
-        self._listener, self._watch = listener, watch
+        self._listener, self._watch, self._cards = listener, watch, cards
         self._random = random.Random(network.seed)
         self._queue = Queue(network.order, self._random)
         self._crashes, self._is_reliable = dict(network.crashes), network.is_reliable
@@ -234,7 +241,8 @@ class Simulation:
             self._agree_on_tree()
         for host in self._hosts.values():
             self._start(host, 0.0)
-        take, hosts, is_reliable = self._queue.take, self._hosts, self._is_reliable
+        hosts, is_reliable = self._hosts, self._is_reliable
+        take = self._queue.take if self._cards is None else partial(self._take, self._cards)
         watch, patience = self._watch, _PATIENCE
         while (event := take()) is not None:
             arrival, what = event
@@ -280,11 +288,22 @@ class Simulation:
         for host, clock in zip(self._hosts.values(), clocks, strict=True):
             host.clock = clock
 
+    def _take(self, cards: Cards) -> tuple[float, Any] | None:
+        """Return the next event, when what has been done on GPUs is sent; wait for them if there is no other."""
+        cards.collect(is_patient=False)
+        while (event := self._queue.take()) is None and cards.collect(is_patient=True):
+            pass
+        return event
+
     def _start(self, host: _Host, time: float) -> None:
         self._work(host, time, None)
 
     def _work(self, host: _Host, time: float, packet: _Transmission | None) -> None:
         """Let an agent start, or work on its arrivals, and post its messages."""
+        if host.is_busy:
+            assert packet is not None
+            host.late.append((time, packet))
+            return
         agent, timer = host.agent, self._timer
         if time > host.clock:
             host.clock = time
@@ -298,17 +317,54 @@ class Simulation:
         host.clock += timer() - started
         if messages:
             self._post(host, messages)
+        self._eliminate(host, packet, begun)
+
+    def _eliminate(self, host: _Host, packet: _Transmission | None, begun: float) -> None:
+        """Let an agent do its work, or hand it to a GPU of several."""
+        agent = host.agent
         while agent.has_work:
-            done = agent.operations
-            started = timer()
-            messages = agent.work()
-            host.clock += timer() - started
-            host.operations += agent.operations - done
-            if self._watch is not None:
-                self._watch(agent.operations - done)
-            self._post(host, messages)
+            bucket = agent.next_bucket
+            if self._cards is not None and self._cards.takes(bucket.combinations):
+                host.is_busy = True
+                tables = [table.values for table in bucket.arrived()]
+                self._cards.submit(
+                    partial(self._timed, agent), tables, partial(self._go_on, host, agent, packet, begun)
+                )
+                return
+            self._note(host, *self._timed(agent))
         if self._listener is not None:
             self._listener(_delivery(agent.name, packet, begun, host.clock))
+
+    def _timed(self, agent: Agent, engine: Engine | None = None) -> tuple[list[Message], float, int]:
+        """Eliminate an agent's next variable; return its messages, and the seconds and operations."""
+        done, started = agent.operations, self._timer()
+        messages = agent.work(engine)
+        return messages, self._timer() - started, agent.operations - done
+
+    def _note(self, host: _Host, messages: Iterable[Message], seconds: float, operations: int) -> None:
+        """Move an agent's clocks on, and post its messages."""
+        host.clock += seconds
+        host.operations += operations
+        if self._watch is not None:
+            self._watch(operations)
+        self._post(host, messages)
+
+    def _go_on(
+        self,
+        host: _Host,
+        agent: Agent,
+        packet: _Transmission | None,
+        begun: float,
+        done: tuple[list[Message], float, int],
+    ) -> None:
+        """Let an agent go on after work on a GPU, and take what has arrived meanwhile."""
+        if host.agent is not agent or host.is_down:
+            return
+        host.is_busy = False
+        self._note(host, *done)
+        self._eliminate(host, packet, begun)
+        while host.late and not host.is_busy:
+            self._work(host, *host.late.popleft())
 
     def _post(self, host: _Host, messages: Iterable[Message]) -> None:
         clock, operations = host.clock, host.operations
@@ -390,8 +446,9 @@ class Simulation:
     def _crash(self, host: _Host, time: float) -> None:
         """Lose everything but the log; come back later, if at all."""
         del self._crashes[host.agent.name]
-        host.is_down = True
+        host.is_down, host.is_busy = True, False
         host.waiting.clear()
+        host.late.clear()
         if self._network.downtime < float("inf"):
             self._queue.put(time + self._network.downtime, partial(self._recover, host), is_due=True)
 

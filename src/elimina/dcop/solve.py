@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, get_args
 
 from elimina import arguments
+from elimina.backends.choose import device_name
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Finished, Forecast, forecast, pseudo_tree
-from elimina.dcop.engine import Engine
+from elimina.dcop.engine import Cards, Engine
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, views
 from elimina.dcop.simulator import Figures, Network, Simulation
-from elimina.errors import InputError, MemoryLimitError, TimeLimitError
+from elimina.errors import DeviceError, InputError, MemoryLimitError, TimeLimitError
 from elimina.inference.execution import check_value, epsilon
 from elimina.inference.knowledge import combine, first_bounds
 from elimina.inference.minibucket import result_between
@@ -23,6 +27,8 @@ from elimina.model import Model
 from elimina.planning.prepare import allowed_ranges, prepare
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.tasks import FLOATS, INTEGERS
+
+logger = logging.getLogger("elimina")
 
 _MORE = 8
 """Roundings of a sum besides its additions."""
@@ -105,7 +111,9 @@ class AgentOptions(NamedTuple):
         filtering: Number of variables of the tables that first bound the costs (``dpop`` on integer costs). Messages
             then hold only the tuples that may be part of an assignment better than the best one found. None: exact
             tables are sent whole.
-        agents: ``cpu`` or ``cuda``: the device that agents compute on.
+        agents: Device that agents compute on: ``cpu``, ``cuda``, a GPU such as ``cuda:1``, or several such as
+            ``cuda:0,cuda:1``. Several eliminate variables at the same time, those of different subtrees of the
+            pseudo-tree. If one fails, all agents start again on the others.
         heuristic: Heuristic that chooses the roots and the neighbour that the traversal visits next.
         seed: Random seed of the heuristic ``random``.
         timer: Clock in seconds that measures the agents' work for the simulated clocks.
@@ -116,7 +124,7 @@ class AgentOptions(NamedTuple):
 
     ibound: int | None = None
     filtering: int | None = None
-    agents: str = "cpu"
+    agents: str | Sequence[str] = "cpu"
     heuristic: Heuristic = "max-degree"
     seed: int = 0
     timer: Callable[[], float] = time.perf_counter
@@ -181,10 +189,14 @@ def solve(
         threads = arguments.integer("threads", threads, 1, MOST_THREADS)
     settings = settings_of(problem.model, algorithm, options, memory)
     network.check(frozenset(agent.name for agent in problem.agents))
-    engine = Engine(options.agents, threads)
-    engine.deadline = math.inf if time_limit is None else started + time_limit
+    device = device_name(options.agents)
+    if device == "auto":
+        raise InputError("agents compute on cpu or GPUs, not on 'auto': name them, such as cuda or cuda:0,cuda:1")
+    engine, *cards = _engines(device.split(","), threads)
+    for each in (engine, *cards):
+        each.deadline = math.inf if time_limit is None else started + time_limit
     run = _SimulatedRun(problem, started)
-    given = {"algorithm": algorithm, "ibound": options.ibound, "filtering": options.filtering, "device": engine.device}
+    given = {"algorithm": algorithm, "ibound": options.ibound, "filtering": options.filtering, "device": device}
     try:
         known = {view.name: view for view in views(problem, settings)}
         ahead = (
@@ -194,22 +206,33 @@ def solve(
         )
         if ahead is not None and options.on_forecast is not None:
             options.on_forecast(ahead)
-        watch = _Watch(engine.deadline, ahead, options.progress)
-        team = [Agent(view, engine) for view in known.values()]
-        run.simulation = Simulation(
-            team, network, options.timer, lambda name: Agent(known[name], engine), options.listener, watch
-        )
-        run.begun = time.perf_counter()
-        figures = run.simulation.run()
+
+        def simulation(shared: Cards | None) -> Simulation:
+            watch = _Watch(engine.deadline, ahead, options.progress)
+            team = [Agent(view, engine) for view in known.values()]
+            return Simulation(
+                team, network, options.timer, lambda name: Agent(known[name], engine), options.listener, watch, shared
+            )
+
+        agents, figures = run.finished(simulation, cards)
     except KeyboardInterrupt:
         return run.ended("interrupt", given)
     except TimeLimitError:
         return run.ended("time-limit", given)
-    result = answer(problem, run.simulation.agents)
-    stats = {**statistics(problem, run.simulation.agents, figures), **given}
+    result = answer(problem, agents)
+    stats = {**statistics(problem, agents, figures), **given}
     if options.filtering is not None:
-        stats.update(_rows(problem, run.simulation.agents))
+        stats.update(_rows(problem, agents))
     return result.replace(stats={**stats, "seconds": run.seconds()})
+
+
+def _engines(names: Sequence[str], threads: int | None) -> list[Engine]:
+    """Return the agents' own engine, and those of several GPUs; their own one then does what is not worth a GPU."""
+    if len(names) == 1:
+        return [Engine(names[0], threads)]
+    # Contexts of several GPUs are made at the same time.
+    with ThreadPoolExecutor(len(names)) as pool:
+        return [Engine("cpu", threads), *pool.map(lambda name: Engine(name, threads), names)]
 
 
 class _SimulatedRun:
@@ -219,6 +242,35 @@ class _SimulatedRun:
         self._problem, self._started = problem, started
         self.begun: float | None = None
         self.simulation: Simulation | None = None
+
+    def finished(
+        self, simulation: Callable[[Cards | None], Simulation], engines: Sequence[Engine]
+    ) -> tuple[list[Agent], Figures]:
+        """Run agents until they have finished; if one of several GPUs fails, again on the others.
+
+        Args:
+            simulation: Function that makes them.
+            engines: Engines of several GPUs; none if agents use their own.
+        """
+        while engines:
+            with contextlib.closing(Cards(engines)) as cards:
+                try:
+                    return self._run(simulation(cards))
+                except DeviceError as error:
+                    left = [engine for engine in engines if engine.works()]
+                    if len(left) == len(engines):
+                        left = [engine for engine in engines if engine is not cards.failed]
+                    if not left or len(left) == len(engines):
+                        raise
+                    engines = left
+                    logger.warning("a device failed, and the others do its work: %s", error)
+        return self._run(simulation(None))
+
+    def _run(self, simulation: Simulation) -> tuple[list[Agent], Figures]:
+        self.simulation = simulation
+        self.begun = self.begun or time.perf_counter()
+        figures = simulation.run()
+        return simulation.agents, figures
 
     def seconds(self) -> dict[str, float]:
         """By phase."""

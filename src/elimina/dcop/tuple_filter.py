@@ -138,6 +138,11 @@ class FilterBucket(Bucket):
         rows = (listed.rows for listed in self._listed.values())
         return super().held + sum(int(table.keys.nbytes + table.values.nbytes) for table in rows)
 
+    @property
+    def combinations(self) -> int:
+        """Combinations of a mini-bucket at most; tuples are joined on the CPU."""
+        return super().combinations if self._limit is None else 0
+
     def _add_up(self, send: Send) -> None:
         """Send the cost of the subtree's values to the parent once all children have; a root sends limits."""
         if len(self._costs_below) < len(self._place.children):

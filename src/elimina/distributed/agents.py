@@ -129,7 +129,7 @@ def solve_agents(
     started = time.perf_counter()
     settings = settings_of(problem.model, algorithm, options, memory)
     if options.agents not in ("cpu", "cuda"):
-        raise InputError(f"agents compute on cpu or cuda, not on {options.agents!r}")
+        raise InputError(f"on a cluster, agents compute on cpu or cuda, not on {options.agents!r}")
     if options.filtering is not None:
         raise InputError("filtering is not supported on a cluster: leave out --filter")
     run = _ClusterRun(client, problem, settings, options.agents, threads)
