@@ -1,14 +1,15 @@
-"""Several cards of one host beside one: slices, cases and bounds; and a call on a card besides its run.
+"""Several cards of one host beside one: slices, cases, bounds and agents; and a call on a card besides its run.
 
-    python bench/cards.py [MODEL ...] [--cards 1 2] [--parts slices divided small cases bounds calls] [--record]
+    python bench/cards.py [MODEL ...] [--cards 1 2] [--parts slices divided small cases bounds agents calls] [--record]
 
 MODELs are networks (.bif) for the cases and UAI files for the calls. Each part runs on the first card alone, then on as
 many as ``--cards`` says. `slices`: optimum and sum of a grid that does not fit one card. `divided`: sums of long grids,
 whose tables the cards share; one card has room for all of them, or is left out. `small`: a grid that fits one card,
-where ``auto`` is beside one card. `cases`: posteriors of cases that observe ten variables. `bounds`: a sum by
-mini-buckets from both sides. `calls`: a second call of the same structure less its run, and whole processes. Seconds;
-efficiency: one card's time over that of all and their number. `--limit` seconds are what one card may take for the
-cases. `--cpu` puts single threads in the place of cards and makes everything small, to try the script.
+where ``auto`` is beside one card. `cases`: posteriors of cases that observe ten variables. `bounds`: a sum by mini-
+buckets from both sides. `agents`: the optimum by DPOP, of arms that meet in one variable. `calls`: a second call of the
+same structure less its run, and whole processes. Seconds; efficiency: one card's time over that of all and their
+number. `--limit` seconds are what one card may take for the cases. `--cpu` puts single threads in the place of cards
+and makes everything small, to try the script.
 """
 
 from __future__ import annotations
@@ -26,8 +27,10 @@ from typing import Any
 import numpy as np
 
 import elimina
+from elimina import dcop
 from elimina.backends.choose import Devices, cards_of
 from elimina.backends.cpu import CpuBackend
+from elimina.dcop import Problem, engine
 from elimina.inference import choose
 from elimina.inference.options import Options
 from elimina.io.cases import Cases
@@ -41,7 +44,7 @@ OBSERVED = 10
 WARM_UP = 2048
 ORDER_SECONDS = 2.0
 REPEATS = 7
-PARTS = ("slices", "divided", "small", "cases", "bounds", "calls")
+PARTS = ("slices", "divided", "small", "cases", "bounds", "agents", "calls")
 
 
 class Table:
@@ -205,6 +208,35 @@ def bounds(table: Table, args: argparse.Namespace) -> None:
         table.add(f"log Z, {side} x {side} grid of {size}, i-bound {ibound}", cards, call, run, answer, call, between)
 
 
+def arms(count: int, length: int, width: int, size: int) -> Problem:
+    """Bands of random costs that meet in one variable, below a root of two values; each variable has its agent."""
+    rng, sizes, pairs = np.random.default_rng(3), [size] * (1 + count * length), []
+    for arm in range(count):
+        band = [0, *range(1 + arm * length, 1 + (arm + 1) * length)]
+        pairs += [(band[a], band[b]) for b in range(len(band)) for a in range(max(0, b - width), b)]
+    pairs.append((0, len(sizes)))
+    sizes.append(2)
+    factors = [(pair, rng.integers(0, 10_000, [sizes[v] for v in pair])) for pair in pairs]
+    return Problem.from_model(elimina.Model.from_arrays(sizes, factors, sense="min-cost"))
+
+
+def agents(table: Table, args: argparse.Namespace) -> None:
+    """DPOP's agents: subtrees that do not depend on each other are the cards' at the same time."""
+    count, length, size = (4, 5, 12) if args.cpu else args.arms
+    problem = arms(count, length, 3, size)
+    for cards in args.cards:
+        # The root is the variable of fewest neighbours, below which the arms are as wide as their bands.
+        given = dcop.AgentOptions(agents=devices(cards), heuristic="most-connected")
+        for _ in range(2):  # The second time, kernels are there.
+            started = time.perf_counter()
+            result = dcop.solve(problem, options=given)
+            call = time.perf_counter() - started
+        stats = result.stats
+        print(f"  {stats['device']}: width {stats['induced_width']}, {stats['dtype']}, {stats['seconds']}", flush=True)
+        work, between = f"DPOP, {count} arms of {length}, {size} values", stats.get("bytes_between_cards", 0)
+        table.add(work, cards, call, stats["seconds"]["run"], result.value, call, between)
+
+
 def calls(_: Table, args: argparse.Namespace) -> None:
     """Second calls less their runs, and whole processes."""
     device = "cpu" if args.cpu else "cuda"
@@ -259,11 +291,13 @@ def main() -> None:
     )
     parser.add_argument("--memory", help="of each card, for the slices")
     parser.add_argument("--ibound", type=int, default=11)
+    parser.add_argument("--arms", nargs=3, type=int, default=(8, 10, 560), help="Number, length, values.")
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--record", action="store_true", help="Keep the table as bench/results/several-cards.json.")
     args = parser.parse_args()
     if args.cpu:
-        choose.get_backend = single_threads
+        choose.get_backend = engine.get_backend = single_threads
+        engine.LEAST_WORK = 1 << 12
         args.cases = min(args.cases, 2 * WARM_UP)
     parts: dict[str, Callable[[Table, argparse.Namespace], None]] = {
         "slices": slices,
@@ -271,6 +305,7 @@ def main() -> None:
         "small": small,
         "cases": cases,
         "bounds": bounds,
+        "agents": agents,
         "calls": calls,
     }
     table = Table()

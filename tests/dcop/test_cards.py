@@ -157,6 +157,7 @@ def test_the_others_answer_where_a_card_is_lost(cards, runs, caplog):
     found = solve(problem, agents=CARDS)
     same(found, solve(problem))
     assert lost.left < 0
+    assert (found.stats["device"], found.stats["cards"], found.stats["bytes_between_cards"]) == (CARDS, 1, 0)
     assert other.ran >= len(problem.model.variables)
     assert "the card fell off the bus" in caplog.text
     # Also after those that were stopped.
@@ -184,6 +185,34 @@ def test_errors_of_a_card_are_those_of_one(cards):
     cards(Card(), Card())
     with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' needs .* for a message over .*--memory"):
         solve(Problem.from_model(stars(2, 5)), agents=CARDS, memory=100)
+
+
+class Array:
+    """A table on a GPU."""
+
+    def __init__(self, number, values):
+        self.device, self._values = SimpleNamespace(id=number), values
+        self.nbytes, self.flags = values.nbytes, values.flags
+
+    def get(self):
+        if self.device.id == 7:
+            raise RuntimeError("an illegal memory access")
+        return self._values
+
+
+def test_tables_of_other_cards(cards):
+    """They are copied by the card, or through the host if they have gaps."""
+    cards(Card(), Card())
+    engine, whole = Engine("cuda:1"), np.arange(12).reshape(3, 4)
+    assert engine.within_reach(whole) is whole
+    own, other, gaps = Array(1, whole[:, 1:]), Array(0, whole), Array(0, whole[:, 1:])
+    assert engine.within_reach(own) is own
+    assert engine.received == 0
+    assert engine.within_reach(other) is other
+    np.testing.assert_array_equal(engine.within_reach(gaps), whole[:, 1:])
+    assert engine.received == (12 + 9) * whole.itemsize
+    with pytest.raises(DeviceError, match="cuda:7 failed: an illegal memory access"):
+        engine.within_reach(Array(7, whole[:, 1:]))
 
 
 def test_agents_need_devices_by_name():

@@ -214,6 +214,7 @@ def _crash_of(text: str) -> tuple[str, int]:
 )
 @option(
     "--device",
+    "--devices",
     "--agents",
     "agents",
     type=device_of,

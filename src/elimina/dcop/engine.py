@@ -166,6 +166,7 @@ class Engine:
 
     Attributes:
         deadline: Deadline by ``time.perf_counter``.
+        received: Bytes of the tables that came from other GPUs.
 
     Raises:
         InputError: Unknown device.
@@ -176,7 +177,7 @@ class Engine:
         self._backends: dict[str, Backend] = {
             name: get_backend(name, threads) for name in dict.fromkeys(("cpu", device))
         }
-        self.device, self._threads, self.deadline = device, threads, math.inf
+        self.device, self._threads, self.deadline, self.received = device, threads, math.inf, 0
         self._shaped = functools.lru_cache(_SHAPES)(self._shape)
 
     def _shape(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> _Shaped:
@@ -225,7 +226,7 @@ class Engine:
         session = cast(TableSession, backend.open(program, np.zeros(0, dtype=dtype)))
         try:
             for layout, (_, table) in zip(plan.factors, tables, strict=True):
-                values = _on_host(table.values) if plan.on_host or self._is_out_of_reach(table.values) else table.values
+                values = _on_host(table.values) if plan.on_host else self.within_reach(table.values)
                 session.put(layout, values, table.forbidden if dtype in INTEGERS else None, plan.forbidden)
                 self._look_up()
             session.run(progress=self._look_up)
@@ -238,9 +239,12 @@ class Engine:
         """Return whether a table is on this engine's GPU."""
         return not isinstance(values, _HOST_TYPES) and int(values.device.id) in cards_of(self.device)
 
-    def _is_out_of_reach(self, values: Any) -> bool:
-        """Return whether a table comes through the host: on another GPU, and not in one piece."""
-        return not isinstance(values, _HOST_TYPES) and not self.holds(values) and not values.flags.c_contiguous
+    def within_reach(self, values: Any) -> Any:
+        """Return a table that this engine's GPU can copy; another GPU's table with gaps comes through the host."""
+        if isinstance(values, _HOST_TYPES) or self.holds(values):
+            return values
+        self.received += int(values.nbytes)
+        return values if values.flags.c_contiguous else _on_host(values)
 
     def works(self) -> bool:
         """Return whether the device still answers."""
@@ -302,7 +306,7 @@ def _on_host(values: Any) -> NDArray[Any]:
         raise DeviceError(f"cuda:{values.device.id} failed: {error}") from error
 
 
-class _Job:
+class _CardWork:
     """Work that waits for a GPU: see ``Cards.submit``."""
 
     def __init__(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
@@ -327,8 +331,8 @@ class Cards:
         self._idle = list(engines)
         self._engines = tuple(self._idle)
         self._pool = ThreadPoolExecutor(len(self._engines), "elimina")
-        self._waiting: list[_Job] = []
-        self._running: dict[Future[Any], tuple[Engine, _Job]] = {}
+        self._waiting: list[_CardWork] = []
+        self._running: dict[Future[Any], tuple[Engine, _CardWork]] = {}
         self.failed: Engine | None = None
 
     @staticmethod
@@ -344,7 +348,7 @@ class Cards:
             tables: Tables that it reads.
             then: Function that receives its result, in the thread that calls ``collect``.
         """
-        self._waiting.append(_Job(work, tables, then))
+        self._waiting.append(_CardWork(work, tables, then))
         self._begin()
 
     def _begin(self) -> None:

@@ -167,8 +167,8 @@ def solve(
     Returns:
         The answer to the task ``dcop``. If the time limit or Ctrl-C ends the run, the status is ``bounded``, and the
         answer has the best assignment and a bound from the roots (or from the single cost functions). Besides the usual
-        figures, ``stats`` has ``algorithm``, ``agents`` (their number),
-        ``simulated_seconds``, ``nonconcurrent_operations``, ``messages`` and ``message_bytes`` (by kind),
+        figures, ``stats`` has ``algorithm``, ``agents`` (their number), ``cards`` and ``bytes_between_cards`` (with
+        several GPUs), ``simulated_seconds``, ``nonconcurrent_operations``, ``messages`` and ``message_bytes`` (by kind),
         ``network_load`` (bytes of all), ``largest_message`` (bytes), ``repeated`` (transmissions), ``depth`` (of the
         pseudo-tree), ``ibound``, ``filtering``; with ``filtering`` also ``rows_sent`` and ``dense_rows`` (of the tables
         that they are from). ``peak_bytes`` is that of the agent that needs most.
@@ -221,6 +221,8 @@ def solve(
         return run.ended("time-limit", given)
     result = answer(problem, agents)
     stats = {**statistics(problem, agents, figures), **given}
+    if cards:
+        stats.update(cards=run.cards, bytes_between_cards=sum(card.received for card in cards))
     if options.filtering is not None:
         stats.update(_rows(problem, agents))
     return result.replace(stats={**stats, "seconds": run.seconds()})
@@ -241,6 +243,7 @@ class _SimulatedRun:
     def __init__(self, problem: Problem, started: float) -> None:
         self._problem, self._started = problem, started
         self.begun: float | None = None
+        self.cards = 0
         self.simulation: Simulation | None = None
 
     def finished(
@@ -253,6 +256,7 @@ class _SimulatedRun:
             engines: Engines of several GPUs; none if agents use their own.
         """
         while engines:
+            self.cards = len(engines)
             with contextlib.closing(Cards(engines)) as cards:
                 try:
                     return self._run(simulation(cards))

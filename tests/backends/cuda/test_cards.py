@@ -14,7 +14,10 @@ from elimina import DeviceError, JunctionTree, Options
 from elimina.backends.choose import devices_of, get_backend, with_other_cards
 from elimina.backends.cuda.backend import CardSession, CudaBackend
 from elimina.backends.cuda.session import CudaSession
+from elimina.dcop import Problem, engine
 from elimina.io.cases import Cases
+from tests.calls import solve_by_agents
+from tests.dcop.running import random_problem
 from tests.inference.test_cards import KINDS, costs, lattice, model_for, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
 
@@ -166,6 +169,56 @@ def test_an_interrupt_ends_all_cards_of_a_divided_plan(two, monkeypatch):
     assert solved(model, "pr", CARDS).log10_z == pytest.approx(expected.log10_z, rel=1e-12)
 
 
+@pytest.fixture
+def every_bucket(monkeypatch):
+    """Agents leave no bucket to the CPU."""
+    monkeypatch.setattr(engine, "LEAST_WORK", 0)
+    monkeypatch.setattr(engine, "AT_ONCE", 0)
+
+
+AGENTS = [("dpop", {}), ("adpop", {"ibound": 2}), ("mb-dpop", {"memory": 800}), ("dpop", {"filtering": 2})]
+
+
+@pytest.mark.parametrize(("algorithm", "options"), AGENTS)
+def test_agents_of_two_cards(two, every_bucket, algorithm, options):
+    """Tables of one card are read by the other, in one piece or with gaps."""
+    moved = 0
+    for seed in range(20):
+        problem = random_problem(("random", "scale-free", "grid")[seed % 3], seed, most=10)
+        if not problem.model.is_integer:
+            continue
+        expected, found = (solve_by_agents(problem, algorithm, agents=name, **options) for name in ("cpu", CARDS))
+        assert (found.status, found.value, found.assignment) == (expected.status, expected.value, expected.assignment)
+        assert (found.lower_bound, found.upper_bound) == (expected.lower_bound, expected.upper_bound)
+        moved += found.stats["bytes_between_cards"]
+    assert moved > 0
+
+
+def test_agents_with_large_tables(two):
+    problem = Problem.from_model(elimina.generate.grid_model(5, 18, seed=1, columns=4))
+    expected, found = (solve_by_agents(problem, agents=name) for name in ("cuda:1", CARDS))
+    assert (found.value, found.assignment) == (expected.value, expected.assignment)
+
+
+@pytest.mark.parametrize("runs", [0, 3])
+def test_agents_start_again_where_a_card_is_lost(two, every_bucket, monkeypatch, runs):
+    problem, left = Problem.from_model(costs(4, 3)), [runs]
+    expected = solve_by_agents(problem)
+    run = CudaSession.run
+
+    def failing(session, steps=None, progress=None):
+        if session._backend.number == 1:
+            left[0] -= 1
+            if left[0] < 0:
+                raise DeviceError("the card fell off the bus")
+        return run(session, steps, progress)
+
+    monkeypatch.setattr(CudaSession, "run", failing)
+    found = solve_by_agents(problem, agents=CARDS)
+    assert left[0] < 0
+    assert (found.value, found.assignment, found.stats["cards"]) == (expected.value, expected.assignment, 1)
+
+
 LOST = """
 import cupy, numpy
 from elimina import DeviceError
@@ -173,6 +226,8 @@ from elimina.backends.cuda import backend, session
 from tests.backends.cuda.test_cards import CARDS
 from tests.inference.test_cards import costs, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
+from tests.calls import solve_by_agents
+from elimina.dcop import Problem, engine
 from pytest import MonkeyPatch
 
 broken = cupy.RawKernel('extern "C" __global__ void broken(int* p) { *p = 1; }', "broken")
@@ -189,7 +244,18 @@ def break_at(kind, name, number):
         return made(card, *given)
     patch.setattr(kind, name, failing)
 
-if WHOLE:
+if KIND == "agents":
+    engine.LEAST_WORK = engine.AT_ONCE = 0
+    problem = Problem.from_model(costs(4, 3))
+    expected = solve_by_agents(problem)
+    break_at(session.CudaSession, "run", 3)
+    try:
+        found = solve_by_agents(problem, agents=CARDS)
+    except DeviceError as error:
+        assert "failed: " in str(error)
+    else:
+        assert (found.value, found.assignment) == (expected.value, expected.assignment)
+elif KIND == "whole":
     model = costs(6, 3)
     expected = sliced(model, "mpe", "cuda:0")
     break_at(session.CudaSession, "run", 2)
@@ -212,12 +278,12 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("whole", [True, False])
-def test_a_context_that_fails(two, whole):
+@pytest.mark.parametrize("kind", ["whole", "divided", "agents"])
+def test_a_context_that_fails(two, kind):
     """An illegal access makes all later work in a card's context fail; a process of its own has to suffer it.
 
     The other card answers, or there is one clear error.
     """
-    code = LOST.replace("WHOLE", str(whole))
+    code = LOST.replace("KIND", repr(kind))
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert found.stdout.endswith("done\n"), found.stderr[:4000]
