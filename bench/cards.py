@@ -1,15 +1,16 @@
 """Several cards of one host beside one: slices, cases, bounds and agents; and a call on a card besides its run.
 
-    python bench/cards.py [MODEL ...] [--cards 1 2] [--parts slices divided small cases bounds agents calls] [--record]
+    python bench/cards.py [MODEL ...] [--cards 1 2] [--parts slices divided small cases bounds agents calls starts]
+        [--record]
 
 MODELs are networks (.bif) for the cases and UAI files for the calls. Each part runs on the first card alone, then on as
 many as ``--cards`` says. `slices`: optimum and sum of a grid that does not fit one card. `divided`: sums of long grids,
 whose tables the cards share; one card has room for all of them, or is left out. `small`: a grid that fits one card,
 where ``auto`` is beside one card. `cases`: posteriors of cases that observe ten variables. `bounds`: a sum by mini-
 buckets from both sides. `agents`: the optimum by DPOP, of arms that meet in one variable. `calls`: a second call of the
-same structure less its run, and whole processes. Seconds; efficiency: one card's time over that of all and their
-number. `--limit` seconds are what one card may take for the cases. `--cpu` puts single threads in the place of cards
-and makes everything small, to try the script.
+same structure less its run, and whole processes. `starts`: what an open card takes before a structure's first steps.
+Seconds; efficiency: one card's time over that of all and their number. `--limit` seconds are what one card may take for
+the cases. `--cpu` puts single threads in the place of cards and makes everything small, to try the script.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from elimina.inference import choose
 from elimina.inference.options import Options
 from elimina.io.cases import Cases
 from elimina.order import find_order
+from elimina.planning.machine import cuda_machine
 from record import Record
 
 COLUMNS = ("work", "cards", "call, s", "run, s", "times one card", "efficiency", "GB between cards", "answer")
@@ -44,7 +46,7 @@ OBSERVED = 10
 WARM_UP = 2048
 ORDER_SECONDS = 2.0
 REPEATS = 7
-PARTS = ("slices", "divided", "small", "cases", "bounds", "agents", "calls")
+PARTS = ("slices", "divided", "small", "cases", "bounds", "agents", "calls", "starts")
 
 
 class Table:
@@ -265,6 +267,43 @@ def calls(_: Table, args: argparse.Namespace) -> None:
         print(f"{name:34}{min(map(process, [code] * 3)):>8.3f}", flush=True)
 
 
+FIRST = """
+import json, sys, elimina, numpy
+sys.path[:0] = [{here!r}]
+import cards
+device, order = {device!r}, {order!r}
+elimina.solve(cards.lattice(3, 2), "pr", device=device)
+model = {model}
+given = elimina.Options(order=tuple(order), method="eliminate")
+planned = elimina.plan(model, "pr", device=device, options=given)
+found = [elimina.solve(model, "pr", device=device, options=given).stats["seconds"] for _ in range(2)]
+print(json.dumps([len(planned.steps), planned.seconds, *found]))
+"""
+
+
+def starts(_: Table, args: argparse.Namespace) -> None:
+    """What an open card takes before it works: the first run of a structure in a process, less its steps."""
+    device = "cpu" if args.cpu else "cuda"
+    makers = [(f"grid {n} x {n} of {size}", f"cards.lattice({n}, {size})") for n, size in ((12, 2), (18, 2), (6, 6))]
+    makers += [(path.name, f"elimina.read({str(path)!r})") for path in args.models if ".uai" in path.suffixes]
+    print(f"{'open card, ms, median of 3':34}{'steps':>8}{'planned':>10}{'first':>10}{'later':>10}{'start':>8}")
+    for name, maker in makers:
+        order = list(map(int, ordered(eval(maker, {"cards": sys.modules[__name__], "elimina": elimina}))))
+        code = FIRST.format(here=str(Path(__file__).parent), device=device, order=order, model=maker)
+        # The first process compiles the kernels.
+        shown = [json.loads(subprocess.check_output([sys.executable, "-c", code])) for _ in range(4)][1:]
+        steps, planned = shown[0][:2]
+        seconds = [statistics.median(known_run(found[at]) for found in shown) for at in (2, 3)]
+        own = planned - (0.0 if args.cpu else cuda_machine(is_open=True).start)
+        row = (steps, *(f"{1e3 * value:.2f}" for value in (own, *seconds, seconds[0] - own)))
+        print("{:34}{:>8}{:>10}{:>10}{:>10}{:>8}".format(name, *row), flush=True)
+
+
+def known_run(clock: dict[str, float]) -> float:
+    """Seconds of a call on its device, from the opening of the program on."""
+    return clock["total"] - sum(clock.get(phase, 0.0) for phase in ("read", "prepare", "order", "plan"))
+
+
 def process(code: str) -> float:
     """Wall time of one interpreter."""
     started = time.perf_counter()
@@ -307,6 +346,7 @@ def main() -> None:
         "bounds": bounds,
         "agents": agents,
         "calls": calls,
+        "starts": starts,
     }
     table = Table()
     for name in args.parts:

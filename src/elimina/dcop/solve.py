@@ -167,8 +167,8 @@ def solve(
     Returns:
         The answer to the task ``dcop``. If the time limit or Ctrl-C ends the run, the status is ``bounded``, and the
         answer has the best assignment and a bound from the roots (or from the single cost functions). Besides the usual
-        figures, ``stats`` has ``algorithm``, ``agents`` (their number), ``cards`` and ``bytes_between_cards`` (with
-        several GPUs), ``simulated_seconds``, ``nonconcurrent_operations``, ``messages`` and ``message_bytes`` (by kind),
+        figures, ``stats`` has ``algorithm``, ``agents`` (their number), ``cards`` and ``bytes_between_cards``
+        (several GPUs), ``simulated_seconds``, ``nonconcurrent_operations``, ``messages``, ``message_bytes`` (by kind),
         ``network_load`` (bytes of all), ``largest_message`` (bytes), ``repeated`` (transmissions), ``depth`` (of the
         pseudo-tree), ``ibound``, ``filtering``; with ``filtering`` also ``rows_sent`` and ``dense_rows`` (of the tables
         that they are from). ``peak_bytes`` is that of the agent that needs most.
