@@ -50,9 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Give a card's memory back after each test that used it: other workers' tests share the card."""
-    device = sys.modules.get("elimina.backends.cuda.device")
-    if item.get_closest_marker("gpu") and device is not None:
-        cupy = sys.modules["cupy"]
+    device, cupy = sys.modules.get("elimina.backends.cuda.device"), sys.modules.get("cupy")
+    if item.get_closest_marker("gpu") and device is not None and cupy is not None:
         for card in device._lanes:
             with cupy.cuda.Device(card):
                 device._pools(cupy)[0].free_all_blocks()

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "cases/columns.hpp"
 #include "cases/network.hpp"
 #include "cases/plan.hpp"
 #include "exec/dense/dense.hpp"
@@ -195,6 +196,26 @@ class DenseSession {
   std::unique_ptr<DenseExecutor> executor_;
 };
 
+using Posteriors = nb::ndarray<double, nb::ndim<2>, nb::device::cpu>;
+
+// Divides the columns of all tables by their totals; returns which tables could be.
+Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, Posteriors out) {
+  const i64 columns = i64(out.shape(1)), pitch = i64(out.stride(0)), count = i64(tables.shape(0));
+  if (tables.shape(1) != 5 || (columns > 1 && out.stride(1) != 1)) throw nb::value_error("tables need five numbers, and posteriors a step of 1");
+  std::vector<char> done(static_cast<std::size_t>(count));
+  {
+    nb::gil_scoped_release release;
+    std::vector<double> totals;
+    for (i64 number = 0; number < count; ++number) {
+      const i64* table = tables.data() + 5 * number;
+      done[number] = normalise({zone.data() + table[0], table[1], table[2], table[3]}, columns, out.data() + table[4] * pitch, pitch, totals);
+    }
+  }
+  auto* kept = new bool[done.size() + 1];
+  std::copy(done.begin(), done.end(), kept);
+  return Array<bool>(kept, {done.size()}, nb::capsule(kept, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
+}
+
 }  // namespace
 
 void bind_dense(nb::module_& m) {
@@ -225,6 +246,9 @@ void bind_dense(nb::module_& m) {
            "natural logarithm of the sum into `logs`, and whether both can be relied on into `sound`.")
       .def("run", &DenseSession::run, "steps"_a.none() = nb::none(), "progress"_a.none() = nb::none(),
            "Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work done so far.");
+  m.def("normalise_columns", &normalise_columns, "zone"_a, "tables"_a, "out"_a,
+        "Divide the columns of tables by their totals. Each table: its place in the zone, its number of values, the cells between two values and between "
+        "two columns, and its first row in `out`. Returns which tables were written: those whose totals are all large enough.");
   m.def("exact_count", &count_exactly, "words"_a, "starts"_a, "roots"_a, "factors"_a,
         "Run a packed program over factors of zeros and ones in integers of any length; return the product of some steps' outputs, the least byte first.");
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");

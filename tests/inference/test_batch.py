@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model, Table, Variable
+from elimina._core import normalise_columns
 from elimina.inference import batch as batch_module
 from elimina.inference.batch import CaseByCase, PlannedCases
 from elimina.io.cases import Cases
@@ -210,3 +211,24 @@ def test_memory():
     small = JunctionTree(tiny, device="cpu", memory=JunctionTree(tiny, device="cpu").plan.peak_bytes)
     with pytest.raises(MemoryLimitError, match="the plan needs"):
         small.batch(np.full((5, 9), -1), indices=True)
+
+
+@pytest.mark.parametrize("pitch", [7, 9])
+def test_columns_divided_by_their_totals(pitch):
+    """One table for all cases, one for each, and one with a column of zeros, which is left alone."""
+    rng = np.random.default_rng(0)
+    zone, out = rng.random(100), np.full((10, 20), -1.0)
+    zone[60:90] = np.where(np.arange(30) % 10 == 4, 0.0, zone[60:90])
+    tables = np.array([[2, 3, 1, 0, 1], [8, 2, pitch, 1, 4], [60, 3, 10, 1, 7]])
+    done = normalise_columns(zone, tables, out[:, 3:10])
+    assert done.tolist() == [True, True, False]
+    single, own = zone[2:5], np.stack([zone[8:15], zone[8 + pitch : 15 + pitch]])
+    np.testing.assert_array_equal(out[1:4, 3:10], np.repeat((single / single.sum())[:, None], 7, axis=1))
+    np.testing.assert_array_equal(out[4:6, 3:10], own / own.sum(axis=0))
+    out[1:6, 3:10] = -1.0
+    assert (out == -1.0).all()
+
+
+def test_columns_need_rows_in_one_piece():
+    with pytest.raises(ValueError, match="a step of 1"):
+        normalise_columns(np.ones(9), np.zeros((1, 5), dtype=np.int64), np.ones((4, 8))[:, ::2])

@@ -39,11 +39,24 @@ class Places:
 
     def __init__(self, steps: Steps, outputs: Sequence[Output], first: int) -> None:
         self._steps, self._outputs, self._first = steps, outputs, first
+        self._columns: NDArray[np.int64] | None = None
 
     def tables(self, zone: Array) -> list[Array]:
         """Return each output as an array."""
         places = [(self._steps[number], scope) for number, scope in self._outputs]
         return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in places]
+
+    def columns(self, zone: Array) -> NDArray[np.int64]:
+        """Return a row for each output over a variable and cases: its place, values, and strides (of cases: or 0)."""
+        if self._columns is None:
+            start, item = zone.__array_interface__["data"][0], zone.itemsize
+            rows = []
+            for table in self.tables(zone):
+                step, following = table.strides
+                at = table.__array_interface__["data"][0] - start
+                rows.append((at, len(table) * item, step, following if table.shape[1] > 1 else 0))
+            self._columns = np.array(rows, dtype=np.int64).reshape(-1, 4) // item
+        return self._columns
 
     @functools.cached_property
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[slice]]:

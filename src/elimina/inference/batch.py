@@ -7,6 +7,7 @@ where what is observed leaves little of the network.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import normalise_columns
 from elimina.backends import Backend
 from elimina.backends.choose import card_start, devices_of, find_cuda, with_other_cards
 from elimina.backends.cpu import CpuBackend
@@ -194,7 +196,7 @@ _ROOM = 2
 """Size of the arena for plans of single cases, relative to a plan's own."""
 
 _Rows = slice | NDArray[np.intp]
-_Chunk = tuple[CaseByCase | None, Codes, _Rows, dict[int, Floats], Floats]
+_Chunk = tuple[CaseByCase | None, Codes, _Rows, Floats, Floats]
 
 
 class Batch:
@@ -224,6 +226,9 @@ class Batch:
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
         self._options = options._replace(threads=1)
+        # All posteriors are rows of one array.
+        ends = itertools.accumulate(model.variables[v].size for v in self._asked)
+        self._parts = {v: slice(end - model.variables[v].size, end) for v, end in zip(self._asked, ends, strict=True)}
         probe = self._prepare(_UNIT)
         self._order = elimination_order(probe, options, runs=KEPT_TREE_RUNS)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
@@ -310,7 +315,12 @@ class Batch:
             progress: Called now and then with the share of the cases that is done.
         """
         count = len(values)
-        marginals = {v: np.ones((self.model.variables[v].size, count)).T for v in self._asked}
+        # Memory is first written by the threads, but for variables of one value.
+        shares = np.empty((sum(self.model.variables[v].size for v in self._asked), count))
+        marginals = {v: shares[part].T for v, part in self._parts.items()}
+        for table in marginals.values():
+            if table.shape[1] == 1:
+                table[:] = 1.0
         log_sums = np.empty(count)
         way = self._choose(values)
         size = self.cases if way is None else min(_CASES_IN_TURN, -(-count // self.threads))
@@ -318,7 +328,7 @@ class Batch:
         if way is not None:
             sequence = way.sequence(values)
             rows = [sequence[part] for part in rows]
-        chunks = [(way, values[part], part, marginals, log_sums) for part in rows]
+        chunks = [(way, values[part], part, shares, log_sums) for part in rows]
         for done, _ in enumerate(spread(range(self.threads), chunks, self._chunks), 1):
             if progress is not None:
                 progress(done / len(chunks))
@@ -366,19 +376,26 @@ class Batch:
         way: CaseByCase | None,
         values: Codes,
         rows: _Rows,
-        marginals: dict[int, Floats],
+        shares: Floats,
         log_sums: Floats,
     ) -> None:
         """Answer a chunk."""
         if way is not None:
             tables, log_sums[rows] = way.run(own, values)
-            for v in marginals.keys() & tables.keys():
-                marginals[v][rows] = tables[v]
+            for v in self._parts.keys() & tables.keys():
+                shares[self._parts[v], rows] = tables[v].T
             return
         assert isinstance(rows, slice)
         answer = self._propagate(planned, own, values)
-        for v, table in zip(self._outputs.values(), answer.tables, strict=True):
-            normalised(table[:, : len(values)], answer.logarithmic, out=marginals[v].T[:, rows])
+        parts = [self._parts[v] for v in self._outputs.values()]
+        done = np.zeros(len(parts), dtype=bool)
+        if parts and answer.zone.dtype == np.float64 and not answer.logarithmic:
+            places = np.column_stack((answer.places.columns(answer.zone), [part.start for part in parts]))
+            done = normalise_columns(answer.zone, places, shares[:, rows])
+        if not done.all():
+            for is_done, table, part in zip(done, answer.tables, parts, strict=True):
+                if not is_done:
+                    normalised(table[:, : len(values)], answer.logarithmic, out=shares[part, rows])
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
 
     def _propagate(self, planned: Planned, own: dict[str, Propagator], values: Codes) -> Answer:

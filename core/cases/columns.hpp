@@ -1,0 +1,24 @@
+// Posteriors of many cases: each column of a table divided by its total.
+#pragma once
+#include <vector>
+
+#include <elimina/config.hpp>
+
+namespace elimina {
+
+// Totals from which probabilities are had by one division.
+inline constexpr double kSafeTotal = 1e-280;
+
+// A table of a variable's values over cases.
+struct ColumnTable {
+  const double* cells;
+  i64 size;
+  // Cells between two values, and between two cases: 0 if all cases have the same column.
+  i64 step, next;
+};
+
+// Writes each column divided by its total, the values `pitch` cells apart; false, and nothing is written, if a total is too small for that.
+// Totals are added from the first value on, so that they do not depend on the number of columns.
+bool normalise(const ColumnTable& table, i64 columns, double* out, i64 pitch, std::vector<double>& totals);
+
+}  // namespace elimina
