@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Check the core with clang and all warnings as errors, without making objects: all files of core, with and without OpenMP.
+# Check the core with clang and all warnings as errors, without making objects: all files of core.
 # Usage: .ci/clang.sh [PYTHON]; the interpreter has NumPy's and nanobind's headers.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -13,6 +13,6 @@ check() { printf '%s\0' "${@:2}" | xargs -0 -P "${JOBS:-2}" -I{} bash -c '"$@" |
 mapfile -t plain < <(sources ! -path core/exec/dense/isa.cpp ! -path 'core/launcher/*')
 check "-DELIMINA_ISA=baseline" core/exec/dense/isa.cpp
 check "-DELIMINA_MODULE=\"elimina.cli\" -DELIMINA_PYTHON=\"python3\"" core/launcher/launcher.cpp
-check "-Wno-unknown-pragmas" "${plain[@]}"
+check "" "${plain[@]}"
 check "-DELIMINA_PORTABLE" core/exec/sparse/words.cpp core/search/cache.cpp
 echo "clang takes all files of core"

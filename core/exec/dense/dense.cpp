@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "exec/dense/isa.hpp"
-#include "exec/threads.hpp"
+#include "exec/share.hpp"
 
 namespace elimina {
 namespace {
@@ -154,26 +154,18 @@ bool DenseExecutor::large_step(StepView step, double work, double done, Peak& pe
   const i64 items = kernels_->begin(step, peaks_, wanted);
   if (threads == 1 && work < kPollWork) return kernels_->run(0, items, 0, peak), true;
   return in_turns(items, wanted, work, done, poll, [&](i64 first, i64 last) {
-#pragma omp parallel num_threads(threads)
-    {
-      Peak own;
-#pragma omp for schedule(dynamic, 1)
-      for (i64 item = first; item < last; ++item) kernels_->run(item, item + 1, omp_get_thread_num(), own);
-#pragma omp critical
-      peak.see(own.high, own.low);
-    }
+    std::vector<Peak> own(static_cast<std::size_t>(threads));
+    share(threads, first, last, [&](i64 item, int thread) { kernels_->run(item, item + 1, thread, own[std::size_t(thread)]); });
+    for (const Peak& one : own) peak.see(one.high, one.low);
   });
 }
 
 bool DenseExecutor::level_step(StepView step, double work, double done, const DensePoll& poll) {
   const int threads = work * double(step[kTables]) < kParallelWork ? 1 : threads_;
   return in_turns(kernels_->begin_level(step), 4 * i64(threads), work, done, poll, [&](i64 first, i64 last) {
-    if (threads == 1) return kernels_->run_level(first, last);
-#pragma omp parallel num_threads(threads)
-    {
-      const i64 part = omp_get_thread_num(), parts = omp_get_num_threads();
-      kernels_->run_level(first + (last - first) * part / parts, first + (last - first) * (part + 1) / parts);
-    }
+    share(threads, 0, threads, [&](i64 part, int) {
+      kernels_->run_level(first + (last - first) * part / threads, first + (last - first) * (part + 1) / threads);
+    });
   });
 }
 

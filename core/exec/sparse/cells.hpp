@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "exec/share.hpp"
 #include "exec/sparse/join.hpp"
 
 namespace elimina::sparse {
@@ -78,9 +79,9 @@ Buffer move_rows(const u64* words, i64 rows, const i64* segments, i64 count, int
   Buffer made(rows * i64(sizeof(Key<B>)));
   auto* to = made.as<Key<B>>();
   const i64 parts = std::clamp<i64>(rows >> 14, 1, threads);
-#pragma omp parallel for num_threads(int(parts)) schedule(static, 1)
-  for (i64 part = 0; part < parts; ++part)
+  share(threads, 0, parts, [&](i64 part, int) {
     for (i64 i = rows * part / parts; i < rows * (part + 1) / parts; ++i) to[i] = move_key<A, B>(keys[i], segments, count);
+  });
   return made;
 }
 

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "exec/share.hpp"
 #include "exec/sparse/grid.hpp"
 
 namespace elimina::sparse {
@@ -105,8 +106,7 @@ class JoinBlocks {
     const i64 parts = std::clamp<i64>(left_rows_ / kBlock, 1, threads_);
     const std::vector<i64> cuts = group_cuts(left_, left_rows_, parts, group_);
     std::vector<std::vector<Block>> found(std::size_t(parts), std::vector<Block>{});
-#pragma omp parallel for num_threads(int(parts)) schedule(static, 1)
-    for (i64 part = 0; part < parts; ++part) cut_part({cuts[std::size_t(part)], cuts[std::size_t(part) + 1]}, found[std::size_t(part)]);
+    share(threads_, 0, parts, [&](i64 part, int) { cut_part({cuts[std::size_t(part)], cuts[std::size_t(part) + 1]}, found[std::size_t(part)]); });
     std::vector<Block> blocks;
     for (const std::vector<Block>& some : found) blocks.insert(blocks.end(), some.begin(), some.end());
     return blocks;

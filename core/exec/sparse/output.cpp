@@ -7,7 +7,7 @@
 #include <mutex>
 #include <stdexcept>
 
-#include "exec/threads.hpp"
+#include "exec/share.hpp"
 #include "stop.hpp"
 
 namespace elimina::sparse {
@@ -21,9 +21,8 @@ class Output {
   }
 
   Made run(i64 blocks, int threads, const std::function<i64(i64)>& bound, const std::function<void(i64, BlockRows&)>& produce) {
-    threads = int(std::clamp<i64>(blocks, 1, threads));
-#pragma omp parallel num_threads(threads)
-    {
+    // Each thread keeps its buffers from block to block.
+    share(threads, 0, std::clamp<i64>(blocks, 1, threads), [&](i64, int) {
       Buffer keys, values;
       i64 room = 0;
       // In ascending order, so that a block only waits for blocks that have begun.
@@ -44,7 +43,7 @@ class Output {
         }
         take(block, rows);
       }
-    }
+    });
     if (failure_) std::rethrow_exception(failure_);
     made_.keys.shrink(made_.rows * bytes_.key);
     made_.values.shrink(made_.rows * bytes_.value);

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <vector>
 
+#include "exec/share.hpp"
 #include "exec/sparse/rows.hpp"
-#include "exec/threads.hpp"
 
 namespace elimina::sparse {
 
@@ -16,15 +17,16 @@ template <int W>
 class Sorter {
  public:
   Sorter(const Key<W>* keys, i64 rows, int threads)
-      : keys_(keys), rows_(rows), threads_(int(std::clamp<i64>(rows / kLeast, 1, threads))) {}
+      : keys_(keys), rows_(rows), threads_(threads), parts_(int(std::clamp<i64>(rows / kLeast, 1, threads))) {}
 
   bool sorted() const {
     const Key<W> all = all_but<W>(0);
-    bool out_of_order = false;
-#pragma omp parallel for num_threads(threads_) reduction(|| : out_of_order)
-    for (int part = 0; part < threads_; ++part)
-      for (i64 i = std::max<i64>(1, cut(rows_, part)); i < cut(rows_, part + 1) && !out_of_order; ++i)
-        out_of_order = less(keys_[i], keys_[i - 1], all);
+    std::atomic<bool> out_of_order = false;
+    each_part([&](int part) {
+      bool found = false;
+      for (i64 i = std::max<i64>(1, cut(rows_, part)); i < cut(rows_, part + 1) && !found; ++i) found = less(keys_[i], keys_[i - 1], all);
+      if (found) out_of_order = true;
+    });
     return !out_of_order;
   }
 
@@ -50,9 +52,9 @@ class Sorter {
     };
     std::vector<Made> spares(static_cast<std::size_t>(threads_));
     for (Made& spare : spares) spare = room<V>(kBucket);
-#pragma omp parallel for num_threads(threads_) schedule(dynamic, 1)
-    for (i64 n = 0; n < buckets; ++n)
-      if (bucket(n).rows <= kBucket) sort_bucket(bucket(n), rows_of<V>(spares[std::size_t(omp_get_thread_num())]), digits);
+    share(threads_, 0, buckets, [&](i64 n, int thread) {
+      if (bucket(n).rows <= kBucket) sort_bucket(bucket(n), rows_of<V>(spares[std::size_t(thread)]), digits);
+    });
     for (i64 n = 0; n < buckets; ++n)
       if (bucket(n).rows > kBucket) sort_large(bucket(n), digits);
     return made;
@@ -91,17 +93,21 @@ class Sorter {
     return {made.keys.template as<Key<W>>(), made.values.template as<V>(), made.rows};
   }
 
-  i64 cut(i64 rows, int part) const { return rows * part / threads_; }
+  i64 cut(i64 rows, int part) const { return rows * part / parts_; }
+
+  template <class Work>
+  void each_part(const Work& work) const {
+    share(threads_, 0, parts_, [&](i64 part, int) { work(int(part)); });
+  }
 
   Bits differing_bits() const {
-    std::vector<Bits> found(std::size_t(threads_), Bits{});
-#pragma omp parallel for num_threads(threads_)
-    for (int part = 0; part < threads_; ++part) {
+    std::vector<Bits> found(std::size_t(parts_), Bits{});
+    each_part([&](int part) {
       Bits bits{};
       for (i64 i = cut(rows_, part); i < cut(rows_, part + 1); ++i)
         for (int w = 0; w < W; ++w) bits[std::size_t(w)] |= keys_[i].word[w] ^ keys_[0].word[w];
       found[std::size_t(part)] = bits;
-    }
+    });
     for (const Bits& bits : found)
       for (std::size_t w = 0; w < W; ++w) found[0][w] |= bits[w];
     return found[0];
@@ -135,27 +141,18 @@ class Sorter {
   template <class V>
   std::vector<i64> deal(Digit digit, const Rows<V>& from, const Rows<V>& to) const {
     const i64 kinds = digit.kinds();
-    std::vector<i64> next(std::size_t(threads_ * kinds)), starts(std::size_t(kinds) + 1);
-#pragma omp parallel num_threads(threads_)
-    {
-#pragma omp for schedule(static, 1)
-      for (int part = 0; part < threads_; ++part) {
-        i64* count = next.data() + part * kinds;
-        for (i64 i = cut(from.rows, part); i < cut(from.rows, part + 1); ++i) ++count[digit.of(from.keys[i])];
-      }
-#pragma omp single
-      {
-        i64 start = 0;
-        for (i64 kind = 0; kind < kinds; ++kind) {
-          starts[std::size_t(kind)] = start;
-          for (int part = 0; part < threads_; ++part) start += std::exchange(next[std::size_t(part * kinds + kind)], start);
-        }
-        starts[std::size_t(kinds)] = start;
-      }
-#pragma omp for schedule(static, 1)
-      for (int part = 0; part < threads_; ++part)
-        scatter(digit, from, cut(from.rows, part), cut(from.rows, part + 1), next.data() + part * kinds, to);
+    std::vector<i64> next(std::size_t(parts_ * kinds)), starts(std::size_t(kinds) + 1);
+    each_part([&](int part) {
+      i64* count = next.data() + part * kinds;
+      for (i64 i = cut(from.rows, part); i < cut(from.rows, part + 1); ++i) ++count[digit.of(from.keys[i])];
+    });
+    i64 start = 0;
+    for (i64 kind = 0; kind < kinds; ++kind) {
+      starts[std::size_t(kind)] = start;
+      for (int part = 0; part < parts_; ++part) start += std::exchange(next[std::size_t(part * kinds + kind)], start);
     }
+    starts[std::size_t(kinds)] = start;
+    each_part([&](int part) { scatter(digit, from, cut(from.rows, part), cut(from.rows, part + 1), next.data() + part * kinds, to); });
     return starts;
   }
 
@@ -205,7 +202,7 @@ class Sorter {
 
   const Key<W>* keys_;
   i64 rows_;
-  int threads_;
+  int threads_, parts_;
 };
 
 }  // namespace elimina::sparse

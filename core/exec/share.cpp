@@ -1,0 +1,129 @@
+#include "exec/share.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace elimina {
+namespace {
+
+using Work = std::function<void(i64, int)>;
+
+constexpr auto kPatience = std::chrono::microseconds(20);  // before a thread sleeps: as long as it takes to wake up
+
+// Returns once the value is no longer the old one. Threads that wait give way to others, which is what helps on a busy machine.
+template <class T>
+void await_change(const std::atomic<T>& value, T old) {
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  do {
+    if (value.load(std::memory_order_acquire) != old) return;
+    std::this_thread::yield();
+  } while (std::chrono::steady_clock::now() < end);
+  value.wait(old, std::memory_order_acquire);
+}
+
+// The threads that help one thread. They live as long as it does.
+class Team {
+ public:
+  explicit Team(int threads) : threads_(threads) {
+    for (int i = 1; i < threads; ++i) helpers_.emplace_back([this, i] { help(i); });
+  }
+  ~Team() {
+    ending_ = true;
+    post();
+    for (std::thread& helper : helpers_) helper.join();
+  }
+
+  int threads() const { return threads_; }
+  bool is_of_this_process() const { return process_ == getpid(); }
+
+  void share(i64 first, i64 last, const Work& work) {
+    work_ = &work, last_ = last, failure_ = nullptr;
+    unfinished_.store(std::uint32_t(last - first), std::memory_order_relaxed);
+    ticket_.store(++loops_ << kLeftBits | std::uint64_t(last - first), std::memory_order_release);
+    post();
+    take_items(0);
+    while (const std::uint32_t left = unfinished_.load(std::memory_order_acquire)) await_change(unfinished_, left);
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  static constexpr int kLeftBits = 32;
+
+  void help(int thread) {
+    for (std::uint32_t seen = 0; !ending_;) {
+      take_items(thread);
+      await_change(posted_, seen);
+      seen = posted_.load(std::memory_order_acquire);
+    }
+  }
+
+  void post() {
+    posted_.fetch_add(1, std::memory_order_release);
+    posted_.notify_all();
+  }
+
+  void take_items(int thread) {
+    std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
+    while (const std::uint32_t left = std::uint32_t(ticket)) {
+      // It fails if the loop has ended meanwhile, since the next one's tickets have another number.
+      if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      try {
+        (*work_)(last_ - i64(left), thread);
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!failure_) failure_ = std::current_exception();
+      }
+      if (unfinished_.fetch_sub(1, std::memory_order_acq_rel) == 1) unfinished_.notify_all();
+      ticket = ticket_.load(std::memory_order_acquire);
+    }
+  }
+
+  const pid_t process_ = getpid();
+  const int threads_;
+  std::vector<std::thread> helpers_;
+  // Of the loop in progress; they change only when none of its items is unfinished.
+  const Work* work_ = nullptr;
+  i64 last_ = 0;
+  std::uint64_t loops_ = 0;
+  std::exception_ptr failure_;
+  std::mutex mutex_;
+  std::atomic<std::uint64_t> ticket_{0};  // the loop's number, then the items that nobody has taken
+  std::atomic<std::uint32_t> unfinished_{0}, posted_{0};
+  std::atomic<bool> ending_{false};
+};
+
+// The helpers of a process do not exist in its fork, and cannot be joined there.
+struct Leave {
+  void operator()(Team* team) const {
+    if (team->is_of_this_process()) delete team;
+  }
+};
+
+thread_local std::unique_ptr<Team, Leave> own_team;
+
+}  // namespace
+
+void share(int threads, i64 first, i64 last, const Work& work) {
+  if (threads <= 1 || last - first <= 1) {
+    for (i64 item = first; item < last; ++item) work(item, 0);
+    return;
+  }
+  if (!own_team || own_team->threads() != threads || !own_team->is_of_this_process()) {
+    own_team.reset();
+    own_team.reset(new Team(threads));
+  }
+  constexpr i64 most = std::numeric_limits<std::uint32_t>::max();
+  for (; first < last; first += most) own_team->share(first, std::min(last, first + most), work);
+}
+
+}  // namespace elimina

@@ -1,0 +1,14 @@
+// Loops whose items several threads share.
+#pragma once
+#include <functional>
+
+#include "elimina/config.hpp"
+
+namespace elimina {
+
+// Calls `work(item, thread)` for each item from `first` to `last`, in ascending order, on up to `threads` threads; the calling one has number 0. Only items
+// that another thread has begun are waited for. So a thread that the system does not run delays nobody, as it would at a barrier of all threads. An
+// exception passes, at the latest after the last item.
+void share(int threads, i64 first, i64 last, const std::function<void(i64 item, int thread)>& work);
+
+}  // namespace elimina
