@@ -282,7 +282,7 @@ print(json.dumps([len(planned.steps), planned.seconds, *found]))
 
 
 def starts(_: Table, args: argparse.Namespace) -> None:
-    """What an open card takes before it works: the first run of a structure in a process, less its steps."""
+    """Time that an open card takes before it works: the first run of a structure in a process, less its steps."""
     device = "cpu" if args.cpu else "cuda"
     makers = [(f"grid {n} x {n} of {size}", f"cards.lattice({n}, {size})") for n, size in ((12, 2), (18, 2), (6, 6))]
     makers += [(path.name, f"elimina.read({str(path)!r})") for path in args.models if ".uai" in path.suffixes]

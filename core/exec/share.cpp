@@ -91,13 +91,13 @@ class Team {
   const pid_t process_ = getpid();
   const int threads_;
   std::vector<std::thread> helpers_;
-  // Of the loop in progress; they change only when none of its items is unfinished.
+  // The loop in progress. These change only when none of its items is unfinished.
   const Work* work_ = nullptr;
   i64 last_ = 0;
   std::uint64_t loops_ = 0;
   std::exception_ptr failure_;
   std::mutex mutex_;
-  std::atomic<std::uint64_t> ticket_{0};  // the loop's number, then the items that nobody has taken
+  std::atomic<std::uint64_t> ticket_{0};  // the loop's number, then the number of items that no thread has taken
   std::atomic<std::uint32_t> unfinished_{0}, posted_{0};
   std::atomic<bool> ending_{false};
 };

@@ -178,7 +178,7 @@ def test_the_number_of_threads_does_not_show(semiring, dtype):
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system does not bind threads to processors")
 def test_threads_that_share_a_processor_do_not_wait_for_each_other():
-    """As on a busy machine. With barriers of all threads, two took nine times the processor time of one."""
+    """Threads of a busy machine must not spin. With barriers, two took nine times the processor time of one."""
     rng, side = np.random.default_rng(0), 11
     pairs = [(v, v + 1) for v in range(side * side) if (v + 1) % side] + [(v, v + side) for v in range(side**2 - side)]
     model = Model.from_arrays([3] * side**2, [(pair, rng.random((3, 3))) for pair in pairs], sense="probability")
