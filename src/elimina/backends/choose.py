@@ -320,6 +320,24 @@ def reach_each_other(backend: Backend, count: int) -> bool:
     return all(card.reaches(number) for card in cards for number in numbers)
 
 
+@contextlib.contextmanager
+def keeping_memory(backend: Backend) -> Iterator[None]:
+    """Let a card keep the memory of each program for the next one; what is not used at the end is given back."""
+    from elimina.backends.cuda.device import CudaDevice
+
+    if not isinstance(backend, CudaDevice):
+        yield
+        return
+    backend.keeps_memory = True
+    try:
+        yield
+    finally:
+        backend.keeps_memory = False
+        # A card that failed keeps its memory to itself.
+        with contextlib.suppress(DeviceError):
+            backend.trim()
+
+
 def with_other_cards(backend: Backend, least: int) -> Backend:
     """Return a backend of the first card and of all others that have so many bytes of free memory."""
     others = map(_card_or_none, range(1, card_count(backend)))

@@ -8,6 +8,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from elimina._core import plan_steps
 from elimina.backends import Backend, TableSession
-from elimina.backends.choose import cards_of, get_backend
+from elimina.backends.choose import cards_of, get_backend, keeping_memory
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.dcop.problem import Utility
@@ -245,6 +246,10 @@ class Engine:
             return values
         self.received += int(values.nbytes)
         return values if values.flags.c_contiguous else _on_host(values)
+
+    def keeping_memory(self) -> AbstractContextManager[None]:
+        """Let a GPU keep the memory of each elimination for the next one, which takes as long as many a step."""
+        return keeping_memory(self._backends[self.device])
 
     def works(self) -> bool:
         """Return whether the device still answers."""

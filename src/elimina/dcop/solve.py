@@ -214,7 +214,10 @@ def solve(
                 team, network, options.timer, lambda name: Agent(known[name], engine), options.listener, watch, shared
             )
 
-        agents, figures = run.finished(simulation, cards)
+        with contextlib.ExitStack() as stack:
+            for each in (engine, *cards):
+                stack.enter_context(each.keeping_memory())
+            agents, figures = run.finished(simulation, cards)
     except KeyboardInterrupt:
         return run.ended("interrupt", given)
     except TimeLimitError:

@@ -129,8 +129,11 @@ SPARSE_STEP = 2e-4
 GPU_SPARSE_STEP = 2e-3
 """Seconds that each step on sparse tables takes at least."""
 
-GPU_OPEN_START = 0.05
-"""Seconds before the first step on a card that is open: kernels may have to be loaded."""
+GPU_OPEN_START = 0.03
+"""Seconds of a structure's first run on a card that is open, besides its steps: kernels are loaded, steps laid out.
+
+The median of six structures on an H100, 8 to 52 ms (``python bench/cards.py --parts starts``); later runs take 2 to 9.
+"""
 
 GPU_COMBINATIONS = 3e12
 GPU_FRESH = 1e12

@@ -13,11 +13,13 @@ import elimina
 from elimina import DeviceError, JunctionTree, Options
 from elimina.backends.choose import devices_of, get_backend, with_other_cards
 from elimina.backends.cuda.backend import CardSession, CudaBackend
+from elimina.backends.cuda.device import KEEP
 from elimina.backends.cuda.session import CudaSession
 from elimina.dcop import Problem, engine
 from elimina.io.cases import Cases
 from tests.calls import solve_by_agents
 from tests.dcop.running import random_problem
+from tests.dcop.test_cards import stars
 from tests.inference.test_cards import KINDS, costs, lattice, model_for, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
 
@@ -200,9 +202,22 @@ def test_agents_with_large_tables(two):
     assert (found.value, found.assignment) == (expected.value, expected.assignment)
 
 
+def test_agents_leave_no_memory_behind(two):
+    """A card keeps it between eliminations, and gives it back after the last one."""
+    backend, problem = get_backend("cuda:1"), Problem.from_model(stars(2, 5, size=256))
+    backend.trim()
+    found, expected = (solve_by_agents(problem, agents=name) for name in (CARDS, "cpu"))
+    assert (found.value, found.assignment) == (expected.value, expected.assignment)
+    for card in CARDS:
+        backend = get_backend(card)
+        with backend.cupy.cuda.Device(backend.number):
+            assert backend.pool.total_bytes() <= KEEP
+    assert not backend.keeps_memory
+
+
 @pytest.mark.parametrize("runs", [0, 3])
 def test_agents_start_again_where_a_card_is_lost(two, every_bucket, monkeypatch, runs):
-    problem, left = Problem.from_model(costs(4, 3)), [runs]
+    problem, left = Problem.from_model(stars(4, 5)), [runs]
     expected = solve_by_agents(problem)
     run = CudaSession.run
 
@@ -227,6 +242,7 @@ from tests.backends.cuda.test_cards import CARDS
 from tests.inference.test_cards import costs, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
 from tests.calls import solve_by_agents
+from tests.dcop.test_cards import stars
 from elimina.dcop import Problem, engine
 from pytest import MonkeyPatch
 
@@ -235,18 +251,18 @@ patch = MonkeyPatch()
 
 def break_at(kind, name, number):
     made, left = getattr(kind, name), [number]
-    def failing(card, *given):
+    def failing(card, *given, **named):
         if card._backend.number == 1:
             left[0] -= 1
             if left[0] == 0:
                 with card._here():
                     broken((1,), (1,), (numpy.uint64(8),))
-        return made(card, *given)
+        return made(card, *given, **named)
     patch.setattr(kind, name, failing)
 
 if KIND == "agents":
     engine.LEAST_WORK = engine.AT_ONCE = 0
-    problem = Problem.from_model(costs(4, 3))
+    problem = Problem.from_model(stars(4, 5))
     expected = solve_by_agents(problem)
     break_at(session.CudaSession, "run", 3)
     try:

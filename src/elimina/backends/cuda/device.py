@@ -307,6 +307,9 @@ class CudaDevice:
     Args:
         device: The device's number.
 
+    Attributes:
+        keeps_memory: True while programs follow each other that take the memory of those before.
+
     Raises:
         DeviceError: CuPy is missing or too old, the driver is missing or too old, or there is no such device.
     """
@@ -324,6 +327,7 @@ class CudaDevice:
             named = ", ".join(f"cuda:{number}" for number in range(count)) or "none"
             raise DeviceError(f"there is no GPU cuda:{device}; this machine has {named}: use one of them, or cpu")
         self.number, self.count = device, count
+        self.keeps_memory = False
         self._reached = {device}
         self._device = cupy.cuda.Device(device)
         with self.failing(0):
@@ -388,7 +392,9 @@ class CudaDevice:
         return self._lane.blas
 
     def trim(self) -> None:
-        """Give memory that is not used back to the device, if it is much."""
+        """Give memory that is not used back to the device, if it is much, and the next program does not need it."""
+        if self.keeps_memory:
+            return
         with self.failing(0), self._device:
             if self.pool.total_bytes() > KEEP:
                 self.pool.free_all_blocks()
