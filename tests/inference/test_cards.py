@@ -18,7 +18,7 @@ from elimina.backends.choose import Devices, device_name
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import device as cuda_device
 from elimina.generate import grid_model
-from elimina.inference import bucket, choose, weighted
+from elimina.inference import bucket, choose, shifting, weighted
 from elimina.inference.shield import spread
 from elimina.io.cases import Cases
 from elimina.planning.machine import GPU_OPEN_START, cuda_machine
@@ -358,6 +358,22 @@ def test_plans_are_cut_where_that_gains_alone(cards, monkeypatch):
     same(found, whole)
     found = calls.solve(model, device=CARDS, slices="never", **options)
     assert "slices" not in found.stats
+
+
+def test_bounds_of_slices_take_a_share_of_the_time_of_all_cards(cards, monkeypatch):
+    """Two cards need half of one card's time for the slices, so bounds get half as well."""
+    given, shift = [], shifting.shift_tables
+
+    def noted(problem, options, seconds):
+        given.append(seconds)
+        return shift(problem, options, seconds)
+
+    monkeypatch.setattr(shifting, "shift_tables", noted)
+    monkeypatch.setattr(bucket, "WORTH_SECONDS", 0.0)
+    for number in (1, 2):
+        cards(*(Card() for _ in range(number)))
+        sliced(costs(6, 3), "mpe", CARDS)
+    assert given[0] == pytest.approx(2 * given[1])
 
 
 @pytest.mark.parametrize("free", [1 << 40, 0])

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from elimina._core import exact_count
 from elimina.backends import run_once
+from elimina.backends.choose import devices_of
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, MemoryLimitError
 from elimina.inference.checkpoint import State
@@ -402,7 +403,8 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     memory = plan.memory_limit if plan.on_host else backend.memory()
     order = (*plan.order, *slicing.variables)
     options = Options("cpu", memory, order, threads=backend.threads)
-    seconds = min(_LONGEST, _SHARE * plan.seconds)
+    # Several devices wait for the bounds together.
+    seconds = min(_LONGEST, _SHARE * plan.seconds / len(devices_of(execution.backend)))
     original = shift_tables(problem, options, seconds)
     bounding = _bounding_plan(original.moved, plan, slicing, backend, memory, seconds)
     if not bounding.fits:
