@@ -19,6 +19,7 @@ from elimina.inference import clusters
 from elimina.inference.clusters import JoinGraph, bounds_on_card
 from elimina.inference.encode import distances
 from elimina.inference.options import Options
+from elimina.inference.ordering import elimination_order, orders_of_clusters
 from elimina.inference.shifting import shift_all, shift_tables
 from elimina.inference.strategy import Budget
 from elimina.planning.prepare import prepare
@@ -131,7 +132,7 @@ def test_bounds_on_a_card_hold(kind, data):
 
 def test_larger_clusters_come_after_smaller_ones(monkeypatch):
     monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
-    bounds, last = told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=3.0)
+    bounds, last = told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=6.0)
     assert len(bounds) > 3
     assert bounds[0].lower_bound < last.lower_bound
 
@@ -143,11 +144,53 @@ def test_a_graph_that_takes_twice_its_time_is_the_last(monkeypatch):
         begun.append(graph.cells)
         learnt.learn(float(len(begun)))
         time.sleep(max(0.0, until - time.monotonic()) + 1.0)
+        return float(len(begun))
 
     monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
     monkeypatch.setattr(clusters, "_shift_and_search", slow)
     told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=1.0)
     assert len(begun) == 2
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_orders_of_clusters_hold_all_variables(data):
+    problem = prepare(data.draw(models("integer")), "mpe", {})
+    given_order = sorted(problem.free)
+    orders = orders_of_clusters(problem, given_order)
+    assert orders[0] == tuple(given_order)
+    assert all(sorted(order) == given_order for order in orders)
+
+
+def test_independent_variables_first_bound_a_grid_better():
+    """Each of these sends one message to its four neighbours, about the largest one that such clusters have."""
+    problem = prepare(grid_model(20, 5, 0.0, seed=1), "mpe", {})
+    scopes = [group.scope for group in problem.groups]
+    tables = list(zip(scopes, distances(problem, FORBIDDEN_COST).tables, strict=True))
+    constants = []
+    for order in orders_of_clusters(problem, elimination_order(problem, Options())):
+        graph = JoinGraph(problem.model.sizes, scopes, order, 4)
+        joined = [graph.join(cluster, tables) for cluster in graph.clusters]
+        constants.append(graph.collect(joined) + sum(graph.move(joined) for _ in range(6)))
+    assert max(constants[1:]) > 1.01 * constants[0]
+
+
+def test_the_better_half_of_the_orders_goes_on(monkeypatch):
+    tried = []
+
+    def searched(graph, units, card, until, learnt, room):
+        order = tuple(dict.fromkeys(graph.clusters[number].scope[0] for bucket in graph.buckets for number in bucket))
+        tried.append(order)
+        learnt.learn(float(len(tried)))
+        return float(len(set(tried)))
+
+    monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
+    monkeypatch.setattr(clusters, "_shift_and_search", searched)
+    told(grid_model(8, 4, 0.0, seed=1), SimulatedCuda(), seconds=60.0)
+    first = tried[: len(set(tried))]
+    assert len(first) == 4
+    assert tried[4:6] in (first[:1:-1], first[2:])
+    assert len(set(tried[6:])) == 1
 
 
 @pytest.mark.gpu
