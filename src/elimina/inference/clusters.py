@@ -364,8 +364,9 @@ def bounds_on_card(
             logger.info("clusters of i-bound %d on a GPU: %s cells", rungs[one][number], count_text(graph.cells))
             room = (most - graph.cells) * _BYTES
             ends.append((_shift_and_search(graph, units, card, began + seconds, learnt, room), one))
-            # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
-            is_late = (number > 0 or len(ends) > 1) and time.monotonic() > began + 2 * seconds
+            # A graph that took twice its time is the last one: others may use the GPU. The first ones compile kernels,
+            # and their time is short beside what any pass takes.
+            is_late = number > 0 and time.monotonic() > began + 2 * seconds
             if learnt.found.status != "bounded" or is_late:
                 return learnt.found
         # The better half goes on.
