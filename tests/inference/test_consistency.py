@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import Model
-from elimina._core import FORBIDDEN_COST, ConsistencySearch
+from elimina._core import FORBIDDEN_COST, ConsistencySearch, shift_costs
 from elimina.inference import consistency as consistency_module
 from elimina.inference.consistency import Consistency
 from elimina.inference.knowledge import Limits
@@ -238,6 +238,35 @@ def test_the_poll_sees_bounds_close_in():
     assert [s[0] for s in seen] == sorted(s[0] for s in seen)
     assert [s[1] for s in seen] == sorted((s[1] for s in seen), reverse=True)
     assert 0 < found["bound"] < found["cost"] < FORBIDDEN_COST
+
+
+def test_cost_shifting_ends_when_a_pass_gains_a_small_share_of_the_bound(monkeypatch):
+    """Warehouse location: the bound rises for more than a hundred passes."""
+    rng = np.random.default_rng(1)
+    factors = [((w,), np.array([0, 7500])) for w in range(15)]
+    for customer in range(15, 40):
+        factors.append(((customer,), rng.integers(100, 20_000, 15)))
+        for w in range(15):
+            closed = np.zeros((2, 15), dtype=np.int64)
+            closed[0, w] = FORBIDDEN_COST
+            factors.append(((w, customer), closed))
+    problem = prepare(Model.from_arrays([2] * 15 + [15] * 25, factors, sense="min-cost"), "mpe", {})
+    passes, bounds = [], []
+    for share in (0.0, consistency_module._LEAST_SHARE):
+        passes.append(0)
+
+        def counted(*given):
+            def tell(*state):
+                passes[-1] += 1
+                return given[-1](*state)
+
+            return shift_costs(*given[:-1], tell)
+
+        monkeypatch.setattr(consistency_module, "shift_costs", counted)
+        monkeypatch.setattr(consistency_module, "_LEAST_SHARE", share)
+        bounds.append(Consistency.of(problem, problem.free, None, False, 1, 1 << 30, 60.0).bound)
+    assert passes[1] < passes[0] / 2
+    assert bounds[1] > 0.8 * bounds[0]
 
 
 def test_interrupts_pass():

@@ -184,10 +184,20 @@ def test_soft_local_consistency_goes_on_while_it_seems_to_end_soon(monkeypatch, 
     assert result.status == status
 
 
+@pytest.mark.parametrize(("share", "status"), [(1e6, "optimal"), (0.0, "bounded")])
+def test_the_first_turn_is_not_short_beside_its_set_up(monkeypatch, share, status):
+    monkeypatch.setattr(search_module, "PROMISING", -1.0)
+    monkeypatch.setattr(search_module, "LEAST_TURN", share)
+    problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
+    result = searched_optimum(problem, Options(device="cpu", threads=1), Limits(rounds=0, first_turn=1e-9))
+    assert result.status == status
+
+
 @pytest.mark.parametrize(("seconds", "status"), [(math.inf, "optimal"), (0.0, "bounded")])
 def test_soft_local_consistency_goes_on_on_packings(monkeypatch, seconds, status):
     monkeypatch.setattr(search_module, "PROMISING", -1.0)
     monkeypatch.setattr(search_module, "PACKING_SECONDS", seconds)
+    monkeypatch.setattr(search_module, "LEAST_TURN", 0.0)
     rng = np.random.default_rng(1)
     starts = rng.integers(0, 40, 60).tolist()
     pairs = [(u, v) for u in range(60) for v in range(u) if abs(starts[u] - starts[v]) < 5]

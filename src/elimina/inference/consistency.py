@@ -40,6 +40,10 @@ _STEP = 5e-10
 _SLACK = 1e-6
 """Share of the gap below which float costs are not shifted any more."""
 
+_LEAST_SHARE = 0.01
+"""A pass of cost shifting that raises the bound by less of it is the last one: the search gains no more from others,
+which can be hundreds (warehouse location)."""
+
 
 class Turn(NamedTuple):
     """State after a time budget, in the model's units.
@@ -170,7 +174,7 @@ class Consistency:
         # The bound of cliques of such pairs is stronger, and shifted costs would hide them.
         if shift_seconds > 0 and not reduction.is_packing:
             gain = max(1, int(LEAST_GAIN * most * unit))
-            bound, found = shift_costs(left, scopes, tables, top, shift_seconds, gain, lambda *_: None)
+            bound, found = shift_costs(left, scopes, tables, top, shift_seconds, gain, _gains_enough())
             if bound < top:
                 scopes, tables = (
                     [[], *(scope for scope, _ in found)],
@@ -228,6 +232,18 @@ class Consistency:
     def _whole(self, values: Sequence[int]) -> list[int]:
         """Return a value for each variable of the model, given those that the core searches for."""
         return self.problem.complete(self.problem.free, self.reduction.extend(values))
+
+
+def _gains_enough() -> Callable[..., bool]:
+    """Return a function that tells of the bound after each pass whether the pass has raised it enough."""
+    before = 0
+
+    def tell(bound: int, *_: object) -> bool:
+        nonlocal before
+        gained, before = bound - before, bound
+        return gained >= _LEAST_SHARE * bound
+
+    return tell
 
 
 def _units(problem: Problem, most: float, known: int | float | None, is_shifted: bool) -> tuple[int | float, int]:

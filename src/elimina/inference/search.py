@@ -74,6 +74,9 @@ PROMISING = 4.0
 """Estimated rest of soft local consistency, by its seconds so far, up to which it goes on for as long again. On
 colourings and CELAR, estimates are 0.2 to 1 times the truth; where it does not end, they are far beyond this."""
 
+LEAST_TURN = 0.5
+"""Least seconds of the first turn of soft local consistency, by those of its set-up."""
+
 RIVAL, RIVAL_OF_PACKING = 0.1, 1.0
 """Seconds of a rival with another order, its set-up included, by those of soft local consistency so far. On packings,
 the order decides (up to 100 times the nodes); on grids, CELAR and colourings, it does not."""
@@ -329,6 +332,8 @@ class _Search(Knowledge):
                 paused.is_spent = True
                 return
             search = paused.consistency
+            if not search.nodes:
+                seconds = max(seconds, LEAST_TURN * search.setup)
             self.turn(search, seconds)
             seconds = search.seconds
             if not search.is_done and (search.rest > PROMISING * seconds or self.limits.nodes < math.inf):
