@@ -240,6 +240,10 @@ _LEAST_CELLS, _MORE_CELLS = 1 << 21, 8
 _BYTES = 24
 """Bytes of a GPU for each cell: the table, and what a pass derives from it."""
 
+_CLUSTER_SECONDS = 1e-3
+"""Seconds of a graph's set-up there for each variable: its tables and first passes (H100: 0.8 s for 400 and for 900,
+2.1 s for 1,600)."""
+
 _LEAST_GAIN = 1e-8
 """A pass there that raises the bound by less of the tables' spread is the last one."""
 
@@ -355,6 +359,10 @@ def bounds_on_card(
         orders = [one for one in orders if number < len(rungs[one])]
         # All of a size have twice the time of those before.
         seconds = budget.seconds / (2 ** (count - number) - 1) / max(1, len(orders))
+        setup = _CLUSTER_SECONDS * len(order)
+        # The first ones decide between orders; later ones whose set-up takes all their time leave it to larger ones.
+        if 0 < number < count - 1 and seconds < setup:
+            continue
         ends: list[tuple[float, tuple[int, ...]]] = []
         for one in orders:
             began = time.monotonic()
@@ -364,9 +372,8 @@ def bounds_on_card(
             logger.info("clusters of i-bound %d on a GPU: %s cells", rungs[one][number], count_text(graph.cells))
             room = (most - graph.cells) * _BYTES
             ends.append((_shift_and_search(graph, units, card, began + seconds, learnt, room), one))
-            # A graph that took twice its time is the last one: others may use the GPU. The first ones compile kernels,
-            # and their time is short beside what any pass takes.
-            is_late = number > 0 and time.monotonic() > began + 2 * seconds
+            # A graph that took twice its time is the last one: others may use the GPU. The first ones compile kernels.
+            is_late = number > 0 and time.monotonic() > began + 2 * max(seconds, setup)
             if learnt.found.status != "bounded" or is_late:
                 return learnt.found
         # The better half goes on.
