@@ -122,8 +122,8 @@ _MOST_NEIGHBOURS = 8
 def orders_of_clusters(problem: Problem, order: Sequence[int]) -> list[tuple[int, ...]]:
     """Return orders for small mini-buckets: their bounds differ by far, and none is the best of all problems.
 
-    Those that are added eliminate one or two sets of variables that are no neighbours of each other, then sweep the
-    rest breadth first, or in the reverse direction.
+    Those that are added eliminate one or two independent sets of variables, then sweep the rest breadth first, or in
+    the reverse direction.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -143,7 +143,7 @@ def orders_of_clusters(problem: Problem, order: Sequence[int]) -> list[tuple[int
 
 
 def _eliminate_apart(neighbours: dict[int, set[int]]) -> list[int]:
-    """Eliminate variables with few neighbours, none a neighbour of another one; return them."""
+    """Eliminate an independent set of variables with few neighbours; return it."""
     chosen, blocked = [], set[int]()
     for v in _sweep(neighbours):
         if v not in blocked and len(neighbours[v]) <= _MOST_NEIGHBOURS:
