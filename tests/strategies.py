@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from elimina.model import Model, Variable
-from elimina.table import FORBIDDEN, Table
+from elimina.table import FORBIDDEN, Table, forbidden_value
 
 KINDS = ("integer", "big-integer", "float", "max-integer", "max-float", "probability")
 
@@ -60,3 +60,13 @@ def _sparse(rng: np.random.Generator, scope: list[int], values: np.ndarray) -> T
     default = int(values.flat[0])
     rows = np.argwhere((values != default) | (rng.random(values.shape) < 0.2))
     return Table(scope, values[tuple(rows.T)], sizes=values.shape, rows=rows, default=default)
+
+
+def with_constraints(model: Model) -> Model:
+    """Return a model each of whose tables forbids its first tuple: counts leave out tables that allow everything."""
+    factors = []
+    for table in model.factors:
+        values = np.array(table.values)
+        values.flat[0] = forbidden_value(model.sense, values.dtype)
+        factors.append(Table(table.scope, values))
+    return Model(model.variables, factors, sense=model.sense)

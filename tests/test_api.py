@@ -196,10 +196,12 @@ class TestOptions:
         assert not plan.fits
 
     def test_time_limit_while_running(self):
-        model = Model.from_arrays([400] * 4, [((i, j), np.ones((400, 400), int)) for i in range(4) for j in range(i)])
+        hard = np.where(np.eye(400, dtype=bool), elimina.FORBIDDEN, 1)
+        model = Model.from_arrays([400] * 4, [((i, j), hard) for i in range(4) for j in range(i)])
         result = solve(model, "count", order=range(4), time_limit=0.3)
         assert (result.status, result.ended_by) == ("bounded", "time-limit")
-        assert (result.lower_bound, result.upper_bound) == (1, 400**4)
+        assert result.lower_bound in (0, 1)
+        assert result.upper_bound == 400**4
 
     def test_time_limit_while_planning(self):
         model = grid_model(10, 2, 0.0, seed=1)
@@ -235,10 +237,11 @@ class TestOptions:
     def test_progress_of_several_runs_goes_up_once(self):
         sizes = [2000, 2000, 64, *[2] * 80]
         wide, narrow = np.ones((2000, 2000), int), np.ones((2000, 64), int)
+        wide[0, 0] = narrow[0, 0] = elimina.FORBIDDEN
         factors = [((0, 1), wide), ((0, 2), narrow), ((1, 2), narrow)]
         shares: list[float] = []
         result = solve(Model.from_arrays(sizes, factors), "count", order=range(83), progress=shares.append)
-        assert result.value == 2000 * 2000 * 64 * 2**80
+        assert result.value == (2000 * 2000 * 64 - 4062) * 2**80
         assert len(shares) > 1
         assert shares == sorted(shares)
         assert shares[-1] <= 1

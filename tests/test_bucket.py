@@ -112,6 +112,18 @@ def test_nothing_is_counted_where_nothing_is_allowed(monkeypatch):
     assert elimina.solve(model, "count", device="cpu").value == 0
 
 
+def test_tables_that_allow_everything_do_not_count():
+    """A clique of costs would need 2^60 cells; only the chain of its constraints is counted."""
+    rng = np.random.default_rng(0)
+    soft = [((v, w), rng.integers(0, 9, (2, 2))) for v in range(60) for w in range(v)]
+    hard = [((v, v + 1), np.array([[0, 0], [0, elimina.FORBIDDEN]])) for v in range(59)]
+    model = Model.from_arrays([2] * 60, soft + hard)
+    fibonacci = [1, 2]
+    while len(fibonacci) <= 60:
+        fibonacci.append(fibonacci[-1] + fibonacci[-2])
+    assert elimina.solve(model, "count", device="cpu").value == fibonacci[60]
+
+
 @on_devices
 def test_count_of_nothing_constrained(device):
     assert elimina.solve(Model.from_arrays([3] * 500, []), "count", device=device).value == 3**500

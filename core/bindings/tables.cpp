@@ -121,6 +121,15 @@ nb::list ends(const TableList& own, const std::string& sense) {
   return found;
 }
 
+std::vector<i64> forbidding(const TableList& own, const std::string& sense) {
+  std::vector<i64> found;
+  nb::gil_scoped_release release;
+  const std::vector<Ends>& known = own.tables.ends(sense_of(sense));
+  for (i64 number = 0; number < own.tables.size(); ++number)
+    if (known[number].forbids) found.push_back(number);
+  return found;
+}
+
 nb::list values(const TableList& own, const std::vector<i64>& assignment) {
   const Tables& tables = own.tables;
   nb::list found;
@@ -229,6 +238,7 @@ void bind_tables(nb::module_& m) {
       .def("__init__", &make, "tables"_a, "List objects with the attributes of `elimina.table.Table`.")
       .def("replace", &replace, "number"_a, "table"_a, "Put another table of the same scope in the place of one.")
       .def("ends", &ends, "sense"_a, "For each table the smallest and the largest value that is not forbidden; None if every one is.")
+      .def("forbidding", &forbidding, "sense"_a, "The tables that forbid some of their tuples, by number.")
       .def("values", &values, "assignment"_a, "Each table's value at an assignment, which has a value index for each variable.")
       .def("groups", &groups, "For each group of tables whose scopes one of them contains its members, that one first; without tables of no variables.")
       .def("idle", &idle, "The dense tables of at most 2^20 cells that depend on some of their axes alone: number and the other axes.")

@@ -14,10 +14,13 @@ template <class T>
 struct Range {
   T worst;
   T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::lowest();
-  bool any = false;
+  bool any = false, forbids = false;
 
   void take(T value) {
-    if (value == worst) return;
+    if (value == worst) {
+      forbids = true;
+      return;
+    }
     any = true;
     low = std::min(low, value);
     high = std::max(high, value);
@@ -40,7 +43,7 @@ Ends ends_as(const Tables& tables, i64 number, Sense sense) {
     walk({axes.data(), std::size_t(count)}, 0, tables.cells(number), [&](i64 offset, i64 cells, i64 stride) { range.take(own.values + offset, cells, stride); });
   }
   Ends found;
-  found.any = range.any;
+  found.any = range.any, found.forbids = range.forbids;
   if (!range.any) return found;
   if constexpr (std::is_integral_v<T>) {
     found.least = range.low;

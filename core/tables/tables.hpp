@@ -31,7 +31,7 @@ constexpr int kMostAxes = 64;
 
 // The smallest and the largest value that a table allows; `reals` are those of floats, `integers` those of integers.
 struct Ends {
-  bool any = false;
+  bool any = false, forbids = false;  // whether it allows some values, and forbids some
   double low = 0, high = 0;
   i64 least = 0, most = 0;
 };

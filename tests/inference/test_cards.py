@@ -24,6 +24,7 @@ from elimina.io.cases import Cases
 from elimina.planning.machine import GPU_OPEN_START, cuda_machine
 from tests import calls
 from tests.inference.test_weighted import lattice
+from tests.strategies import with_constraints
 
 CARDS = "cuda:0,cuda:1"
 
@@ -237,7 +238,8 @@ def costs(side, size):
 
 def model_for(task):
     """A grid of probabilities, some of them 0, or of costs."""
-    return costs(6, 3) if task == "mpe" else lattice(6, size=3, zeros=0.1)
+    model = costs(6, 3) if task == "mpe" else lattice(6, size=3, zeros=0.1)
+    return with_constraints(model) if task == "count" else model
 
 
 def same(found, expected):

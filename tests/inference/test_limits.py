@@ -28,6 +28,7 @@ from elimina.planning.prepare import prepare
 from elimina.result import Result
 from tests import calls
 from tests.inference.test_weighted import lattice
+from tests.strategies import with_constraints
 
 CHILD = """
 import json, resource, sys
@@ -241,6 +242,8 @@ def dense_model(variables: int, is_sum: bool) -> Model:
 def test_widths_beyond_a_thousand_end_as_others_do(task, variables):
     query = ["x0", "x1"] if task == "mmap" else None
     model = dense_model(variables, task in ("pr", "mar", "mmap"))
+    if task == "count":
+        model = with_constraints(model)
     try:
         found = calls.solve(model, task, query=query, device="cpu", memory=MEMORY, time_limit=1.5)
     except (MemoryLimitError, TimeLimitError):
@@ -257,6 +260,8 @@ def test_plans_of_any_width_have_figures(task):
     tables = [Table([0, v], table) for v in range(1, variables)]
     sense = "probability" if task in ("pr", "mar") else "min-cost"
     model = Model([Variable(f"x{v}", 2) for v in range(variables)], tables, sense=sense)
+    if task == "count":
+        model = with_constraints(model)
     order = [variable.name for variable in model.variables]
     plan = calls.plan(model, task, order=order, device="cpu", memory=MEMORY, slices="never")
     assert not plan.fits

@@ -28,7 +28,7 @@ from elimina.tree import plan_tree, postorder, tree_of
 from tests import calls
 from tests.reference import brute
 from tests.reference.planner import Bucket
-from tests.strategies import KINDS, models
+from tests.strategies import KINDS, models, with_constraints
 
 
 def plan_of(model, task="mpe", order=None, memory=2**30, dtype=None, evidence=None):
@@ -161,7 +161,7 @@ def test_posteriors_that_no_machine_holds_are_planned_at_once():
 
 def test_messages_of_a_sum_make_room_for_others():
     model = chain(200, 30)
-    kept, reused = plan_of(model, "mpe"), plan_of(model, "count")
+    kept, reused = plan_of(model, "mpe"), plan_of(with_constraints(model), "count")
     assert kept.arena_cells - kept.factor_cells > 190 * 30
     assert reused.arena_cells - reused.factor_cells < 10 * 30
 
@@ -180,7 +180,7 @@ def test_groups_are_kept_by_scopes_and_sizes(monkeypatch):
     def groups_of(*sizes):
         scopes = [(0, 1), (0, 2), (0,)]
         factors = [(scope, np.ones([sizes[v] for v in scope])) for scope in scopes]
-        return prepare(Model.from_arrays(list(sizes), factors), "count", {}).groups
+        return prepare(with_constraints(Model.from_arrays(list(sizes), factors)), "count", {}).groups
 
     first = groups_of(2, 3, 4)
     assert groups_of(2, 3, 4) is first

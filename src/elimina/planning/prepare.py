@@ -328,6 +328,9 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         tables = Tables(model.factors if len(kept) == len(model.factors) else map(model.factors.__getitem__, kept))
     if described.is_optimum:
         tables = _narrowed(tables)
+    elif task == "count":
+        # The others allow every tuple.
+        tables = Tables(map(tables.__getitem__, tables.listed.forbidding(model.sense)))
     largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
     if largest is not None and largest.cells > _MOST_CELLS:
         raise MemoryLimitError(
