@@ -28,7 +28,7 @@ from elimina.generate import grid_model
 from record import Record
 
 MORE = ("uai/2014_MAP_MMAP/ObjectDetection_11.uai.xz", "wcsp/toulbar2_examples/scen07.wcsp.xz")
-GRIDS = ((20, 8), (25, 5), (30, 4), (30, 10), (40, 5), (50, 3))
+GRIDS = ((25, 5), (30, 10), (40, 5), (50, 3))
 """Sides of random grids of integer costs, and the values of their variables."""
 
 SLACK = 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from importlib import util
 
@@ -59,10 +60,14 @@ def test_same_search(measures: bool) -> None:
     assert len(found[0][0]) == 352
 
 
-def take_turns(solvers: list[_core.CpSolver], steps: int) -> None:
-    """Random decisions for two solvers of the same 520 queens, which must leave the same values."""
+def take_turns(solvers: list[_core.CpSolver], steps: int) -> list[bool]:
+    """Random decisions for two solvers of the same 520 queens, which must leave the same values.
+
+    Returns:
+        For each decision, True if the second solver called its device.
+    """
     rng = random.Random(1)
-    levels = 0
+    levels, called = 0, []
     assert all(solver.propagate() for solver in solvers)
     for _ in range(steps):
         if levels == 5 or (levels > 0 and rng.random() < 0.4):
@@ -73,7 +78,9 @@ def take_turns(solvers: list[_core.CpSolver], steps: int) -> None:
         sizes = solvers[0].sizes()
         var = rng.choice([v for v, size in enumerate(sizes) if size > 1])
         value = rng.choice(solvers[0].values_of(var))
+        before = solvers[1].device_calls()[0]
         holds = [solver.decide(var, value, True) for solver in solvers]
+        called.append(solvers[1].device_calls()[0] > before)
         levels += 1
         assert holds[0] == holds[1]
         if not holds[0]:
@@ -82,15 +89,15 @@ def take_turns(solvers: list[_core.CpSolver], steps: int) -> None:
             levels -= 1
         assert solvers[0].sizes() == solvers[1].sizes()
     assert solvers[0].domains() == solvers[1].domains()
+    return called
 
 
 def test_turns() -> None:
     """The copies of the domains are given up and taken up again; both sides leave the same values."""
     solvers = [queens(520)._build()[0] for _ in range(2)]
     solvers[1].accelerate(_core.CpDevice(1), True)
-    take_turns(solvers, 4000)
-    calls, _ = solvers[1].device_calls()
-    assert 8 <= calls <= 200
+    turns = [called for called, _ in itertools.groupby(take_turns(solvers, 4000))]
+    assert turns.count(True) >= 2  # which side is the faster one is measured, and may change on a busy machine
 
 
 @pytest.mark.gpu

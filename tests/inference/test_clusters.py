@@ -19,7 +19,6 @@ from elimina.inference import clusters
 from elimina.inference.clusters import JoinGraph, bounds_on_card
 from elimina.inference.encode import distances
 from elimina.inference.options import Options
-from elimina.inference.ordering import elimination_order, orders_of_clusters
 from elimina.inference.shifting import shift_all, shift_tables
 from elimina.inference.strategy import Budget
 from elimina.planning.prepare import prepare
@@ -132,7 +131,7 @@ def test_bounds_on_a_card_hold(kind, data):
 
 def test_larger_clusters_come_after_smaller_ones(monkeypatch):
     monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
-    bounds, last = told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=6.0)
+    bounds, last = told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=3.0)
     assert len(bounds) > 3
     assert bounds[0].lower_bound < last.lower_bound
 
@@ -144,68 +143,11 @@ def test_a_graph_that_takes_twice_its_time_is_the_last(monkeypatch):
         begun.append(graph.cells)
         learnt.learn(float(len(begun)))
         time.sleep(max(0.0, until - time.monotonic()) + 1.0)
-        return float(len(begun))
 
     monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
     monkeypatch.setattr(clusters, "_shift_and_search", slow)
     told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=1.0)
-    # One of each order, and one of more cells.
-    assert len(begun) == 4
-
-
-@given(data=st.data())
-@settings(max_examples=60, deadline=None)
-def test_orders_of_clusters_hold_all_variables(data):
-    problem = prepare(data.draw(models("integer")), "mpe", {})
-    given_order = sorted(problem.free)
-    orders = orders_of_clusters(problem, given_order)
-    assert orders[0] == tuple(given_order)
-    assert all(sorted(order) == given_order for order in orders)
-
-
-def test_independent_variables_first_bound_a_grid_better():
-    """Each of these sends one message to its four neighbours, about the largest one that such clusters have."""
-    problem = prepare(grid_model(20, 5, 0.0, seed=1), "mpe", {})
-    scopes = [group.scope for group in problem.groups]
-    tables = list(zip(scopes, distances(problem, FORBIDDEN_COST).tables, strict=True))
-    constants = []
-    for order in orders_of_clusters(problem, elimination_order(problem, Options())):
-        graph = JoinGraph(problem.model.sizes, scopes, order, 4)
-        joined = [graph.join(cluster, tables) for cluster in graph.clusters]
-        constants.append(graph.collect(joined) + sum(graph.move(joined) for _ in range(6)))
-    assert max(constants[1:]) > 1.01 * constants[0]
-
-
-def orders_tried(monkeypatch, model, seconds=60.0):
-    """Return the orders of the graphs that are begun; the later one begins for the first time, the better."""
-    tried = []
-
-    def searched(graph, units, card, until, learnt, room):
-        tried.append(tuple(graph.clusters[bucket[0]].scope[0] for bucket in graph.buckets))
-        learnt.learn(float(len(tried)))
-        return float(len(set(tried)))
-
-    monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
-    monkeypatch.setattr(clusters, "_shift_and_search", searched)
-    told(model, SimulatedCuda(), seconds=seconds)
-    return tried
-
-
-def test_the_better_half_of_the_orders_goes_on(monkeypatch):
-    tried = orders_tried(monkeypatch, grid_model(8, 4, 0.0, seed=1))
-    first = tried[:4]
-    assert len(set(first)) == 4
-    assert set(tried[4:6]) == set(first[2:])
-    assert len(tried) > 7
-    assert len(set(tried[6:])) == 1
-
-
-def test_sizes_whose_set_up_takes_their_time_are_left_out(monkeypatch):
-    monkeypatch.setattr(clusters, "_CLUSTER_SECONDS", 1e6)
-    tried = orders_tried(monkeypatch, grid_model(8, 4, 0.0, seed=1))
-    # Those of the smallest size, and those of the largest that have graphs of it.
-    assert 4 < len(tried) <= 6
-    assert set(tried[4:]) <= set(tried[2:4])
+    assert len(begun) == 2
 
 
 @pytest.mark.gpu

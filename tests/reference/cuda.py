@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from elimina.backends.cuda.device import PASSED
 from elimina.backends.cuda.stream import MOST_PITCH
 from tests.reference import stream
 
@@ -49,6 +50,8 @@ class Queue:
 class Event:
     """An event, which is over once it is recorded."""
 
+    ptr = 0
+
     def __init__(self, disable_timing):
         self.recorded = False
 
@@ -75,6 +78,9 @@ class Runtime:
         assert width <= min(to_pitch, source_pitch) <= max(to_pitch, source_pitch) <= MOST_PITCH
         for row in range(height):
             ctypes.memmove(to + row * to_pitch, source + row * source_pitch, width)
+
+    def eventQuery(self, event):
+        return PASSED
 
     def memsetAsync(self, to, value, size, queue):
         ctypes.memset(to, value, size)

@@ -14,7 +14,6 @@ import functools
 import itertools
 import logging
 import math
-import operator
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +29,6 @@ from elimina.inference.choose import host_memory
 from elimina.inference.content import partition_by_content
 from elimina.inference.encode import Distances, distances
 from elimina.inference.options import Options
-from elimina.inference.ordering import orders_of_clusters
 from elimina.planning.machine import SHIFTED_CELL_SECONDS, SHIFTED_CLUSTER_SECONDS
 from elimina.planning.prepare import Problem
 from elimina.result import Result
@@ -240,10 +238,6 @@ _LEAST_CELLS, _MORE_CELLS = 1 << 21, 8
 _BYTES = 24
 """Bytes of a GPU for each cell: the table, and what a pass derives from it."""
 
-_CLUSTER_SECONDS = 1e-3
-"""Seconds of a graph's set-up there for each variable: its tables and first passes (H100: 0.8 s for 400 and for 900,
-2.1 s for 1,600)."""
-
 _LEAST_GAIN = 1e-8
 """A pass there that raises the bound by less of the tables' spread is the last one."""
 
@@ -331,8 +325,7 @@ def bounds_on_card(
 ) -> Result:
     """Bound an optimum by passes over clusters on a GPU: larger and larger ones, each for a part of the time.
 
-    Small clusters tell which orders have the best bounds. Beam searches in the tables of each end with assignments, and
-    better bounds.
+    Beam searches in the tables of each end with assignments, and better bounds.
 
     Args:
         original: Problem of the task ``mpe``, and what it is after its costs were shifted between tables.
@@ -352,56 +345,32 @@ def bounds_on_card(
     units = _in_units(problem, distances(problem, FORBIDDEN_COST))
     learnt = _Learnt(original, units, budget, card.name)
     most = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES
-    orders = orders_of_clusters(problem, order)
-    rungs = {one: list(_rungs(problem, one, most)) for one in orders}
-    count = max(map(len, rungs.values()))
-    for number in range(count):
-        orders = [one for one in orders if number < len(rungs[one])]
-        # All of a size have twice the time of those before.
-        seconds = budget.seconds / (2 ** (count - number) - 1) / max(1, len(orders))
-        setup = _CLUSTER_SECONDS * len(order)
-        # The first ones decide between orders; later ones whose set-up takes all their time leave it to larger ones.
-        if 0 < number < count - 1 and seconds < setup:
-            continue
-        ends: list[tuple[float, tuple[int, ...]]] = []
-        for one in orders:
-            began = time.monotonic()
-            graph = _graph(problem, units, one, rungs[one][number], options, seconds / 2)
-            if graph.cells > most:
-                continue
-            logger.info("clusters of i-bound %d on a GPU: %s cells", rungs[one][number], count_text(graph.cells))
-            room = (most - graph.cells) * _BYTES
-            ends.append((_shift_and_search(graph, units, card, began + seconds, learnt, room), one))
-            # A graph that took twice its time is the last one: others may use the GPU. The first ones compile kernels.
-            is_late = number > 0 and time.monotonic() > began + 2 * max(seconds, setup)
-            if learnt.found.status != "bounded" or is_late:
-                return learnt.found
-        # The better half goes on.
-        ends.sort(key=operator.itemgetter(0), reverse=True)
-        orders = [one for _, one in ends[: (len(ends) + 1) // 2]]
+    ibounds = list(_rungs(problem, order, most))
+    for number, ibound in enumerate(ibounds):
+        # Each has twice the time of the one before.
+        seconds = budget.seconds / (2 ** (len(ibounds) - number) - 1)
+        until = time.monotonic() + seconds
+        partition = None
+        if options.partition != "scope":
+            partition = partition_by_content(problem, order, ibound, host_memory(options), seconds / 2)
+        graph = JoinGraph(problem.model.sizes, [scope for scope, _ in units.tables], order, ibound, partition)
+        if graph.cells > most:
+            break
+        logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
+        _shift_and_search(graph, units, card, until, learnt, (most - graph.cells) * _BYTES)
+        # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
+        is_late = number > 0 and time.monotonic() > until + seconds
+        if learnt.found.status != "bounded" or is_late:
+            break
     if learnt.bound == -math.inf:
         raise MemoryLimitError("clusters of two variables do not fit the GPU")
     return learnt.found
 
 
-def _graph(
-    problem: Problem, units: _Units, order: Sequence[int], ibound: int, options: Options, seconds: float
-) -> JoinGraph:
-    """Return the clusters of an order, whose partition may take so many seconds."""
-    partition = None
-    if options.partition != "scope":
-        partition = partition_by_content(problem, order, ibound, host_memory(options), seconds)
-    return JoinGraph(problem.model.sizes, [scope for scope, _ in units.tables], order, ibound, partition)
-
-
 def _shift_and_search(
     graph: JoinGraph, units: _Units, card: CudaDevice, until: float, learnt: _Learnt, room: int
-) -> float:
-    """Bound an optimum by one graph of clusters, and search in its tables within so many bytes besides them.
-
-    Returns:
-        The bound of the clusters, in units.
-    """
+) -> None:
+    """Bound an optimum by one graph of clusters, and search in its tables within so many bytes besides them."""
     began = time.monotonic()
     left = until - began
     # A search is worth it if it has time for all variables.
@@ -415,7 +384,6 @@ def _shift_and_search(
         if is_searched and constant < math.inf:
             for end in beam_searches(graph, tables, until, arrays, room):
                 learnt.learn(constant + end.bound, end, constant)
-    return constant
 
 
 def _rungs(problem: Problem, order: Sequence[int], most: int) -> Iterator[int]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import random
-from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 import numpy as np
@@ -113,69 +112,6 @@ def consistency_order(
     known = first if number < 2 else None
     order = known or elimination_order(problem, options._replace(order="min-fill", order_seconds=0.0))
     return tuple(reversed(order) if number == 1 else order)
-
-
-_MOST_NEIGHBOURS = 8
-"""Neighbours of a variable that is eliminated before a sweep, at most: its message has as many variables."""
-
-
-def orders_of_clusters(problem: Problem, order: Sequence[int]) -> list[tuple[int, ...]]:
-    """Return orders for small mini-buckets: their bounds differ by far, and none is the best of all problems.
-
-    Those that are added eliminate one or two independent sets of variables, then sweep the rest breadth first, or in
-    the reverse direction.
-
-    Args:
-        problem: Problem of the task ``mpe``.
-        order: Its free variables in elimination order: the first one returned.
-    """
-    neighbours: dict[int, set[int]] = {v: set() for v in problem.free}
-    for group in problem.groups:
-        for v in group.scope:
-            neighbours[v].update(group.scope)
-    for v, others in neighbours.items():
-        others.discard(v)
-    first = _eliminate_apart(neighbours)
-    swept = _sweep(neighbours)
-    second = _eliminate_apart(neighbours)
-    found = [tuple(order), (*first, *swept), (*first, *reversed(swept)), (*first, *second, *_sweep(neighbours))]
-    return list(dict.fromkeys(found))
-
-
-def _eliminate_apart(neighbours: dict[int, set[int]]) -> list[int]:
-    """Eliminate an independent set of variables with few neighbours; return it."""
-    chosen, blocked = [], set[int]()
-    for v in _sweep(neighbours):
-        if v not in blocked and len(neighbours[v]) <= _MOST_NEIGHBOURS:
-            chosen.append(v)
-            blocked |= neighbours[v]
-    for v in chosen:
-        around = neighbours.pop(v)
-        for u in around:
-            neighbours[u] = (neighbours[u] | around) - {u, v}
-    return chosen
-
-
-def _sweep(neighbours: Mapping[int, Collection[int]]) -> list[int]:
-    """Return the variables breadth first, each component from an end of it."""
-    found, seen = [], set[int]()
-    for v in sorted(neighbours, key=lambda v: len(neighbours[v])):
-        if v not in seen:
-            end = _breadth_first(neighbours, v)[-1]
-            found += _breadth_first(neighbours, end)
-            seen.update(found)
-    return found
-
-
-def _breadth_first(neighbours: Mapping[int, Collection[int]], start: int) -> list[int]:
-    found, seen, waiting = [], {start}, deque([start])
-    while waiting:
-        v = waiting.popleft()
-        found.append(v)
-        new = sorted((u for u in neighbours[v] if u not in seen), key=lambda u: (len(neighbours[u]), u))
-        seen.update(new)
-        waiting.extend(new)
-    return found
 
 
 def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:

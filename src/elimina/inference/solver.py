@@ -104,7 +104,7 @@ class Solver:
             outcome = yield from self._before_planning()
             if self.options.looks_for_optimum:
                 return outcome
-        if self._kept is None and task == "pr" and self.options.method in ("auto", "mbe"):
+        if self._may_be_bounded():
             yield from self._quick_bounds()
         return (yield from self._bounds() if self.options.method == "mbe" else self._elimination(self.options))
 
@@ -283,10 +283,13 @@ class Solver:
                 break
         return outcome
 
+    def _may_be_bounded(self) -> bool:
+        """Return whether bounds on a sum may stand for it."""
+        return self._kept is None and self.question.task == "pr" and self.options.method in ("auto", "mbe")
+
     def _is_bounded_instead(self, plan: Plan, options: Options) -> bool:
         """Return whether a sum that does not fit is bounded."""
-        is_free = self.options.method == "auto" and self.question.task == "pr" and self._kept is None
-        return is_free and options.ibound is None and not plan.fits
+        return self._may_be_bounded() and options.ibound is None and not plan.fits
 
     def _is_worth_finer_slices(self, plan: Plan, options: Options) -> bool:
         """Return whether rows that turned out too many may be made in slices, or in more of them."""

@@ -22,6 +22,7 @@ from tests.dcop.running import random_problem
 from tests.dcop.test_cards import stars
 from tests.inference.test_cards import KINDS, costs, lattice, model_for, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
+from tests.strategies import with_constraints
 
 pytestmark = pytest.mark.gpu
 CARDS = ["cuda:0", "cuda:1"]
@@ -121,6 +122,7 @@ def test_a_plan_divided_between_two_cards(two, monkeypatch, task, dtype, is_rand
     divided = 0
     for _ in range(8):
         model = random_model(rng, 12, 24)
+        model = with_constraints(model) if task == "count" else model
         expected, found = solved(model, task, "cpu", dtype), solved(model, task, CARDS, dtype)
         if task == "count":
             assert found.value == expected.value
@@ -242,6 +244,7 @@ from elimina.backends.cuda import backend, session
 from tests.backends.cuda.test_cards import CARDS
 from tests.inference.test_cards import costs, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
+from tests.strategies import with_constraints
 from tests.calls import solve_by_agents
 from tests.dcop.test_cards import stars
 from elimina.dcop import Problem, engine

@@ -31,8 +31,6 @@ class Block:
 
 
 class Event(cuda.Event):
-    done = True
-
     def __init__(self, disable_timing=False):
         super().__init__(disable_timing)
 
