@@ -64,7 +64,7 @@ def take_turns(solvers: list[_core.CpSolver], steps: int) -> list[bool]:
     """Random decisions for two solvers of the same 520 queens, which must leave the same values.
 
     Returns:
-        For each decision, True if the second solver called its device.
+        A bool for each decision, True if the second solver called its device.
     """
     rng = random.Random(1)
     levels, called = 0, []
