@@ -38,7 +38,7 @@ class Instance(NamedTuple):
     name: str
     domains: list[Sequence[int]]
     different: list[list[tuple[int, int]]]
-    choose: str = "first_fail"
+    variable_ordering: str = "first_fail"
 
 
 def queens(n: int) -> Instance:
@@ -80,7 +80,7 @@ def ours(
     ]
     for line in instance.different:
         model.all_different([xs[i] + shift for i, shift in line])
-    model.search(xs, instance.choose, "indomain_min")
+    model.search(xs, instance.variable_ordering, "indomain_min")
     result = model.solve(time_limit=limit, device=device, options=cp.SearchOptions(node_limit=node_limit))
     return result.stats["nodes"], result.stats["seconds"]["search"], result.status
 
@@ -104,7 +104,7 @@ def flatzinc(instance: Instance) -> str:
         constraints.append(f"constraint gecode_all_different_int([{','.join(names)}]) :: domain;")
     n = len(instance.domains)
     lines.append(f"array [1..{n}] of var int: x :: output_array([1..{n}]) = [{','.join(f'x{i}' for i in range(n))}];")
-    solve = f"solve :: int_search(x,{instance.choose},indomain_min,complete) satisfy;\n"
+    solve = f"solve :: int_search(x,{instance.variable_ordering},indomain_min,complete) satisfy;\n"
     return "\n".join([*lines, *constraints, solve])
 
 

@@ -118,8 +118,8 @@ Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const s
                    double nodes, double failures) {
   model.open();
   Options options;
-  for (const auto& [xs, choose, take] : rules) {
-    Rule rule{argument_of(xs), choose_of(choose), take_of(take)};
+  for (const auto& [xs, variable_ordering, value_ordering] : rules) {
+    Rule rule{argument_of(xs), variable_ordering_of(variable_ordering), value_ordering_of(value_ordering)};
     for (View& x : rule.xs) x = model.known(x);
     options.rules.push_back(std::move(rule));
   }

@@ -41,34 +41,36 @@ Value end_of_interval(const Domains& d, View x) {
 
 // A value within the bounds, but the greatest one: where holes have no row, what is tried beside them halves the domain. One value
 // after the other would take as many steps as the domain has values.
-Value within(const Domains& d, View x, Take take, Random& random) {
+Value within(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value width = d.hi(x) - d.lo(x);
-  return d.lo(x) + (take == Take::random ? static_cast<Value>(random.below(static_cast<std::uint64_t>(width))) : width / 2);
+  return d.lo(x) + (ordering == ValueOrdering::random ? static_cast<Value>(random.below(static_cast<std::uint64_t>(width))) : width / 2);
 }
 
 }  // namespace
 
-Choose choose_of(const std::string& name) {
-  static const std::unordered_map<std::string, Choose> table{
-      {"input_order", Choose::input_order}, {"first_fail", Choose::first_fail}, {"anti_first_fail", Choose::anti_first_fail},
-      {"smallest", Choose::smallest},       {"largest", Choose::largest},       {"occurrence", Choose::occurrence},
-      {"dom_w_deg", Choose::dom_w_deg},     {"max_regret", Choose::max_regret}, {"most_constrained", Choose::most_constrained}};
+VariableOrdering variable_ordering_of(const std::string& name) {
+  using enum VariableOrdering;
+  static const std::unordered_map<std::string, VariableOrdering> table{
+      {"input_order", input_order}, {"first_fail", first_fail}, {"anti_first_fail", anti_first_fail},
+      {"smallest", smallest},       {"largest", largest},       {"occurrence", occurrence},
+      {"dom_w_deg", dom_w_deg},     {"max_regret", max_regret}, {"most_constrained", most_constrained}};
   return lookup(table, name, "variable");
 }
 
-Take take_of(const std::string& name) {
-  static const std::unordered_map<std::string, Take> table{
-      {"indomain", Take::min},
-      {"indomain_min", Take::min},
-      {"indomain_max", Take::max},
-      {"indomain_median", Take::median},
-      {"indomain_middle", Take::middle},
-      {"indomain_random", Take::random},
-      {"indomain_split", Take::split},
-      {"indomain_reverse_split", Take::reverse_split},
-      {"indomain_interval", Take::interval},
-      {"outdomain_min", Take::not_min},
-      {"outdomain_max", Take::not_max}};
+ValueOrdering value_ordering_of(const std::string& name) {
+  using enum ValueOrdering;
+  static const std::unordered_map<std::string, ValueOrdering> table{
+      {"indomain", min},
+      {"indomain_min", min},
+      {"indomain_max", max},
+      {"indomain_median", median},
+      {"indomain_middle", middle},
+      {"indomain_random", random},
+      {"indomain_split", split},
+      {"indomain_reverse_split", reverse_split},
+      {"indomain_interval", interval},
+      {"outdomain_min", not_min},
+      {"outdomain_max", not_max}};
   return lookup(table, name, "value");
 }
 
@@ -106,20 +108,21 @@ std::uint64_t Random::below(std::uint64_t count) {
   return (state_ >> 16) % count;
 }
 
-Decision decide_value(const Domains& d, View x, Take take, Random& random) {
+Decision decide_value(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value lo = d.lo(x), hi = d.hi(x);
-  const bool is_inner = take == Take::median || take == Take::middle || take == Take::random || take == Take::interval;
-  if (is_inner && !d.is_interval(View{x.var}) && !d.has_row(x.var)) return {x, Test::at_most, within(d, x, take, random)};
-  switch (take) {
-    case Take::min: return {x, Test::is, lo};
-    case Take::max: return {x, Test::is, hi};
-    case Take::median: return {x, Test::is, nth(d, x, (d.size(x) - 1) / 2)};
-    case Take::middle: return {x, Test::is, middle(d, x)};
-    case Take::random: return {x, Test::is, nth(d, x, static_cast<Value>(random.below(static_cast<std::uint64_t>(d.size(x)))))};
-    case Take::split: return {x, Test::at_most, floor_div(lo + hi, 2)};
-    case Take::reverse_split: return {x, Test::at_least, floor_div(lo + hi, 2) + 1};
-    case Take::interval: return {x, Test::at_most, end_of_interval(d, x)};
-    case Take::not_min: return {x, Test::is_not, lo};
+  const bool is_inner = ordering == ValueOrdering::median || ordering == ValueOrdering::middle || ordering == ValueOrdering::random ||
+                        ordering == ValueOrdering::interval;
+  if (is_inner && !d.is_interval(View{x.var}) && !d.has_row(x.var)) return {x, Test::at_most, within(d, x, ordering, random)};
+  switch (ordering) {
+    case ValueOrdering::min: return {x, Test::is, lo};
+    case ValueOrdering::max: return {x, Test::is, hi};
+    case ValueOrdering::median: return {x, Test::is, nth(d, x, (d.size(x) - 1) / 2)};
+    case ValueOrdering::middle: return {x, Test::is, middle(d, x)};
+    case ValueOrdering::random: return {x, Test::is, nth(d, x, static_cast<Value>(random.below(static_cast<std::uint64_t>(d.size(x)))))};
+    case ValueOrdering::split: return {x, Test::at_most, floor_div(lo + hi, 2)};
+    case ValueOrdering::reverse_split: return {x, Test::at_least, floor_div(lo + hi, 2) + 1};
+    case ValueOrdering::interval: return {x, Test::at_most, end_of_interval(d, x)};
+    case ValueOrdering::not_min: return {x, Test::is_not, lo};
     default: return {x, Test::is_not, hi};
   }
 }
@@ -128,22 +131,22 @@ Brancher::Brancher(Engine& engine, Rule rule) : rule_(std::move(rule)), first_(e
 
 double Brancher::rank(const Engine& engine, View x) const {
   const Domains& d = engine.domains();
-  switch (rule_.choose) {
-    case Choose::first_fail: return static_cast<double>(d.size(x));
-    case Choose::anti_first_fail: return -static_cast<double>(d.size(x));
-    case Choose::smallest: return static_cast<double>(d.lo(x));
-    case Choose::largest: return -static_cast<double>(d.hi(x));
-    case Choose::occurrence: return -static_cast<double>(engine.degree(x.var));
-    case Choose::most_constrained: return static_cast<double>(d.size(x)) - static_cast<double>(engine.degree(x.var)) * 0x1p-32;
-    case Choose::max_regret: return -static_cast<double>(d.above(x, d.lo(x)) - d.lo(x));
+  switch (rule_.variable_ordering) {
+    case VariableOrdering::first_fail: return static_cast<double>(d.size(x));
+    case VariableOrdering::anti_first_fail: return -static_cast<double>(d.size(x));
+    case VariableOrdering::smallest: return static_cast<double>(d.lo(x));
+    case VariableOrdering::largest: return -static_cast<double>(d.hi(x));
+    case VariableOrdering::occurrence: return -static_cast<double>(engine.degree(x.var));
+    case VariableOrdering::most_constrained: return static_cast<double>(d.size(x)) - static_cast<double>(engine.degree(x.var)) * 0x1p-32;
+    case VariableOrdering::max_regret: return -static_cast<double>(d.above(x, d.lo(x)) - d.lo(x));
     default: return static_cast<double>(d.size(x)) / (engine.weight(x.var) + 1);
   }
 }
 
 // The best of those from `first` on; the first one of equals.
 std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
-  if (rule_.choose == Choose::input_order) return first;
-  if (rule_.choose == Choose::dom_w_deg) engine.weigh_active();
+  if (rule_.variable_ordering == VariableOrdering::input_order) return first;
+  if (rule_.variable_ordering == VariableOrdering::dom_w_deg) engine.weigh_active();
   const Domains& d = engine.domains();
   std::size_t best = first;
   double least = rank(engine, rule_.xs[first]);
@@ -163,7 +166,7 @@ bool Brancher::decide(Engine& engine, Random& random, Decision& decision) {
   while (first < rule_.xs.size() && d.fixed(rule_.xs[first])) ++first;
   engine.trail().set(first_, first);
   if (first == rule_.xs.size()) return false;
-  decision = decide_value(d, rule_.xs[pick(engine, first)], rule_.take, random);
+  decision = decide_value(d, rule_.xs[pick(engine, first)], rule_.value_ordering, random);
   return true;
 }
 

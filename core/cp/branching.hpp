@@ -7,20 +7,20 @@
 
 namespace elimina::cp {
 
-enum class Choose : std::uint8_t {
+enum class VariableOrdering : std::uint8_t {
   input_order, first_fail, anti_first_fail, smallest, largest, occurrence, most_constrained, max_regret, dom_w_deg
 };
-enum class Take : std::uint8_t { min, max, median, middle, random, split, reverse_split, interval, not_min, not_max };
+enum class ValueOrdering : std::uint8_t { min, max, median, middle, random, split, reverse_split, interval, not_min, not_max };
 
 // By FlatZinc's names (`indomain` is `indomain_min`). Throws `Refused`.
-Choose choose_of(const std::string& name);
-Take take_of(const std::string& name);
+VariableOrdering variable_ordering_of(const std::string& name);
+ValueOrdering value_ordering_of(const std::string& name);
 
 // Variables that are decided by one rule; several of these are done one after the other.
 struct Rule {
   Views xs;
-  Choose choose = Choose::input_order;
-  Take take = Take::min;
+  VariableOrdering variable_ordering = VariableOrdering::input_order;
+  ValueOrdering value_ordering = ValueOrdering::min;
 };
 
 enum class Test : std::uint8_t { is, is_not, at_most, at_least };
@@ -65,6 +65,6 @@ class Brancher {
   std::size_t first_;
 };
 
-Decision decide_value(const Domains& d, View x, Take take, Random& random);
+Decision decide_value(const Domains& d, View x, ValueOrdering ordering, Random& random);
 
 }  // namespace elimina::cp

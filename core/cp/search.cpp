@@ -49,7 +49,7 @@ Search::Search(Solver& solver, Options options)
   });
   if (options_.relax && options_.minimise) neighbourhood_.emplace(*options_.relax);
   if (options_.free)
-    for (Rule& rule : options_.rules) rule.choose = Choose::dom_w_deg;
+    for (Rule& rule : options_.rules) rule.variable_ordering = VariableOrdering::dom_w_deg;
   if ((options_.free || neighbourhood_) && options_.restarts.kind == Restarts::Kind::none)
     options_.restarts = {Restarts::Kind::luby, 100, 1};
 }
@@ -77,9 +77,9 @@ void Search::begin() {
   for (const Rule& rule : options_.rules) branchers_.emplace_back(engine_, rule);
   branchers_.emplace_back(engine_, rest);
   if (options_.free) {
-    takes_.resize(static_cast<std::size_t>(solver_.variables()));
+    value_orderings_.resize(static_cast<std::size_t>(solver_.variables()));
     for (const Brancher& b : branchers_)
-      for (const View x : b.rule().xs) takes_[static_cast<std::size_t>(x.var)] = b.rule().take;
+      for (const View x : b.rule().xs) value_orderings_[static_cast<std::size_t>(x.var)] = b.rule().value_ordering;
   }
   if (options_.restarts.kind != Restarts::Kind::none) {
     auto nogoods = std::make_unique<Nogoods>();
@@ -117,7 +117,9 @@ std::optional<Decision> Search::decision() {
   if (!options_.free) return chosen();
   // Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009; but the variable stays the first one above, too, once it got a value.
   const Domains& d = engine_.domains();
-  const auto decision = conflict_ && !d.fixed(*conflict_) ? decide_value(d, *conflict_, takes_[static_cast<std::size_t>(conflict_->var)], random_) : chosen();
+  const auto decision = conflict_ && !d.fixed(*conflict_)
+                            ? decide_value(d, *conflict_, value_orderings_[static_cast<std::size_t>(conflict_->var)], random_)
+                            : chosen();
   return decision ? prefer(*decision) : decision;
 }
 

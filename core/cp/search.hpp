@@ -113,7 +113,7 @@ class Search final : public Finder {
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
   std::optional<View> conflict_;  // the variable of the last decision that failed while the one before had a value
-  std::vector<Take> takes_;       // of each variable, where the search is free
+  std::vector<ValueOrdering> value_orderings_;  // of each variable, where the search is free
   Random random_;
   std::optional<Neighbourhood> neighbourhood_;
   Values solution_, phase_;

@@ -13,8 +13,15 @@ from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.rules import RULES
 
 MOST_ASSIGNMENTS = 3000
-TAKES = ("indomain_min", "indomain_max", "indomain_median", "indomain_middle", "indomain_random", "indomain_split")
-CHOICES = (
+VALUE_ORDERINGS = (
+    "indomain_min",
+    "indomain_max",
+    "indomain_median",
+    "indomain_middle",
+    "indomain_random",
+    "indomain_split",
+)
+VARIABLE_ORDERINGS = (
     "input_order",
     "first_fail",
     "anti_first_fail",
@@ -50,7 +57,7 @@ def make(rng: random.Random, setting: Setting) -> Case:
         "posts": posts,
         "objective": objective,
         "options": _options(rng, objective is not None, setting.device),
-        "rule": [rng.choice(CHOICES), rng.choice(TAKES)] if rng.random() < 0.3 else None,
+        "rule": [rng.choice(VARIABLE_ORDERINGS), rng.choice(VALUE_ORDERINGS)] if rng.random() < 0.3 else None,
         "what": rng.choice(["all", "all", "one", "propagated", "to_model"]),
     }
 

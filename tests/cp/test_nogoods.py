@@ -13,15 +13,22 @@ from tests import calls
 from tests.cp.brute import found
 from tests.cp.test_search import models, queens
 
-TAKES = ["indomain_min", "indomain_random", "indomain_split", "indomain_interval", "outdomain_max", "indomain_middle"]
+VALUE_ORDERINGS = [
+    "indomain_min",
+    "indomain_random",
+    "indomain_split",
+    "indomain_interval",
+    "outdomain_max",
+    "indomain_middle",
+]
 
 
-@pytest.mark.parametrize("take", TAKES)
-@pytest.mark.parametrize("choose", ["input_order", "first_fail", "dom_w_deg"])
+@pytest.mark.parametrize("value_ordering", VALUE_ORDERINGS)
+@pytest.mark.parametrize("variable_ordering", ["input_order", "first_fail", "dom_w_deg"])
 @pytest.mark.parametrize("scale", [1, 3, 20])
-def test_every_solution_once(take: str, choose: str, scale: int) -> None:
+def test_every_solution_once(value_ordering: str, variable_ordering: str, scale: int) -> None:
     model, xs = queens(6)
-    model.search(xs, choose, take)
+    model.search(xs, variable_ordering, value_ordering)
     assert len(found(model, xs, restarts="constant", restart_scale=scale, seed=scale)) == 4
     result = calls.search(model, all_solutions=True, restarts="constant", restart_scale=scale)
     assert result.stats["restarts"] > 0
@@ -33,18 +40,18 @@ def test_every_solution_once(take: str, choose: str, scale: int) -> None:
     models(),
     st.sampled_from(["constant", "luby", "geometric", "linear"]),
     st.integers(1, 4),
-    st.sampled_from(TAKES),
+    st.sampled_from(VALUE_ORDERINGS),
     st.booleans(),
 )
 def test_restarts_change_no_answer(
-    made: tuple[cp.Model, int], restarts: cp.model.Restarts, scale: int, take: str, free: bool
+    made: tuple[cp.Model, int], restarts: cp.model.Restarts, scale: int, value_ordering: str, free: bool
 ) -> None:
     model, count = made
     xs = [cp.Expression(model, {i: 1}) for i in range(count)]
     plain = {tuple(s[xs]) for s in itertools.islice(model.solutions(), 300)}
     if len(plain) == 300:
         return
-    model.search(xs, "dom_w_deg", take)
+    model.search(xs, "dom_w_deg", value_ordering)
     options = {"restarts": restarts, "restart_scale": scale, "free": free}
     assert found(model, xs, **options) == plain
     model.minimize(sum(xs, start=0))

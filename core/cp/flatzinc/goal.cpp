@@ -69,8 +69,8 @@ void Instance::add_search(Terms arguments) {
   Rule rule;
   for (const View x : argument(arguments[0], document_.solve.place, "what is searched"))
     if (x.var >= 0) rule.xs.push_back(x);
-  rule.choose = choose_of(known_choice("variable", arguments[1], "dom_w_deg"));
-  rule.take = take_of(known_choice("value", arguments[2], "indomain_min"));
+  rule.variable_ordering = variable_ordering_of(known_choice("variable", arguments[1], "dom_w_deg"));
+  rule.value_ordering = value_ordering_of(known_choice("value", arguments[2], "indomain_min"));
   rules_.push_back(std::move(rule));
 }
 
@@ -79,8 +79,8 @@ std::string Instance::known_choice(const std::string& kind, const Term& choice, 
   if (choice.kind != Kind::atom) throw Malformed(document_.solve.place, "expected the name of a " + kind + " ordering in a search annotation");
   const std::string name(document_.text(choice));
   try {
-    if (kind == "variable") choose_of(name);
-    if (kind == "value") take_of(name);
+    if (kind == "variable") variable_ordering_of(name);
+    if (kind == "value") value_ordering_of(name);
     return name;
   } catch (const Refused&) {
     notes_.push_back("unknown " + kind + " ordering " + name + ": " + instead + " is used instead");
@@ -127,7 +127,9 @@ void Instance::add_default_rules(const std::optional<View>& objective) {
   for (const Rule& rule : rules_)
     for (const View x : rule.xs) has_rule[static_cast<std::size_t>(x.var)] = true;
   if (objective) has_rule[static_cast<std::size_t>(objective->var)] = true;
-  Rule decided{{}, Choose::dom_w_deg, Take::min}, unbounded{{}, Choose::dom_w_deg, Take::split}, defined{{}, Choose::input_order, Take::split};
+  Rule decided{{}, VariableOrdering::dom_w_deg, ValueOrdering::min};
+  Rule unbounded{{}, VariableOrdering::dom_w_deg, ValueOrdering::split};
+  Rule defined{{}, VariableOrdering::input_order, ValueOrdering::split};
   for (const bool now : {false, true})
     for (std::size_t i = 0; i < views_.size(); ++i) {
       const auto notes = document_.items(document_.variables[i].annotations);
@@ -139,7 +141,7 @@ void Instance::add_default_rules(const std::optional<View>& objective) {
     }
   rules_.push_back(std::move(decided));
   rules_.push_back(std::move(unbounded));
-  if (objective) rules_.push_back({{*objective}, Choose::input_order, Take::split});
+  if (objective) rules_.push_back({{*objective}, VariableOrdering::input_order, ValueOrdering::split});
   rules_.push_back(std::move(defined));
 }
 

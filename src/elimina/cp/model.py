@@ -26,11 +26,15 @@ from elimina.cp.globals import Globals
 from elimina.cp.running import (
     DEFAULT,
     RESTARTS,
+    VALUE_ORDERINGS,
+    VARIABLE_ORDERINGS,
     Declaration,
     Device,
     Run,
     SearchOptions,
     Solution,
+    ValueOrdering,
+    VariableOrdering,
     Words,
     accelerate,
     build_solver,
@@ -243,17 +247,31 @@ class Model(Globals, Displayed):
         self._check(objective)
         self._objective, self._sign = objective, sign
 
-    def search(self, xs: Iterable[Operand], choose: str = "dom_w_deg", take: str = "indomain_min") -> None:
+    def search(
+        self,
+        xs: Iterable[Operand],
+        variable_ordering: VariableOrdering = "dom_w_deg",
+        value_ordering: ValueOrdering = "indomain_min",
+    ) -> None:
         """Set the orderings for some variables; these are decided after the variables of earlier calls.
 
         Args:
             xs: Variables or expressions.
-            choose: Variable ordering: ``input_order``, ``first_fail``, ``anti_first_fail``, ``smallest``, ``largest``,
-                ``occurrence``, ``most_constrained``, ``max_regret`` or ``dom_w_deg``, as in MiniZinc.
-            take: Value ordering: ``indomain_min``, ``_max``, ``_median``, ``_middle``, ``_random``, ``_split``,
-                ``_reverse_split`` or ``_interval``; ``outdomain_min`` or ``_max``.
+            variable_ordering: Rule that chooses the variable, as in MiniZinc: ``input_order``, ``first_fail``,
+                ``anti_first_fail``, ``smallest``, ``largest``, ``occurrence``, ``most_constrained``, ``max_regret``
+                or ``dom_w_deg``.
+            value_ordering: Rule that chooses its value: ``indomain_min`` (or ``indomain``), ``_max``, ``_median``,
+                ``_middle``, ``_random``, ``_split``, ``_reverse_split`` or ``_interval``; ``outdomain_min``
+                or ``_max``.
+
+        Raises:
+            InputError: An ordering is unknown.
         """
-        self._rules.append((self._views(several(xs, "search")), choose, take))
+        orderings = (
+            choice("variable_ordering", variable_ordering, VARIABLE_ORDERINGS),
+            choice("value_ordering", value_ordering, VALUE_ORDERINGS),
+        )
+        self._rules.append((self._views(several(xs, "search")), *orderings))
 
     @with_options(SearchOptions._fields, "elimina.cp.SearchOptions")
     def solve(

@@ -30,6 +30,34 @@ Device = Literal["auto", "cpu", "cuda"]
 Restarts = Literal["luby", "geometric", "linear", "constant"]
 RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
 
+VariableOrdering = Literal[
+    "input_order",
+    "first_fail",
+    "anti_first_fail",
+    "smallest",
+    "largest",
+    "occurrence",
+    "most_constrained",
+    "max_regret",
+    "dom_w_deg",
+]
+VARIABLE_ORDERINGS: tuple[VariableOrdering, ...] = get_args(VariableOrdering)
+
+ValueOrdering = Literal[
+    "indomain",
+    "indomain_min",
+    "indomain_max",
+    "indomain_median",
+    "indomain_middle",
+    "indomain_random",
+    "indomain_split",
+    "indomain_reverse_split",
+    "indomain_interval",
+    "outdomain_min",
+    "outdomain_max",
+]
+VALUE_ORDERINGS: tuple[ValueOrdering, ...] = get_args(ValueOrdering)
+
 
 class SearchOptions(NamedTuple):
     """Settings of a search for experts: options of ``Model.solve`` besides its arguments.
