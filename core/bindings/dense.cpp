@@ -83,8 +83,9 @@ DensePoll poll_of(nb::object progress) {
   };
 }
 
-void make_network(CaseNetwork* to, const TableList& tables, const std::string& sense, const std::string& rule, std::vector<i64> sizes, i64 cells, double work) {
-  new (to) CaseNetwork(tables.tables, sense_of(sense), rule_of(rule), std::move(sizes), cells, work);
+void make_network(CaseNetwork* to, const TableList& tables, const std::string& sense, const std::string& rule, std::vector<i64> sizes, i64 cells, double work,
+                  bool posteriors) {
+  new (to) CaseNetwork(tables.tables, sense_of(sense), rule_of(rule), std::move(sizes), cells, work, posteriors);
 }
 
 // Posteriors as an array, the natural logarithm of the sum, the sum, and figures of the run.
@@ -225,11 +226,11 @@ void bind_dense(nb::module_& m) {
            "where it goes; the part of the arena that messages may take.")
       .def("measure", &measure, "values"_a, "The work of the plan for what these values observe (-1: nothing), and its number of steps; None if none fits.");
   nb::class_<CaseNetwork>(m, "CaseNetwork", "A small network that answers one set of observations after another; one call at a time.")
-      .def("__init__", &make_network, "tables"_a, "sense"_a, "rule"_a, "sizes"_a, "cells"_a, "work"_a,
+      .def("__init__", &make_network, "tables"_a, "sense"_a, "rule"_a, "sizes"_a, "cells"_a, "work"_a, "posteriors"_a,
            "Factors of a model and the sizes of all variables; the cells that tables and messages may take, and the combinations of a run. `rule`: "
-           "`products` of probabilities, or `support` to count what is allowed.")
+           "`products` of probabilities, or `support` to count what is allowed. `posteriors`: answers have them, besides the sum.")
       .def("answer", &answer_case, "evidence"_a, nb::sig("def answer(self, evidence: dict[int, int]) -> tuple[NDArray[numpy.float64], float, float, int, int, int, int] | None"),
-           "Posteriors of all variables given observations, variable -> index of its state. Returns the probabilities, one variable after the other, the "
+           "The sum, and the posteriors of all variables if they are asked for, given observations, variable -> index of its state. Returns the probabilities, one variable after the other, the "
            "natural logarithm of the sum of everything, the sum itself where a float holds it, the induced width, the cells of the largest table, the combinations, and the cells of all tables; "
            "None where that takes too much room or time, or may have left the range of doubles.");
   nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")

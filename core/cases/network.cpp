@@ -17,7 +17,7 @@ constexpr i64 kBlock = i64{1} << 16;  // cells that are encoded at a time
 
 }  // namespace
 
-CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, std::vector<i64> sizes, i64 cells, double work)
+CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, std::vector<i64> sizes, i64 cells, double work, bool posteriors)
     : sizes_(std::move(sizes)), most_work_(work) {
   std::vector<char> covered(sizes_.size());
   i64 all = 0;
@@ -33,10 +33,11 @@ CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tabl
   made.first = i64(arena_.size());
   made.last = cells;
   i64 place = 0;
-  for (i64 v = 0; v < i64(sizes_.size()); place += sizes_[v++]) {
+  for (i64 v = 0; posteriors && v < i64(sizes_.size()); place += sizes_[v++]) {
     made.asked.push_back(v);
     made.places.push_back(place);
   }
+  shares_ = place;
   planner_.emplace(std::move(made));
 }
 
@@ -81,7 +82,7 @@ std::optional<CasePosteriors> CaseNetwork::answer(const int* values, const Dense
   }
   peaks_.resize(2 * program->steps());
   if (!executor_->run_other(program->words.data(), program->starts.data(), program->steps(), peaks_.data(), poll)) throw Stopped{};
-  CasePosteriors found{std::vector<double>(std::accumulate(sizes_.begin(), sizes_.end(), i64(0))), 0, 0, 0, 1, program->work, program->end};
+  CasePosteriors found{std::vector<double>(shares_), 0, 0, 0, 1, program->work, program->end};
   const CaseAnswer answer = read_case(*program, planner_->tables(), values, ValueKind::float64, arena_.data(), peaks_.data(), found.shares.data());
   if (!answer.sound) return std::nullopt;
   found.log_sum = answer.log_sum + double(exponent_) * std::numbers::ln2;
@@ -91,7 +92,7 @@ std::optional<CasePosteriors> CaseNetwork::answer(const int* values, const Dense
     if (number < program->upward) found.width = std::max(found.width, step[kAxes]);
     found.largest = std::max(found.largest, step.cells());
   }
-  divide(found.shares);
+  if (shares_) divide(found.shares);
   return found;
 }
 

@@ -52,7 +52,7 @@ def test_sums_and_posteriors(seed):
     found = network.answer(evidence)
     assert found is not None
     assert found.log_sum / math.log(10) == pytest.approx(total)
-    assert call.SmallNetwork(model, is_counted=True).answer(evidence).sum == brute.count(model, evidence)
+    assert call.SmallNetwork(model, "count").answer(evidence).sum == brute.count(model, evidence)
     result = solve(model, "mar", evidence=evidence, device="cpu")
     if total == -math.inf:
         assert result.status == "infeasible"
@@ -61,6 +61,9 @@ def test_sums_and_posteriors(seed):
     expected = brute.posteriors(model, weights)[1]
     for variable, own in zip(model.variables, expected, strict=True):
         assert list(result.marginals[variable.name].values()) == pytest.approx(own)
+    alone = call.SmallNetwork(model, "pr").answer(evidence)
+    assert alone.log_sum == pytest.approx(found.log_sum)
+    assert alone.shares.size == 0
     again = network.answer({})
     assert again.log_sum / math.log(10) == pytest.approx(brute.partition(model))
 
@@ -88,6 +91,13 @@ def test_small_questions_take_no_thread(no_threads):
     assert stats["induced_width"] == 1
     assert stats["largest_table"] >= 2
     assert stats["seconds"]["total"] == pytest.approx(sum(v for k, v in stats["seconds"].items() if k != "total"))
+
+
+def test_sums_take_one_pass():
+    model = chain(30)
+    one, both = (call.SmallNetwork(model, task).answer({3: 1}) for task in ("pr", "mar"))
+    assert one.work < 0.6 * both.work
+    assert one.cells < both.cells
 
 
 def test_what_is_not_small_goes_the_long_way():

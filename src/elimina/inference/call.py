@@ -277,7 +277,7 @@ class SmallAnswer(NamedTuple):
     """The answer of a small network.
 
     Attributes:
-        shares: Probabilities, one variable after the other; NaN where the sum is 0.
+        shares: Probabilities, one variable after the other; NaN where the sum is 0, empty where only that is asked for.
         log_sum: Natural logarithm of the sum of everything.
         sum: The sum itself, where a float holds it.
         width: Induced width.
@@ -300,17 +300,18 @@ class SmallNetwork:
 
     Args:
         model: Any model; of probabilities, for sums and posteriors.
-        is_counted: The allowed assignments are counted, not the probabilities added.
+        task: ``mar``: the sum and all posteriors; ``pr``: the sum; ``count``: the number of allowed assignments.
     """
 
-    def __init__(self, model: Model, is_counted: bool = False) -> None:
+    def __init__(self, model: Model, task: Task = "mar") -> None:
+        is_counted, is_asked = task == "count", described(task).is_marginal
         rule = "support" if is_counted else "products"
         tables = TableList(model.factors)
-        self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MOST_CELLS, _MOST_COMBINATIONS)
+        self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MOST_CELLS, _MOST_COMBINATIONS, is_asked)
         self._constant = 0.0 if is_counted else float(model.constant)
 
     def answer(self, evidence: Mapping[int, int]) -> SmallAnswer | None:
-        """Return the posteriors given observations; None where that takes too long, or needs more than doubles."""
+        """Return the answer given observations; None where it takes too long, or needs more than doubles."""
         found = self._core.answer(dict(evidence))
         if found is None:
             return None
@@ -360,7 +361,7 @@ def answer_at_once(
     # Without evidence the distributions of a network sum to 1 without rounding.
     if task == "pr" and model.children is not None and not observed:
         return None
-    network = SmallNetwork(model, task == "count")
+    network = SmallNetwork(model, task)
     prepared = time.monotonic()
     found = network.answer(observed)
     if found is None:
