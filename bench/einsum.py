@@ -121,7 +121,7 @@ def main() -> None:
         contract, expression, ours = (1e3 * statistics.median(own[1:]) for own in seconds)
         difference = max(abs(value / values[-1] - 1) for value in values)
         assert math.isclose(difference, 0, abs_tol=1e-9), values
-        figures = f"{contract:.3g}", f"{expression:.3g}", f"{ours:.3g}"
+        figures = (f"{float(f'{figure:.3g}'):,g}" for figure in (contract, expression, ours))
         record.add(case.name, *figures, f"{contract / ours:.2g}", f"{expression / ours:.2g}", f"{difference:.0e}")
         print("  ".join(f"{cell:>20}" for cell in record.rows[-1]), flush=True)
     if options.record:
