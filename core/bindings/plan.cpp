@@ -13,6 +13,7 @@
 #include "arrays.hpp"
 #include "module.hpp"
 #include "plan/arena.hpp"
+#include "plan/contents.hpp"
 #include "plan/mini_buckets.hpp"
 #include "plan/place.hpp"
 
@@ -28,6 +29,15 @@ auto view_of(nb::handle_t<Layout> self) {
   auto& items = nb::cast<Layout&>(self).*kMember;
   using T = typename std::remove_reference_t<decltype(items)>::value_type;
   return Array<T>(items.data(), {items.size()}, self);
+}
+
+std::vector<std::vector<std::vector<int>>> partition(const std::vector<int>& sizes, std::vector<std::vector<int>> scopes,
+                                                     const std::vector<Words<const double>>& tables, int ibound, double most, int threads) {
+  if (scopes.size() != tables.size()) throw nb::value_error("as many scopes as tables are needed");
+  std::vector<Costs> costs;
+  for (std::size_t n = 0; n < tables.size(); ++n) costs.push_back({std::move(scopes[n]), list_of(tables[n])});
+  nb::gil_scoped_release release;
+  return partition_by_content(sizes, std::move(costs), ibound, most, threads);
 }
 
 // The scopes of a problem's factors, sorted by an order of elimination, and their bucket tree.
@@ -182,6 +192,8 @@ void bind_plan(nb::module_& m) {
           }
         return MiniBuckets().divide(spans, cell_weight(cells), weights);
       }, "scopes"_a, "shapes"_a, "cells"_a, "Divide tables of some shapes likewise, into mini-buckets of at most so many cells.");
+  m.def("partition_by_content", &partition, "sizes"_a, "scopes"_a, "tables"_a, "ibound"_a, "most"_a, "threads"_a,
+        "Divide each bucket by the tables' contents: see `contents.hpp`. Variables are places in the order of elimination.");
   m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a, "products"_a = false, "fused"_a = false,
         "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. `products`: sides of buckets are joined early, for "
         "sum-product makes matrix products of them. `fused`: upward, a step may eliminate several variables.");

@@ -12,15 +12,48 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, Model
+from elimina._core import FORBIDDEN_COST
 from elimina.generate import grid_model, random_model
 from elimina.inference.content import partition_by_content
+from elimina.inference.encode import distances
 from elimina.order import find_order
 from elimina.planning.fitting import make_bounded_plan
 from elimina.planning.machine import cpu_machine
 from elimina.planning.prepare import prepare
 from tests import calls
+from tests.reference.content import Division
 from tests.reference.tree import bucket_tree
 from tests.strategies import KINDS, models
+
+
+def divided(problem, order, ibound, memory=1 << 30, seconds=math.inf, threads=1):
+    return partition_by_content(problem, order, ibound, memory, seconds, threads)
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_partitions_are_those_of_the_reference(data):
+    """Sums of whole numbers are exact, so that both find the same gains."""
+    problem = prepare(data.draw(models("cost")), "mpe", {})
+    ibound, order = data.draw(st.integers(1, 4)), data.draw(st.permutations(problem.free))
+    known = distances(problem, FORBIDDEN_COST)
+    partition = divided(problem, order, ibound)
+    if partition is None:
+        assert not known.possible
+        return
+    scopes, tables = sorted_by(order, [group.scope for group in problem.groups], known.tables)
+    assert partition == [[list(part) for part in parts] for parts in Division(scopes, tables, order, ibound).divide()]
+
+
+def sorted_by(order, scopes, tables):
+    """Scopes and tables of floats in the order of elimination."""
+    position = {v: place for place, v in enumerate(order)}
+    sequences = [sorted(range(len(scope)), key=lambda axis, scope=scope: position[scope[axis]]) for scope in scopes]
+    costs = [np.where(table < FORBIDDEN_COST, table, math.inf).astype(float) for table in tables]
+    return (
+        [tuple(scope[axis] for axis in axes) for scope, axes in zip(scopes, sequences, strict=True)],
+        [table.transpose(axes) for table, axes in zip(costs, sequences, strict=True)],
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -30,10 +63,10 @@ def test_partitions_are_trees_of_mini_buckets(kind, data):
     problem = prepare(data.draw(models(kind)), "mpe", {})
     ibound = data.draw(st.integers(1, 4))
     order = data.draw(st.permutations(problem.free))
-    partition = partition_by_content(problem, order, ibound, 1 << 30, math.inf)
+    partition = divided(problem, order, ibound)
     if partition is None:
         return
-    assert partition == partition_by_content(problem, order, ibound, 1 << 30, math.inf)
+    assert partition == divided(problem, order, ibound, threads=3)
     scopes = [group.scope for group in problem.groups]
     items = []
 
@@ -99,7 +132,7 @@ def test_buckets_of_very_many_tables():
     # Each depends on both variables.
     tables = [((0, v), rng.integers(0, 4, (2, 2)) + np.diag((5, 9))) for v in range(1, 401)]
     problem = prepare(Model.from_arrays([2] * 401, tables), "mpe", {})
-    partition = partition_by_content(problem, range(401), 4, 1 << 30, math.inf)
+    partition = divided(problem, range(401), 4)
     assert sorted(itertools.chain(*partition[0])) == list(range(400))
     assert max(map(len, partition[0])) == 4
 
@@ -107,18 +140,18 @@ def test_buckets_of_very_many_tables():
 def test_by_scope_where_it_takes_too_much():
     model = random_model(12, 4, 0.8, 0.0, seed=3)
     problem = prepare(model, "mpe", {})
-    assert partition_by_content(problem, range(12), 3, 1 << 30, 5.0) is not None
+    assert divided(problem, range(12), 3, seconds=5.0) is not None
     large = prepare(random_model(12, 20, 1.0, 0.0, seed=3), "mpe", {})
-    assert partition_by_content(large, range(12), 4, 1 << 40, 0.0) is None
-    assert partition_by_content(large, range(12), 4, 1 << 40, 60.0) is not None
-    assert partition_by_content(problem, range(12), 3, 10_000, 5.0) is None
+    assert divided(large, range(12), 4, 1 << 40, 0.0) is None
+    assert divided(large, range(12), 4, 1 << 40, 60.0) is not None
+    assert divided(problem, range(12), 3, 10_000, 5.0) is None
     found = calls.solve(model, method="mbe", ibound=3, shift="none", memory=100_000, device="cpu")
     assert found.stats["partition"] == "scope"
 
 
 def test_nothing_allowed():
     model = Model.from_arrays([2, 2], [((0, 1), np.full((2, 2), np.inf))])
-    assert partition_by_content(prepare(model, "mpe", {}), range(2), 1, 1 << 30, math.inf) is None
+    assert divided(prepare(model, "mpe", {}), range(2), 1) is None
 
 
 def test_refused():
@@ -140,12 +173,12 @@ def test_contents_count_for_more_than_a_variable(lost, is_by_content):
     def divide(ibound):
         if ibound > by_scope.ibound - lost:
             return None
-        return partition_by_content(problem, order, ibound, 1 << 30, math.inf)
+        return divided(problem, order, ibound)
 
-    divided = make_bounded_plan(*limits, None, divide).minibuckets
-    assert divided is not None
-    assert divided.by_content == is_by_content
-    assert divided.ibound == by_scope.ibound - (lost if is_by_content else 0)
+    found = make_bounded_plan(*limits, None, divide).minibuckets
+    assert found is not None
+    assert found.by_content == is_by_content
+    assert found.ibound == by_scope.ibound - (lost if is_by_content else 0)
 
 
 def test_whole_buckets_are_not_divided_by_content():

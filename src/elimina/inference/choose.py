@@ -326,7 +326,9 @@ def _divide(
     from elimina.inference.content import partition_by_content
 
     most = math.inf if options.partition == "content" else seconds
-    return lambda ibound: partition_by_content(problem, order, ibound, host_memory(options), most)
+    return lambda ibound: partition_by_content(
+        problem, order, ibound, host_memory(options), most, host_threads(options)
+    )
 
 
 def _side(problem: Problem) -> Bound | None:

@@ -222,9 +222,9 @@ SHIFTED_CLUSTER_SECONDS = 1e-4
 CARD_CLUSTER_SECONDS = 4e-4
 """Seconds of the first pass on a GPU for each cluster (H100: 0.64 s for 1,600); later passes take far less."""
 
-JOINED_CELL_SECONDS = 2e-8
-COMPARED_PAIR_SECONDS = 1.5e-5
-PARTITIONED_BUCKET_SECONDS = 1e-4
+JOINED_CELL_SECONDS = 8e-9
+COMPARED_PAIR_SECONDS = 2e-6
+PARTITIONED_BUCKET_SECONDS = 3e-5
 """Seconds of a partition by content: of a cell of joined tables, of a pair of tables, and of a mini-bucket."""
 
 PLANNED_BUCKET_SECONDS = 1e-3

@@ -1,0 +1,328 @@
+#include "plan/contents.hpp"
+
+#include <atomic>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <utility>
+
+#include "exec/share.hpp"
+#include "plan/mini_buckets.hpp"
+#include "stop.hpp"
+
+namespace elimina::plan {
+
+namespace {
+
+// Pairs of tables of one bucket that are compared; buckets of more are divided by scopes.
+constexpr std::size_t kMostPairs = 1 << 15;
+// Cells up to which a pair is compared everywhere, and assignments at which larger ones are.
+constexpr i64 kExact = 1 << 16;
+constexpr int kSamples = 1 << 11;
+// Cells of the inner axes, whose places are listed once.
+constexpr i64 kInner = 1 << 12;
+
+// Tables of a bucket, added up.
+struct Joined {
+  std::vector<int> scope;
+  std::vector<double> table, message;  // the message is the least of the table over the bucket's variable
+  std::vector<int> places;             // of the tables, in the bucket
+};
+
+std::vector<int> union_of(const std::vector<int>& one, const std::vector<int>& other) {
+  std::vector<int> both;
+  std::ranges::set_union(one, other, std::back_inserter(both));
+  return both;
+}
+
+std::vector<int> difference_of(const std::vector<int>& one, const std::vector<int>& other) {
+  std::vector<int> rest;
+  std::ranges::set_difference(one, other, std::back_inserter(rest));
+  return rest;
+}
+
+std::vector<double> message_of(const std::vector<double>& table, int size) {
+  const std::size_t cells = table.size() / std::size_t(size);
+  std::vector<double> message(table.begin(), table.begin() + i64(cells));
+  for (int x = 1; x < size; ++x) {
+    const double* row = table.data() + std::size_t(x) * cells;
+    for (std::size_t n = 0; n < cells; ++n) message[n] = std::min(message[n], row[n]);
+  }
+  return message;
+}
+
+// Places of the cells of two tables for each cell of their union without its first variable, which both have.
+class Walk {
+ public:
+  Walk(std::span<const int> sizes, const std::vector<int>& scope, const std::vector<int>& one, const std::vector<int>& other) {
+    for (const int v : scope) shape_.push_back(sizes[v]);
+    const std::vector<int>* const scopes[] = {&one, &other};
+    for (int side = 0; side < 2; ++side) {
+      strides_[side].resize(scope.size());
+      i64 stride = 1;
+      for (std::size_t axis = scope.size(), own = scopes[side]->size(); axis-- > 0;)
+        if (own > 0 && (*scopes[side])[own - 1] == scope[axis]) {
+          strides_[side][axis] = stride;
+          stride *= shape_[axis];
+          --own;
+        }
+    }
+    outer_ = scope.size();
+    while (outer_ > 1 && inner_ * shape_[outer_ - 1] <= kInner) inner_ *= shape_[--outer_];
+    for (int side = 0; side < 2; ++side) places_[side] = inner_places(strides_[side]);
+  }
+
+  i64 cells() const { return std::accumulate(shape_.begin() + 1, shape_.end(), i64{1}, times); }
+  // Distance from one value of the first variable to the next.
+  i64 step(int side) const { return strides_[side][0]; }
+  const std::vector<i64>& places(int side) const { return places_[side]; }
+
+  // Calls `block(at, other_at)`: the cells of the inner axes, of which there are `places().size()`, lie at their places from there.
+  template <class Block>
+  void run(const Block& block) const {
+    std::vector<int> value(outer_);
+    i64 at[2] = {0, 0};
+    while (true) {
+      block(at[0], at[1]);
+      std::size_t axis = outer_;
+      while (axis-- > 1) {
+        for (int side = 0; side < 2; ++side) at[side] += strides_[side][axis];
+        if (++value[axis] < shape_[axis]) break;
+        for (int side = 0; side < 2; ++side) at[side] -= shape_[axis] * strides_[side][axis];
+        value[axis] = 0;
+      }
+      if (axis == 0) return;
+    }
+  }
+
+  // The places of random cells.
+  template <class Random>
+  std::pair<i64, i64> sample(Random& random) const {
+    i64 at[2] = {0, 0};
+    for (std::size_t axis = 1; axis < shape_.size(); ++axis) {
+      const i64 x = i64(random() % u64(shape_[axis]));
+      for (int side = 0; side < 2; ++side) at[side] += x * strides_[side][axis];
+    }
+    return {at[0], at[1]};
+  }
+
+ private:
+  std::vector<i64> inner_places(const std::vector<i64>& strides) const {
+    std::vector<i64> places{0};
+    places.reserve(std::size_t(inner_));
+    for (std::size_t axis = shape_.size(); axis-- > outer_;) {
+      const std::size_t before = places.size();
+      for (i64 x = 1; x < shape_[axis]; ++x)
+        for (std::size_t n = 0; n < before; ++n) places.push_back(places[n] + x * strides[axis]);
+    }
+    return places;
+  }
+
+  std::vector<i64> shape_, strides_[2], places_[2];
+  std::size_t outer_;  // axes before the inner ones
+  i64 inner_ = 1;
+};
+
+class Division {
+ public:
+  Division(std::span<const int> sizes, std::vector<Costs> tables, int ibound, double most, int threads)
+      : sizes_(sizes), ibound_(std::size_t(ibound)), most_(most), threads_(threads), near_(sizes.size()), buckets_(sizes.size()) {
+    for (const Costs& table : tables) meet(table.scope);
+    for (Costs& table : tables) buckets_[std::size_t(table.scope.front())].push_back(std::move(table));
+  }
+
+  std::vector<std::vector<std::vector<int>>> divide() {
+    std::vector<std::vector<std::vector<int>>> partition(buckets_.size());
+    for (std::size_t place = 0; place < buckets_.size(); ++place) {
+      std::vector<Joined> single;
+      for (Costs& table : std::exchange(buckets_[place], {})) {
+        std::vector<double> message = message_of(table.values, sizes_[place]);
+        single.push_back({std::move(table.scope), std::move(table.values), std::move(message), {int(single.size())}});
+      }
+      for (Joined& part : parts_of(std::move(single))) {
+        std::ranges::sort(part.places);
+        partition[place].push_back(std::move(part.places));
+        part.scope.erase(part.scope.begin());
+        meet(part.scope);
+        if (!part.scope.empty()) buckets_[std::size_t(part.scope.front())].push_back({std::move(part.scope), std::move(part.message)});
+      }
+      if (partition[place].empty()) partition[place].emplace_back();
+    }
+    return partition;
+  }
+
+ private:
+  // Gain of joining two parts. Of equals those are better whose message meets more tables on its way, then those that add fewer variables.
+  struct Pair {
+    int one, other;
+    double gain;
+    i64 met, added;
+    bool operator<(const Pair& than) const { return std::tuple(gain, met, -added) < std::tuple(than.gain, than.met, -than.added); }
+  };
+
+  std::vector<Joined> parts_of(std::vector<Joined> single) {
+    if (single.empty()) return single;
+    std::vector<int> whole;
+    for (const Joined& part : single) whole = union_of(whole, part.scope);
+    if (whole.size() <= ibound_ + 1) return {joined(std::move(single))};
+    if (single.size() * (single.size() - 1) / 2 > kMostPairs) return by_scope(std::move(single));
+    return merged(contained(std::move(single)));
+  }
+
+  std::vector<Joined> by_scope(std::vector<Joined> single) const {
+    const std::vector<std::span<const int>> scopes = [&] {
+      std::vector<std::span<const int>> found;
+      for (const Joined& part : single) found.emplace_back(part.scope);
+      return found;
+    }();
+    std::vector<Joined> parts;
+    for (const std::vector<int>& places : MiniBuckets().divide(scopes, i64(ibound_) + 1)) {
+      std::vector<Joined> own;
+      for (const int place : places) own.push_back(std::move(single[std::size_t(place)]));
+      parts.push_back(joined(std::move(own)));
+    }
+    return parts;
+  }
+
+  // Each table joins one that contains its variables, if there is one: the one with the largest gain.
+  std::vector<Joined> contained(std::vector<Joined> single) const {
+    std::ranges::stable_sort(single, std::greater(), [](const Joined& part) { return part.scope.size(); });
+    std::vector<Joined> parts;
+    for (Joined& table : single) {
+      std::vector<std::size_t> holders;
+      for (std::size_t n = 0; n < parts.size(); ++n)
+        if (std::ranges::includes(parts[n].scope, table.scope)) holders.push_back(n);
+      if (holders.empty()) {
+        parts.push_back(std::move(table));
+        continue;
+      }
+      std::size_t best = holders.front();
+      double most = -std::numeric_limits<double>::infinity();
+      for (const std::size_t n : holders) {
+        if (holders.size() == 1) break;
+        if (const double gain = gain_of(parts[n], table); gain > most) most = gain, best = n;
+      }
+      parts[best] = joined(std::move(parts[best]), std::move(table));
+    }
+    return parts;
+  }
+
+  // Joins the two mini-buckets that gain most, as long as any two may be joined.
+  std::vector<Joined> merged(std::vector<Joined> parts) const {
+    std::vector<int> left(parts.size());
+    std::iota(left.begin(), left.end(), 0);
+    std::vector<Pair> pairs;
+    for (std::size_t i = 0; i < left.size(); ++i)
+      for (std::size_t j = i + 1; j < left.size(); ++j) pairs.push_back({left[i], left[j], 0, 0, 0});
+    compare(parts, pairs, 0);
+    while (!pairs.empty()) {
+      const auto [one, other, gain, met, added] = *std::max_element(pairs.begin(), pairs.end());
+      const int both = int(parts.size());
+      parts.push_back(joined(std::move(parts[std::size_t(one)]), std::move(parts[std::size_t(other)])));
+      std::erase_if(left, [&](int name) { return name == one || name == other; });
+      std::erase_if(pairs, [&](const Pair& pair) { return pair.one == one || pair.one == other || pair.other == one || pair.other == other; });
+      const std::size_t known = pairs.size();
+      for (const int name : left) pairs.push_back({name, both, 0, 0, 0});
+      left.push_back(both);
+      compare(parts, pairs, known);
+    }
+    std::vector<Joined> found;
+    for (const int name : left) found.push_back(std::move(parts[std::size_t(name)]));
+    return found;
+  }
+
+  // Fills in the pairs from the first one on, and drops those that may not be joined.
+  void compare(const std::vector<Joined>& parts, std::vector<Pair>& pairs, std::size_t first) const {
+    const auto is_too_large = [&](Pair& pair) {
+      const auto& one = parts[std::size_t(pair.one)].scope;
+      const auto& other = parts[std::size_t(pair.other)].scope;
+      const std::size_t largest = std::max(one.size(), other.size());
+      const std::vector<int> more = difference_of(other, one), less = difference_of(one, other);
+      const std::size_t variables = one.size() + more.size();
+      pair.added = i64(variables - largest);
+      for (const int v : less)
+        for (const int w : more) pair.met += std::ranges::binary_search(near_[std::size_t(v)], w);
+      return variables > std::max(ibound_ + 1, largest);
+    };
+    pairs.erase(std::remove_if(pairs.begin() + i64(first), pairs.end(), is_too_large), pairs.end());
+    std::atomic<bool> is_stopped = false;
+    share(threads_, i64(first), i64(pairs.size()), [&](i64 n, int thread) {
+      if (thread == 0 && stopped()) is_stopped = true;
+      Pair& pair = pairs[std::size_t(n)];
+      if (!is_stopped) pair.gain = gain_of(parts[std::size_t(pair.one)], parts[std::size_t(pair.other)]);
+    });
+    if (is_stopped) throw Stopped{};
+  }
+
+  // Gain of two tables' joint message over the sum of their own: the mean over all assignments.
+  double gain_of(const Joined& one, const Joined& other) const {
+    const std::vector<int> scope = union_of(one.scope, other.scope);
+    const Walk walk(sizes_, scope, one.scope, other.scope);
+    const int size = sizes_[std::size_t(scope.front())];
+    const double *a = one.table.data(), *b = other.table.data(), *least_a = one.message.data(), *least_b = other.message.data();
+    double sum = 0;
+    const auto add = [&](i64 at, i64 other_at) {
+      double together = std::numeric_limits<double>::infinity();
+      for (int x = 0; x < size; ++x) together = std::min(together, a[x * walk.step(0) + at] + b[x * walk.step(1) + other_at]);
+      sum += std::min(together, most_) - std::min(least_a[at] + least_b[other_at], most_);
+    };
+    const i64 cells = walk.cells();
+    if (times(cells, size) > kExact) {
+      std::mt19937_64 random;
+      for (int n = 0; n < kSamples; ++n) std::apply(add, walk.sample(random));
+      return sum / kSamples;
+    }
+    const std::vector<i64>&places = walk.places(0), &other_places = walk.places(1);
+    walk.run([&](i64 at, i64 other_at) {
+      for (std::size_t n = 0; n < places.size(); ++n) add(at + places[n], other_at + other_places[n]);
+    });
+    return sum / double(cells);
+  }
+
+  Joined joined(std::vector<Joined> parts) const {
+    Joined sum = std::move(parts.front());
+    for (std::size_t n = 1; n < parts.size(); ++n) sum = joined(std::move(sum), std::move(parts[n]));
+    return sum;
+  }
+
+  Joined joined(Joined one, Joined other) const {
+    check_stop();
+    std::vector<int> scope = union_of(one.scope, other.scope);
+    const Walk walk(sizes_, scope, one.scope, other.scope);
+    const int size = sizes_[std::size_t(scope.front())];
+    const std::vector<i64>&places = walk.places(0), &other_places = walk.places(1);
+    std::vector<double> table(std::size_t(size * walk.cells()));
+    double* to = table.data();
+    for (int x = 0; x < size; ++x) {
+      const double *a = one.table.data() + x * walk.step(0), *b = other.table.data() + x * walk.step(1);
+      walk.run([&](i64 at, i64 other_at) {
+        for (std::size_t n = 0; n < places.size(); ++n) to[n] = a[at + places[n]] + b[other_at + other_places[n]];
+        to += places.size();
+      });
+    }
+    std::vector<double> message = message_of(table, size);
+    std::vector<int> all = std::move(one.places);
+    all.insert(all.end(), other.places.begin(), other.places.end());
+    return {std::move(scope), std::move(table), std::move(message), std::move(all)};
+  }
+
+  // Notes that some table connects these variables.
+  void meet(const std::vector<int>& scope) {
+    for (const int v : scope) near_[std::size_t(v)] = union_of(near_[std::size_t(v)], scope);
+  }
+
+  const std::span<const int> sizes_;
+  const std::size_t ibound_;
+  const double most_;
+  const int threads_;
+  std::vector<std::vector<int>> near_;
+  std::vector<std::vector<Costs>> buckets_;
+};
+
+}  // namespace
+
+std::vector<std::vector<std::vector<int>>> partition_by_content(std::span<const int> sizes, std::vector<Costs> tables, int ibound, double most, int threads) {
+  return Division(sizes, std::move(tables), ibound, most, threads).divide();
+}
+
+}  // namespace elimina::plan
