@@ -78,6 +78,7 @@ def test_wrong_types(options, problem):
         ({"time_limit": 0}, "time_limit is 0 s; it must be above 0"),
         ({"gap": "-1%"}, "invalid gap '-1%': expected a share of 0 or more, such as 0.01 or 1%"),
         ({"gap": "1e999"}, "invalid gap '1e999': it must be finite"),
+        ({"gap": "5"}, "invalid gap '5': shares above 1 are written in per cent; .* write 5%"),
         ({"gap": math.inf}, "gap is inf; it must be finite"),
         ({"threads": 0}, "threads is 0; it must be from 1 to 1,024"),
         ({"slices": "some"}, "slices is 'some'; it takes auto, never"),
@@ -110,7 +111,9 @@ def test_sizes_beyond_any_machine():
             elimina.solve(COSTS, memory=size)
 
 
-@pytest.mark.parametrize(("gap", "meant"), [("1%", 0.01), ("0.5", 0.5), (".5e1%", 0.05), (0, 0), (np.float32(1), 1)])
+@pytest.mark.parametrize(
+    ("gap", "meant"), [("1%", 0.01), ("500%", 5), ("0.5", 0.5), (".5e1%", 0.05), (0, 0), (np.float32(1), 1)]
+)
 def test_gaps(gap, meant):
     assert arguments.share("gap", gap) == pytest.approx(meant)
     assert calls.solve(COSTS, gap=gap).value == 1
@@ -195,6 +198,23 @@ class TestJunctionTree:
         (lambda: calls.solve(COSTS, method=np.array([])), r"method is array\(.*; it takes one of auto,"),
         (lambda: solve(COSTS, np.array(["mpe", "pr"])), r"task is array\(.*; it takes one of mpe,"),
         (lambda: solve(CHAIN, "mar", query=np.array("a")), r"query is array\(.*; it takes a sequence of names"),
+        (lambda: solve(cp.Model()), r"model is a constraint model; .* elimina.solve\(model.to_model\(\)\)"),
+        (
+            lambda: elimina.Model.from_arrays([2, 2], [(np.ones((2, 2)), [0, 1])]),
+            r"factors\[0\]\[0\] is array.*; it takes a seq",
+        ),
+        (
+            lambda: cp.Model().int_var(0, 5) // 2,
+            r"expressions are divided by Model.quotient\(x, y\) and Model.remainder",
+        ),
+        (
+            lambda: 7 % cp.Model().int_var(1, 5),
+            r"expressions are divided by Model.quotient\(x, y\) and Model.remainder",
+        ),
+        (
+            lambda: cp.Model().int_var(0, 5) ** 2,
+            r"powers of expressions are made by Model.power\(x, y, lo, hi\); a square is x \* x",
+        ),
         (lambda: write(3, "model.uai"), r"model is 3 \(int\); it takes a Model"),
         (lambda: dcop.solve("a.yaml"), r"problem is 'a.yaml' \(str\); it takes an elimina.dcop.Problem"),
         (lambda: solve_tsp("a.tsp"), r"problem is 'a.tsp' \(str\); it takes an elimina.cp.tsplib.Problem"),

@@ -39,6 +39,10 @@ def test_states_and_indices():
         for state in bad:
             with pytest.raises(InputError, match=f"variable '{variable.name}' has no state"):
                 variable.index(state)
+    with pytest.raises(
+        InputError, match=r"no state 1\.0; its states are 0 to 2; 1 is a state, but of type int, not float"
+    ):
+        plain.index(1.0)
 
 
 @pytest.mark.parametrize(
@@ -163,6 +167,12 @@ def sparse(rows, values, default):
         (lambda: Model([], [], upper_bound=1, sense="probability"), "has no upper bound"),
         (lambda: Model([Variable("a", 2)], [Table([0], [1, 2])], children=[]), "1 factors but 0 children"),
         (lambda: Model([Variable("a", 2)], [Table([0], [1, 2])], children=[1]), "does not contain its child 1"),
+        (
+            lambda: Model.from_arrays([2], [([0], [-0.1, 1])], sense="probability"),
+            "; values must be finite and at least",
+        ),
+        (lambda: Model.from_arrays([2], [([0], [1, 2]), ([0], ["x", "y"])]), r"factor 1 over \(0\): a table holds"),
+        (lambda: Model.from_arrays({"a": 2}, [(["a"], [[1, 2]])]), r"factor 0 over \(a\): .* give one axis for each"),
         (lambda: Variable("a", 2.7), "variable 'a' has 2.7 values; that must be an integer"),
     ],
 )

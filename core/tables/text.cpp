@@ -227,6 +227,21 @@ void Scanner::tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t
   }
 }
 
+namespace {
+
+constexpr std::size_t kLabelsShown = 8;
+
+// The labels in the sequence of their numbers, the first few.
+std::string labels_of(const LabelIndex& known) {
+  std::vector<std::string_view> sorted(known.size());
+  for (const auto& [label, index] : known) sorted[index] = label;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(sorted.size(), kLabelsShown); ++i) (text += i ? ", " : "") += sorted[i];
+  return sorted.size() > kLabelsShown ? text + ", ..." : text;
+}
+
+}  // namespace
+
 ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::vector<LabelIndex>& labels) {
   ConditionalRows result;
   const auto is_mark = [&](std::string_view word, std::string_view mark) { return word == mark && !scanner.quoted(); };
@@ -246,7 +261,7 @@ ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::ve
       for (const auto& known : labels) {
         const std::string label(scanner.token("a parent's value"));
         const auto found = known.find(label);
-        if (found == known.end()) scanner.fail("a value of the parent in this place", label);
+        if (found == known.end()) scanner.fail("a state of the parent in this place (" + labels_of(known) + ")", label);
         index = index * static_cast<std::int64_t>(known.size()) + found->second;
       }
       if (const auto close = scanner.token("')'"); !is_mark(close, ")")) scanner.fail("')' after the parents' values", close);

@@ -31,6 +31,8 @@ _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*
 _LONGEST_INTEGER = 10_000
 """Bits of an integer that Python writes in decimals (Python forbids more by default, because it takes long)."""
 
+_LINES = re.compile(r"\s*\n\s*")
+
 _NAMES_SHOWN = 8
 """Names in an error."""
 
@@ -43,7 +45,7 @@ def shown(given: Any) -> str:
     """Return a value as errors quote it, shortened if it is long."""
     if isinstance(given, int) and given.bit_length() > _LONGEST_INTEGER:
         return f"an integer of {given.bit_length():,} bits"
-    return _short.repr(given)
+    return _LINES.sub(" ", _short.repr(given))
 
 
 def wrong_type(name: str, given: Any, taken: str) -> TypeError:
@@ -225,6 +227,11 @@ def parse_share(text: str, name: str = "gap") -> float:
     value = float(match[1] + (match[2] or "")) / (100 if match[3] else 1)
     if value == math.inf:
         raise InputError(f"invalid {name} {shown(text)}: it must be finite, such as 0.01 or 1%")
+    if value > 1 and not match[3]:
+        raise InputError(
+            f"invalid {name} {shown(text)}: shares above 1 are written in per cent; for {text.strip()} per cent, write "
+            f"{text.strip()}%"
+        )
     return value
 
 

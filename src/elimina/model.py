@@ -261,6 +261,8 @@ class Model(Displayed):
             if isinstance(scope, str) or not isinstance(scope, Iterable):
                 raise arguments.wrong_type(f"factors[{number}][0]", scope, "a sequence of variables, by name or index")
             members = list(scope)
+            if not all(isinstance(v, str | int | np.integer) for v in members):
+                raise arguments.wrong_type(f"factors[{number}][0]", scope, "a sequence of variables, by name or index")
             names = [v for v in members if isinstance(v, str)]
             unknown = [v for v in names if v not in index]
             if unknown:
@@ -268,7 +270,10 @@ class Model(Displayed):
             twice = [v for v in names if names.count(v) > 1]
             if twice:
                 raise InputError(f"factor {number} names variable {twice[0]!r} twice; join its axes first")
-            tables.append(Table([index[v] if isinstance(v, str) else v for v in members], values))
+            try:
+                tables.append(Table([index[v] if isinstance(v, str) else v for v in members], values))
+            except InputError as error:
+                raise InputError(f"factor {number} over ({', '.join(map(str, members))}): {error}") from None
         return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound)
 
     @classmethod

@@ -194,7 +194,8 @@ def index_of_cell(variable: Variable, cell: Any) -> int:
 
 def _no_such_state(variable: Variable, state: Any) -> InputError:
     known = f"0 to {variable.size - 1}" if variable.states is None else _listed(variable.states)
-    like = find_text(variable, str(state)) if isinstance(state, str | int) else None
+    written = str(int(state)) if isinstance(state, float) and state.is_integer() else str(state)
+    like = find_text(variable, written) if isinstance(state, str | int | float) else None
     hint = ""
     if like is not None:
         kinds = type(variable.state(like)).__name__, type(state).__name__

@@ -228,6 +228,13 @@ _SENTINELS = {
 }
 """Notation of a forbidden assignment, by the sense, and by whether values are integers."""
 
+_RANGES = {
+    "probability": "values must be finite and at least 0",
+    "min-cost": "costs must be finite, or infinity where an assignment is forbidden",
+    "max-cost": "costs must be finite, or minus infinity where an assignment is forbidden",
+}
+"""Values that a table may have, by the sense."""
+
 
 def misfit(table: Table, sense: Sense) -> str | None:
     """Return what is wrong with a table's values in a model of a sense; None if nothing is."""
@@ -235,13 +242,13 @@ def misfit(table: Table, sense: Sense) -> str | None:
     if table.values.size:
         known += [table.values.min().item(), table.values.max().item()]
     if any(map(math.isnan, known)):
-        return "contains NaN"
+        return "contains NaN; each cell needs a number"
     if known and (max(known) > CLOSE or min(known) < -CLOSE) and (problem := _false_sentinel(table, sense)):
         return problem
     lowest = {"probability": 0.0, "min-cost": -sys.float_info.max, "max-cost": -math.inf}[sense]
     highest = math.inf if sense == "min-cost" else sys.float_info.max
     culprit = next((value for value in known if not lowest <= value <= highest), None)
-    return None if culprit is None else f"has the value {culprit} in a {sense} model"
+    return None if culprit is None else f"has the value {culprit} in a {sense} model; {_RANGES[sense]}"
 
 
 def _false_sentinel(table: Table, sense: Sense) -> str | None:
@@ -331,7 +338,7 @@ def _integers(what: str, numbers: Sequence[int]) -> tuple[int, ...]:
     try:
         return tuple(operator.index(number) for number in numbers)
     except TypeError:
-        raise InputError(f"{what} must be integers, not {numbers!r}") from None
+        raise InputError(f"{what} must be integers, not {shown(numbers)}") from None
 
 
 def _numbers(values: ArrayLike) -> Values:

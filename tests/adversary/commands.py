@@ -73,6 +73,8 @@ def _arguments(case: Case, model: Model, folder: Path) -> list[str]:
             arguments += [f"--{key}", str(folder / key)]
         elif key == "order" and isinstance(value, list):
             continue
+        elif key == "gap":
+            arguments += ["--gap", f"{100 * value:g}%"]
         else:
             arguments += [FLAGS.get(key, f"--{key.replace('_', '-')}"), str(value)]
     if case["query"] is not None:

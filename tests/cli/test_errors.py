@@ -90,6 +90,9 @@ def test_files_that_cannot_be_read(elimina, tmp_path):
     (tmp_path / "folder.wcsp").mkdir()
     assert "cannot read missing.wcsp: No such file" in one_line(elimina("solve", "missing.wcsp"))
     assert "cannot read folder.wcsp: Is a directory" in one_line(elimina("solve", "folder.wcsp"))
+    (tmp_path / "radio.wcsp").touch()
+    assert one_line(elimina("solve", "raido.wcsp")).endswith("directory; close to it: radio.wcsp\n")
+    assert one_line(elimina("solve", "nowhere/radio.wcsp")).endswith("No such file or directory\n")
 
 
 @pytest.mark.parametrize(
@@ -169,6 +172,7 @@ def test_names_that_are_not_there(elimina, radio):
 def test_targets_that_cannot_be_written(elimina, radio, tmp_path):
     (tmp_path / "folder.uai").mkdir()
     assert "unknown suffix '.txt'" in one_line(elimina("convert", radio, "out.txt"))
+    assert "not written to standard output: name a file" in one_line(elimina("convert", radio, "-"))
     assert "cannot write nowhere/out.uai" in one_line(elimina("convert", radio, "nowhere/out.uai"))
     assert "cannot write folder.uai: Is a directory" in one_line(elimina("convert", radio, "folder.uai"))
     assert "conditional distribution" in one_line(elimina("convert", radio, "out.bif"))

@@ -106,7 +106,8 @@ def test_a_count_of_many_digits(elimina, tmp_path):
 def test_evidence_from_a_file_and_impossible_evidence(elimina, rain, tmp_path):
     (tmp_path / "seen").write_text("2 0 0 1 1\n")
     out = elimina("solve", rain, "--task", "pr", "--evidence", "seen").out
-    assert out.startswith("status:     infeasible\nlog10 Z:    -inf\nZ:          0\n")
+    reason = "reason:     no assignment with this evidence has a positive probability\n"
+    assert out.startswith(f"status:     infeasible\n{reason}log10 Z:    -inf\nZ:          0\n")
     answer = json.loads(elimina("solve", rain, "--task", "pr", "--evidence", "seen", "--format", "json").out)
     assert (answer["status"], answer["value"], answer["log10_z"]) == ("infeasible", 0.0, None)
     assert elimina("solve", rain, "--task", "pr", "--evidence", "seen", "--format", "uai").out == "PR\n-inf\n"
@@ -122,6 +123,8 @@ def test_an_infeasible_problem_is_an_answer(elimina, tmp_path):
     assert answer["status"] == "infeasible"
     assert all(answer[key] is None for key in KEYS[3:-1])
     assert "count:      0\n" in elimina("solve", "no.wcsp", "--task", "count").out
+    out = elimina("solve", "no.wcsp").out
+    assert "reason:     no assignment is allowed, or none within the upper bound\n" in out
 
 
 def test_no_variables(elimina, tmp_path):

@@ -216,7 +216,10 @@ def solve(
             result = api.solve(model, task, evidence=evidence, query=query, time_limit=time_limit, options=told)
     with signals.deferred():
         result = signals.attributed(with_reading(result, reading))
-        text = {"human": _human, "json": lambda found, _: found.to_json(), "uai": _uai}[format_](result, model)
+        if format_ == "human":
+            text = _human(result, model, _reason(model, bool(evidence), asked.upper_bound))
+        else:
+            text = result.to_json() if format_ == "json" else _uai(result, model)
         if output is None:
             (show if format_ == "human" else click.echo)(text)
         else:
@@ -279,8 +282,19 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
         show(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
 
 
-def _human(result: Result, model: Model) -> str:
+def _reason(model: Model, is_observed: bool, upper_bound: int | None) -> str:
+    """Return the reason of the status infeasible: what excludes all assignments."""
+    what = "no assignment with this evidence" if is_observed else "no assignment"
+    if model.sense == "probability":
+        return f"{what} has a positive probability"
+    is_bounded = model.upper_bound is not None or upper_bound is not None
+    return f"{what} is allowed" + (", or none within the upper bound" if is_bounded else "")
+
+
+def _human(result: Result, model: Model, reason: str) -> str:
     rows = [("status", str(result.status))]
+    if result.status == "infeasible":
+        rows.append(("reason", reason))
     if result.ended_by is not None:
         rows.append(("ended by", result.ended_by))
     for name, attribute in described(result.task).shown:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, SupportsIndex, TypeAlias, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -76,6 +76,16 @@ class Expression:
         return Expression(self.model, {var: by * factor for var, factor in self.terms.items()}, by * self.constant)
 
     __rmul__ = __mul__
+
+    def __floordiv__(self, other: object) -> NoReturn:
+        raise TypeError("expressions are divided by Model.quotient(x, y) and Model.remainder(x, y), which truncate")
+
+    __rfloordiv__ = __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __floordiv__
+
+    def __pow__(self, other: object) -> NoReturn:
+        raise TypeError("powers of expressions are made by Model.power(x, y, lo, hi); a square is x * x")
+
+    __rpow__ = __pow__
 
     def __abs__(self) -> Expression:
         return self.model.maximum([self, -self])

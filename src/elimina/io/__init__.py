@@ -66,6 +66,8 @@ def _format_of(path: Path, name: str | None, *, writing: bool = False) -> Format
         if name is None and not writing and not path.name.startswith("-.") and not path.is_file():
             load(path)  # a missing file or a folder is the first thing to mend
         known = ", ".join(usable)
+        if writing and name is None and str(path) == "-":
+            raise InputError("models are not written to standard output: name a file with one of the suffixes " + known)
         given, kind = (suffix and f".{suffix}", "suffix") if name is None else (name, "format")
         problem = f"{given!r} is only read, not written" if suffix in FORMATS else f"unknown {kind} {given!r}"
         if suffix == "fzn":
@@ -125,6 +127,11 @@ def as_model(model: ModelLike) -> Model:
         return model
     if isinstance(model, str | os.PathLike):
         return read(model)
+    if type(model).__module__.startswith("elimina.cp."):
+        raise TypeError(
+            "model is a constraint model; solve it with its own method solve, or as cost tables: "
+            "elimina.solve(model.to_model())"
+        )
     taken = "a Model, or the path of a file that elimina.read takes (Model.from_pgmpy and from_pyagrum make Models)"
     raise arguments.wrong_type("model", model, taken)
 

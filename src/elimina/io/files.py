@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
+import itertools
 import os
 import secrets
 import stat
@@ -41,6 +43,8 @@ class Format(NamedTuple):
 
 
 COMPRESSIONS = (".gz", ".xz")
+_MOST_NAMES = 1000
+"""Names of a folder that are compared with that of a missing file."""
 DISTRIBUTED_HINT = "distributed problems are for elimina.dcop.read, 'elimina dcop' and 'elimina convert'"
 
 
@@ -59,12 +63,24 @@ def load(path: Path) -> bytes:
     try:
         data = _standard_input() if path.name.startswith("-.") else path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}") from error
+        raise InputError(f"cannot read {path}: {error.strerror or error}{_close_to(path)}") from error
     if path.suffix.lower() == ".gz":
         return _gunzip(data)
     if path.suffix.lower() == ".xz":
         return _unxz(data)
     return data
+
+
+def _close_to(path: Path) -> str:
+    """Return a hint at a file with a similar name, if a file is missing and there is one."""
+    if path.exists():
+        return ""
+    try:
+        names = [file.name for file in itertools.islice(path.parent.iterdir(), _MOST_NAMES)]
+    except OSError:
+        return ""
+    found = difflib.get_close_matches(path.name, names, 1)
+    return f"; close to it: {path.parent / found[0]}" if found else ""
 
 
 @functools.cache
