@@ -40,6 +40,19 @@ inline void check_stop() {
   if (stopped()) throw Stopped{};
 }
 
+// Looks at requests in long loops over short items: once in so many calls.
+class Looks {
+ public:
+  explicit Looks(unsigned items = 4096) : items_(items) {}
+  void look() {
+    if (++count_ % items_ == 0) check_stop();
+  }
+
+ private:
+  const unsigned items_;
+  unsigned count_ = 0;
+};
+
 // Limits the time of this thread's work while the object lives.
 class TimeLimit {
  public:

@@ -121,6 +121,7 @@ class DenseSession {
       : words_(words), starts_(starts), arena_(arena), peaks_(peaks) {
     const SemiringKind kind = semiring_kind(semiring);
     kind_ = value_kind(arena, kind);
+    nb::gil_scoped_release release;
     executor_ = std::make_unique<DenseExecutor>(DenseRun{kind, kind_, parameter, integer_parameter, words.data(), starts.data(),
                                                          i64(starts.size()), outputs.data(), i64(outputs.size()), arena.data(), peaks.data(), threads});
   }

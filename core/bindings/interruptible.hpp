@@ -3,6 +3,21 @@
 #include <nanobind/nanobind.h>
 
 #include "run_threads.hpp"
+#include "stop.hpp"
+
+// In loops over many objects of Python's: lets the interpreter's other threads run, and looks at requests, once in so many calls.
+class Turns {
+ public:
+  void look() {
+    if (++count_ % kItems != 0) return;
+    nanobind::gil_scoped_release release;
+    elimina::check_stop();
+  }
+
+ private:
+  static constexpr unsigned kItems = 1024;
+  unsigned count_ = 0;
+};
 
 // Runs `work` in a thread of its own while this one looks for signals, whose exception it raises, and for requests to stop; then it calls
 // `stop`, which makes `work` end.

@@ -16,6 +16,7 @@
 #include "plan/contents.hpp"
 #include "plan/mini_buckets.hpp"
 #include "plan/place.hpp"
+#include "stop.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -91,6 +92,7 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
   const std::vector<int> asked = list_of(wanted);
   const StepRules rules{tables, products, fused};
   nb::gil_scoped_release release;
+  check_stop();
   if (passes == "both") {
     // A plan with a message that no machine can hold is made for its figures alone; its downward pass would take minutes to plan.
     made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules, tree->largest() < kMostCells ? asked : std::vector<int>());
@@ -126,6 +128,7 @@ Layout place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int>
   const std::vector<int> own = list_of(levels);
   const std::vector<double> times = list_of(runs);
   nb::gil_scoped_release release;
+  check_stop();
   const i64 factors = made.tree->scopes.size();
   return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times, {bandwidth, combinations, step}, most_words);
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "arrays.hpp"
+#include "interruptible.hpp"
 #include "module.hpp"
 #include "network/incumbent.hpp"
 #include "table_list.hpp"
@@ -55,13 +56,21 @@ struct Read {
   nb::object arrays;
 };
 
+// The name of an attribute, made once.
+nb::handle name_of(const char* name) {
+  PyObject* found = PyUnicode_InternFromString(name);
+  if (!found) throw nb::python_error();
+  return found;
+}
+
 void read_table(nb::handle table, Read& found) {
+  static const nb::handle values_name = name_of("values"), rows_name = name_of("rows"), scope_name = name_of("scope");
   auto& [source, scope, sizes, strides, arrays] = found;
-  const nb::object values = nb::getattr(table, "values"), rows = nb::getattr(table, "rows");
+  const nb::object values = nb::getattr(table, values_name), rows = nb::getattr(table, rows_name);
   scope.clear();
   sizes.clear();
   strides.clear();
-  for (const nb::handle v : nb::borrow<nb::tuple>(nb::getattr(table, "scope"))) scope.push_back(nb::cast<int>(v));
+  for (const nb::handle v : nb::borrow<nb::tuple>(nb::getattr(table, scope_name))) scope.push_back(nb::cast<int>(v));
   const View view(values);
   source = {};
   arrays = values;
@@ -86,13 +95,19 @@ void read_table(nb::handle table, Read& found) {
 }
 
 void make(TableList* list, nb::iterable tables) {
-  new (list) TableList();
+  TableList made;
+  const std::size_t count = nb::len_hint(tables);
+  made.tables.reserve(count);
+  made.arrays.reserve(count);
   Read found;
+  Turns turns;
   for (const nb::handle table : tables) {
+    turns.look();
     read_table(table, found);
-    list->tables.add(found.source, found.scope, found.sizes, found.strides);
-    list->arrays.push_back(found.arrays);
+    made.tables.add(found.source, found.scope, found.sizes, found.strides);
+    made.arrays.push_back(found.arrays);
   }
+  new (list) TableList(std::move(made));
 }
 
 void replace(TableList& list, i64 number, nb::handle table) {
@@ -112,13 +127,37 @@ nb::list ends(const TableList& own, const std::string& sense) {
     known = &own.tables.ends(sense_of(sense));
   }
   nb::list found;
+  Turns turns;
   for (i64 number = 0; number < own.tables.size(); ++number) {
+    turns.look();
     const Ends& one = (*known)[number];
     if (!one.any) found.append(nb::none());
     else if (own.tables.source(number).type == Type::i64) found.append(nb::make_tuple(one.least, one.most));
     else found.append(nb::make_tuple(one.low, one.high));
   }
   return found;
+}
+
+// Kind of each table: 0 if it allows nothing, 1 for integers, 2 for floats; and its smallest and largest allowed number.
+nb::tuple all_ends(const TableList& own, const std::string& sense) {
+  const auto count = std::size_t(own.tables.size());
+  std::vector<std::uint8_t> kinds(count);
+  std::vector<i64> integers(2 * count);
+  std::vector<double> reals(2 * count);
+  {
+    nb::gil_scoped_release release;
+    const std::vector<Ends>& known = own.tables.ends(sense_of(sense));
+    for (std::size_t number = 0; number < count; ++number) {
+      const Ends& one = known[number];
+      kinds[number] = std::uint8_t(one.any ? own.tables.source(i64(number)).type == Type::i64 ? 1 : 2 : 0);
+      integers[2 * number] = one.least;
+      integers[2 * number + 1] = one.most;
+      reals[2 * number] = one.low;
+      reals[2 * number + 1] = one.high;
+    }
+  }
+  const std::array<std::size_t, 2> shape{count, 2};
+  return nb::make_tuple(array_of(std::move(kinds)), array_of(std::move(integers), shape), array_of(std::move(reals), shape));
 }
 
 std::vector<i64> forbidding(const TableList& own, const std::string& sense) {
@@ -133,7 +172,9 @@ std::vector<i64> forbidding(const TableList& own, const std::string& sense) {
 nb::list values(const TableList& own, const std::vector<i64>& assignment) {
   const Tables& tables = own.tables;
   nb::list found;
+  Turns turns;
   for (i64 number = 0; number < tables.size(); ++number) {
+    turns.look();
     const auto scope = tables.scope(number);
     const auto sizes = tables.sizes(number);
     for (std::size_t a = 0; a < scope.size(); ++a) {
@@ -153,28 +194,37 @@ nb::list values(const TableList& own, const std::vector<i64>& assignment) {
   return found;
 }
 
-nb::list groups(const TableList& own) {
+nb::tuple groups(const TableList& own) {
   Lists found;
+  std::vector<i64> starts{0}, variables;
   {
     nb::gil_scoped_release release;
     found = own.tables.groups();
+    for (i64 group = 0; group < found.size(); ++group) {
+      const auto scope = own.tables.scope(found[group].front());
+      variables.insert(variables.end(), scope.begin(), scope.end());
+      starts.push_back(i64(variables.size()));
+    }
   }
-  nb::list result;
-  for (i64 group = 0; group < found.size(); ++group) {
-    const auto members = found[group];
-    nb::tuple one = nb::steal<nb::tuple>(PyTuple_New(Py_ssize_t(members.size())));
-    for (std::size_t m = 0; m < members.size(); ++m) PyTuple_SetItem(one.ptr(), Py_ssize_t(m), nb::int_(members[m]).release().ptr());
-    result.append(one);
-  }
-  return result;
+  return nb::make_tuple(array_of(std::move(starts)), array_of(std::move(variables)), array_of(std::move(found.starts)), array_of(std::move(found.items)));
+}
+
+std::vector<i64> constants(const TableList& own) {
+  std::vector<i64> found;
+  for (i64 number = 0; number < own.tables.size(); ++number)
+    if (own.tables.scope(number).empty()) found.push_back(number);
+  return found;
 }
 
 nb::list idle(const TableList& own) {
   std::vector<std::pair<i64, std::vector<int>>> found;
   {
     nb::gil_scoped_release release;
-    for (i64 number = 0; number < own.tables.size(); ++number)
+    Looks looks;
+    for (i64 number = 0; number < own.tables.size(); ++number) {
+      looks.look();
       if (std::vector<int> axes = own.tables.idle(number); !axes.empty()) found.emplace_back(number, std::move(axes));
+    }
   }
   return nb::cast<nb::list>(nb::cast(found));
 }
@@ -238,9 +288,13 @@ void bind_tables(nb::module_& m) {
       .def("__init__", &make, "tables"_a, "List objects with the attributes of `elimina.table.Table`.")
       .def("replace", &replace, "number"_a, "table"_a, "Put another table of the same scope in the place of one.")
       .def("ends", &ends, "sense"_a, "For each table the smallest and the largest value that is not forbidden; None if every one is.")
+      .def("all_ends", &all_ends, "sense"_a,
+           "The same as arrays: of each table 0 (everything is forbidden), 1 (integers) or 2 (floats), its ends if they are integers, and its ends if they are floats.")
       .def("forbidding", &forbidding, "sense"_a, "The tables that forbid some of their tuples, by number.")
       .def("values", &values, "assignment"_a, "Each table's value at an assignment, which has a value index for each variable.")
-      .def("groups", &groups, "For each group of tables whose scopes one of them contains its members, that one first; without tables of no variables.")
+      .def("groups", &groups, "Groups of tables whose scopes one of them contains: starts and variables of the groups' scopes, and starts and members, the one that contains the others first; "
+           "without tables of no variables.")
+      .def("constants", &constants, "The tables of no variables, by number.")
       .def("idle", &idle, "The dense tables of at most 2^20 cells that depend on some of their axes alone: number and the other axes.")
       .def("largest", &largest, "The first table of the most cells (counted up to 2^62); -1 if there is none.")
       .def("incumbent", [](const TableList& own, const std::string& sense, u64 descent, u64 moves, i64 table, i64 listed_table, i64 all) {

@@ -10,7 +10,9 @@ Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& of
                   const std::vector<Vertex>& members) {
   Graph graph{std::move(sizes), {}};
   graph.neighbours.resize(graph.count());
+  Looks looks;
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+    looks.look();
     const auto first = members.begin() + offsets[i], last = members.begin() + offsets[i + 1];
     for (auto a = first; a != last; ++a) {
       auto& list = graph.neighbours[*a];
@@ -23,6 +25,7 @@ Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& of
     }
   }
   for (Vertex v = 0; v < graph.count(); ++v) {
+    looks.look();
     auto& list = graph.neighbours[v];
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());

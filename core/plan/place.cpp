@@ -4,6 +4,7 @@
 
 #include "elimina/program.hpp"
 #include "plan/arena.hpp"
+#include "stop.hpp"
 
 namespace elimina::plan {
 namespace {
@@ -24,7 +25,9 @@ class Placer {
     for (i64 step = 0; step < count(); ++step) layout_.record_words += words_of(step);
     const bool is_recorded = layout_.record_words <= most_words;
     if (is_recorded) layout_.words.reserve(std::size_t(layout_.record_words));
+    Looks looks;
     for (i64 number = 0; number < count(); ++number) {
+      looks.look();
       if (last_reader_[number] >= 0) place(number);
       if (is_recorded) write(number);
       account(number, runs[levels.empty() ? 0 : levels[number]]);

@@ -69,6 +69,7 @@ Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes
 }
 
 int Writer::scope(std::span<const int> variables) {
+  looks_.look();
   made_.scopes.append(variables);
   return int(made_.scopes.size()) - 1;
 }

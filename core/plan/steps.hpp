@@ -2,6 +2,7 @@
 #pragma once
 #include "plan/tile.hpp"
 #include "plan/tree.hpp"
+#include "stop.hpp"
 
 namespace elimina::plan {
 
@@ -105,6 +106,7 @@ class Writer {
   std::size_t tables_;
   bool products_, is_split_;
   Steps made_;
+  Looks looks_;
   Marks marks_;
   std::vector<int> axis_;  // of each marked variable
   StepShape shape_;

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "plan/mini_buckets.hpp"
+#include "stop.hpp"
 
 namespace elimina::plan {
 namespace {
@@ -17,7 +18,9 @@ class Builder {
   }
 
   void build() {
+    Looks looks;
     for (int place = 0; place < int(tree_.order.size()); ++place) {
+      looks.look();
       bucket_.clear();
       for (int item = first_[place]; item >= 0; item = items_[item].next) bucket_.push_back(item);
       if (partition_) {

@@ -3,6 +3,8 @@
 #include <cfloat>
 #include <cmath>
 
+#include "stop.hpp"
+
 namespace elimina::tables {
 namespace {
 
@@ -350,7 +352,11 @@ class Encoder {
 Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, std::span<const i64> numbers, Number type, char* arena, i64 block) {
   Encoder encoder(tables, sense, rule, limit, places, type, arena, block);
   Written written;
-  for (const i64 number : numbers) encoder.write(number, written);
+  Looks looks;
+  for (const i64 number : numbers) {
+    looks.look();
+    encoder.write(number, written);
+  }
   return written;
 }
 

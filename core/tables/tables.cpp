@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "stop.hpp"
+
 namespace elimina::tables {
 namespace {
 
@@ -57,6 +59,12 @@ Ends ends_as(const Tables& tables, i64 number, Sense sense) {
 
 }  // namespace
 
+void Tables::reserve(std::size_t tables) {
+  sources_.reserve(tables);
+  cells_.reserve(tables);
+  scopes_.starts.reserve(tables + 1);
+}
+
 void Tables::add(const Source& source, std::span<const int> scope, std::span<const i64> sizes, std::span<const i64> strides) {
   sources_.push_back(source);
   scopes_.append(scope);
@@ -70,8 +78,15 @@ void Tables::add(const Source& source, std::span<const int> scope, std::span<con
 
 const std::vector<Ends>& Tables::ends(Sense sense) const {
   if (sense_ == sense) return ends_;
-  ends_.clear();
-  for (i64 number = 0; number < size(); ++number) ends_.push_back(ends_of(number, sense));
+  // A request to stop leaves what was known.
+  std::vector<Ends> found;
+  found.reserve(sources_.size());
+  Looks looks;
+  for (i64 number = 0; number < size(); ++number) {
+    looks.look();
+    found.push_back(ends_of(number, sense));
+  }
+  ends_ = std::move(found);
   sense_ = sense;
   return ends_;
 }
@@ -141,7 +156,9 @@ Lists Tables::groups() const {
   Lists scopes;  // sorted
   int variables = 0;
   std::vector<int> sequence;
+  Looks looks;
   for (i64 number = 0; number < size(); ++number) {
+    looks.look();
     scopes.append(scope(number));
     const auto own = std::span(scopes.items).last(scope(number).size());
     std::sort(own.begin(), own.end());
@@ -158,6 +175,7 @@ Lists Tables::groups() const {
   std::vector<int> touching(scopes.items.size()), home(size(), -1);
   const auto touched = [&](int v) { return std::span(touching).subspan(starts[v], ends[v] - starts[v]); };
   for (const int number : sequence) {
+    looks.look();
     const auto own = scopes[number];
     const int rarest = *std::min_element(own.begin(), own.end(), [&](int a, int b) { return touched(a).size() < touched(b).size(); });
     int smallest = -1;

@@ -48,6 +48,8 @@ struct Source {
 
 class Tables {
  public:
+  void reserve(std::size_t tables);
+
   // Append a table.
   //
   // `strides`: bytes between two states of each variable in a dense table; unused for a sparse one.

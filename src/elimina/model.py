@@ -351,8 +351,12 @@ class Model(Displayed):
         Raises:
             InputError: A value is outside its variable's domain.
         """
+        return self.terms_of(TableList(self.factors), assignment)
+
+    def terms_of(self, listed: TableList, assignment: Sequence[int]) -> list[int | float]:
+        """Return ``terms`` of factors that are listed for the core."""
         try:
-            values = TableList(self.factors).values(assignment)
+            values = listed.values(assignment)
         except ValueError as error:
             raise InputError(f"the assignment does not fit the model: {error}") from None
         if self.sense == "probability":
@@ -365,11 +369,14 @@ class Model(Displayed):
 
         Probabilities: the natural logarithm of the product. What is forbidden scores as in ``terms``.
         """
-        terms = self.terms(assignment)
+        return self.total(self.terms(assignment))
+
+    def total(self, terms: Sequence[int | float]) -> int | float:
+        """Return the objective from the contributions of all factors."""
         if all(isinstance(term, int) for term in terms):
             return self.constant + sum(terms)
-        infinite = [term for term in terms if math.isinf(term)]
-        return infinite[0] if infinite else math.fsum([self.constant, *terms])
+        infinite = next((term for term in terms if math.isinf(term)), None)
+        return math.fsum([self.constant, *terms]) if infinite is None else infinite
 
     @property
     def sign(self) -> int:

@@ -30,6 +30,8 @@ _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
 # The core computes with sizes as doubles.
 _LARGEST_DOMAIN = 2**53
+_MOST_COUNTED = 2**63
+"""Sum up to which 64 bits count."""
 _LONGEST_INDEX = 400
 _MOST_ITERATIONS = 2**62 - 1
 _MOST_CELLS = 10**18
@@ -339,13 +341,18 @@ def _with_figures(
 ) -> Order:
     """Return an order with its figures, given those that the core finds."""
     width, cells, wide = figures
-    exact = iter(wide)
-    messages = [count or math.prod(int(sizes[u]) for u in next(exact)) for count in cells.tolist()]
+    largest = int(cells.max(initial=0))
+    if not wide and largest * max(sizes, default=0) * len(sizes) <= _MOST_COUNTED:
+        total = int((cells * np.fromiter(sizes, np.uint64, len(sizes))).sum())
+    else:
+        exact = iter(wide)
+        messages = [count or math.prod(int(sizes[u]) for u in next(exact)) for count in cells.tolist()]
+        total, largest = sum(map(operator.mul, messages, map(int, sizes))), max(messages, default=0)
     return Order(
         order=order,
         width=width,
-        total_cells=sum(map(operator.mul, messages, map(int, sizes))),
-        largest_table=max(messages, default=0),
+        total_cells=total,
+        largest_table=largest,
         method=method,
         seconds=seconds,
     )

@@ -10,13 +10,19 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from elimina.display import Displayed, bars_of, sample, table_of
 from elimina.errors import InputError
+from elimina.states import State
 
 if TYPE_CHECKING:
+    from elimina.model import Variable
     from elimina.system import Library
 
 _DIGITS = 4000
@@ -85,6 +91,40 @@ class Delivery(NamedTuple):
     sent: float
     begun: float
     ended: float
+
+
+class Marginals(Mapping[str, dict[State, float]]):
+    """Marginals as a read-only mapping over an array: variable name -> {state: probability}.
+
+    Args:
+        variables: Variables with a marginal.
+        shares: Their probabilities, those of one variable after another.
+    """
+
+    def __init__(self, variables: Sequence[Variable], shares: NDArray[np.float64]) -> None:
+        self._variables, self._shares = variables, shares
+
+    def __getitem__(self, name: str) -> dict[State, float]:
+        place = self._places[name]
+        begin, end = self._starts[place : place + 2].tolist()
+        return dict(zip(self._variables[place].all_states, self._shares[begin:end].tolist(), strict=True))
+
+    def __iter__(self) -> Iterator[str]:
+        return (variable.name for variable in self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {variable.name: place for place, variable in enumerate(self._variables)}
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        return np.cumsum([0, *(variable.size for variable in self._variables)])
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,6 +6,7 @@ All paths into and out of the package come through here. A state is a str, an in
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -336,7 +337,8 @@ def _check_agreement(argument: str, variable: Variable, one: int | Weights, othe
 
 def named(variables: Iterable[Variable], indices: Iterable[int]) -> dict[str, State]:
     """Return an assignment as answers have it: variable name -> state."""
-    return {v.name: v.state(x) for v, x in zip(variables, indices, strict=True)}
+    pairs = zip(variables, indices, strict=True)
+    return {v.name: operator.index(x) if v.states is None else v.states[x] for v, x in pairs}
 
 
 def state_array(variable: Variable, indices: NDArray[np.integer[Any]]) -> NDArray[Any]:

@@ -207,6 +207,44 @@ class Tables(tuple[Table, ...]):
         return Tables, (tuple(self),)
 
 
+class Ends(NamedTuple):
+    """Smallest and largest allowed values of tables, over arrays.
+
+    Attributes:
+        kinds: 0: the table forbids everything; 1: it holds integers; 2: it holds floats.
+        integers: Ends of tables of integers, shape (tables, 2).
+        floats: Ends of tables of floats, shape (tables, 2).
+    """
+
+    kinds: NDArray[np.uint8]
+    integers: NDArray[np.int64]
+    floats: NDArray[np.float64]
+
+    @staticmethod
+    def of(tables: TableList, sense: Sense) -> Ends:
+        """Return the ends of all tables."""
+        return Ends(*tables.all_ends(sense))
+
+    @property
+    def are_allowed(self) -> bool:
+        """True if each table allows something."""
+        return bool(self.kinds.all())
+
+    def total(self, highest: bool) -> int:
+        """Return the exact sum of the smallest or the highest values of the tables of integers."""
+        numbers = self.integers[self.kinds == 1, int(highest)]
+        return (int((numbers >> 32).sum()) << 32) + int((numbers & 0xFFFFFFFF).sum())
+
+    def numbers(self, highest: bool) -> list[int | float]:
+        """Return the smallest or the highest value of each table that allows something."""
+        side = int(highest)
+        if (self.kinds == 1).any():
+            columns = self.kinds.tolist(), self.integers[:, side].tolist(), self.floats[:, side].tolist()
+            return [integer if kind == 1 else number for kind, integer, number in zip(*columns, strict=True) if kind]
+        found: list[int | float] = self.floats[self.kinds == 2, side].tolist()
+        return found
+
+
 def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
     """Return the number that stands for a forbidden assignment in a table of a sense and dtype."""
     if sense == "probability":

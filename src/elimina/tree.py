@@ -1,11 +1,12 @@
-"""Trees of buckets: the factors of each node, and the message to its parent."""
+"""Trees of buckets over groups of tables: the factors of each node, and the message to its parent."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,10 +100,67 @@ def postorder(planned: PlannedTree) -> list[int]:
     return result[::-1]
 
 
-def rows_of(lists: tuple[NDArray[np.int64], NDArray[np.int32]]) -> list[tuple[int, ...]]:
+def rows_of(lists: tuple[NDArray[np.int64], NDArray[np.integer[Any]]]) -> list[tuple[int, ...]]:
     """Return the lists that the core encodes as starts and items."""
     items = lists[1].tolist()
     return [tuple(items[a:b]) for a, b in itertools.pairwise(lists[0].tolist())]
+
+
+class Group(NamedTuple):
+    """Tables that are joined while they are copied into the arena, because one scope contains the others."""
+
+    scope: tuple[int, ...]
+    members: tuple[int, ...]
+
+
+class TableGroups(Sequence[Group]):
+    """A sequence of groups over arrays: a million objects would take longer to make than a plan.
+
+    Args:
+        scopes: Scopes of the groups.
+        starts: Start of each group's members, and the end of the last one's.
+        members: Tables of the groups, int32.
+
+    Attributes:
+        scopes: See above.
+        starts: See above.
+        members: See above.
+    """
+
+    def __init__(self, scopes: Scopes, starts: NDArray[np.int64], members: NDArray[np.int32]) -> None:
+        self.scopes, self.starts, self.members = scopes, starts, members
+
+    @staticmethod
+    def of(groups: Iterable[Group]) -> TableGroups:
+        """Return groups over arrays."""
+        given = tuple(groups)
+        starts, members = Scopes.of([group.members for group in given])
+        return TableGroups(Scopes.of([group.scope for group in given]), starts, members.astype(np.int32))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @overload
+    def __getitem__(self, number: int) -> Group: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Group, ...]: ...
+
+    def __getitem__(self, number: int | slice) -> Group | tuple[Group, ...]:
+        return self._unpacked[number]
+
+    def __iter__(self) -> Iterator[Group]:
+        return iter(self._unpacked)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._unpacked == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._unpacked)
+
+    @cached_property
+    def _unpacked(self) -> tuple[Group, ...]:
+        return tuple(map(Group, rows_of(self.scopes), rows_of((self.starts, self.members))))
 
 
 def bucket_tree(

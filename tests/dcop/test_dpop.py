@@ -18,7 +18,8 @@ from elimina.inference.execution import Execution
 from elimina.inference.minibucket import heuristic_of
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import Group, prepare
+from elimina.planning.prepare import prepare
+from elimina.tree import Group, TableGroups
 from tests import calls
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem, run_agents, settings_of
@@ -98,7 +99,7 @@ def minibucket_bound(problem: Problem, order: list[int], ibound: int) -> float |
     for number, table in enumerate(prepared.tables):
         if table.scope:
             by_scope.setdefault(frozenset(table.scope), []).append(number)
-    groups = tuple(Group(prepared.tables[m[0]].scope, tuple(m)) for m in by_scope.values())
+    groups = TableGroups.of(Group(prepared.tables[m[0]].scope, tuple(m)) for m in by_scope.values())
     prepared = prepared._replace(groups=groups)
     left = [v for v in order if v in prepared.free]
     plan = make_plan(prepared, left, cpu_machine(1), 2**40, ibound=ibound)

@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 import tracemalloc
+from collections.abc import Mapping
 
 import numpy as np
 import pytest
@@ -66,7 +67,7 @@ def is_listed(model: Model, task: str, **options) -> bool:
 
 def is_close(one, other) -> bool:
     """Compare numbers and nested mappings of numbers."""
-    if isinstance(other, dict):
+    if isinstance(other, Mapping):
         return one.keys() == other.keys() and all(is_close(one[key], other[key]) for key in other)
     return one == other if other is None else math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-9)
 

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from elimina.errors import InputError
 from elimina.inference.encode import Encoded
 from elimina.planning.plan import FactorLayout, Plan
-from elimina.planning.prepare import Group, Problem
+from elimina.planning.prepare import Problem
 from elimina.table import BLOCK_CELLS, Sense, Table, blocks, cell_numbers, forbidden_value
+from elimina.tree import Group
 
 Array = NDArray[Any]
 Change = Callable[[Array], Array]

@@ -88,7 +88,7 @@ def plan_bucket(
         order=(0,),
         kept=separator,
         width=len(separator),
-        factors=Factors.of([(number,) for number in range(len(scopes))], sizes, tree, placed),
+        factors=Factors.of(np.arange(len(scopes) + 1), np.arange(len(scopes), dtype=np.int32), sizes, tree, placed),
         steps=steps,
         outputs=(Output(len(steps) - 1, separator),),
         factor_cells=int(placed.factor_cells),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,7 +15,7 @@ from elimina.display import bars_of, bytes_text, html_of, sample, text_of
 from elimina.errors import MemoryLimitError
 from elimina.model import Variable
 from elimina.planning.plan import Output, Plan, Step
-from elimina.planning.steps import Steps
+from elimina.planning.steps import Outputs, Steps
 from elimina.tree import bucket_tree
 
 if TYPE_CHECKING:
@@ -33,17 +34,20 @@ class Places:
 
     Args:
         steps: Steps of the plan.
-        outputs: Some of ``Plan.outputs``.
+        outputs: ``Plan.outputs``.
+        asked: Numbers of those outputs.
         first: Arena offset of that range.
     """
 
-    def __init__(self, steps: Steps, outputs: Sequence[Output], first: int) -> None:
+    def __init__(self, steps: Steps, outputs: Sequence[Output], asked: Sequence[int], first: int) -> None:
         self._steps, self._outputs, self._first = steps, outputs, first
+        self._asked = np.array(asked, dtype=np.int64)
         self._columns: NDArray[np.int64] | None = None
 
     def tables(self, zone: Array) -> list[Array]:
         """Return each output as an array."""
-        places = [(self._steps[number], scope) for number, scope in self._outputs]
+        outputs = (self._outputs[number] for number in self._asked.tolist())
+        places = [(self._steps[number], scope) for number, scope in outputs]
         return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in places]
 
     def columns(self, zone: Array) -> NDArray[np.int64]:
@@ -59,16 +63,14 @@ class Places:
         return self._columns
 
     @functools.cached_property
-    def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], list[slice]]:
-        """Places, starts, owner of each element, and slices of the outputs with one axis each, one after another."""
-        numbers = np.array([number for number, _ in self._outputs], dtype=np.int64)
+    def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Places, starts, and owner of each element of the outputs with one axis each, one after another."""
+        numbers = Outputs.packed(self._outputs).steps[self._asked]
         sizes = self._steps.first_sizes[numbers]
         starts = np.cumsum(sizes) - sizes
         owners = np.repeat(np.arange(len(sizes)), sizes)
         at = self._steps.offsets[numbers] - self._first
-        places = np.arange(len(owners)) + (at - starts)[owners]
-        ends = (starts + sizes).tolist()
-        return places, starts, owners, [slice(*span) for span in zip(starts.tolist(), ends, strict=True)]
+        return np.arange(len(owners)) + (at - starts)[owners], starts, owners
 
 
 class Answer(NamedTuple):
@@ -110,31 +112,26 @@ class Answer(NamedTuple):
         Returns:
             One array a marginal, the values along its last axis; NaN where all are 0.
         """
-        cells, slices = self._shares(scale)
-        return [cells[..., part] for part in slices]
+        cells, starts = self.shares(scale)
+        ends = [*starts.tolist(), cells.shape[-1]]
+        return [cells[..., a:b] for a, b in itertools.pairwise(ends)]
 
-    def lists(self) -> list[list[float]]:
-        """Return ``vectors`` of one run as lists."""
-        cells, slices = self._shares("sum")
-        listed = cells.tolist()
-        return [listed[part] for part in slices]
-
-    def _shares(self, scale: str) -> tuple[NDArray[np.float64], list[slice]]:
-        """Return all marginals as one array, and the part of each."""
-        places, starts, owners, slices = self.places.vectors
-        if not slices:
-            return np.zeros(0), []
+    def shares(self, scale: str = "sum") -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return ``vectors`` as one array, and the start of each."""
+        places, starts, owners = self.places.vectors
+        if not len(starts):
+            return np.zeros(0), starts
         cells = self.zone[..., places].astype(np.float64, copy=False)
         if scale == "sum" and not self.logarithmic:
             sums = np.add.reduceat(cells, starts, axis=-1)
             if sums.min() > _SAFE_TOTAL and sums.max() < math.inf:
-                return cells / sums[..., owners], slices
+                return cells / sums[..., owners], starts
         highs = np.maximum.reduceat(cells, starts, axis=-1)[..., owners]
         with np.errstate(invalid="ignore"):
             cells = np.exp(cells - highs) if self.logarithmic else cells / highs
         if scale == "sum":
             cells /= np.add.reduceat(cells, starts, axis=-1)[..., owners]
-        return cells, slices
+        return cells, starts
 
 
 def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:

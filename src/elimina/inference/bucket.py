@@ -132,12 +132,13 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
         stats["slices_skipped"] = state["skipped"]
     if best is None:
         return Result("infeasible", plan.task, stats=stats)
-    score = problem.model.score(chosen)
-    check_value(plan.dtype, best, score, [problem.model.constant, *problem.model.terms(chosen)], state["slack"])
+    terms = problem.terms(chosen)
+    score = problem.model.total(terms)
+    check_value(plan.dtype, best, score, [problem.model.constant, *terms], state["slack"])
     if plan.dtype.startswith("int"):
-        return _valued(problem.model, score, chosen).replace(stats=stats)
+        return _valued(problem.model, score, chosen, score).replace(stats=stats)
     bound = sign * score if state["least"] is None else min(sign * score, state["least"])
-    return _valued(problem.model, sign * bound, chosen, TOLERANCES[plan.dtype]).replace(stats=stats)
+    return _valued(problem.model, sign * bound, chosen, score, TOLERANCES[plan.dtype]).replace(stats=stats)
 
 
 def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int | float]) -> int | float | None:
@@ -158,10 +159,12 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int
     return math.fsum([*encoded.constants, *roots])
 
 
-def _valued(model: Model, bound: int | float, chosen: Sequence[int], tolerance: float = 0.0) -> Result:
+def _valued(
+    model: Model, bound: int | float, chosen: Sequence[int], score: int | float, tolerance: float = 0.0
+) -> Result:
     """Return the answer from a bound and an assignment; the model's own upper bound may rule the assignment out."""
-    found = result_between(model, bound, chosen, tolerance)
-    is_none = found.value is None and (meet(bound, model.score(chosen), tolerance) or model.is_beyond_bound(bound))
+    found = result_between(model, bound, chosen, tolerance, score)
+    is_none = found.value is None and (meet(bound, score, tolerance) or model.is_beyond_bound(bound))
     return Result("infeasible", "mpe") if is_none else found
 
 

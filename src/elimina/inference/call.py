@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,8 +18,8 @@ from elimina.inference.options import Options
 from elimina.model import Model, Variable
 from elimina.order import Order
 from elimina.planning.prepare import Problem, prepare
-from elimina.result import JUNCTION_TREE, Result, phase_seconds
-from elimina.states import Evidence, State, evidence_of, indices_of
+from elimina.result import JUNCTION_TREE, Marginals, Result, phase_seconds
+from elimina.states import Evidence, evidence_of, indices_of
 from elimina.table import Table
 from elimina.tasks import Task, described
 
@@ -390,12 +389,4 @@ def _result(model: Model, task: Task, found: SmallAnswer) -> Result:
         return Result("exact", "count", int(found.sum))
     if log10_z == -math.inf:
         return Result("infeasible", "mar", log10_z=log10_z)
-    return Result("exact", "mar", log10_z=log10_z, marginals=_marginals(model, found.shares.tolist()))
-
-
-def _marginals(model: Model, shares: list[float]) -> dict[str, dict[State, float]]:
-    ends = itertools.accumulate(model.sizes)
-    return {
-        variable.name: dict(zip(variable.all_states, shares[end - variable.size : end], strict=True))
-        for variable, end in zip(model.variables, ends, strict=True)
-    }
+    return Result("exact", "mar", log10_z=log10_z, marginals=Marginals(model.variables, found.shares))

@@ -282,5 +282,5 @@ def _plan_digest(plan: Plan) -> str:
     packed = Steps.packed(plan.steps)
     factors = [(factor.members, factor.scope, factor.offset) for factor in plan.factors]
     fixed = None if plan.slicing is None else (plan.slicing.variables, plan.slicing.levels)
-    rest = (plan.task, plan.semiring, plan.dtype, plan.forbidden, factors, plan.outputs, plan.arena_cells, fixed)
+    rest = (plan.task, plan.semiring, plan.dtype, plan.forbidden, factors, tuple(plan.outputs), plan.arena_cells, fixed)
     return _digest(packed.words.tobytes(), packed.starts.tobytes(), repr(rest))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -22,7 +22,7 @@ from elimina.planning.layout import Layout, field_bits, listing_table, section
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.planning.steps import Factors
-from elimina.table import Sense, Table, cell_numbers
+from elimina.table import Ends, Sense, Table, cell_numbers
 
 Array = NDArray[Any]
 
@@ -151,26 +151,39 @@ class Encoder:
         if self._rule == "support":
             ends = allowed_ranges(constants, self._sense)
             return Encoded(self.arena, (0,), ranges, not possible or None in ends, True)
-        ends = self._listed.ends(self._sense)
-        for number, known in self._ends_of_lists.items():
-            ends[number] = known
-        bests = [None if known is None else self._better(known) for known in ends]
+        known, is_highest = self._ends(), self._sense != "min-cost"
         if self._rule == "distances":
-            total = int(constant) + sum(best for best in bests if best is not None)
-            return Encoded(self.arena, (total,), ranges, None in bests, True)
-        found = [part for best in bests if best is not None for part in _floats(self._value(best))]
-        spreads = [0.0 if known is None else abs(self._value(known[1]) - self._value(known[0])) for known in ends]
+            return Encoded(
+                self.arena, (int(constant) + known.total(highest=is_highest),), ranges, not known.are_allowed, True
+            )
+        numbers = known.numbers(highest=is_highest)
+        found: Iterable[float] = map(math.log, numbers) if self._sense == "probability" else numbers
+        if (known.kinds == 1).any():
+            found = itertools.chain.from_iterable(map(_floats, found))
         if len(self._factors):
-            members = np.array(spreads)[self._factors.members]
+            members = self._spreads(known)[self._factors.members]
             ranges[:, 0] = np.add.reduceat(members, self._factors.member_starts[:-1])
-        possible = possible and all(bests[c] is not None for c in problem.constants)
+        possible = possible and bool(known.kinds[list(problem.constants)].all())
         return Encoded(self.arena, (*_floats(constant), *found), ranges, not possible, True)
 
-    def _better(self, ends: tuple[float, float]) -> float:
-        return ends[0] if self._sense == "min-cost" else ends[1]
+    def _ends(self) -> Ends:
+        """Return the ends of all tables; of the members of listed factors, at their tuples."""
+        ends = Ends.of(self._listed, self._sense)
+        for number, known in self._ends_of_lists.items():
+            ends.kinds[number] = 0 if known is None else 1 if isinstance(known[0], int) else 2
+            if known is not None:
+                (ends.integers if isinstance(known[0], int) else ends.floats)[number] = known
+        return ends
 
-    def _value(self, number: float) -> float:
-        return math.log(number) if self._sense == "probability" else number
+    def _spreads(self, ends: Ends) -> Array:
+        """Return how far the allowed values of each table are apart at most."""
+        low, high = np.where(ends.kinds[:, None] == 1, ends.integers, ends.floats).T
+        spreads = np.zeros(len(low))
+        some = ends.kinds > 0
+        spreads[some] = (
+            np.log(high[some]) - np.log(low[some]) if self._sense == "probability" else high[some] - low[some]
+        )
+        return spreads
 
 
 def write_factors(

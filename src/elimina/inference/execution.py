@@ -24,7 +24,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
 from elimina.planning.program import Program, pack
 from elimina.planning.record import MAX_OPERANDS, library_steps
-from elimina.planning.steps import Factors, Steps
+from elimina.planning.steps import Factors, Outputs, Steps
 from elimina.result import Result
 from elimina.tasks import described, scale_exponents
 
@@ -299,7 +299,7 @@ class Scales:
         self._operands = int(steps.tables.max(initial=0))
         self._plan = plan
         # Up to the last root every step is on the way to one.
-        last = max([plan.outputs[number].step for number in root_outputs(plan)], default=-1)
+        last = Outputs.packed(plan.outputs).steps[list(root_outputs(plan))].max(initial=-1)
         self._below = sources[(self._reader <= last) & (sources >= 0)]
 
     def log2_sum(self, run: Run) -> float:
@@ -376,21 +376,19 @@ def roots(plan: Plan, run: Run) -> list[int | float]:
 def root_outputs(plan: Plan) -> tuple[int, ...]:
     """Return the numbers of the outputs of whole trees; the others are marginals of free variables."""
     if not plan.kept:
-        return tuple([number for number, (_, scope) in enumerate(plan.outputs) if not scope])
+        return tuple(Outputs.packed(plan.outputs).roots.tolist())
     free = set(plan.order)
     return tuple([number for number, (_, scope) in enumerate(plan.outputs) if free.isdisjoint(scope)])
 
 
 def root_places(plan: Plan) -> NDArray[np.int64]:
     """Return the places in ``Run.zone`` of the values whose product is the whole model's."""
-    steps = plan.steps
+    steps, outputs = plan.steps, Outputs.packed(plan.outputs)
     if isinstance(steps, Steps):
-        offsets = steps.offsets[[output.step for output in plan.outputs]].tolist()
+        offsets = steps.offsets[outputs.steps]
     else:
-        offsets = [steps[output.step].out_offset for output in plan.outputs]
-    first = min(offsets, default=0)
-    outputs = zip(plan.outputs, offsets, strict=True)
-    return np.array([offset - first for output, offset in outputs if not output.scope], dtype=np.int64)
+        offsets = np.array([steps[number].out_offset for number in outputs.steps.tolist()], dtype=np.int64)
+    return np.asarray(offsets[outputs.roots] - min(offsets, default=0))
 
 
 def log2_lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:

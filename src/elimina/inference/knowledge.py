@@ -29,7 +29,7 @@ from elimina.inference.strategy import FIRST_TURN, can_copy, cells_of
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Bounds, Result, timed
 from elimina.states import named
-from elimina.table import Sense, forbidden_value
+from elimina.table import Ends, Sense, forbidden_value
 
 FIRST_SECONDS = 0.05
 """Estimated time of the first round's mini-buckets."""
@@ -281,12 +281,15 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
         return None
     model, tables = problem.model, problem.tables.listed
     sign = 1 if model.sense == "min-cost" else -1
-    best: float = sign * model.constant
-    size = abs(best)
-    for ends in tables.ends(model.sense):
-        least = math.inf if ends is None else _cost(ends[0] if sign == 1 else ends[1], model.sense)
-        best, size = best + least, size + abs(least)
-    slack = 0 if model.is_integer or math.isinf(size) else SLACK * size
+    ends = Ends.of(tables, model.sense)
+    best: float = math.inf
+    slack = 0.0
+    if ends.are_allowed and model.is_integer:
+        best = sign * (int(model.constant) + ends.total(highest=sign == -1))
+    elif ends.are_allowed:
+        costs = [_cost(value, model.sense) for value in ends.numbers(highest=sign == -1)]
+        best = math.fsum([sign * model.constant, *costs])
+        slack = SLACK * math.fsum(map(abs, [model.constant, *costs]))
     chosen = [0] * len(model.variables)
     for v, value in problem.fixed.items():
         chosen[v] = value
@@ -317,9 +320,8 @@ def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
     if problem.task == "count":
         if math.isinf(least):
             return Result("exact", "count", 0, stats=stats)
-        is_allowed = all(
-            table.at(chosen) != forbidden_value(model.sense, table.values.dtype) for table in problem.tables
-        )
+        forbidden = {forbidden_value(model.sense, dtype) for dtype in (np.int64, np.float64)}
+        is_allowed = forbidden.isdisjoint(problem.tables.listed.values(chosen))
         return Result("bounded", "count", None, int(is_allowed), number, stats=stats)
     if problem.described.is_optimum:
         if math.isinf(least):
@@ -327,8 +329,8 @@ def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
         total: float = least if model.sense == "min-cost" else 0 - least
         if model.is_integer:
             total = math.ceil(total) if model.sense == "min-cost" else math.floor(total)
-        return result_between(model, total, chosen).replace(stats=stats)
-    reached = [table.at(chosen) for table in problem.tables]
+        return result_between(model, total, chosen, score=problem.score(chosen)).replace(stats=stats)
+    reached = problem.tables.listed.values(chosen)
     upper = math.log(number) - least
     lower = -math.inf if 0 in reached else math.fsum([model.constant, *map(math.log, reached)]) - SLACK * abs(least)
     if problem.task == "pr":
@@ -449,8 +451,7 @@ def _slack(problem: Problem) -> float:
     model = problem.model
     if model.is_integer:
         return 0
-    ends = [known for known in problem.tables.listed.ends(model.sense) if known is not None]
-    bests = [known[0] if model.sense == "min-cost" else known[1] for known in ends]
+    bests = Ends.of(problem.tables.listed, model.sense).numbers(highest=model.sense != "min-cost")
     costs = map(math.log, bests) if model.sense == "probability" else bests
     return SLACK * sum(map(abs, costs), abs(model.constant))
 

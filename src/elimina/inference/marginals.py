@@ -8,10 +8,11 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elimina._core import PlannedTree
 from elimina.display import count_text
@@ -22,7 +23,6 @@ from elimina.inference.execution import Execution, check_fits, statistics
 from elimina.inference.options import Options
 from elimina.inference.ordering import rough_order
 from elimina.inference.propagator import Propagator
-from elimina.inference.shield import uncollected
 from elimina.model import Model, Variable
 from elimina.order import Order, find_order
 from elimina.planning.machine import (
@@ -36,8 +36,8 @@ from elimina.planning.machine import (
 )
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Relevance, bits, prepare
-from elimina.result import JUNCTION_TREE, Result
-from elimina.states import State
+from elimina.planning.steps import Outputs
+from elimina.result import JUNCTION_TREE, Marginals, Result
 from elimina.table import Scopes, Table
 from elimina.tree import junction_tree, plan_tree
 
@@ -80,7 +80,7 @@ def _sizes_text(largest: int, average: str, smallest: int) -> str:
 def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
     """Return the sizes of the junction tree of an order."""
     sizes = problem.model.sizes
-    return _statistics(plan_tree([group.scope for group in problem.groups], sizes, order, problem.kept), sizes)
+    return _statistics(plan_tree(problem.groups.scopes, sizes, order, problem.kept), sizes)
 
 
 def plan_statistics(plan: Plan) -> Statistics:
@@ -206,8 +206,8 @@ def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variabl
     return math.fsum(math.log(size) for v, size in enumerate(model.sizes) if v not in known)
 
 
-def _same(variables: Iterable[int]) -> dict[int, int]:
-    return {v: v for v in variables}
+def _same(variables: Sequence[int]) -> dict[int, int]:
+    return dict(zip(variables, variables, strict=True))
 
 
 def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
@@ -372,11 +372,12 @@ def posteriors(inquiry: Inquiry, execution: Execution, options: Options, seconds
     stats = {**statistics(execution, clock), "structure": inquiry.structure.name}
     if log10_z == -math.inf:
         return Result("infeasible", "mar", log10_z=log10_z, stats=stats)
-    return Result("exact", "mar", log10_z=log10_z, marginals=_marginals(inquiry, execution.plan, answer), stats=stats)
+    found = _marginals(inquiry, execution.problem, execution.plan, answer)
+    return Result("exact", "mar", log10_z=log10_z, marginals=found, stats=stats)
 
 
 def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:
-    outputs = _marginal_outputs(execution.plan)
+    outputs = Outputs.packed(execution.plan.outputs).marginals.tolist()
     planned = Planned(execution.problem, execution.plan, execution.backend, {})
     clock.update(encode=0.0, run=0.0)
     for semiring in ("sum-product", "log-sum-exp"):
@@ -411,20 +412,27 @@ def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Op
     return found.log10_z
 
 
-def _marginal_outputs(plan: Plan) -> list[int]:
-    """Return the outputs that are marginals; the others are the sums of whole trees."""
-    return [number for number, output in enumerate(plan.outputs) if output.scope]
-
-
-@uncollected()
-def _marginals(inquiry: Inquiry, plan: Plan, answer: Answer) -> dict[str, dict[State, float]]:
-    variables = [plan.outputs[number].scope[0] for number in _marginal_outputs(plan)]
-    found = dict(zip(variables, answer.lists(), strict=True))
+def _marginals(inquiry: Inquiry, problem: Problem, plan: Plan, answer: Answer) -> Marginals:
+    """Return the marginals that are asked for; a known state has probability 1."""
+    shares, starts = answer.shares()
+    outputs, model = Outputs.packed(plan.outputs), inquiry.model
+    # The start of a variable's marginal, first by the problem's variables, then by the model's.
+    begins = np.full(len(problem.model.variables), -1)
+    begins[outputs.scopes.members] = starts
     wanted = inquiry.structure.wanted
-    asked = [(v, inquiry.model.variables[v]) for v in inquiry.asked]
-    values = [
-        found[wanted[v]] if v in wanted else [float(x == inquiry.evidence.get(v, 0)) for x in range(variable.size)]
-        for v, variable in asked
-    ]
-    states = [variable.all_states for _, variable in asked]
-    return dict(zip([variable.name for _, variable in asked], map(dict, map(zip, states, values)), strict=True))
+    places, known = np.full(len(model.variables), -1), np.zeros(len(model.variables), dtype=np.int64)
+    places[_integers(wanted.keys())] = begins[_integers(wanted.values())]
+    known[_integers(inquiry.evidence.keys())] = _integers(inquiry.evidence.values())
+    asked = _integers(inquiry.asked)
+    sizes = np.array(model.sizes, dtype=np.int64)[asked]
+    owners = np.repeat(asked, sizes)
+    states = np.arange(len(owners)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    found = (states == known[owners]).astype(np.float64)
+    is_found = places[owners] >= 0
+    found[is_found] = shares[(places[owners] + states)[is_found]]
+    is_whole = len(asked) == len(model.variables) and inquiry.complete
+    return Marginals(model.variables if is_whole else [model.variables[v] for v in inquiry.asked], found)
+
+
+def _integers(numbers: Collection[int]) -> NDArray[np.int64]:
+    return np.fromiter(numbers, np.int64, len(numbers))

@@ -397,6 +397,7 @@ def result_between(
     bound: int | float | None,
     chosen: Sequence[int] | None,
     tolerance: float = TOLERANCES["float64"],
+    score: int | float | None = None,
 ) -> Result:
     """Return the result that a bound (None: nothing is allowed) and an assignment prove.
 
@@ -405,10 +406,12 @@ def result_between(
         bound: No assignment is better, in the model's units.
         chosen: A value for each variable of the model; None if no assignment is known.
         tolerance: The relative gap from which on the assignment is not the optimum.
+        score: The assignment's value, if it is known.
     """
     if bound is None:
         return Result("infeasible", "mpe")
-    score = None if chosen is None else model.score(chosen)
+    if score is None and chosen is not None:
+        score = model.score(chosen)
     if chosen is None or score is None or math.isinf(score) or model.is_beyond_bound(score):
         return Result("bounded", "mpe", None, *model.ends(bound, None))
     is_same = meet(bound, score, tolerance)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import operator
 import random
 from collections.abc import Sequence
 from typing import cast
@@ -42,7 +41,7 @@ def rough_order(problem: Problem, options: Options) -> Order:
     sizes = [problem.model.sizes[v] for v in problem.free]
     seconds = max(_ROUGH_SECONDS, _ROUGH_VARIABLE_SECONDS * len(sizes))
     found = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
-    return dataclasses.replace(found, order=tuple(map(problem.free.__getitem__, found.order)))
+    return dataclasses.replace(found, order=tuple([problem.free[v] for v in found.order]))
 
 
 def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
@@ -55,7 +54,7 @@ def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
         seed=options.seed,
         cells_per_second=CELLS_PER_SECOND,
     )
-    return dataclasses.replace(found, order=tuple(map(problem.free.__getitem__, found.order)))
+    return dataclasses.replace(found, order=tuple([problem.free[v] for v in found.order]))
 
 
 def elimination_order(problem: Problem, options: Options, rough: Order | None = None, runs: int = 1) -> tuple[int, ...]:
@@ -117,9 +116,10 @@ def consistency_order(
 def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:
     """Return the groups' scopes, and one more, as places of variables."""
     number = np.zeros(len(problem.model.sizes), dtype=np.int64)
-    number[list(variables)] = np.arange(len(variables))
-    scopes = Scopes.of([*map(operator.itemgetter(0), problem.groups), more])
-    return scopes._replace(members=number[scopes.members])
+    number[np.array(variables, dtype=np.int64)] = np.arange(len(variables))
+    starts, members = problem.groups.scopes
+    starts = np.append(starts, len(members) + len(more))
+    return Scopes(starts, number[np.append(members, np.array(more, dtype=np.int64))])
 
 
 _KEPT_SIZES = (2, 16, 4096)

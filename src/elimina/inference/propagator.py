@@ -23,7 +23,7 @@ from elimina.inference.encode import ListedValues, encode, factor_view, scaled
 from elimina.inference.execution import Scales, log2_lows, root_outputs, root_places
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.program import case_planner, pack
-from elimina.planning.steps import Reach, Steps
+from elimina.planning.steps import Outputs, Reach, Steps
 
 if TYPE_CHECKING:
     from elimina._core import CasePlanner
@@ -205,13 +205,13 @@ class Propagator:
 
     def run(self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None) -> Answer:
         """Compute outputs of the plan (and the sum of all), except those known from earlier runs."""
-        asked = {*outputs, *self._roots} if log_sum else set(outputs)
-        if len(asked) == len(self._plan.outputs) or not self._plan.keep:
-            steps = self._stale.nonzero()[0]
-        else:
-            needed = np.zeros(len(self._plan.steps), dtype=bool)
-            needed[self._before.of(tuple(sorted({self._plan.outputs[output].step for output in asked})))] = True
-            steps = np.flatnonzero(needed & self._stale)
+        steps = self._stale.nonzero()[0]
+        if self._plan.keep:
+            asked = {*outputs, *self._roots} if log_sum else set(outputs)
+            if len(asked) < len(self._plan.outputs):
+                needed = np.zeros(len(self._plan.steps), dtype=bool)
+                needed[self._before.of(tuple(sorted({self._plan.outputs[output].step for output in asked})))] = True
+                steps = np.flatnonzero(needed & self._stale)
         run = self._session.run(None if len(steps) == len(self._stale) else steps, progress)
         self.seconds = run.seconds
         # Messages that make room for others are gone afterwards.
@@ -236,7 +236,7 @@ class Propagator:
         """
         assert self._slicing is not None
         columns = np.array(variables, dtype=np.int32)
-        outputs = tuple(number for number, output in enumerate(self._plan.outputs) if output.scope)
+        outputs = tuple(Outputs.packed(self._plan.outputs).marginals.tolist())
         self._stale[:] = True
         if own_plans:
             zone, logs, sound = self._slicing.run_planned(self._planner, columns, values)
@@ -277,8 +277,8 @@ class Propagator:
 
     def _places_of(self, outputs: tuple[int, ...]) -> Places:
         if outputs not in self._places:
-            found = [self._plan.outputs[output] for output in outputs]
-            self._places[outputs] = Places(Steps.packed(self._plan.steps), found, self._zone)
+            own = Steps.packed(self._plan.steps), self._plan.outputs
+            self._places[outputs] = Places(*own, outputs, self._zone)
         return self._places[outputs]
 
     def _is_possible(self, zone: Array) -> bool:
@@ -377,8 +377,8 @@ class Resident:
         own = [v for v, size in sizes.items() if size > 1]
         ends = list(itertools.accumulate(sizes.values(), initial=0))
         starts = dict(zip(sizes, ends, strict=False))
-        outputs = {output.scope[0]: output for output in plan.outputs if output.scope}
-        places = Places(Steps.packed(plan.steps), [outputs[v] for v in own], program.zone[0])
+        outputs = {output.scope[0]: number for number, output in enumerate(plan.outputs) if output.scope}
+        places = Places(Steps.packed(plan.steps), plan.outputs, [outputs[v] for v in own], program.zone[0])
         homes: dict[int, list[int]] = {}
         for v, number in _smallest_factors(plan).items():
             if v in starts:

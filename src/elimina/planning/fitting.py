@@ -268,7 +268,7 @@ class Slicer:
         self.order = np.array(order, dtype=np.int64)
         self.sizes = np.array(problem.model.sizes, dtype=np.float64)
         self.logs = np.log(self.sizes)
-        self.scopes = _Scopes(Scopes.of([group.scope for group in problem.groups]), self.logs)
+        self.scopes = _Scopes(problem.groups.scopes, self.logs)
         self.item = np.dtype(unsliced.dtype).itemsize
         self.keep = unsliced.keep
         self.copies = machine.tiers(1, 1)[machine.home]
@@ -455,7 +455,7 @@ def _rough(
 ) -> _Rough:
     sizes = problem.model.sizes
     itemsize = 4 if problem.model.is_integer else 8
-    tree = plan_tree([group.scope for group in problem.groups], sizes, order, problem.kept, ibound)
+    tree = plan_tree(problem.groups.scopes, sizes, order, problem.kept, ibound)
     starts, separators = tree.separators
     domains = np.array(sizes, dtype=np.float64)
     bits = np.concatenate([[0.0], np.cumsum(np.log2(domains)[separators])])

@@ -283,7 +283,7 @@ class Plan(NamedTuple):
     width: int
     factors: Sequence[FactorLayout]
     steps: Sequence[Step]
-    outputs: tuple[Output, ...]
+    outputs: Sequence[Output]
     factor_cells: int
     arena_cells: int
     keep: bool

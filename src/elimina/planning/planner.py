@@ -10,7 +10,7 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 from elimina._core import PlannedLayout, PlannedSteps, PlannedTree, plan_steps
 from elimina.errors import InputError
 from elimina.planning.machine import EXPONENTIAL, SLICE_SECONDS, SLICED_TABLE_SECONDS, Machine, speeds
-from elimina.planning.plan import MOST_BYTES, MiniBuckets, Output, Plan, Slicing, slice_runs
-from elimina.planning.prepare import Group, Problem, allowed_ranges, restrict
+from elimina.planning.plan import MOST_BYTES, MiniBuckets, Plan, Slicing, slice_runs
+from elimina.planning.prepare import Problem, restrict
 from elimina.planning.program import place_steps
-from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.steps import Factors, Steps, dependence, order_slices
-from elimina.table import Scopes
+from elimina.planning.record import HEADER, MAX_OPERANDS
+from elimina.planning.steps import Factors, Outputs, Steps, dependence, order_slices
+from elimina.table import Ends, Scopes
 from elimina.tasks import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
-from elimina.tree import Bound, Partition, node_weights, plan_tree, tree_of
+from elimina.tree import Bound, Group, Partition, node_weights, plan_tree, tree_of
 
 _VISITS = 100_000_000
 """Cells that the search visits: about 0.2 s."""
@@ -185,7 +185,7 @@ def make_plan(
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
     part = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
-    scopes = Scopes.of([group.scope for group in part.groups])
+    scopes = part.groups.scopes
     tree = _tree(part, scopes, order, ibound, partition)
     if problem.described.is_marginal:
         order = [v for v in tree.central_order() if v not in problem.kept]
@@ -256,7 +256,7 @@ def make_plan(
         order=tuple(order),
         kept=problem.kept,
         width=tree.width,
-        factors=Factors.of([group.members for group in part.groups], part.model.sizes, tree, placed),
+        factors=Factors.of(part.groups.starts, part.groups.members, part.model.sizes, tree, placed),
         steps=steps,
         outputs=_outputs(steps, chosen.outputs, problem.kept) if chosen.is_recorded else (),
         factor_cells=_counted(placed.factor_cells),
@@ -300,6 +300,8 @@ def kept_plan(
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
+    if len(order) * HEADER > KEPT_WORDS:
+        return make_plan(problem, order, machine, memory, dtype, hasty=hasty, once=once, single=single)
     model, bound = problem.model, cost_bound(problem)
     values = model.sense, model.sense != "probability" and model.is_integer, bound
     structure = problem.task, model.sizes, problem.groups, problem.kept, problem.wanted, problem.maximised
@@ -450,12 +452,12 @@ def cost_bound(problem: Problem) -> int:
     """Return a number for 'forbidden' among integer costs shifted to be non-negative; 1 for other models."""
     if not problem.described.is_optimum or not problem.model.is_integer:
         return 1
-    ranges = cast(list[tuple[int, int] | None], allowed_ranges(problem.tables, problem.model.sense))
-    spread = sum([known[1] - known[0] for known in ranges if known is not None]) + 1
+    ends = Ends.of(problem.tables.listed, problem.model.sense)
+    spread = ends.total(highest=True) - ends.total(highest=False) + 1
     limit = problem.model.upper_bound
-    if limit is not None and None not in ranges:
+    if limit is not None and ends.are_allowed:
         sign = problem.model.sign
-        best = int(problem.model.constant) + sum(ends[0] if sign == 1 else ends[1] for ends in filter(None, ranges))
+        best = int(problem.model.constant) + ends.total(highest=sign == -1)
         spread = min(spread, math.ceil(sign * (limit - best)))
     return max(spread, 1)
 
@@ -482,11 +484,14 @@ def _lay_out(
     return _Layout(encoding, placed, steps.outputs, slices, keep, machine.start + seconds)
 
 
-def _outputs(steps: Steps, found: NDArray[np.int64], kept: Sequence[int]) -> tuple[Output, ...]:
+def _outputs(steps: Steps, found: NDArray[np.int64], kept: Sequence[int]) -> Outputs:
     """Return the parts of the answer: marginals, and tables over kept variables."""
-    numbers, variables = found.reshape(-1, 2).T.tolist()
-    scopes = [(v, *kept) if v >= 0 else () for v in variables]
-    for place in [place for place, v in enumerate(variables) if v < 0] if kept else ():
+    numbers, variables = found.reshape(-1, 2).T.copy()
+    is_marginal = variables >= 0
+    if not kept:
+        return Outputs(numbers, Scopes(np.append(0, np.cumsum(is_marginal)), variables[is_marginal]))
+    scopes = [(v, *kept) for v in variables.tolist()]
+    for place in np.flatnonzero(~is_marginal).tolist():
         axes = steps.variables_of(numbers[place])
         scopes[place] = tuple(v for v in kept if v in axes)
-    return tuple(map(functools.partial(tuple.__new__, Output), zip(numbers, scopes, strict=True)))
+    return Outputs(numbers, Scopes.of(scopes))

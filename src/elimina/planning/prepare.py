@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from elimina._core import TableList, without_barren
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Variable
 from elimina.table import Scopes, Sense, Table, Tables
+from elimina.tree import Group, TableGroups
 
 
 def prune_barren(
@@ -220,15 +221,8 @@ _scope_of, _sizes_of = operator.attrgetter("scope"), operator.attrgetter("sizes"
 _KEPT_GROUPS, _KEPT_TABLES = 16, 10_000
 """Groupings that this process keeps for later problems of the same scopes, and the tables of the largest one."""
 
-_groups: OrderedDict[tuple[tuple[tuple[int, ...], ...], ...], tuple[Group, ...]] = OrderedDict()
+_groups: OrderedDict[tuple[tuple[tuple[int, ...], ...], ...], TableGroups] = OrderedDict()
 _groups_lock = threading.Lock()
-
-
-class Group(NamedTuple):
-    """Tables that are joined while they are copied into the arena, because one scope contains the others."""
-
-    scope: tuple[int, ...]
-    members: tuple[int, ...]
 
 
 class Problem(NamedTuple):
@@ -255,7 +249,7 @@ class Problem(NamedTuple):
     free: tuple[int, ...]
     kept: tuple[int, ...]
     tables: Tables
-    groups: tuple[Group, ...]
+    groups: TableGroups
     constants: tuple[int, ...]
     wanted: tuple[int, ...]
     maximised: tuple[int, ...] = ()
@@ -271,10 +265,19 @@ class Problem(NamedTuple):
         place = {v: n for n, v in enumerate(self.free)}
         return [self.model.sizes[v] for v in self.free], [[place[v] for v in group.scope] for group in self.groups]
 
+    def terms(self, assignment: Sequence[int]) -> list[int | float]:
+        """Return ``Model.terms`` at an assignment; often the problem's tables are the model's."""
+        is_same = self.tables == self.model.factors
+        return self.model.terms_of(self.tables.listed, assignment) if is_same else self.model.terms(assignment)
+
+    def score(self, assignment: Sequence[int]) -> int | float:
+        """Return ``Model.score`` at an assignment."""
+        return self.model.total(self.terms(assignment))
+
     def complete(self, variables: Iterable[int], values: Iterable[int]) -> list[int]:
         """Return a value for each variable of the model: those given, those that are fixed, and 0 for the others."""
         chosen = [0] * len(self.model.variables)
-        for v, value in (*zip(variables, values, strict=True), *self.fixed.items()):
+        for v, value in itertools.chain(zip(variables, values, strict=True), self.fixed.items()):
             chosen[v] = value
         return chosen
 
@@ -308,7 +311,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         if not 0 <= v < len(sizes) or not 0 <= value < sizes[v]:
             raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
     kept: Sequence[int] = range(len(model.factors))
-    relevant = set(range(len(sizes)))
+    relevant: Collection[int] = range(len(sizes))
     if model.children is not None and described.is_sum and (query is not None or not described.is_distribution):
         # Where what only scales the answer is part of it, a query is as an observation here.
         asked = query if described.is_distribution else None
@@ -316,7 +319,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
             model, model.children, {*evidence, *(query or ())} if asked is None else evidence, asked
         )
         if asked is None:
-            relevant -= _children_without(model, kept)
+            relevant = set(relevant) - _children_without(model, kept)
         else:
             relevant = {v for f in kept for v in model.factors[f].scope}.union(asked)
     fixed = dict(evidence)
@@ -337,9 +340,11 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
             f"a table over {len(largest.scope)} variables, {model.variables[largest.scope[0]].name!r} among them, has "
             f"10^{math.log10(largest.cells):.0f} cells, and has to be stored densely; give evidence on its variables"
         )
-    free = tuple(sorted(relevant.difference(fixed)))
-    constants = tuple([i for i, scope in enumerate(map(_scope_of, tables)) if not scope])
-    wanted = tuple([v for v in free if query is None or v in query]) if described.is_marginal else ()
+    free = tuple(sorted(set(relevant).difference(fixed)) if fixed else sorted(relevant))
+    constants = tuple(tables.listed.constants())
+    wanted: tuple[int, ...] = ()
+    if described.is_marginal:
+        wanted = free if query is None else tuple([v for v in free if v in query])
     kept_variables: tuple[int, ...] = ()
     if described.keeps_query:
         wanted = tuple(v for v in query or () if v in fixed)
@@ -380,7 +385,9 @@ def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
         free=tuple(v for v in problem.free if v not in values),
         maximised=tuple(v for v in problem.maximised if v not in values),
         tables=tables,
-        groups=tuple(Group(scope, tuple(m for m in members if tables[m].scope)) for scope, members in left if scope),
+        groups=TableGroups.of(
+            Group(scope, tuple(m for m in members if tables[m].scope)) for scope, members in left if scope
+        ),
         constants=tuple(i for i, table in enumerate(tables) if not table.scope),
     )
 
@@ -452,19 +459,17 @@ def _relevant_factors(
     return prune_barren(scopes, children, evidence=evidence, query=query, lasting=lasting)
 
 
-def grouped(tables: Tables) -> tuple[Group, ...]:
+def grouped(tables: Tables) -> TableGroups:
     """Put each table into the smallest group whose scope contains its own."""
-    scopes = tuple(map(_scope_of, tables))
-    is_kept = len(scopes) <= _KEPT_TABLES
+    is_kept = len(tables) <= _KEPT_TABLES
     if is_kept:
         # Which group is smallest depends on the sizes, too.
-        key = scopes, tuple(map(_sizes_of, tables))
+        key = tuple(map(_scope_of, tables)), tuple(map(_sizes_of, tables))
         with _groups_lock:
             if (known := _groups.get(key)) is not None:
                 return known
-    members = tables.listed.groups()
-    firsts = map(scopes.__getitem__, map(operator.itemgetter(0), members))
-    found = tuple(map(partial(tuple.__new__, Group), zip(firsts, members, strict=True)))  # a third of Group's own time
+    starts, variables, *members = tables.listed.groups()
+    found = TableGroups(Scopes(starts, variables), *members)
     if is_kept:
         with _groups_lock:
             _groups[key] = found

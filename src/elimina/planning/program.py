@@ -14,7 +14,7 @@ from elimina.errors import InternalError
 from elimina.planning.machine import Machine
 from elimina.planning.plan import FactorLayout, Plan, Sparse
 from elimina.planning.record import DOMAIN, LO_CELLS, MID_CELLS, OUTER_CELLS
-from elimina.planning.steps import Steps
+from elimina.planning.steps import Outputs, Steps
 from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
@@ -262,7 +262,7 @@ def _outputs(plan: Plan) -> NDArray[np.int64]:
     if not isinstance(steps, Steps):
         rows = [(n, steps[n].out_offset, steps[n].out_span) for n, _ in plan.outputs]
         return np.array(rows, dtype=np.int64).reshape(-1, 3)
-    numbers = np.array([output.step for output in plan.outputs], dtype=np.int64)
+    numbers = Outputs.packed(plan.outputs).steps
     return np.stack([numbers, steps.offsets[numbers], steps.spans[numbers]], axis=1)
 
 

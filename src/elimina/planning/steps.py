@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedLayout, PlannedTree
-from elimina.planning.plan import FactorLayout, Operand, Step
+from elimina.planning.plan import FactorLayout, Operand, Output, Step
 from elimina.planning.record import (
     AXES,
     AXIS_SIZE,
@@ -35,6 +35,8 @@ from elimina.planning.record import (
     WEIGHT,
     WORDS,
 )
+from elimina.table import Scopes
+from elimina.tree import rows_of
 
 Integers = NDArray[np.int64]
 
@@ -354,6 +356,64 @@ def order_slices(
     return tuple(reversed(result))
 
 
+class Outputs(Sequence[Output]):
+    """A sequence of outputs over arrays.
+
+    Args:
+        steps: Step that writes each output.
+        scopes: Scopes of the outputs.
+
+    Attributes:
+        steps: See above.
+        scopes: See above.
+    """
+
+    def __init__(self, steps: Integers, scopes: Scopes) -> None:
+        self.steps, self.scopes = steps, scopes
+
+    @staticmethod
+    def packed(outputs: Sequence[Output]) -> Outputs:
+        """Return outputs over arrays: the given ones, or newly packed ones."""
+        if isinstance(outputs, Outputs):
+            return outputs
+        steps = np.array([output.step for output in outputs], dtype=np.int64)
+        return Outputs(steps, Scopes.of([output.scope for output in outputs]))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    @overload
+    def __getitem__(self, number: int) -> Output: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Output, ...]: ...
+
+    def __getitem__(self, number: int | slice) -> Output | tuple[Output, ...]:
+        return self._unpacked[number]
+
+    def __iter__(self) -> Iterator[Output]:
+        return iter(self._unpacked)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._unpacked == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def roots(self) -> Integers:
+        """Numbers of the outputs without variables, which are factors of the answer."""
+        return np.flatnonzero(np.diff(self.scopes.starts) == 0)
+
+    @property
+    def marginals(self) -> Integers:
+        """Numbers of the outputs with variables."""
+        return np.flatnonzero(np.diff(self.scopes.starts))
+
+    @cached_property
+    def _unpacked(self) -> tuple[Output, ...]:
+        return tuple(map(Output, self.steps.tolist(), rows_of(self.scopes)))
+
+
 class Factors(Sequence[FactorLayout]):
     """A sequence of factors over arrays; the data of factor f is the slice from ``starts[f]`` to the next start.
 
@@ -375,19 +435,21 @@ class Factors(Sequence[FactorLayout]):
 
     @staticmethod
     def of(
-        members: Sequence[tuple[int, ...]], sizes: Sequence[int], tree: PlannedTree, placed: PlannedLayout
+        starts: Integers, members: NDArray[np.int32], sizes: Sequence[int], tree: PlannedTree, placed: PlannedLayout
     ) -> Factors:
         """Return the factors of a tree.
 
         Args:
+            starts: Starts of the members.
             members: Tables that are joined to each factor.
             sizes: Domain size of every variable of the model.
             tree: Tree over the factors' scopes.
             placed: Layout of steps over the tree.
         """
-        starts, scopes = tree.scopes
+        scope_starts, scopes = tree.scopes
         own = np.array(sizes, dtype=np.int64)[scopes]
-        return Factors(*_lists(members), starts, scopes, own, placed.strides, placed.offsets, placed.spans)
+        places = placed.strides, placed.offsets, placed.spans
+        return Factors(starts, members, scope_starts, scopes, own, *places)
 
     @staticmethod
     def packed(factors: Sequence[FactorLayout]) -> Factors:
@@ -433,8 +495,8 @@ class Factors(Sequence[FactorLayout]):
 
     @cached_property
     def _unpacked(self) -> tuple[FactorLayout, ...]:
-        scopes, sizes, strides = (_tuples(self.starts, items) for items in (self.scopes, self.sizes, self.strides))
-        members = _tuples(self.member_starts, self.members)
+        scopes, sizes, strides = (rows_of((self.starts, items)) for items in (self.scopes, self.sizes, self.strides))
+        members = rows_of((self.member_starts, self.members))
         places = self.offsets.tolist(), self.spans.tolist()
         return tuple(itertools.starmap(FactorLayout, zip(members, scopes, sizes, strides, *places, strict=True)))
 
@@ -444,8 +506,3 @@ def _lists(lists: Sequence[Sequence[int]]) -> tuple[Integers, NDArray[np.int32]]
     starts = np.zeros(len(lists) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), out=starts[1:])
     return starts, np.fromiter(itertools.chain.from_iterable(lists), np.int32, int(starts[-1]))
-
-
-def _tuples(starts: Integers, items: NDArray[Any]) -> Iterator[tuple[int, ...]]:
-    listed = items.tolist()
-    return (tuple(listed[a:b]) for a, b in itertools.pairwise(starts.tolist()))
