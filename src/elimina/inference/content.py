@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from elimina import _core
 from elimina._core import FORBIDDEN_COST
+from elimina._core import partition_by_content as partition
 from elimina.inference.encode import distances
 from elimina.planning.machine import (
     COMPARED_PAIR_SECONDS,
@@ -70,4 +70,4 @@ def partition_by_content(
     # What is forbidden costs more than anything that is not.
     most = 1.0 + sum(float(table.max(initial=0, where=np.isfinite(table))) for table in costs)
     places = [[position[v] for v in scope] for scope in scopes]
-    return _core.partition_by_content([sizes[v] for v in order], places, costs, ibound, most, threads)
+    return partition([sizes[v] for v in order], places, costs, ibound, most, threads)
