@@ -70,7 +70,7 @@ def program_of(scopes: Scopes, sizes: Sequence[int], dtype: str, device: str, fu
         arena_cells=int(placed.arena_cells),
         keep=False,
         decode=False,
-        outputs=np.array([[last, int(steps.offsets[last]), 1]], np.int64),
+        outputs=np.array([[last, int(steps.offsets_of(last)), 1]], np.int64),
         work=int(placed.work),
     )
     return program, steps

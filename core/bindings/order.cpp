@@ -123,6 +123,8 @@ nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offset
   {
     nb::gil_scoped_release release;
     found = messages_of(graph, *order);
+    // A million lists are freed while other threads of the interpreter run.
+    graph = {};
   }
   return nb::make_tuple(array_of(std::move(*order)), tuple_of(std::move(found)), clock.counted());
 }

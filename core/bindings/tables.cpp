@@ -160,13 +160,29 @@ nb::tuple all_ends(const TableList& own, const std::string& sense) {
   return nb::make_tuple(array_of(std::move(kinds)), array_of(std::move(integers), shape), array_of(std::move(reals), shape));
 }
 
-std::vector<i64> forbidding(const TableList& own, const std::string& sense) {
+Array<i64> forbidding(const TableList& own, const std::string& sense) {
   std::vector<i64> found;
-  nb::gil_scoped_release release;
-  const std::vector<Ends>& known = own.tables.ends(sense_of(sense));
-  for (i64 number = 0; number < own.tables.size(); ++number)
-    if (known[number].forbids) found.push_back(number);
-  return found;
+  {
+    nb::gil_scoped_release release;
+    const std::vector<Ends>& known = own.tables.ends(sense_of(sense));
+    for (i64 number = 0; number < own.tables.size(); ++number)
+      if (known[number].forbids) found.push_back(number);
+  }
+  return array_of(std::move(found));
+}
+
+TableList chosen(const TableList& own, Words<const i64> numbers) {
+  TableList made;
+  made.tables.reserve(numbers.size());
+  made.arrays.reserve(numbers.size());
+  Turns turns;
+  for (const i64 number : span_of(numbers)) {
+    turns.look();
+    if (number < 0 || number >= own.tables.size()) throw nb::index_error("there is no such table");
+    made.tables.add(own.tables.source(number), own.tables.scope(number), own.tables.sizes(number), own.tables.strides(number));
+    made.arrays.push_back(own.arrays[number]);
+  }
+  return made;
 }
 
 nb::list values(const TableList& own, const std::vector<i64>& assignment) {
@@ -291,6 +307,7 @@ void bind_tables(nb::module_& m) {
       .def("all_ends", &all_ends, "sense"_a,
            "The same as arrays: of each table 0 (everything is forbidden), 1 (integers) or 2 (floats), its ends if they are integers, and its ends if they are floats.")
       .def("forbidding", &forbidding, "sense"_a, "The tables that forbid some of their tuples, by number.")
+      .def("chosen", &chosen, "numbers"_a, "The list of the tables of these numbers.")
       .def("values", &values, "assignment"_a, "Each table's value at an assignment, which has a value index for each variable.")
       .def("groups", &groups, "Groups of tables whose scopes one of them contains: starts and variables of the groups' scopes, and starts and members, the one that contains the others first; "
            "without tables of no variables.")

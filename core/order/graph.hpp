@@ -75,10 +75,15 @@ class Clock {
   double left() const { return seconds_ - counted_; }
   bool expired() const { return left() <= 0 || is_stopped(); }
   void stop() { stop_.store(true, std::memory_order_relaxed); }
+  // Gives the search up once it is asked to: half an order is a bad one, whose tables may not even be counted in memory.
+  void check() const {
+    if (is_asked()) throw Stopped{};
+  }
 
  private:
+  bool is_asked() const { return stop_.load(std::memory_order_relaxed) || stopped() || (whole_ && whole_->is_asked()); }
   bool is_stopped() const {
-    if (stop_.load(std::memory_order_relaxed) || stopped()) return true;
+    if (is_asked()) return true;
     if (whole_) return whole_->is_stopped();
     // A clock without a limit is not looked at: an order of a small graph takes less than that.
     return seconds_ < std::numeric_limits<double>::infinity() && std::chrono::duration<double>(Time::now() - start_).count() > slowest * seconds_;

@@ -72,6 +72,7 @@ class ComponentSearch {
     // Under a limit an order of more work may still be the better one.
     const bool bounded = !elite_.empty() && std::isinf(options_.limit);
     auto order = greedy(graph_, rule, noise, bounded ? cost().total : unbounded, random, clock);
+    clock.check();
     if (!order) return;
     keep(0, candidate(std::move(*order), clock));
   }
@@ -158,6 +159,7 @@ class Search {
   Order search_real(const Graph& real) {
     Remainder rest(real);
     Order order = reduce(rest, clock_);
+    clock_.check();
     if (rest.left() > 0) {
       const Order searched = search_rest(rest);
       order.insert(order.end(), searched.begin(), searched.end());

@@ -24,7 +24,12 @@ class Placer {
     find_readers();
     for (i64 step = 0; step < count(); ++step) layout_.record_words += words_of(step);
     const bool is_recorded = layout_.record_words <= most_words;
-    if (is_recorded) layout_.words.reserve(std::size_t(layout_.record_words));
+    if (is_recorded) {
+      layout_.words.reserve(std::size_t(layout_.record_words));
+      layout_.starts.reserve(std::size_t(count()));
+      layout_.out_spans.reserve(std::size_t(count()));
+      layout_.factors.reserve(steps_.reads.size());
+    }
     Looks looks;
     for (i64 number = 0; number < count(); ++number) {
       looks.look();

@@ -10,6 +10,7 @@ from elimina import arguments
 from elimina.inference.anytime import Run
 from elimina.inference.call import answer_at_once, plan_call
 from elimina.inference.options import DEFAULT, Options, options_of
+from elimina.inference.shield import set_aside
 from elimina.inference.solver import Question, Solver
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
@@ -153,7 +154,8 @@ def _solve(
         question = Question(asked, chosen, {} if evidence is None else evidence, query)
         with contextlib.nullcontext() if checkpoint is None else _checkpoint(str(checkpoint)) as kept:
             opened.extend([] if kept is None else [kept])
-            run.pursue(Solver(question, checked, run, kept).portfolio())
+            with set_aside(len(asked.factors)):
+                run.pursue(Solver(question, checked, run, kept).portfolio())
 
     result = run.answer(work)
     # First bounds may be the whole answer before elimination, which removes its checkpoint itself, is done.

@@ -6,10 +6,10 @@ import itertools
 import math
 import operator
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -195,16 +195,50 @@ class Table:
         return f"Table(scope={self.scope}, sizes={self.sizes}, {self.values.dtype}, {kind})"
 
 
-class Tables(tuple[Table, ...]):
-    """Tables, and as the core reads them."""
+class Tables(Sequence[Table]):
+    """A sequence of tables, also as the core reads them.
+
+    Args:
+        tables: The tables; a tuple is not copied, as the search for garbage would visit all tables of the copy.
+    """
+
+    def __init__(self, tables: Iterable[Table]) -> None:
+        self._tables = tuple(tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+    @overload
+    def __getitem__(self, number: int) -> Table: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Table, ...]: ...
+
+    def __getitem__(self, number: int | slice) -> Table | tuple[Table, ...]:
+        return self._tables[number]
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self._tables)
+
+    def __reduce__(self) -> tuple[type[Tables], tuple[tuple[Table, ...]]]:
+        return Tables, (self._tables,)
+
+    def are(self, tables: tuple[Table, ...]) -> bool:
+        """Return whether these are the very same tables."""
+        return self._tables is tables or self._tables == tables
 
     @cached_property
     def listed(self) -> TableList:
         """The tables for the core; their arrays are looked up once."""
-        return TableList(self)
+        return TableList(self._tables)
 
-    def __reduce__(self) -> tuple[type[Tables], tuple[tuple[Table, ...]]]:
-        return Tables, (tuple(self),)
+    def chosen(self, numbers: NDArray[np.int64]) -> Tables:
+        """Return the tables of these numbers; all of them are these themselves."""
+        if len(numbers) == len(self):
+            return self
+        found = Tables([self._tables[number] for number in numbers.tolist()])
+        found.__dict__["listed"] = self.listed.chosen(numbers)
+        return found
 
 
 class Ends(NamedTuple):

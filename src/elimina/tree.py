@@ -77,9 +77,9 @@ def plan_tree(
         partition: Mini-buckets of each bucket; None: by scopes.
     """
     starts, members = scopes if isinstance(scopes, Scopes) else Scopes.of(scopes)
-    along, rest = np.array(order, dtype=np.int32), np.array(kept, dtype=np.int32)
+    along, rest = (np.fromiter(variables, np.int32, len(variables)) for variables in (order, kept))
     places = members.astype(np.int32)
-    return PlannedTree(np.array(sizes, dtype=np.int64), starts, places, along, rest, ibound, partition)
+    return PlannedTree(np.fromiter(sizes, np.int64, len(sizes)), starts, places, along, rest, ibound, partition)
 
 
 def tree_of(planned: PlannedTree, order: Sequence[int]) -> Tree:

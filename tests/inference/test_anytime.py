@@ -301,7 +301,7 @@ def test_a_call_that_ends_at_once_keeps_to_the_upper_bound():
     assert result.status == "infeasible"
 
 
-@pytest.mark.parametrize(("limit", "least", "most"), [(None, 1.0, 5.0), (60.0, 1.0, 5.0), (0.2, 0.0, 0.1)])
+@pytest.mark.parametrize(("limit", "least", "most"), [(None, 0.05, 0.1), (60.0, 0.05, 0.1), (0.2, 0.0, 0.1)])
 def test_first_bounds_have_the_time_that_is_left(limit, least, most):
     given = []
 

@@ -66,10 +66,10 @@ class Places:
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Places, starts, and owner of each element of the outputs with one axis each, one after another."""
         numbers = Outputs.packed(self._outputs).steps[self._asked]
-        sizes = self._steps.first_sizes[numbers]
+        sizes = self._steps.first_sizes_of(numbers)
         starts = np.cumsum(sizes) - sizes
         owners = np.repeat(np.arange(len(sizes)), sizes)
-        at = self._steps.offsets[numbers] - self._first
+        at = self._steps.offsets_of(numbers) - self._first
         return np.arange(len(owners)) + (at - starts)[owners], starts, owners
 
 

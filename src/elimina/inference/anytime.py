@@ -19,14 +19,11 @@ from elimina.errors import (
     ClusterError,
     DeviceError,
     EliminaError,
-    MemoryLimitError,
     TimeLimitError,
-    UnsupportedError,
 )
-from elimina.inference.execution import does_not_fit
 from elimina.inference.knowledge import combine
-from elimina.inference.shield import is_shielded, stop_thread
-from elimina.inference.strategy import Attempt, Budget, Portfolio, Strategy
+from elimina.inference.shield import is_shielded, leave_alone, stop_thread
+from elimina.inference.strategy import Budget, Portfolio, attempt
 from elimina.result import Bounds, EndedBy, Result, phase_seconds
 
 T = TypeVar("T")
@@ -48,8 +45,8 @@ FIRST_BOUNDS_AFTER, _FIRST_SECONDS = 1.0, 5.0
 _TURNS = 100
 """Iterations of a loop within which an exception that was raised in a thread arrives."""
 
-_INTERRUPT_SECONDS = 2.0
-"""Seconds for first bounds after an interrupt, where the time limit leaves so many."""
+_INTERRUPT_SECONDS = 0.1
+"""Seconds for first bounds after an interrupt, where the time limit leaves so many: the user waits for the answer."""
 
 _LOOK_SECONDS = 0.05
 """Between looks at signals."""
@@ -91,7 +88,7 @@ class Run:
         sign: 1 where values are minimised, -1 where they are maximised.
         deadline: Deadline by ``time.monotonic``; None if there is no time limit.
         fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
-            that it may take, and returns None where they do not suffice.
+            that it may take, and returns None where they do not suffice. None while they are being made.
         fallback_after: Age in seconds of a call that has found nothing, from which they are made.
     """
 
@@ -116,10 +113,11 @@ class Run:
         self._clock: dict[str, float] = {}
         self._frames: tuple[_Frame, ...] = ()
         self._error: BaseException | None = None
-        self._is_prepared = False
+        self._bounding: Thread | None = None
+        self._bounding_stop = Stop()
         self._queued: Bounds | None = None
         self._told: tuple[float | None, float | None] = None, None
-        self._is_working = self._is_raised = self._is_ended = False
+        self._is_working = self._is_raised = self._is_ended = self._is_forgotten = False
         self._ending = Lock()
 
     # What the work calls.
@@ -185,7 +183,7 @@ class Run:
             try:
                 strategy = next(portfolio)
                 while True:
-                    outcome = _attempt(strategy)
+                    outcome = attempt(strategy)
                     if self.is_answered:
                         return
                     # What comes next has its own tables.
@@ -238,7 +236,13 @@ class Run:
             TimeLimitError: The time limit passed likewise.
             EliminaError: The work failed, and nothing but first bounds is known.
         """
-        found = self._finish(self._carry_out(work))
+        try:
+            found = self._finish(self._carry_out(work))
+        finally:
+            self._bounding_stop.request()
+            if self._bounding is not None:
+                leave_alone(self._bounding)
+            self._forget()
         # An interrupt here would only take away what is known.
         with contextlib.suppress(KeyboardInterrupt):
             self._tell_last(found)
@@ -252,12 +256,20 @@ class Run:
             TimeLimitError: The time limit passed.
         """
         done: list[T] = []
-        ended_by = self._carry_out(lambda: done.append(work()))
-        if done and ended_by != "interrupt":
-            return done[0]
-        if ended_by is None and self._error is not None:
-            raise self._error
-        raise self._nothing_known(ended_by, None)
+        try:
+            ended_by = self._carry_out(lambda: done.append(work()))
+            if done and ended_by != "interrupt":
+                return done[0]
+            if ended_by is None and self._error is not None:
+                raise self._error
+            raise self._nothing_known(ended_by)
+        finally:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Let go of the work's tables: cycles of references would hold them until a search for garbage."""
+        self._is_forgotten = True
+        self.fallback = self._error = None
 
     def _carry_out(self, work: Callable[[], None]) -> EndedBy | None:
         """Do the work in a thread; return the exception that ended it, None if it finished."""
@@ -304,6 +316,8 @@ class Run:
             pass
         finally:
             obey(None)
+            if self._is_forgotten:
+                self._forget()
             self._events.put(None)
 
     def _attend(self) -> EndedBy | None:
@@ -332,14 +346,32 @@ class Run:
             self._listener(Bounds(round(self.age, 3), *ends, found.stats.get("nodes", 0)))
 
     def _prepare_fallback(self) -> None:
-        """Make first bounds in a call that takes long: at its end there might be no time for them."""
+        """Make first bounds in a call that takes long, in a thread: at its end there might be no time for them."""
         fallback = self.fallback
-        is_due = self.known is None and self.age > self.fallback_after
-        if fallback is not None and is_due and not self._is_prepared:
-            self._is_prepared = True
+        if fallback is not None and self._bounding is None and self.known is None and self.age > self.fallback_after:
+            self.fallback = None
+            self._bounding = Thread(target=self._bound, args=(fallback,), name="elimina", daemon=True)
+            self._bounding.start()
+
+    def _bound(self, fallback: Callable[[float], Result | None]) -> None:
+        obey(self._bounding_stop)
+        try:
             first = fallback(min(self.seconds, _FIRST_SECONDS))
-            if first is not None:
-                self.fallback = lambda _: first
+        except (Stopped, MemoryError):
+            return
+        finally:
+            obey(None)
+        # The work may have found others meanwhile.
+        if self.fallback is None:
+            self.fallback = fallback if first is None else lambda _: first
+
+    def _first_bounds(self) -> Result | None:
+        """Return first bounds, if they are there or take little time."""
+        if self._bounding is not None:
+            self._bounding.join(HARD_SECONDS)
+        if self.fallback is None:
+            return None
+        return self.fallback(max(HARD_SECONDS, min(self.seconds, _INTERRUPT_SECONDS)))
 
     def _end(self, thread: Thread, patience: float = SOFT_SECONDS) -> None:
         """End the work: its long calls, then by an exception; or leave it alone."""
@@ -364,31 +396,31 @@ class Run:
             return True
 
     def _finish(self, ended_by: EndedBy | None) -> Result:
-        error, known = self._error, self.known
+        known = self.known
         if known is not None and known.status not in ("bounded", "feasible"):
             return self._with_seconds(known)
-        if ended_by is None and error is not None:
-            ended_by = _reason(error)
+        if ended_by is None and self._error is not None:
+            ended_by = _reason(self._error)
             if ended_by is None or (ended_by != "time-limit" and known is None):
-                raise error
+                raise self._error
         if ended_by is None and known is not None:
             ended_by = self._own_end(known)
         is_open = known is None or None in (known.lower_bound, known.upper_bound)
-        if is_open and ended_by in ("interrupt", "time-limit") and self.fallback is not None:
-            first = self.fallback(max(HARD_SECONDS, min(self.seconds, _INTERRUPT_SECONDS)))
+        if is_open and ended_by in ("interrupt", "time-limit"):
+            first = self._first_bounds()
             if first is not None:
                 known = first if known is None else combine(first, known, self.sign)
         if known is None:
-            raise self._nothing_known(ended_by, error)
+            raise self._nothing_known(ended_by)
         if known.status not in ("bounded", "feasible"):
             ended_by = None
         return self._with_seconds(known.replace(ended_by=ended_by))
 
-    def _nothing_known(self, ended_by: EndedBy | None, error: BaseException | None) -> BaseException:
+    def _nothing_known(self, ended_by: EndedBy | None) -> BaseException:
         if ended_by == "interrupt":
             return KeyboardInterrupt()
-        if isinstance(error, EliminaError):
-            return error
+        if isinstance(self._error, EliminaError):
+            return self._error
         limit = f"the time limit of {self._time_limit:g} s"
         return TimeLimitError(f"{limit} passed before anything was known; allow more time")
 
@@ -436,36 +468,6 @@ class Part(Run):
         with self._whole.phase(f"{self._name} {name}") as outer:
             yield parts
             outer.update({f"{self._name} {part}": seconds for part, seconds in parts.items()})
-
-
-def _attempt(strategy: Strategy) -> Attempt:
-    """Run a strategy, keep its results, and time its phases."""
-    run, name, plan = strategy.run, strategy.name, strategy.plan
-    if plan is not None and not plan.fits:
-        return Attempt(None, MemoryLimitError(does_not_fit(plan)))
-    logger.info("%s: started", name)
-    try:
-        with run.phase(name) as parts:
-            found = strategy.work(run.budget(strategy.seconds))
-            parts.update(found.stats.get("seconds", {}))
-            run.learn(found)
-    except (MemoryLimitError, UnsupportedError) as error:
-        return Attempt.failed(error)
-    except TimeLimitError as error:
-        if run.is_over:
-            raise
-        return Attempt.failed(error)
-    if logger.isEnabledFor(logging.INFO):
-        logger.info("%s: ended after %s s, %s", name, f"{run.age:.3g}", _described(found))
-    return Attempt(found)
-
-
-def _described(found: Result) -> str:
-    """Return the status and bounds of a result, for the log."""
-    if found.status not in ("bounded", "feasible"):
-        return found.status
-    ends = ("unknown" if end is None else f"{end:.12g}" for end in (found.lower_bound, found.upper_bound))
-    return f"{found.status}: {' to '.join(ends)}"
 
 
 _REASONS: dict[type[BaseException], EndedBy] = {

@@ -8,6 +8,7 @@ What tables cancel of each other is in the constants, which are added exactly.
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -283,24 +284,25 @@ class Scales:
     """
 
     def __init__(self, plan: Plan) -> None:
-        steps = Steps.packed(plan.steps)
-        self._reader, sources = steps.readers, steps.sources
-        # Of each table that is read, in a list of all messages and then all factors.
-        self._table = np.where(sources >= 0, sources, len(steps) + steps.factors)
+        self._steps, self._plan = Steps.packed(plan.steps), plan
         self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
-        # A device's library reads the tables of a matrix product unscaled, and multiplies by their scales at the end.
-        raw = (
-            library_steps(steps)
-            if "device" in plan.bytes and plan.semiring == "sum-product"
-            else np.zeros(len(steps), bool)
-        )
-        self._raw = self._table[raw[self._reader]].reshape(-1, 2)
         self._largest = float(np.finfo(plan.dtype).maxexp) - 2 * MAX_OPERANDS
-        self._operands = int(steps.tables.max(initial=0))
-        self._plan = plan
-        # Up to the last root every step is on the way to one.
-        last = Outputs.packed(plan.outputs).steps[list(root_outputs(plan))].max(initial=-1)
-        self._below = sources[(self._reader <= last) & (sources >= 0)]
+        self._operands = int(self._steps.tables.max(initial=0))
+        # A device's library reads the tables of a matrix product unscaled, and multiplies by their scales at the end.
+        self._raw = np.zeros((0, 2), dtype=np.int64)
+        if "device" in plan.bytes and plan.semiring == "sum-product":
+            self._raw = self._table[library_steps(self._steps)[self._steps.readers]].reshape(-1, 2)
+        # Up to the last root every step is on the way to one, where it is read once.
+        last_ones = Outputs.packed(plan.outputs).steps[list(root_outputs(plan))]
+        is_below = np.ones(int(last_ones.max(initial=-1)) + 1, dtype=bool)
+        is_below[last_ones] = False
+        self._below = np.flatnonzero(is_below)
+
+    @functools.cached_property
+    def _table(self) -> NDArray[np.int64]:
+        """Each table that is read, by its number among all messages and then all factors."""
+        sources = self._steps.sources
+        return np.where(sources >= 0, sources, len(self._steps) + self._steps.factors)
 
     def log2_sum(self, run: Run) -> float:
         """Base-2 logarithm of the product of the roots' values, without scaling; minus infinity if one is 0."""
@@ -333,7 +335,7 @@ class Scales:
             return False
         lows = log2_lows(peaks[..., 1]) - scale_exponents(peaks[..., 0], self._plan.dtype)
         lows = np.concatenate([lows.min(axis=tuple(range(lows.ndim - 1))), log2_lows(ranges[:, 1])])
-        products = np.bincount(self._reader, weights=lows[self._table], minlength=1)
+        products = np.bincount(self._steps.readers, weights=lows[self._table], minlength=1)
         return bool(products.min() < self._smallest)
 
     def _leaves_range(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
@@ -385,7 +387,7 @@ def root_places(plan: Plan) -> NDArray[np.int64]:
     """Return the places in ``Run.zone`` of the values whose product is the whole model's."""
     steps, outputs = plan.steps, Outputs.packed(plan.outputs)
     if isinstance(steps, Steps):
-        offsets = steps.offsets[outputs.steps]
+        offsets = steps.offsets_of(outputs.steps)
     else:
         offsets = np.array([steps[number].out_offset for number in outputs.steps.tolist()], dtype=np.int64)
     return np.asarray(offsets[outputs.roots] - min(offsets, default=0))

@@ -26,6 +26,7 @@ from elimina.inference.encode import distances
 from elimina.inference.minibucket import meet, result_between, sum_between
 from elimina.inference.options import Options
 from elimina.inference.strategy import FIRST_TURN, can_copy, cells_of
+from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Bounds, Result, timed
 from elimina.states import named
@@ -277,7 +278,7 @@ def first_bounds(problem: Problem, seconds: float, given: int | None = None, mem
 
 
 def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | None:
-    if seconds <= 0:
+    if seconds <= 0 or BOUNDED_TABLE_SECONDS * len(problem.tables) > seconds:
         return None
     model, tables = problem.model, problem.tables.listed
     sign = 1 if model.sense == "min-cost" else -1

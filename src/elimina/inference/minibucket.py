@@ -119,7 +119,7 @@ def guide_of(plan: Plan, sizes: Sequence[int]) -> Guide:
     words = array("q")
     stack = [output.step for output in plan.outputs]
     for root in stack:
-        words.extend((int(steps.offsets[root]), -1, 0, number[int(steps.variables[root])], 0))
+        words.extend((int(steps.offsets_of(root)), -1, 0, number[int(steps.variables[root])], 0))
     while stack:
         variable = int(steps.variables[reached := stack.pop()])
         for factor, source in _leaves(steps, reached):
@@ -128,7 +128,7 @@ def guide_of(plan: Plan, sizes: Sequence[int]) -> Guide:
                 words.extend(_words(number, variable, layout.offset, -1, layout.scope, layout.strides))
             else:
                 origin = number[int(steps.variables[source])]
-                words.extend(_words(number, variable, int(steps.offsets[source]), origin, *steps.scope_of(source)))
+                words.extend(_words(number, variable, int(steps.offsets_of(source)), origin, *steps.scope_of(source)))
                 stack.append(source)
     tree = plan_tree([factor.scope for factor in plan.factors], sizes, plan.order)
     starts, members = tree.separators

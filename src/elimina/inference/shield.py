@@ -36,6 +36,9 @@ _TURN_SECONDS = 0.02
 _SHARES = 4
 """Runs of items that each member is given at least while many items are left."""
 
+_MANY_TABLES = 10_000
+"""Tables of a model from which a search for garbage takes some milliseconds."""
+
 _threads: dict[int, int] = {}
 """Depth of ``shielded`` blocks by thread."""
 
@@ -74,6 +77,24 @@ def uncollected() -> Iterator[None]:
         gc.enable()
 
 
+@contextlib.contextmanager
+def set_aside(tables: int) -> Iterator[None]:
+    """Leave objects that are there out of the search for garbage: among those of a large model it takes a second.
+
+    Args:
+        tables: Number of tables of the model.
+    """
+    # The caller may have set objects aside itself.
+    if tables < _MANY_TABLES or gc.get_freeze_count():
+        yield
+        return
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+
+
 def is_shielded(thread: threading.Thread) -> bool:
     """Return whether a thread does such work."""
     return thread.ident in _threads
@@ -110,6 +131,11 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
         finally:
             # Of a thread that is left alone, the exception may come later: it is not the user's.
             sys.unraisablehook = functools.partial(_report, before) if thread.is_alive() else before
+    leave_alone(thread)
+
+
+def leave_alone(thread: threading.Thread) -> None:
+    """Note a thread that goes on, for which the interpreter's end will wait."""
     if thread.is_alive():
         _left_alone.append(thread)
 

@@ -10,12 +10,14 @@ open nodes, and the cache of AND/OR search.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, NamedTuple
 
-from elimina.errors import EliminaError
+from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.inference.execution import does_not_fit
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem
 from elimina.result import Result
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from elimina.inference.consistency import Consistency
     from elimina.inference.knowledge import Improvement
     from elimina.inference.shifting import Original
+
+logger = logging.getLogger("elimina")
 
 FIRST_TURN = 0.25
 """Seconds of soft local consistency before anything else is tried."""
@@ -133,6 +137,36 @@ Portfolio = Generator[Strategy, Attempt, Attempt]
 def portfolio_of(strategy: Strategy) -> Portfolio:
     """Return a portfolio of one strategy."""
     return (yield strategy)
+
+
+def attempt(strategy: Strategy) -> Attempt:
+    """Run a strategy, keep its results, and time its phases."""
+    run, name, plan = strategy.run, strategy.name, strategy.plan
+    if plan is not None and not plan.fits:
+        return Attempt(None, MemoryLimitError(does_not_fit(plan)))
+    logger.info("%s: started", name)
+    try:
+        with run.phase(name) as parts:
+            found = strategy.work(run.budget(strategy.seconds))
+            parts.update(found.stats.get("seconds", {}))
+            run.learn(found)
+    except (MemoryLimitError, UnsupportedError) as error:
+        return Attempt.failed(error)
+    except TimeLimitError as error:
+        if run.is_over:
+            raise
+        return Attempt.failed(error)
+    if logger.isEnabledFor(logging.INFO):
+        logger.info("%s: ended after %s s, %s", name, f"{run.age:.3g}", _described(found))
+    return Attempt(found)
+
+
+def _described(found: Result) -> str:
+    """Return the status and bounds of a result, for the log."""
+    if found.status not in ("bounded", "feasible"):
+        return found.status
+    ends = ("unknown" if end is None else f"{end:.12g}" for end in (found.lower_bound, found.upper_bound))
+    return f"{found.status}: {' to '.join(ends)}"
 
 
 _MOST_CELLS = 2**26

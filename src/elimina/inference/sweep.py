@@ -266,7 +266,7 @@ class _Lane:
         self._problem = self._whole
         if self._variables:
             self._problem = restrict(self._whole, dict.fromkeys(self._variables, 0))
-        self._tables = list(self._problem.tables)
+        self._tables = list(self._problem.tables) if self._variables else []
         self._touched = _touched(self._whole, plan, self._variables)
         self._encoder = Encoder(self._problem, plan, semiring, self._whole)
         self.rows = [0, 0]
@@ -348,6 +348,8 @@ class _Lane:
     @functools.cached_property
     def _present(self) -> tuple[Problem, Encoded]:
         """The problem of the present slice, and its factors."""
+        if not self._variables:
+            return self._whole, self._encoder.encoded(self._whole)
         fixed = {**self._whole.fixed, **dict(zip(self._variables, self._values, strict=True))}
         problem = self._problem._replace(tables=Tables(self._tables), fixed=fixed)
         return problem, self._encoder.encoded(problem)

@@ -267,7 +267,7 @@ class Problem(NamedTuple):
 
     def terms(self, assignment: Sequence[int]) -> list[int | float]:
         """Return ``Model.terms`` at an assignment; often the problem's tables are the model's."""
-        is_same = self.tables == self.model.factors
+        is_same = self.tables.are(self.model.factors)
         return self.model.terms_of(self.tables.listed, assignment) if is_same else self.model.terms(assignment)
 
     def score(self, assignment: Sequence[int]) -> int | float:
@@ -333,7 +333,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         tables = _narrowed(tables)
     elif task == "count":
         # The others allow every tuple.
-        tables = Tables(map(tables.__getitem__, tables.listed.forbidding(model.sense)))
+        tables = tables.chosen(tables.listed.forbidding(model.sense))
     largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
     if largest is not None and largest.cells > _MOST_CELLS:
         raise MemoryLimitError(

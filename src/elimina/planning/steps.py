@@ -135,15 +135,13 @@ class Steps(Sequence[Step]):
         at = tables[self.readers] + place * (TABLE_STRIDES + axes[self.readers]) + TABLE_SOURCE
         return np.asarray(self.words[at])
 
-    @cached_property
-    def offsets(self) -> Integers:
-        """Start of each step's output in the arena."""
-        return self.words[self.starts + OUT]
+    def offsets_of(self, steps: Integers | int) -> Integers:
+        """Return the start of each of these steps' outputs in the arena."""
+        return np.asarray(self.words[self.starts[steps] + OUT])
 
-    @property
-    def first_sizes(self) -> Integers:
-        """Number of values of the first variable of each step's output, for outputs that have one."""
-        return np.asarray(self.words[np.minimum(self.starts + HEADER + AXIS_SIZE, len(self.words) - 1)])
+    def first_sizes_of(self, steps: Integers) -> Integers:
+        """Return the number of values of the first variable of each of these steps' outputs, which have one."""
+        return np.asarray(self.words[self.starts[steps] + HEADER + AXIS_SIZE])
 
     def variables_of(self, step: int) -> set[int]:
         """Return the variables of a step's output."""
