@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import statistics
 import subprocess
 import sys
@@ -144,8 +145,8 @@ def divided(table: Table, args: argparse.Namespace) -> None:
         for count in args.cards:
             known: dict[str, Any] = {"method": "eliminate", "slices": "never"}
             if count > 1:
-                # Two messages are there at a time.
-                known["memory"] = int(2.3 * 8 * size**width / count) + (1 << 28)
+                # Two messages are there at a time; each card has whole values of the variable that divides them.
+                known["memory"] = int(2.3 * 8 * size**width * math.ceil(size / count) / size) + (1 << 28)
             elif (plan := planned(model, devices(1), order)).stream is not None:
                 print(f"  {width} x {length} grid of {size}: {plan.seconds:.0f} s in tiles on one card, as estimated")
                 continue

@@ -92,8 +92,7 @@ class Encoder {
     }
     const auto copy = [&]<class From>(From) {
       walk(axes, start, count, [&](i64 offset, i64 cells, i64 stride) {
-        const char* from = source.values + offset;
-        for (i64 i = 0; i < cells; ++i) to[i] = T(load<From>(from + i * stride));
+        convert_run<From>(source.values + offset, cells, stride, to);
         to += cells;
       });
     };
@@ -204,75 +203,111 @@ class Encoder {
     });
   }
 
-  // Times a power of two that brings the largest value into [1, 2); returns the exponent taken out.
-  static int scale(std::vector<double>& values) {
-    double high = 0;
-    for (const double value : values) high = std::max(high, value);
-    if (high == 0) return 0;
-    int exponent;
-    std::frexp(high, &exponent);
-    exponent -= 1;
-    if (exponent == 0) return 0;
+  // The largest and the smallest positive value; 0 and infinity if there is none.
+  struct Positive {
+    double high = 0, low = kInfinity;
+  };
+
+  static Positive positive(const std::vector<double>& values) {
+    constexpr std::size_t kLanes = 8;
+    double highs[kLanes]{}, lows[kLanes];
+    std::fill_n(lows, kLanes, kInfinity);
+    const auto take = [&](double value, std::size_t lane) {
+      const double own = value > 0 ? value : kInfinity;
+      highs[lane] = highs[lane] < value ? value : highs[lane];
+      lows[lane] = own < lows[lane] ? own : lows[lane];
+    };
+    std::size_t i = 0;
+    for (; i + kLanes <= values.size(); i += kLanes)
+      for (std::size_t lane = 0; lane < kLanes; ++lane) take(values[i + lane], lane);
+    for (; i < values.size(); ++i) take(values[i], 0);
+    return {*std::max_element(highs, highs + kLanes), *std::min_element(lows, lows + kLanes)};
+  }
+
+  // Values times a power of two; products of one are exact in the normal range.
+  static void multiply(std::vector<double>& values, int exponent) {
     if (std::abs(exponent) < 1000) {
-      const double power = std::ldexp(1.0, -exponent);
+      const double power = std::ldexp(1.0, exponent);
       for (double& value : values) value *= power;
     } else {
-      for (double& value : values) value = std::ldexp(value, -exponent);
+      for (double& value : values) value = std::ldexp(value, exponent);
     }
+  }
+
+  // Times a power of two that brings the largest value into [1, 2); returns the exponent taken out.
+  static int scale(std::vector<double>& values, Positive& ends) {
+    if (ends.high == 0) return 0;
+    const int exponent = std::ilogb(ends.high);
+    if (exponent == 0) return 0;
+    multiply(values, -exponent);
+    ends = {std::ldexp(ends.high, -exponent), std::ldexp(ends.low, -exponent)};
     return exponent;
   }
 
+  // Part of a factor that has an exponent of its own, with what of it is in the arena.
+  struct Box {
+    i64 start, count, exponent = 0;
+    Positive ends;
+  };
+
   void write_product(Written& written) {
     bool exact = true;
-    struct Box {
-      i64 start, count, exponent;
-      bool any;
-    };
     std::vector<Box> boxes;
     each_block([&](i64 start, i64 count) {
-      Box box{start, count, 0, false};
-      support_.assign(count, 1);
-      for (std::size_t m = 0; m < members_.size(); ++m) {
-        std::vector<double>& own = m ? part_ : total_;
-        read(members_[m], start, count, own);
-        for (i64 i = 0; i < count; ++i) support_[i] &= own[i] > 0;
-        box.exponent += scale(own);
-        if (m)
-          for (i64 i = 0; i < count; ++i) total_[i] *= part_[i];
-        for (i64 i = 0; i < count; ++i) exact &= !(support_[i] && total_[i] < DBL_MIN);
-        if (m) box.exponent += scale(total_);
+      Box box{start, count};
+      read(members_[0], start, count, total_);
+      box.ends = positive(total_);
+      box.exponent = scale(total_, box.ends);
+      exact &= !(box.ends.low < DBL_MIN);
+      for (std::size_t m = 1; m < members_.size(); ++m) {
+        read(members_[m], start, count, part_);
+        Positive own = positive(part_);
+        box.exponent += scale(part_, own);
+        // No product of two is less than that of the smallest.
+        if (box.ends.low * own.low < DBL_MIN) {
+          read(members_[m], start, count, reals_);
+          for (i64 i = 0; i < count; ++i) exact &= !(total_[i] > 0 && reals_[i] > 0 && total_[i] * part_[i] < DBL_MIN);
+        }
+        for (i64 i = 0; i < count; ++i) total_[i] *= part_[i];
+        box.ends = positive(total_);
+        box.exponent += scale(total_, box.ends);
       }
-      store(start, count, total_);
-      fetch(start, count, [&](double value, i64 i) { exact &= (value > 0) == bool(support_[i]); });
-      for (const char positive : support_) box.any |= bool(positive);
+      exact &= store_product(box);
       boxes.push_back(box);
     });
     i64 exponent = std::numeric_limits<i64>::min();
     for (const Box& box : boxes)
-      if (box.any) exponent = std::max(exponent, box.exponent);
+      if (box.ends.high > 0) exponent = std::max(exponent, box.exponent);
     if (exponent == std::numeric_limits<i64>::min()) exponent = 0;
-    double high = 0, low = kInfinity;
-    for (const Box& box : boxes) {
-      const i64 shift = box.any ? box.exponent - exponent : 0;
-      if (shift) {
+    Positive ends;
+    for (Box& box : boxes) {
+      if (box.ends.high > 0 && box.exponent != exponent) {
         total_.resize(box.count);
-        fetch(box.start, box.count, [&](double value, i64 i) { total_[i] = value; });
-        const auto positive = std::count_if(total_.begin(), total_.end(), [](double value) { return value > 0; });
-        for (double& value : total_) value = std::ldexp(value, int(std::max<i64>(shift, -4000)));
-        store(box.start, box.count, total_);
-        i64 left = 0;
-        fetch(box.start, box.count, [&](double value, i64) { left += value > 0; });
-        exact &= left == positive;
+        fetch(box.start, box.count, total_.data());
+        multiply(total_, int(std::max<i64>(box.exponent - exponent, -4000)));
+        box.ends = positive(total_);
+        exact &= store_product(box);
       }
-      fetch(box.start, box.count, [&](double value, i64) {
-        high = std::max(high, value);
-        if (value > 0) low = std::min(low, value);
-      });
+      ends = {std::max(ends.high, box.ends.high), std::min(ends.low, box.ends.low)};
     }
-    written.ranges.push_back(high);
-    written.ranges.push_back(high > 0 ? low : 0);
+    written.ranges.push_back(ends.high);
+    written.ranges.push_back(ends.high > 0 ? ends.low : 0);
     written.exponents.push_back(exponent);
     written.exact.push_back(exact);
+  }
+
+  // Write the product of a box, whose ends become those of the numbers as they are stored; returns whether no positive one became 0.
+  bool store_product(Box& box) {
+    store(box.start, box.count, total_);
+    Positive stored;
+    of_type([&]<class To>(To) { stored = {double(To(box.ends.high)), box.ends.high > 0 ? double(To(box.ends.low)) : kInfinity}; });
+    const bool exact = stored.low > 0;
+    if (!exact) {
+      fetch(box.start, box.count, total_.data());
+      stored = positive(total_);
+    }
+    box.ends = stored;
+    return exact;
   }
 
   // Boxes of at most so many cells, in the sequence of the factor's cells.
@@ -310,19 +345,24 @@ class Encoder {
       To* arena = reinterpret_cast<To*>(arena_) + at_;
       const T* from = values.data();
       walk(out(), start, count, [&](i64 offset, i64 cells, i64 stride) {
-        for (i64 i = 0; i < cells; ++i) arena[offset + i * stride] = To(from[i]);
+        To* to = arena + offset;
+        // See ``convert_run``.
+        if (stride == 1) {
+          for (i64 i = 0; i < cells; ++i) to[i] = To(from[i]);
+        } else {
+          for (i64 i = 0; i < cells; ++i) to[i * stride] = To(from[i]);
+        }
         from += cells;
       });
     });
   }
 
-  template <class Visit>
-  void fetch(i64 start, i64 count, Visit visit) {
-    i64 number = 0;
-    of_type([&]<class To>(To) {
-      const To* arena = reinterpret_cast<const To*>(arena_) + at_;
+  void fetch(i64 start, i64 count, double* to) {
+    of_type([&]<class From>(From) {
+      const char* arena = arena_ + at_ * i64{sizeof(From)};
       walk(out(), start, count, [&](i64 offset, i64 cells, i64 stride) {
-        for (i64 i = 0; i < cells; ++i) visit(double(arena[offset + i * stride]), number++);
+        convert_run<From>(arena + offset * i64{sizeof(From)}, cells, stride * i64{sizeof(From)}, to);
+        to += cells;
       });
     });
   }
@@ -344,7 +384,6 @@ class Encoder {
   std::vector<i64> strides_;
   std::vector<double> total_, part_, reals_;
   std::vector<i64> counts_, shares_, integers_;
-  std::vector<char> support_;
 };
 
 }  // namespace

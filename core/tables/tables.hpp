@@ -98,6 +98,17 @@ T load(const char* place) {
   return value;
 }
 
+// Change cells `stride` bytes apart into numbers of another type, one after another.
+template <class From, class To>
+void convert_run(const char* from, i64 cells, i64 stride, To* to) {
+  // With a stride that it knows, the compiler makes vectors.
+  if (stride == sizeof(From)) {
+    for (i64 i = 0; i < cells; ++i) to[i] = To(load<From>(from + i * i64{sizeof(From)}));
+  } else {
+    for (i64 i = 0; i < cells; ++i) to[i] = To(load<From>(from + i * stride));
+  }
+}
+
 struct Axis {
   i64 size, stride;
 };

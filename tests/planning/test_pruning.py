@@ -70,11 +70,11 @@ def test_many_leaves_that_are_off():
 
     for off in (9e-6, 9e-7, 1e-9):
         assert solve(leaves(1000, 1 - off)).log10_z == pytest.approx(1000 * math.log10(1 - off), abs=CLOSE)
-    assert prepare(leaves(10, 1 - 1e-16), "pr", {}).tables == ()
+    assert not prepare(leaves(10, 1 - 1e-16), "pr", {}).tables
     assert len(prepare(leaves(10, 1 - 3e-7), "pr", {}).tables) == 10
     checked = leaves(10, 1 - 3e-7)
     checked.check_distributions()
-    assert prepare(checked, "pr", {}).tables == ()
+    assert not prepare(checked, "pr", {}).tables
 
 
 def test_variables_without_a_distribution():

@@ -280,7 +280,15 @@ elif KIND == "whole":
     expected = sliced(model, "mpe", "cuda:0")
     break_at(session.CudaSession, "run", 2)
     found = sliced(model, "mpe", CARDS)
-    same(found, expected)
+    try:
+        with cupy.cuda.Device(0):
+            cupy.zeros(1)
+    except cupy.cuda.runtime.CUDARuntimeError:
+        # Some drivers take all cards away from a process in which one context has failed.
+        assert found.ended_by == "device-error"
+        assert found.lower_bound <= expected.value <= found.upper_bound
+    else:
+        same(found, expected)
 else:
     model = random_model(numpy.random.default_rng(1), 12, 24)
     expected = solved(model, "pr", "cuda:0")
@@ -302,7 +310,7 @@ print("done")
 def test_a_context_that_fails(two, kind):
     """An illegal access makes all later work in a card's context fail; a process of its own has to suffer it.
 
-    The other card answers, or there is one clear error.
+    The other card answers where the driver leaves it to the process; else there are bounds, or one clear error.
     """
     code = LOST.replace("KIND", repr(kind))
     found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=300)
