@@ -249,7 +249,7 @@ class Result(Displayed):
     def _figures(self) -> list[tuple[str, str]]:
         rows = [("task", self.task), *self.outcome()]
         if self.log10_z is not None:
-            rows.append(("log10 Z", f"{self.log10_z:.12g}"))
+            rows.append(("log10 Z", log_text(self.log10_z)))
         if self.assignment:
             states = (f"{name}={state}" for name, state in self.assignment.items())
             rows.append(("assignment", sample(states, len(self.assignment))))
@@ -282,7 +282,7 @@ class Result(Displayed):
     def __str__(self) -> str:
         rows = [("task", self.task), ("status", self.status), *self._values()]
         if self.log10_z is not None:
-            rows.append(("log10 Z", f"{self.log10_z:.12g}"))
+            rows.append(("log10 Z", log_text(self.log10_z)))
         if self.assignment:
             rows.append(("assignment", assignment_text(self.assignment)))
         lines = [f"{name + ':':12}{text}" for name, text in rows]
@@ -328,6 +328,11 @@ def number_text(number: float) -> str:
     half = int(math.log10(abs(number))) // 2
     high, low = divmod(abs(number), 10**half)
     return ("-" if number < 0 else "") + number_text(high) + number_text(low).rjust(half, "0")
+
+
+def log_text(log: float) -> str:
+    """Return a logarithm of a sum to 12 digits; what rounding leaves of 0 is 0."""
+    return f"{round(log, 12) + 0.0:.12g}"
 
 
 def ends_text(lower: float | None, upper: float | None) -> str:

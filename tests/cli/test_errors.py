@@ -68,6 +68,7 @@ def test_usage(elimina, arguments, problem):
         ),
         ("a.wcsp.xz", b"123456", "a.wcsp.xz: the xz data are damaged"),
         ("a.txt", b"", "a.txt: unknown suffix '.txt'; name one of uai, erg, wcsp, cfn, bif"),
+        ("a.uai.evid", b"0", "a.uai.evid: unknown suffix '.evid' of a model (a file of evidence goes beside one: "),
     ],
 )
 def test_malformed_files(elimina, tmp_path, name, data, problem):

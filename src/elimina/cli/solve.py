@@ -40,7 +40,16 @@ from elimina.io.globals import is_auxiliary
 from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.model import Model
 from elimina.progress import Progress
-from elimina.result import Bounds, Result, assignment_text, ends_text, marginals_table, number_text, with_reading
+from elimina.result import (
+    Bounds,
+    Result,
+    assignment_text,
+    ends_text,
+    log_text,
+    marginals_table,
+    number_text,
+    with_reading,
+)
 from elimina.states import indices_of
 from elimina.tasks import described
 
@@ -305,7 +314,7 @@ def _human(result: Result, model: Model, reason: str) -> str:
     if "structure" in result.stats:
         rows.append(("structure", result.stats["structure"]))
     if result.log10_z is not None:
-        rows.append(("log10 Z", f"{result.log10_z:.12g}"))
+        rows.append(("log10 Z", log_text(result.log10_z)))
         if result.value is not None:
             rows.append(("Z", f"{result.value:.12g}"))
     stats = result.stats

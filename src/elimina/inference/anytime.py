@@ -107,7 +107,7 @@ class Run:
         self.known: Result | None = None
         self.fallback: Callable[[float], Result | None] | None = None
         self.fallback_after = FIRST_BOUNDS_AFTER
-        self._time_limit, self._listener = time_limit, listener
+        self._listener = listener
         self._stop = Stop()
         self._events: SimpleQueue[_Event | None] = SimpleQueue()
         self._clock: dict[str, float] = {}
@@ -421,8 +421,9 @@ class Run:
             return KeyboardInterrupt()
         if isinstance(self._error, EliminaError):
             return self._error
-        limit = f"the time limit of {self._time_limit:g} s"
-        return TimeLimitError(f"{limit} passed before anything was known; allow more time")
+        return TimeLimitError(
+            f"the time limit passed, {self.age:.3g} s into the call, before anything was known; allow more time"
+        )
 
     def _own_end(self, known: Result) -> EndedBy | None:
         """Return the reason for which work returned before its bounds met."""

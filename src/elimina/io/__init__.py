@@ -72,6 +72,8 @@ def _format_of(path: Path, name: str | None, *, writing: bool = False) -> Format
         problem = f"{given!r} is only read, not written" if suffix in FORMATS else f"unknown {kind} {given!r}"
         if suffix == "fzn":
             problem += " of a model (FlatZinc is for elimina.cp.read, fzn-elimina and 'elimina solve')"
+        if suffix == "evid":
+            problem += f" of a model (a file of evidence goes beside one: --evidence {path.name}, or read_evidence)"
         if suffix in DISTRIBUTED:
             problem += f" of a model ({DISTRIBUTED_HINT})"
         culprit = f"{path}: {problem}" if name is None else problem

@@ -32,7 +32,7 @@ from elimina.reporting.drawing import (
     table,
     time_chart,
 )
-from elimina.result import Bounds, Result, number_text, probability_text
+from elimina.result import Bounds, Result, log_text, number_text, probability_text
 from elimina.tasks import Task, described
 
 _MOST_VARIABLES = 300
@@ -51,7 +51,7 @@ def answer_rows(result: Result) -> list[tuple[str, object]]:
         ends = (result.lower_bound, result.upper_bound)
         rows.append(("bounds", " to ".join("unknown" if end is None else short(number_text(end)) for end in ends)))
     if result.log10_z is not None:
-        rows.append(("log10 Z", f"{result.log10_z:.12g}"))
+        rows.append(("log10 Z", log_text(result.log10_z)))
     stats = result.stats
     if stats.get("method") is not None:
         rows.append(("method", stats["method"]))
