@@ -19,7 +19,7 @@ namespace {
 
 using Costs = Words<const double>;
 
-constexpr std::uint64_t turn = 1 << 21;  // cells that either kind of move visits before the other's turn: a few ms
+constexpr double kTurn = 1 << 21;  // cells that either kind of move visits before the other's turn: a few ms
 
 // A local search, and the tables that it reads.
 class Improver {
@@ -40,7 +40,8 @@ class Improver {
     const nb::gil_scoped_release release;
     const elimina::TimeLimit limit(seconds);
     bool is_better = false;
-    for (double spent = 0; spent < cells && !elimina::stopped(); spent += 2 * turn) {
+    const auto turn = static_cast<std::uint64_t>(std::clamp(cells / 2, 1.0, kTurn));
+    for (double spent = 0; spent < cells && !elimina::stopped(); spent += 2.0 * double(turn)) {
       is_better |= search_.explore(turn);
       is_better |= search_.run(turn);
     }

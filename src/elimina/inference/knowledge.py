@@ -343,8 +343,9 @@ def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
     return Result("bounded", "mmap", None, min(lower, upper), upper, assignment, stats=stats)
 
 
-COMPLETION_CELLS = 3e7
-"""Cells that local search visits where a hint names some variables alone or is forbidden: about 0.1 s."""
+COMPLETION_CELLS, COMPLETION_PASSES = 3e7, 1000
+"""Cells that local search visits where a hint names some variables alone or is forbidden: about 0.1 s, less on small
+tables, each of which is visited about so many times."""
 
 
 class Improvement:
@@ -462,5 +463,5 @@ def _improved(problem: Problem, chosen: list[int], options: Options, memory: int
     if search is None:
         return chosen
     search.start(chosen)
-    search.run(math.inf, COMPLETION_CELLS)
+    search.run(math.inf, min(COMPLETION_CELLS, COMPLETION_PASSES * cells_of(problem)))
     return search.best
