@@ -301,6 +301,15 @@ def test_a_call_that_ends_at_once_keeps_to_the_upper_bound():
     assert result.status == "infeasible"
 
 
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
+@pytest.mark.parametrize("total", [3106503990357580986, 2**53 + 1, -(2**60) - 1])
+def test_first_bounds_of_large_integers_are_exact(sense, total):
+    """Floats beyond 2^53 would round a bound to the wrong side of the optimum."""
+    model = Model.from_arrays([2], [((0,), np.array([total, total])), ((), np.array(1))], sense=sense)
+    found = first_bounds(prepare(model, "mpe", {}), 1.0)
+    assert (found.lower_bound, found.upper_bound) == (total + 1, total + 1)
+
+
 @pytest.mark.parametrize(("limit", "least", "most"), [(None, 0.05, 0.1), (60.0, 0.05, 0.1), (0.2, 0.0, 0.1)])
 def test_first_bounds_have_the_time_that_is_left(limit, least, most):
     given = []

@@ -284,7 +284,7 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
     sign = 1 if model.sense == "min-cost" else -1
     ends = Ends.of(tables, model.sense)
     best: float = math.inf
-    slack = 0.0
+    slack: float = 0  # the best of integers stays one: a float would round it
     if ends.are_allowed and model.is_integer:
         best = sign * (int(model.constant) + ends.total(highest=sign == -1))
     elif ends.are_allowed:
