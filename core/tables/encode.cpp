@@ -224,7 +224,7 @@ class Encoder {
     return {*std::max_element(highs, highs + kLanes), *std::min_element(lows, lows + kLanes)};
   }
 
-  // Values times a power of two; products of one are exact in the normal range.
+  // Values times a power of two, which is exact in the normal range.
   static void multiply(std::vector<double>& values, int exponent) {
     if (std::abs(exponent) < 1000) {
       const double power = std::ldexp(1.0, exponent);

@@ -34,7 +34,7 @@ struct Range {
   }
 
  private:
-  // Cells side by side, in lanes that the compiler makes vectors of; returns how many that were.
+  // Take cells that lie side by side, eight at a time, which the compiler makes vectors of; returns the number of cells taken.
   i64 take_lanes(const char* place, i64 count) {
     constexpr int kLanes = 8;
     T lows[kLanes], highs[kLanes], bad[kLanes]{};

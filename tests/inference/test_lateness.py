@@ -81,7 +81,7 @@ def processor_time(pid: int) -> float:
     return time.clock_gettime(~pid << 3 | 2)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="processes have clocks with numbers")
+@pytest.mark.skipif(sys.platform != "linux", reason="the clock of another process is read in Linux's way")
 @pytest.mark.parametrize("task", ["mpe", "pr", "mar", "count"])
 def test_calls_on_a_hundred_thousand_variables_end_in_time(task):
     command = [sys.executable, "-c", CHILD, json.dumps([task, 100_000, [0.2, 0.5, 0.85]])]

@@ -284,7 +284,7 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
     sign = 1 if model.sense == "min-cost" else -1
     ends = Ends.of(tables, model.sense)
     best: float = math.inf
-    slack: float = 0  # the best of integers stays one: a float would round it
+    slack: float = 0  # an integer: a float would round totals beyond 2^53
     if ends.are_allowed and model.is_integer:
         best = sign * (int(model.constant) + ends.total(highest=sign == -1))
     elif ends.are_allowed:
@@ -344,8 +344,8 @@ def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
 
 
 COMPLETION_CELLS, COMPLETION_PASSES = 3e7, 1000
-"""Cells that local search visits where a hint names some variables alone or is forbidden: about 0.1 s, less on small
-tables, each of which is visited about so many times."""
+"""Cells that local search visits at most where a hint leaves variables out or is forbidden (about 0.1 s), and how often
+it visits each cell at most, on average: small models take milliseconds."""
 
 
 class Improvement:
