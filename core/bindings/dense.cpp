@@ -36,7 +36,7 @@ using AnyRows = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 SemiringKind semiring_kind(const std::string& name) {
-  constexpr std::array<const char*, 6> names{"min-sum", "max-sum", "max-product", "sum-product", "log-sum-exp", "count"};
+  constexpr std::array<const char*, 4> names{"min-sum", "sum-product", "log-sum-exp", "count"};
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) throw nb::value_error(("unknown semiring " + name).c_str());
   return SemiringKind(found - names.begin());

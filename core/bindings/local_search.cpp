@@ -55,7 +55,7 @@ class Improver {
     if (scopes.size() != tables_.size()) throw nb::value_error("as many scopes as tables are needed");
     for (const int size : sizes)
       if (size < 1) throw nb::value_error("each variable has a value");
-    View view{{Type::float64, 1, infinite}, sizes, {}};
+    View view{{Type::float64, infinite}, sizes, {}};
     for (std::size_t i = 0; i < scopes.size(); ++i) {
       view.functions.push_back({tables_[i].data(), {}});
       std::int64_t stride = 1;

@@ -20,10 +20,9 @@ namespace {
 
 using Cells = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-Arena arena_of(const Cells& cells, double forbidden, double sign) {
-  if (sign != 1 && sign != -1) throw nb::value_error("the sign is 1 or -1");
+Arena arena_of(const Cells& cells, double forbidden) {
   if (std::isnan(forbidden)) throw nb::value_error("what is forbidden is a number");
-  Arena arena{{Type::float64, sign, forbidden}, cells.data(), static_cast<std::int64_t>(cells.size())};
+  Arena arena{{Type::float64, forbidden}, cells.data(), static_cast<std::int64_t>(cells.size())};
   const nb::dlpack::dtype type = cells.dtype();
   if (type == nb::dtype<std::int16_t>()) arena.type = Type::int16;
   else if (type == nb::dtype<std::int32_t>()) arena.type = Type::int32;
@@ -73,10 +72,10 @@ nb::dict result_of(Report& report) {
 }
 
 nb::dict search_tree(const Cells& cells, const Words<const std::int64_t>& tables, const std::vector<int>& sizes, const std::vector<Var>& parents,
-                     const Words<const std::int64_t>& starts, const Words<const std::int32_t>& contexts, double forbidden, double sign, bool integral, double upper,
+                     const Words<const std::int64_t>& starts, const Words<const std::int32_t>& contexts, double forbidden, bool integral, double upper,
                      std::optional<std::vector<int>> start, double seconds, double nodes, int threads, double memory, std::uint64_t seed,
                      nb::object poll) {
-  const Problem problem(arena_of(cells, forbidden, sign), span_of(tables), sizes, parents, contexts_of(starts, contexts), integral);
+  const Problem problem(arena_of(cells, forbidden), span_of(tables), sizes, parents, contexts_of(starts, contexts), integral);
   Options options = options_of(problem, upper, std::move(start), seconds, nodes, threads, memory, seed);
   Ended ended;
   options.poll = [&](double lower, double best, std::uint64_t count, const std::vector<int>* value) { return tell(poll, ended, lower, best, count, value); };
@@ -94,7 +93,7 @@ nb::dict search_tree(const Cells& cells, const Words<const std::int64_t>& tables
 }  // namespace
 
 void bind_search(nb::module_& m) {
-  m.def("search_tree", &search_tree, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "starts"_a, "contexts"_a, "forbidden"_a, "sign"_a, "integral"_a,
+  m.def("search_tree", &search_tree, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "starts"_a, "contexts"_a, "forbidden"_a, "integral"_a,
         "upper"_a, "start"_a.none(), "seconds"_a, "nodes"_a, "threads"_a, "memory"_a, "seed"_a, "poll"_a,
         "Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds, "
         "the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a "

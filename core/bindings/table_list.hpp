@@ -20,7 +20,6 @@ inline elimina::tables::Sense sense_of(const std::string& name) {
 inline elimina::tables::Rule rule_of(const std::string& name) {
   if (name == "support") return elimina::tables::Rule::support;
   if (name == "distances") return elimina::tables::Rule::distances;
-  if (name == "sums") return elimina::tables::Rule::sums;
   if (name == "logs") return elimina::tables::Rule::logs;
   if (name == "products") return elimina::tables::Rule::products;
   throw nanobind::value_error("unknown rule of encoding");

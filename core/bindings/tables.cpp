@@ -328,7 +328,7 @@ void bind_tables(nb::module_& m) {
            "Write all tables to an arena as one factor over a scope that contains theirs, the last variable fastest: see `encode`.")
       .def("encode", &encode_factors, "sense"_a, "rule"_a, "limit"_a, "member_starts"_a, "members"_a, "starts"_a, "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a,
            "numbers"_a.none(), "arena"_a, "block"_a,
-           "Write factors to an arena: those with these numbers, or all. `rule`: `support`, `distances` (up to `limit`), `sums`, `logs` or `products`; "
+           "Write factors to an arena: those with these numbers, or all. `rule`: `support`, `distances` (of integers up to `limit`), `logs` or `products`; "
            "`block`: cells that are worked on at a time. Returns (products) the largest and the smallest positive value of each factor, the powers of two "
            "that were taken out, and 1 where no positive product left the normal range, else 0.");
 }

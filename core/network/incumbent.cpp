@@ -37,12 +37,12 @@ struct Copies {
     }
   }
 
-  std::vector<char> encoded(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, tables::Number number) const {
+  std::vector<char> encoded(const tables::Tables& tables, tables::Sense sense, tables::Number number) const {
     std::vector<char> arena(std::size_t(cells) * sizeof(double));
     std::vector<i64> numbers(members.size() + 1);
     std::iota(numbers.begin(), numbers.end(), 0);
     const tables::Places places{numbers, members, starts, variables, sizes, strides, offsets};
-    encode(tables, sense, rule, kForbidden, places, {numbers.data(), members.size()}, number, arena.data(), kBlock);
+    encode(tables, sense, tables::Rule::distances, kForbidden, places, {numbers.data(), members.size()}, number, arena.data(), kBlock);
     return arena;
   }
 };
@@ -55,10 +55,9 @@ Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Eff
   bool is_integer = true;
   for (i64 table = 0; table < tables.size(); ++table) is_integer = is_integer && tables.source(table).type == tables::Type::i64;
   const Copies copies(tables, effort);
-  const tables::Rule sums = sense == tables::Sense::probability ? tables::Rule::logs : tables::Rule::sums;
-  const std::vector<char> arena = is_integer ? copies.encoded(tables, sense, tables::Rule::distances, tables::Number::i64) : copies.encoded(tables, sense, sums, tables::Number::f64);
-  View view{{Type::int64, 1, double(kForbidden)}, {}, {}};
-  if (!is_integer) view.numbers = {Type::float64, sense == tables::Sense::min_cost ? 1.0 : -1.0, infinite};
+  const std::vector<char> arena = copies.encoded(tables, sense, is_integer ? tables::Number::i64 : tables::Number::f64);
+  View view{{Type::int64, double(kForbidden)}, {}, {}};
+  if (!is_integer) view.numbers = {Type::float64, infinite};
   std::vector<int> number, name;
   for (std::size_t copy = 0; copy < copies.members.size(); ++copy) {
     view.functions.push_back({arena.data() + sizeof(double) * std::size_t(copies.offsets[copy]), {}});

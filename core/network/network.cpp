@@ -32,7 +32,7 @@ std::vector<std::vector<Place>> Network::touching() const {
 }
 
 View Network::view() const {
-  View view{{Type::int64, 1, static_cast<double>(forbidden)}, size, {}};
+  View view{{Type::int64, static_cast<double>(forbidden)}, size, {}};
   for (const Function& f : functions) {
     view.functions.push_back({f.cost.data(), {}});
     for (int p = 0; p < f.arity(); ++p) view.functions.back().axes.push_back({f.scope[p], static_cast<std::int64_t>(f.stride[p])});

@@ -11,10 +11,10 @@ inline constexpr double infinite = std::numeric_limits<double>::infinity();
 
 enum class Type { int16, int32, int64, float32, float64 };
 
-// Reading of numbers as costs: those that are not below `forbidden`, after the sign, are infinite.
+// Reading of numbers as costs: those that are not below `forbidden` are infinite.
 struct Numbers {
   Type type;
-  double sign, forbidden;
+  double forbidden;
 
   // Call with a pointer to cells of their type.
   template <class Visit>
@@ -30,7 +30,7 @@ struct Numbers {
 
   template <class Cell>
   double cost(Cell cell) const {
-    const double cost = sign * static_cast<double>(cell);
+    const double cost = static_cast<double>(cell);
     return cost < forbidden ? cost : infinite;
   }
 };

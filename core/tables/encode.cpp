@@ -36,7 +36,7 @@ class Encoder {
     for (std::size_t m = 0; m < members_.size(); ++m) begin(members_[m], places_.members[first + i64(m)], places_.scopes.subspan(places_.starts[factor], sizes_.size()));
     if (rule_ == Rule::products) {
       write_product(written);
-    } else if (rule_ == Rule::sums || rule_ == Rule::logs) {
+    } else if (rule_ == Rule::logs || (rule_ == Rule::distances && (type_ == Number::f32 || type_ == Number::f64))) {
       write_sums<double>([](double a, double b) { return a + b; });
     } else if (rule_ == Rule::distances) {
       write_sums<i64>([limit = limit_](i64 a, i64 b) { return std::min(a + b, limit); });
@@ -132,26 +132,35 @@ class Encoder {
   void convert(const Member& member, i64 start, i64 count, std::vector<double>& buffer) {
     const bool is_integer = tables_.source(member.number).type == Type::i64;
     const Ends& ends = tables_.ends(sense_)[member.number];
-    if (rule_ == Rule::sums && is_integer) {
-      // Integers beyond 2^53 are rounded after the subtraction, which is exact on unsigned words.
-      read(member, start, count, integers_);
-      const bool minimised = sense_ == Sense::min_cost;
-      const u64 best = ends.any ? u64(minimised ? ends.least : ends.most) : 0;
-      buffer.resize(count);
-      for (i64 i = 0; i < count; ++i) {
-        const u64 word = u64(integers_[i]);
-        buffer[i] = minimised ? double(word - best) : -double(best - word);
-        if (integers_[i] == forbidden<i64>(sense_)) buffer[i] = forbidden<double>(sense_);
+    if (sense_ == Sense::probability) {
+      read(member, start, count, buffer);
+      const double high = ends.any ? std::log(is_integer ? double(ends.most) : ends.high) : 0;
+      if (rule_ == Rule::logs) {
+        for (double& value : buffer) value = std::log(value) - high;
+      } else {
+        for (double& value : buffer) value = high - std::log(value);
       }
       return;
     }
-    read(member, start, count, buffer);
-    if (rule_ == Rule::sums) {
-      const double best = !ends.any ? 0 : sense_ == Sense::min_cost ? ends.low : ends.high;
-      for (double& value : buffer) value -= best;
-    } else {
-      const double high = ends.any ? std::log(is_integer ? double(ends.most) : ends.high) : 0;
-      for (double& value : buffer) value = std::log(value) - high;
+    const bool minimised = sense_ == Sense::min_cost;
+    if (!is_integer) {
+      read(member, start, count, buffer);
+      const double best = !ends.any ? 0 : minimised ? ends.low : ends.high;
+      if (minimised) {
+        for (double& value : buffer) value -= best;
+      } else {
+        for (double& value : buffer) value = best - value;
+      }
+      return;
+    }
+    // Integers beyond 2^53 are rounded after the subtraction, which is exact on unsigned words.
+    read(member, start, count, integers_);
+    const u64 best = ends.any ? u64(minimised ? ends.least : ends.most) : 0;
+    const i64 worst = forbidden<i64>(sense_);
+    buffer.resize(count);
+    for (i64 i = 0; i < count; ++i) {
+      const u64 word = u64(integers_[i]);
+      buffer[i] = integers_[i] == worst ? kInfinity : double(minimised ? word - best : best - word);
     }
   }
 

@@ -6,8 +6,7 @@ namespace elimina::tables {
 
 enum class Rule : std::uint8_t {
   support,    // 1 where the tables allow the assignment, else 0
-  distances,  // integer costs: distances from the best of each table; what is forbidden, or from a limit on, is the limit
-  sums,       // costs as floats: differences from the best of each table
+  distances,  // from the best of each table, of costs or of negated logarithms of probabilities. Integers: what is forbidden, or from a limit on, is the limit
   logs,       // logarithms, less that of the largest value of each table
   products,   // the product times a power of two, so that its largest value is in [1, 2)
 };

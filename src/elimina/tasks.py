@@ -175,8 +175,6 @@ class Semiring(NamedTuple):
 
 SEMIRINGS = {
     "min-sum": Semiring((*INTEGERS, *FLOATS), False, levels=True),
-    "max-sum": Semiring(FLOATS, False, levels=True),
-    "max-product": Semiring(FLOATS, True),
     "sum-product": Semiring(FLOATS, True),
     "log-sum-exp": Semiring(FLOATS, False, levels=True),
     "count": Semiring(("uint64",), False),

@@ -31,12 +31,11 @@ LIMITS = {
 class Problem:
     """Random factors, and what every assignment costs."""
 
-    def __init__(self, seed, dtype, sign=1, variables=9, forbidden_share=0.0, integral=None):
+    def __init__(self, seed, dtype, variables=9, forbidden_share=0.0, integral=None):
         rng = np.random.default_rng(seed)
         self.dtype = np.dtype(dtype)
         self.integral = self.dtype.kind == "i" if integral is None else integral
         self.forbidden = FORBIDDEN.get(self.dtype, np.inf)
-        self.sign = sign
         self.sizes = rng.choice([1, 2, 2, 3, 4], variables).tolist()
         self.order = [int(v) for v in rng.permutation(variables)]
         self.factors = []
@@ -59,8 +58,8 @@ class Problem:
 
     def given(self, z):
         tables = mini_buckets(self.sizes, self.factors, self.order, z, self.forbidden)
-        data = packed(self.sizes, tables, self.order, self.dtype, self.sign)
-        return data | {"forbidden": self.forbidden, "sign": self.sign, "integral": self.integral}
+        data = packed(self.sizes, tables, self.order, self.dtype)
+        return data | {"forbidden": self.forbidden, "integral": self.integral}
 
     def width(self):
         return width(self.factors, self.order)
@@ -108,15 +107,14 @@ DTYPES = st.sampled_from([np.int16, np.int32, np.int64, np.float32, np.float64])
 @given(
     seed=st.integers(0, 2**32),
     dtype=DTYPES,
-    sign=st.sampled_from([1, -1]),
     variables=st.integers(1, 9),
     share=st.sampled_from([0, 0, 0.1, 0.4, 0.9]),
     threads=st.sampled_from([1, 2, 3, 8]),
     memory=st.sampled_from([0, 2000, 1e6]),
     data=st.data(),
 )
-def test_optimum(seed, dtype, sign, variables, share, threads, memory, data):
-    problem = Problem(seed, dtype, sign, variables, share)
+def test_optimum(seed, dtype, variables, share, threads, memory, data):
+    problem = Problem(seed, dtype, variables, share)
     z = data.draw(st.integers(1, max(1, problem.width())))
     check_proven(problem, search(problem, z, threads=threads, memory=memory))
 
@@ -139,7 +137,7 @@ def test_integers_with_fractional_bounds(seed, share, z):
     z=st.integers(1, 3),
 )
 def test_few_nodes(seed, dtype, share, nodes, threads, z):
-    problem = Problem(seed, dtype, 1, 9, share)
+    problem = Problem(seed, dtype, 9, share)
     check(problem, search(problem, z, nodes=nodes, threads=threads))
 
 
@@ -167,7 +165,7 @@ def test_a_start(seed, z):
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), dtype=DTYPES, share=st.sampled_from([0, 0.2]))
 def test_exact_messages_need_no_search(seed, dtype, share):
-    problem = Problem(seed, dtype, 1, 9, share)
+    problem = Problem(seed, dtype, 9, share)
     z = max(1, problem.width())
     result = search(problem, z, nodes=0)
     table = problem.table()
@@ -240,7 +238,6 @@ def test_long_chains():
         [*range(1, length), -1],
         *flat([[i + 1] for i in range(length - 1)] + [[]]).values(),
         FORBIDDEN[np.dtype(np.int32)],
-        1,
         True,
         **(LIMITS | {"memory": 1e7}),
     )
@@ -311,7 +308,6 @@ MALFORMED = {
     "a context with one twice": (ValueError, flat([[1, 1], []])),
     "a domain of no values": (ValueError, {"sizes": [2, 0]}),
     "another dtype": (ValueError, {"arena": np.zeros(4, np.uint8)}),
-    "another sign": (ValueError, {"sign": 2}),
     "no number": (ValueError, {"forbidden": math.nan}),
     "an upper bound that is not a number": (ValueError, {"upper": math.nan}),
     "no threads": (ValueError, {"threads": 0}),
@@ -332,7 +328,6 @@ def test_malformed(name):
         "parents": [1, -1],
         **flat([[1], []]),
         "forbidden": 2**50,
-        "sign": 1,
         "integral": True,
     }
     good["tables"] = np.array(good["tables"])

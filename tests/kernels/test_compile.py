@@ -128,7 +128,7 @@ def test_headers_compile_on_the_host(tmp_path):
         "static_assert(sizeof(i64) == 8 && sizeof(u64) == 8 && sizeof(i16) == 2);\n"
         "template <class S> auto use(S s) { auto sum = s.start(); s.add(sum, s.combine(s.one(), s.one())); "
         "return s.finish(sum); }\n"
-        "int main() { return int(use(MinSum<i16>{9}) + use(MaxSum<float>{-1}) + use(MaxProduct<double>{}) "
+        "int main() { return int(use(MinSum<i16>{9}) + use(MinSum<float>{9}) + use(SumProduct<double>{}) "
         "+ use(SumProduct<float>{}) + use(LogSumExp<double>{}) + use(Count{7})) + scale_exponent<float>(0) "
         "+ level_cell(MinSum<i16>{9}, i16(-7), i16(0), i16(1), 0, 2) != -2; }\n"
     )

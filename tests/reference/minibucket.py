@@ -67,13 +67,13 @@ def mini_buckets(sizes, factors, order, z, forbidden=np.inf) -> list[Sent]:
     return tables
 
 
-def packed(sizes, tables: list[Sent], order, dtype, sign=1):
+def packed(sizes, tables: list[Sent], order, dtype):
     """Arguments of the search: arena, tables, sizes, parents, starts and contexts."""
     words: list[int] = []
     cells: list[np.ndarray] = []
     offset = 0
     for origin, scope, values in tables:
-        values = np.ascontiguousarray(sign * values, dtype)
+        values = np.ascontiguousarray(values, dtype)
         strides = [s // values.itemsize for s in values.strides]
         home, *axes = scope or [-1]
         words += [offset, home, strides[0] if scope else 0, origin, len(axes)]

@@ -36,7 +36,7 @@ def run(program: Program, factors: NDArray[np.generic]) -> Run:
             out = _marginal(program, words, _rows(program, words, arena, peaks))
         axes = np.array(words[HEADER : HEADER + 3 * words[AXES]]).reshape(-1, 3)
         _view(arena, words[OUT], axes[:, 1].tolist(), axes[:, 0].tolist())[...] = out
-        if program.semiring in ("max-product", "sum-product"):
+        if program.semiring == "sum-product":
             peaks[number, 0] = out.max()
             peaks[number, 1] = out[out > 0].min() if (out > 0).any() else 0.0
     assignment = _decode(program, arena, peaks) if program.decode else None
@@ -57,7 +57,7 @@ def cells(program: Program, run: Run) -> NDArray[np.generic]:
 def assert_same(program: Program, found: Run, expected: Run) -> None:
     """The same outputs, ranges and assignment: exactly where the order of sums does not matter."""
     assert found.zone.dtype == program.dtype
-    if program.semiring in ("min-sum", "max-sum", "max-product", "count"):
+    if program.semiring in ("min-sum", "count"):
         np.testing.assert_array_equal(cells(program, found), cells(program, expected))
         np.testing.assert_array_equal(found.peaks, expected.peaks)
     else:
@@ -77,7 +77,7 @@ def _view(arena, offset, strides, sizes):
 
 def _combine(program, a, b):
     with np.errstate(all="ignore"):
-        if program.semiring in ("max-product", "sum-product"):
+        if program.semiring == "sum-product":
             return a * b
         if program.semiring == "count":
             modulus = np.uint64(program.parameter)
@@ -90,13 +90,13 @@ def _rows(program, words, arena, peaks):
     axes = words[AXES]
     sizes = [words[DOMAIN], *words[HEADER : HEADER + 3 * axes : 3]]
     at = HEADER + 3 * axes
-    one = program.dtype.type(1 if program.semiring in ("max-product", "sum-product", "count") else 0)
+    one = program.dtype.type(1 if program.semiring in ("sum-product", "count") else 0)
     groups: list[list] = [[], [], []]
     for table in range(words[TABLES]):
         offset, domain_stride, source, *strides = words[at : at + 3 + axes]
         at += 3 + axes
         values = _view(arena, offset, [domain_stride, *strides], sizes)
-        if source >= 0 and program.semiring in ("max-product", "sum-product"):
+        if source >= 0 and program.semiring == "sum-product":
             values = values * program.dtype.type(scale(peaks[source, 0], program.dtype))
         group = 0 if table < words[TABLES_A] else 1 if table < words[TABLES_A] + words[TABLES_B] else 2
         groups[group].append(values)
@@ -140,10 +140,6 @@ def _weight(words):
 def _marginal(program, words, rows):
     if program.semiring == "min-sum":
         return np.minimum(rows.min(axis=0), program.dtype.type(program.parameter))
-    if program.semiring == "max-sum":
-        return np.maximum(rows.max(axis=0), program.dtype.type(program.parameter))
-    if program.semiring == "max-product":
-        return rows.max(axis=0)
     if program.semiring == "log-sum-exp":
         with np.errstate(divide="ignore"):
             weight = _weight(words)

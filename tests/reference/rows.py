@@ -22,14 +22,14 @@ class Ring(NamedTuple):
     modulus: int = 0
 
     def combine(self, a, b):
-        if self.name in ("min-sum", "max-sum", "log-sum-exp"):
+        if self.name in ("min-sum", "log-sum-exp"):
             return a + b
         return a * b % self.modulus if self.modulus else a * b
 
     def feasible(self, value) -> bool:
         if self.name == "min-sum":
             return value < self.forbidden
-        return value > (self.forbidden if self.name == "max-sum" else -math.inf if self.name == "log-sum-exp" else 0)
+        return value > (-math.inf if self.name == "log-sum-exp" else 0)
 
     def worse(self, a, b) -> bool:
         return a > b if self.name == "min-sum" else a < b
@@ -37,8 +37,6 @@ class Ring(NamedTuple):
     def marginal(self, values):
         if self.name == "min-sum":
             return min(values)
-        if self.name in ("max-sum", "max-product"):
-            return max(values)
         if self.name == "log-sum-exp":
             return math.log(sum(math.exp(v) for v in values))
         return sum(values) % self.modulus if self.modulus else sum(values)

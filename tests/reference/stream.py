@@ -34,7 +34,7 @@ def run(program, factors, rng):
             tiles = [tile for step in steps for tile in schedule.tiles(streamed[step])]
             run_tiles(program, tiles, arena, device, peaks, rng)
     peaks[np.isinf(peaks[:, 1]), 1] = 0
-    if program.semiring not in ("max-product", "sum-product"):
+    if program.semiring != "sum-product":
         peaks[:] = 0
     assignment = plain._decode(program, arena, peaks) if program.decode else None
     return Run(arena[slice(*program.zone)], peaks, assignment, {})
@@ -51,7 +51,7 @@ def compute(program, words, memory, peaks, step):
     out = plain._marginal(program, words, plain._rows(program, words, memory, peaks))
     axes = np.array(words[HEADER : HEADER + 3 * words[plain.AXES]]).reshape(-1, 3)
     plain._view(memory, words[plain.OUT], axes[:, 1].tolist(), axes[:, 0].tolist())[...] = out
-    if program.semiring in ("max-product", "sum-product"):
+    if program.semiring == "sum-product":
         positive = out[out > 0]
         peaks[step, 0] = max(peaks[step, 0], out.max())
         low = positive.min() if positive.size else np.inf

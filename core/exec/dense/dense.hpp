@@ -10,7 +10,7 @@
 
 namespace elimina {
 
-enum class SemiringKind { min_sum, max_sum, max_product, sum_product, log_sum_exp, count };
+enum class SemiringKind { min_sum, sum_product, log_sum_exp, count };
 enum class ValueKind { int16, int32, int64, float32, float64, uint64 };
 
 struct DenseRun {

@@ -16,11 +16,8 @@ Made make(const DenseRun& run, R ring) {
 
 template <class T>
 Made make_float(const DenseRun& run) {
-  const T forbidden = T(run.parameter);
   switch (run.semiring) {
-    case SemiringKind::min_sum: return make(run, MinSum<T>{forbidden});
-    case SemiringKind::max_sum: return make(run, MaxSum<T>{forbidden});
-    case SemiringKind::max_product: return make(run, MaxProduct<T>{});
+    case SemiringKind::min_sum: return make(run, MinSum<T>{T(run.parameter)});
     case SemiringKind::sum_product: return make(run, SumProduct<T>{});
     case SemiringKind::log_sum_exp: return make(run, LogSumExp<T>{});
     case SemiringKind::count: break;

@@ -131,16 +131,6 @@ struct Wide<MinSum<T>> {
   static MinSum<Vector<T>> ring(MinSum<T> narrow) { return {broadcast(narrow.infinity)}; }
 };
 template <class T>
-struct Wide<MaxSum<T>> {
-  static constexpr bool available = kHasVectors;
-  static MaxSum<Vector<T>> ring(MaxSum<T> narrow) { return {broadcast(narrow.infinity)}; }
-};
-template <class T>
-struct Wide<MaxProduct<T>> {
-  static constexpr bool available = kHasVectors;
-  static MaxProduct<Vector<T>> ring(MaxProduct<T>) { return {}; }
-};
-template <class T>
 struct Wide<SumProduct<T>> {
   static constexpr bool available = kHasVectors;
   static SumProduct<Vector<T>> ring(SumProduct<T>) { return {}; }

@@ -17,7 +17,7 @@ i64 Readable::find(const std::array<u64, kMostWords>& place) const {
 }
 
 template <class V>
-i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment, bool least) {
+i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment) {
   using Place = std::array<u64, kMostWords>;
   using Total = std::conditional_t<std::is_integral_v<V>, i64, double>;
   std::vector<std::array<Place, 2>> places(tables.size());  // at the variable's first value, and how far the next one is
@@ -36,14 +36,14 @@ i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const
       listed = at >= 0;
       if (listed) total += Total(static_cast<const V*>(tables[n].values)[at]);
     }
-    if (listed && (best < 0 || (least ? total < best_total : total > best_total))) best = value, best_total = total;
+    if (listed && (best < 0 || total < best_total)) best = value, best_total = total;
   }
   return std::max<i64>(best, 0);
 }
 
-template i64 best_value<i32>(i64, i64, std::span<const Readable>, const int*, bool);
-template i64 best_value<i64>(i64, i64, std::span<const Readable>, const int*, bool);
-template i64 best_value<float>(i64, i64, std::span<const Readable>, const int*, bool);
-template i64 best_value<double>(i64, i64, std::span<const Readable>, const int*, bool);
+template i64 best_value<i32>(i64, i64, std::span<const Readable>, const int*);
+template i64 best_value<i64>(i64, i64, std::span<const Readable>, const int*);
+template i64 best_value<float>(i64, i64, std::span<const Readable>, const int*);
+template i64 best_value<double>(i64, i64, std::span<const Readable>, const int*);
 
 }  // namespace elimina::sparse

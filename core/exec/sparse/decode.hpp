@@ -24,8 +24,8 @@ struct Readable {
   i64 find(const std::array<u64, kMostWords>& place) const;
 };
 
-// The first best value of a step's variable, given those of its tables' other variables: the tables' values, of type V, are added.
+// The first value of least total of a step's variable, given those of its tables' other variables: the tables' values, of type V, are added.
 template <class V>
-i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment, bool least);
+i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment);
 
 }  // namespace elimina::sparse

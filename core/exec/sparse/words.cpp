@@ -10,8 +10,6 @@ namespace {
 template <class T, class Use>
 auto with_float_ring(const Ring& ring, Use&& use) {
   switch (ring.semiring) {
-    case SemiringKind::max_sum: return use(MaxSum<T>{T(ring.parameter)});
-    case SemiringKind::max_product: return use(MaxProduct<T>{});
     case SemiringKind::sum_product: return use(SumProduct<T>{});
     case SemiringKind::log_sum_exp: return use(LogSumExp<T>{});
     default: return use(MinSum<T>{T(ring.parameter)});

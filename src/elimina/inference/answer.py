@@ -94,7 +94,7 @@ class Answer(NamedTuple):
 
     @property
     def log_sum(self) -> NDArray[np.float64]:
-        """Natural logarithm of the model's sum given the evidence (``max-sum``: of the best product); or one a case."""
+        """Natural logarithm of the model's sum given the evidence (``min-sum``: of the best product); or one a case."""
         assert self.total is not None
         return self.total()
 

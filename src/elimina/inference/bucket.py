@@ -114,7 +114,7 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
             value = decode_value(part.problem, plan, part.encoded, roots(plan, part.run))
         slack = 0.0
         if value is not None and part.run is not None and not plan.dtype.startswith("int"):
-            slack = rounding(plan, math.fsum(roots(plan, part.run)), part.encoded.constants)
+            slack = rounding(part.problem, plan, math.fsum(roots(plan, part.run)), part.encoded.constants)
             least = sign * value - slack
             state["least"] = least if state["least"] is None else min(least, state["least"])
         if value is not None and (state["best"] is None or sign * value < sign * state["best"]):
@@ -147,16 +147,15 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int
     Raises:
         InputError: The plan's semiring has no optimum.
     """
-    if plan.semiring not in ("min-sum", "max-sum"):
+    if plan.semiring != "min-sum":
         raise InputError(f"semiring {plan.semiring} has no optimum")
     forbidden = plan.forbidden
     if encoded.impossible or any(root == forbidden for root in roots):
         return None
+    sign = problem.model.sign
     if plan.dtype.startswith("int"):
-        total = sum(int(root) for root in roots)
-        sign = problem.model.sign
-        return int(encoded.offset) + sign * total
-    return math.fsum([*encoded.constants, *roots])
+        return int(encoded.offset) + sign * sum(int(root) for root in roots)
+    return math.fsum([*encoded.constants, *(sign * root for root in roots)])
 
 
 def _valued(
@@ -306,11 +305,11 @@ def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
 
 def _allows_anything(execution: Execution, program: Program, factors: NDArray[np.generic]) -> bool:
     """Return whether there is a solution: a run in floats tells it long before one in long integers would."""
-    possible = program._replace(semiring="max-product", dtype=np.dtype(np.float64))
-    session = execution.backend.open(possible, factors.astype(np.float64))
+    possible = program._replace(semiring="min-sum", dtype=np.dtype(np.float64), parameter=math.inf)
+    session = execution.backend.open(possible, np.where(factors == 0, math.inf, 0.0))
     zone = session.run().zone
     session.close()
-    return bool(zone[root_places(execution.plan)].all())
+    return bool(np.isfinite(zone[root_places(execution.plan)]).all())
 
 
 def _moduli(bits: float) -> Sequence[int]:

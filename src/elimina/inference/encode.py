@@ -23,15 +23,16 @@ from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.planning.steps import Factors
 from elimina.table import Ends, Sense, Table, cell_numbers
+from elimina.tasks import FLOATS, INTEGERS
 
 Array = NDArray[Any]
 
-Rule = Literal["support", "distances", "sums", "logs", "products"]
+Rule = Literal["support", "distances", "logs", "products"]
 """Encoding of values.
 
 - ``support``: 1 where they are allowed, else 0.
-- ``distances``: integer costs less the best one of each table; ``sums``: the same of float costs; ``logs``: the same of
-  logarithms.
+- ``distances``: costs, or negated logarithms of probabilities, from the best one of each table.
+- ``logs``: logarithms, less the largest one of each table.
 - ``products``: each factor scaled by a power of two, so that its largest value is in [1, 2).
 """
 
@@ -84,7 +85,7 @@ class Encoder:
     def __init__(self, problem: Problem, plan: Plan, semiring: str | None = None, whole: Problem | None = None) -> None:
         self._sense = problem.model.sense
         self._rule = _rule(whole or problem, plan, semiring or plan.semiring)
-        self._limit = int(plan.forbidden) if self._rule == "distances" else 0
+        self._limit = int(plan.forbidden) if plan.dtype in INTEGERS else 0
         self._factors = Factors.packed(plan.factors)
         self._tables, self._listed = problem.tables, problem.tables.listed
         self._changed: dict[int, Table] = {}
@@ -126,8 +127,6 @@ class Encoder:
 
     def _write_list(self, number: int) -> tuple[Array, int, bool]:
         """Write a listed factor; return the same as ``write_factors`` for one factor."""
-        from elimina.inference.encode import write_listed
-
         factor = self._lists[number]
         tables = [self._changed.get(member, self._tables[member]) for member in factor.members]
         written = write_listed(factor, tables, self._sense, self._rule, self._limit, self.arena)
@@ -152,7 +151,7 @@ class Encoder:
             ends = allowed_ranges(constants, self._sense)
             return Encoded(self.arena, (0,), ranges, not possible or None in ends, True)
         known, is_highest = self._ends(), self._sense != "min-cost"
-        if self._rule == "distances":
+        if self.arena.dtype.kind == "i":
             return Encoded(
                 self.arena, (int(constant) + known.total(highest=is_highest),), ranges, not known.are_allowed, True
             )
@@ -201,7 +200,7 @@ def write_factors(
         tables: Tables that the factors' members are indices of.
         sense: Sense of the tables.
         rule: Encoding of their values.
-        limit: ``distances``: what stands for forbidden costs, above all others.
+        limit: ``distances`` of integers: what stands for forbidden costs, above all others.
         factors: Places of the factors.
         arena: Arena to write to.
         numbers: Numbers of the factors to write; None: all.
@@ -234,17 +233,15 @@ def _lists(factors: Sequence[FactorLayout]) -> dict[int, FactorLayout]:
 
 
 def _rule(problem: Problem, plan: Plan, semiring: str) -> Rule:
-    sense = problem.model.sense
     if semiring == "count":
         return "support"
     if semiring == "sum-product":
         return "products"
-    if semiring == "log-sum-exp" or sense == "probability":
-        return "logs" if sense == "probability" else "sums"
-    if plan.dtype.startswith("int"):
-        return "distances"
-    _check_sum(problem, plan)
-    return "sums"
+    if semiring == "log-sum-exp":
+        return "logs"
+    if plan.dtype in FLOATS and problem.model.sense != "probability":
+        _check_sum(problem, plan)
+    return "distances"
 
 
 def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
@@ -284,7 +281,7 @@ def distances(problem: Problem, forbidden: int) -> Distances:
     model, tables = problem.model, problem.tables.listed
     limit = forbidden if model.is_integer else None
     arena = np.empty(sum(factor.span for factor in factors), dtype=np.float64 if limit is None else np.int64)
-    write_factors(tables, model.sense, _distance_rule(model.sense, limit), limit or 0, Factors.packed(factors), arena)
+    write_factors(tables, model.sense, "distances", limit or 0, Factors.packed(factors), arena)
     parts = np.split(arena, [factor.offset for factor in factors[1:]])
     joined = [part.reshape(factor.sizes) for part, factor in zip(parts, factors, strict=True)] if factors else []
     inside = {member for factor in factors for member in factor.members}
@@ -305,16 +302,8 @@ def distances_of(
         forbidden: Number for forbidden integer costs; allowed distances are below it. None: costs are floats.
     """
     arena = np.empty(math.prod(sizes), dtype=np.float64 if forbidden is None else np.int64)
-    tables.join(
-        sense, _distance_rule(sense, forbidden), forbidden or 0, scope, sizes, arena, tables_of_models.BLOCK_CELLS
-    )
+    tables.join(sense, "distances", forbidden or 0, scope, sizes, arena, tables_of_models.BLOCK_CELLS)
     return _distances(tables, sense, forbidden, [arena.reshape(sizes)], range(count))
-
-
-def _distance_rule(sense: Sense, forbidden: int | None) -> Rule:
-    if forbidden is not None:
-        return "distances"
-    return "logs" if sense == "probability" else "sums"
 
 
 def _distances(
@@ -334,7 +323,6 @@ def _distances(
         return Distances(joined, sign * total, None not in bests)
     values = [math.log(best) if sense == "probability" else best for best in bests if best is not None]
     taken = tuple(sign * part for value in (constant, *values) for part in _floats(value))
-    joined = [sign * table for table in joined]
     possible = constant > -math.inf and all(best is not None for n, best in enumerate(bests) if n not in inside)
     possible = possible and all(bool(np.isfinite(table).any()) for table in joined)
     return Distances(joined, math.fsum(taken), possible)
@@ -428,7 +416,7 @@ def write_listed(
     line = FactorLayout(tuple(range(len(tables))), (0,), (len(values),), (1,), 0, len(values))
     own = TableList([Table((0,), _at(one, table.scope, table.rows)) for one in tables])
     found = write_factors(own, sense, rule, limit, Factors.packed([line]), values)
-    is_allowed = values != _zero(rule, sense, limit)
+    is_allowed = values != _zero(rule, values.dtype, limit)
     keys = _keys(place.layout, table.scope, table.rows[is_allowed])
     place.write(*_sorted(keys, values[is_allowed]))
     ends = own.ends(sense)
@@ -438,13 +426,11 @@ def write_listed(
     return Written(ends, ranges[0], int(exponents[0]), bool(exact[0]))
 
 
-def _zero(rule: Rule, sense: Sense, limit: int) -> float:
+def _zero(rule: Rule, dtype: np.dtype[Any], limit: int) -> float:
     """Return the value of a forbidden assignment."""
-    if rule in ("support", "products"):
-        return 0
     if rule == "distances":
-        return limit
-    return math.inf if sense == "min-cost" else -math.inf
+        return limit if dtype.kind == "i" else math.inf
+    return -math.inf if rule == "logs" else 0
 
 
 class ListedValues:

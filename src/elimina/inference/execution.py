@@ -257,10 +257,11 @@ def additions(plan: Plan) -> int:
     return Steps.packed(plan.steps).additions + Factors.packed(plan.factors).joined + _MORE
 
 
-def rounding(plan: Plan, cost: float, constants: Iterable[float], more: int = 0) -> float:
+def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[float], more: int = 0) -> float:
     """Return how far from its true value a plan's optimum may be.
 
     Args:
+        problem: Problem of the plan.
         plan: Plan that adds floats.
         cost: The sum of the plan's roots.
         constants: Constants taken out of its tables.
@@ -268,7 +269,7 @@ def rounding(plan: Plan, cost: float, constants: Iterable[float], more: int = 0)
     """
     slack = (additions(plan) + more) * epsilon(plan.dtype) * abs(cost)
     # Logarithms are rounded themselves.
-    return slack + _MORE * epsilon("float64") * math.fsum(map(abs, constants)) * (plan.semiring == "max-sum")
+    return slack + _MORE * epsilon("float64") * math.fsum(map(abs, constants)) * (problem.model.sense == "probability")
 
 
 def widened(bound: float, *parts: float) -> float:
@@ -277,7 +278,7 @@ def widened(bound: float, *parts: float) -> float:
 
 
 class Scales:
-    """The accounts of a plan's runs in ``sum-product`` or ``max-product``.
+    """The accounts of a plan's runs in ``sum-product``.
 
     Args:
         plan: Any plan whose messages towards the roots are each read once on the way there.

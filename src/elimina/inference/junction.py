@@ -172,7 +172,7 @@ class JunctionTree(Displayed):
 
     def max_marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
         """Return the best probability with each state, relative to the best of all: see ``marginals``."""
-        return self._tables("max-sum", variables)
+        return self._tables("min-sum", variables)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -410,7 +410,7 @@ class JunctionTree(Displayed):
         answer = self._run(semiring, outputs)
         if not answer.is_possible or self._fixed_log_sum == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
-        vectors = answer.vectors("max" if semiring == "max-sum" else "sum")
+        vectors = answer.vectors("max" if semiring == "min-sum" else "sum")
         for place in ones:
             vectors.insert(place, np.ones(1))
         return dict(zip(names, vectors, strict=True))

@@ -180,7 +180,6 @@ _Tables = tuple[
     NDArray[np.int64],
     NDArray[np.int32],
     float,
-    float,
     bool,
 ]
 
@@ -204,36 +203,33 @@ class Heuristic(NamedTuple):
     arena: NDArray[np.generic]
     cost: int | float
 
-    @property
-    def sign(self) -> int:
-        """-1 where the plan maximises."""
-        return sign_of(self.plan)
-
     def total_of(self, cost: int | float) -> int | float:
         """Return a bound on the plan's costs as one on the model's totals; integers are rounded to the next total."""
+        sign = self.problem.model.sign
         if self.is_integer:
             whole = cost if isinstance(cost, int) else math.ceil(cost - _ROUNDING)
-            return int(self.encoded.offset) + self.problem.model.sign * whole
-        return math.fsum([*self.encoded.constants, self.sign * cost])
+            return int(self.encoded.offset) + sign * whole
+        return math.fsum([*self.encoded.constants, sign * cost])
 
     def bound_of(self, cost: int | float) -> int | float:
         """Return a bound on costs of the plan as one on the model's totals, rounding errors included."""
         if self.is_integer:
             return self.total_of(cost)
         # Moment matching, and a search of the messages, add as often once more.
-        slack = 2 * rounding(self.plan, cost, self.encoded.constants, len(self.plan.order))
+        slack = 2 * rounding(self.problem, self.plan, cost, self.encoded.constants, len(self.plan.order))
         return self.total_of(cost - slack)
 
     def cost_of(self, total: int | float) -> float:
         """Return a total of the model as a cost of the plan."""
+        sign = self.problem.model.sign
         if self.is_integer:
-            return float(self.problem.model.sign * (int(total) - int(self.encoded.offset)))
-        return self.sign * math.fsum([total, *(-constant for constant in self.encoded.constants)])
+            return float(sign * (int(total) - int(self.encoded.offset)))
+        return sign * math.fsum([total, *(-constant for constant in self.encoded.constants)])
 
     @property
     def tables(self) -> _Tables:
         """Arguments of the core's search."""
-        return (self.arena, *self.guide, float(abs(self.plan.forbidden)), self.sign, self.is_integer)
+        return (self.arena, *self.guide, float(self.plan.forbidden), self.is_integer)
 
     @property
     def is_integer(self) -> bool:
@@ -262,7 +258,7 @@ class Heuristic(NamedTuple):
             np.add.at(at, np.repeat(np.arange(len(others)), others), (values[:, known] * strides).T)
             rows = at[:, :, None] + np.multiply.outer(steps, np.arange(self.guide.sizes[v]))[:, None]
             costs = session.gather(rows.reshape(-1)).reshape(rows.shape)
-            total = np.where(costs == self.plan.forbidden, math.inf, self.sign * costs).sum(axis=0)
+            total = np.where(costs == self.plan.forbidden, math.inf, sign_of(self.plan) * costs).sum(axis=0)
             total[1:] -= noise.gumbel(size=total[1:].shape)
             values[:, v] = total.argmin(axis=1)
         return [self.complete(own) for own in values.tolist()]
@@ -290,8 +286,8 @@ class Heuristic(NamedTuple):
 
 
 def sign_of(plan: Plan) -> int:
-    """-1 where a plan's totals are the better the larger they are."""
-    return -1 if plan.semiring in ("max-sum", "log-sum-exp") else 1
+    """-1 where a plan's numbers are the better the larger they are."""
+    return -1 if plan.semiring == "log-sum-exp" else 1
 
 
 def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:

@@ -51,8 +51,8 @@ class Propagator:
 
     Args:
         planned: A plan that keeps its messages, and its backend.
-        semiring: ``sum-product``; ``log-sum-exp``: slower, but nothing underflows; ``max-sum``: logarithms of
-            max-marginals.
+        semiring: ``sum-product``; ``log-sum-exp``: slower, but nothing underflows; ``min-sum``: max-marginals, as
+            negated logarithms.
 
     Attributes:
         seconds: Time of the last run by phase: see ``Run.seconds``.
@@ -61,6 +61,8 @@ class Propagator:
     def __init__(self, planned: Planned, semiring: str = "sum-product") -> None:
         problem, self._plan = planned.problem, planned.plan
         self._semiring = semiring
+        self._sign = -1 if semiring == "min-sum" else 1
+        self._zero = 0.0 if semiring == "sum-product" else -self._sign * math.inf
         self._encoded = encode(problem, self._plan, semiring)
         self._scales = Scales(self._plan)
         self._ranges = self._encoded.ranges.copy()
@@ -68,7 +70,7 @@ class Propagator:
         self._weights: dict[int, int | Array] = {}
         # Natural logarithms of what was taken out of the weights in each factor.
         self._taken: dict[int, float] = {}
-        program = pack(self._plan, len(problem.model.variables), semiring, -math.inf)
+        program = pack(self._plan, len(problem.model.variables), semiring, self._zero)
         self._session = planned.backend.open(program, self._encoded.arena)
         self._levels_of: dict[int, Array] = {}
         self._values = np.full(len(problem.model.variables), -1, dtype=np.int32)
@@ -141,8 +143,7 @@ class Propagator:
         """Return a factor over a variable and cases: a column for each value that cases observe, then one for none."""
         if variable not in self._levels_of:
             values = factor_view(self._encoded.arena, self._plan.factors[self._homes[variable]])[:, :1]
-            forbidden = 0.0 if self._semiring == "sum-product" else -math.inf
-            levels = np.where(np.eye(len(values), len(values) + 1, dtype=bool), values, forbidden)
+            levels = np.where(np.eye(len(values), len(values) + 1, dtype=bool), values, self._zero)
             levels[:, -1:] = values
             self._levels_of[variable] = levels.astype(self._plan.dtype)
         return self._levels_of[variable]
@@ -165,7 +166,7 @@ class Propagator:
                 high = math.log(largest) if (largest := float(shaped.max(initial=0.0))) > 0 else 0.0
                 taken += high
                 with np.errstate(divide="ignore"):
-                    view += np.log(shaped) - high
+                    view += self._sign * (np.log(shaped) - high)
             elif weights.dtype == bool:
                 view *= shaped
             else:
@@ -176,7 +177,7 @@ class Propagator:
                 most *= float(shaped.max(initial=1.0))
                 view *= shaped
         if listed is not None:
-            listed.drop(-math.inf if self.logarithmic else 0.0)
+            listed.drop(self._zero)
         self._taken[number] = taken
         if len(self._ranges):
             high, low = self._encoded.ranges[number]
@@ -216,9 +217,10 @@ class Propagator:
         self.seconds = run.seconds
         # Messages that make room for others are gone afterwards.
         self._stale[steps] = not self._plan.keep
-        total = self._sum_of(run.zone, run.peaks) if log_sum else None
-        possible = not log_sum or self._is_possible(run.zone)
-        answer = Answer(run.zone, self._places_of(tuple(outputs)), possible, total, self.logarithmic, True)
+        zone = run.zone if self._sign == 1 else np.negative(run.zone)
+        total = self._sum_of(zone, run.peaks) if log_sum else None
+        possible = not log_sum or self._is_possible(zone)
+        answer = Answer(zone, self._places_of(tuple(outputs)), possible, total, self.logarithmic, True)
         return answer._replace(sound=self.logarithmic or self._is_sound(outputs, answer, run.peaks))
 
     def run_cases(
@@ -347,7 +349,7 @@ class Propagator:
         return tuple(int(self._values[v]) if self._values[v] >= 0 else slice(None) for v in scope)
 
     def _nothing(self, sizes: Sequence[int]) -> Array:
-        return np.full(sizes, -np.inf if self.logarithmic else 0.0, dtype=self._plan.dtype)
+        return np.full(sizes, self._zero, dtype=self._plan.dtype)
 
 
 class Resident:

@@ -34,10 +34,6 @@ __device__ __forceinline__ void fold(const S& s, typename S::Sum& sum, typename 
     sum = __viaddmin_s32(a, b, sum);
   } else if constexpr (same<S, MinSum<float>>) {
     sum = fminf(a + b, sum);
-  } else if constexpr (same<S, MaxSum<float>>) {
-    sum = fmaxf(a + b, sum);
-  } else if constexpr (same<S, MaxProduct<float>>) {
-    sum = fmaxf(a * b, sum);
   } else {
     s.add(sum, s.combine(a, b));
   }

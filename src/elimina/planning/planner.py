@@ -72,7 +72,7 @@ class Encoding(NamedTuple):
     Attributes:
         semiring: See ``Program.semiring``.
         dtype: Number type of the arena.
-        forbidden: The smallest forbidden integer; infinity of the right sign for floats; 0 where 0 says it.
+        forbidden: The smallest forbidden integer; infinity among floats; 0 where 0 says it.
     """
 
     semiring: str
@@ -408,11 +408,9 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     if problem.model.sense == "probability":
         if problem.described.is_sum:
             return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
-        return Encoding("max-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), -math.inf)
-    maximise = problem.model.sense == "max-cost"
+        return Encoding("min-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), math.inf)
     if not problem.model.is_integer or dtype in FLOATS:
-        asked = _asked(dtype, FLOATS, "costs that are not integers")
-        return Encoding("max-sum", asked, -math.inf) if maximise else Encoding("min-sum", asked, math.inf)
+        return Encoding("min-sum", _asked(dtype, FLOATS, "costs that are not integers"), math.inf)
     if dtype is not None and dtype not in INTEGERS:
         raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
     return Encoding("min-sum", exact_integer(operands, bound, dtype), bound)

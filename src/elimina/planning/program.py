@@ -173,9 +173,9 @@ class Program(NamedTuple):
     """Input of a backend.
 
     Attributes:
-        semiring: ``min-sum``, ``max-sum``, ``max-product``, ``sum-product``, ``log-sum-exp`` or ``count``.
+        semiring: ``min-sum``, ``sum-product``, ``log-sum-exp`` or ``count``.
         dtype: Number type of every table in the arena.
-        parameter: ``min-sum`` / ``max-sum``: the forbidden value; ``count``: the modulus, 0 for 2^64; else unused.
+        parameter: ``min-sum``: the forbidden value; ``count``: the modulus, 0 for 2^64; else unused.
         words: int64, the packed steps one after another, in an order in which every message is written before it is
             read.
         starts: int64, where each step's record starts in ``words``.

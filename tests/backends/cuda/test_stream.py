@@ -30,7 +30,7 @@ def test_same_as_unstreamed(open_session, tmp_path, on_disk, semiring, dtype):
     ran = 0
     for seed in range(8):
         rng = np.random.default_rng([seed, KINDS.index((semiring, dtype)), on_disk])
-        decode = seed % 2 == 0 and semiring in ("min-sum", "max-sum", "max-product")
+        decode = seed % 2 == 0 and semiring == "min-sum"
         program, factors = random_streamed(
             rng, semiring, dtype, int(rng.choice([1 << 13, 1 << 14, 1 << 16])), decode=decode, rows=40000
         )

@@ -89,9 +89,6 @@ class Problem:
         self.dense = [self._dense(union) for _ in range(int(rng.integers(0, 3)))]
         self.bounds = [self._dense(union) for _ in range(int(rng.integers(0, 3)))]
         self.budget = int(rng.integers(1, 40)) if semiring == "min-sum" and rng.random() < 0.7 else None
-        if semiring == "max-sum":
-            self.bounds = [(scope, -abs(cells)) for scope, cells in self.bounds]
-            self.budget = int(rng.integers(1, 20))
 
     def _table(self, scope):
         rng, scope = self.rng, tuple(int(v) for v in scope)
@@ -113,7 +110,7 @@ class Problem:
         values = random_values(rng, self.semiring, self.dtype, self.parameter, math.prod(shape)).reshape(shape)
         cells = values.astype(self.dtype)
         if self.semiring not in ("log-sum-exp", "count"):
-            cells[rng.random(shape) < 0.1] = self.parameter if self.semiring in ("min-sum", "max-sum") else 0
+            cells[rng.random(shape) < 0.1] = self.parameter if self.semiring == "min-sum" else 0
         return scope, cells
 
     def upload(self, tables, table):
@@ -179,7 +176,7 @@ def test_single_tables(make, semiring, dtype, seed):
     left, right = problem.upload(tables, problem.left), problem.upload(tables, problem.right)
     check(tables, tables.semi_join(left, right), reference.semi_join(problem.left, problem.right))
     inside = [one for one in problem.dense if set(one[0]) <= set(problem.left.scope)]
-    one = Reference((), {(): 1 if semiring in ("max-product", "sum-product", "count") else 0})
+    one = Reference((), {(): 1 if semiring in ("sum-product", "count") else 0})
     keep = None if problem.budget is None else Filter((), problem.budget)
     made = tables.lookup(left, problem.lookups(tables, inside), keep)
     check(tables, made.rows, reference.join(problem.ring, problem.left, one, inside, (), problem.budget))
@@ -204,11 +201,11 @@ def test_buckets(make, semiring, dtype, seed, count):
     tables, rng = make(semiring, dtype, problem.parameter), problem.rng
     names = [v for v in problem.sizes if v != problem.last][:5]
     parts = [problem._table([problem.last, *rng.permutation(names)[:2]]) for _ in range(count)]
-    joint = Reference((), {(): 1 if semiring in ("max-product", "sum-product", "count") else 0})
+    joint = Reference((), {(): 1 if semiring in ("sum-product", "count") else 0})
     for part in parts:
         joint = reference.join(problem.ring, joint, part)
     dense = [problem._dense(list(joint.scope)) for _ in range(2)]
-    nothing = Reference((), {(): 1 if semiring in ("max-product", "sum-product", "count") else 0})
+    nothing = Reference((), {(): 1 if semiring in ("sum-product", "count") else 0})
     joint = reference.join(problem.ring, joint, nothing, dense, (), problem.budget)
     keep = None if problem.budget is None else Filter((), problem.budget)
     rows, lookups = [problem.upload(tables, part) for part in parts], problem.lookups(tables, dense)

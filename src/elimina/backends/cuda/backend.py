@@ -36,7 +36,7 @@ class CudaRows:
         backend: Backend of the device.
         semiring: A name of ``SEMIRINGS``.
         dtype: Number type of the values: one of ``DTYPES`` that the semiring has.
-        parameter: The forbidden cost of min-sum and max-sum, the modulus of count (0: 2^64).
+        parameter: The forbidden cost of min-sum, the modulus of count (0: 2^64).
 
     Raises:
         InputError: There are no such sparse tables.

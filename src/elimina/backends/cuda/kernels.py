@@ -19,8 +19,6 @@ PRODUCT_THREADS = 128
 
 TEMPLATES = {
     "min-sum": "MinSum",
-    "max-sum": "MaxSum",
-    "max-product": "MaxProduct",
     "sum-product": "SumProduct",
     "log-sum-exp": "LogSumExp",
     "count": "Count",

@@ -125,7 +125,7 @@ def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> Non
 
 def zero_of(semiring: str, parameter: float) -> float:
     """Return the value of a forbidden cell."""
-    if semiring in ("min-sum", "max-sum"):
+    if semiring == "min-sum":
         return parameter
     return -math.inf if semiring == "log-sum-exp" else 0
 
@@ -136,7 +136,7 @@ class CpuRows:
     Args:
         semiring: A name of ``SEMIRINGS``.
         dtype: Number type of the values: one of ``DTYPES`` that the semiring has.
-        parameter: The forbidden cost of min-sum and max-sum, the modulus of count (0: 2^64).
+        parameter: The forbidden cost of min-sum, the modulus of count (0: 2^64).
         threads: Number of threads; None for as many as the process may use.
 
     Raises:

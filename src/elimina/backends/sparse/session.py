@@ -172,7 +172,7 @@ class RowsSession:
             # One after another: a device's tables are on the host only while they are read.
             eliminating = (step for step in reversed(self._sparse.steps) if step.variable >= 0)
             read = ((step.variable, step.domain, [*map(self._readable, step.operands)]) for step in eliminating)
-            assignment = rows_decode(self._program.variables, self._program.semiring == "min-sum", read)
+            assignment = rows_decode(self._program.variables, read)
         seconds = {"upload": 0.0, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
         return Run(self._zone(), self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
 

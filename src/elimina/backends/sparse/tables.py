@@ -42,7 +42,7 @@ class Filter(NamedTuple):
 
     Attributes:
         bounds: Least contribution of the rest of the problem, as dense tables. No cell may improve a total: for min-sum
-            they are at least 0, for max-sum at most 0, for products at most 1.
+            they are at least 0, for products at most 1.
         budget: The worst total that is kept.
     """
 
@@ -118,7 +118,7 @@ class SparseTables:
     def lookup(self, rows: Rows, tables: Sequence[Lookup], keep: Filter | None = None) -> Made:
         """Join with dense tables over variables of the rows, and drop rows that the filter does not keep."""
         layout = rows.layout
-        one = 1 if self.device.semiring in ("max-product", "sum-product", "count") else 0
+        one = 1 if self.device.semiring in ("sum-product", "count") else 0
         unit = Rows(
             layout,
             self.device.upload(np.zeros((1, layout.words), dtype=np.uint64)),

@@ -11,8 +11,6 @@ inline constexpr bool levels = false;
 template <class T>
 inline constexpr bool levels<MinSum<T>> = true;
 template <class T>
-inline constexpr bool levels<MaxSum<T>> = true;
-template <class T>
 inline constexpr bool levels<LogSumExp<T>> = true;
 
 template <class T>

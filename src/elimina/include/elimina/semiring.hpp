@@ -21,20 +21,6 @@ struct MinSum {
   ELIMINA_HD bool better(T a, T b) const { return a < b; }
 };
 
-template <class T>
-struct MaxSum {
-  using Value = T;
-  using Sum = T;
-  static constexpr bool scaled = false;
-  T infinity;  // minus infinity
-  ELIMINA_HD T one() const { return T(0); }
-  ELIMINA_HD T combine(T a, T b) const { return a + b; }
-  ELIMINA_HD Sum start() const { return infinity; }
-  ELIMINA_HD void add(Sum& sum, T value) const { sum = value > sum ? value : sum; }
-  ELIMINA_HD T finish(Sum sum) const { return sum; }
-  ELIMINA_HD bool better(T a, T b) const { return a > b; }
-};
-
 // `scaled`: the largest value of each message is recorded, and its readers divide it by 2^scale_exponent. The
 // clamp keeps the divisor's reciprocal a normal number.
 template <class T>
@@ -43,19 +29,6 @@ ELIMINA_HD int scale_exponent(double peak) {
   const int exponent = peak > 0 ? std::ilogb(peak) : 0;
   return exponent < -limit ? -limit : exponent > limit ? limit : exponent;
 }
-
-template <class T>
-struct MaxProduct {
-  using Value = T;
-  using Sum = T;
-  static constexpr bool scaled = true;
-  ELIMINA_HD T one() const { return T(1); }
-  ELIMINA_HD T combine(T a, T b) const { return a * b; }
-  ELIMINA_HD Sum start() const { return T{}; }
-  ELIMINA_HD void add(Sum& sum, T value) const { sum = value > sum ? value : sum; }
-  ELIMINA_HD T finish(Sum sum) const { return sum; }
-  ELIMINA_HD bool better(T a, T b) const { return a > b; }
-};
 
 template <class T>
 struct SumProduct {
