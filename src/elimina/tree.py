@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import groupby
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedTree
 from elimina.table import Scopes
+
+Item = TypeVar("Item")
 
 
 class Node(NamedTuple):
@@ -113,8 +116,35 @@ class Group(NamedTuple):
     members: tuple[int, ...]
 
 
-class TableGroups(Sequence[Group]):
-    """A sequence of groups over arrays: a million objects would take longer to make than a plan.
+class Unpacked(Sequence[Item]):
+    """A sequence over arrays, whose items are made when somebody looks at them: a million take longer than a plan."""
+
+    @property
+    @abstractmethod
+    def _unpacked(self) -> tuple[Item, ...]:
+        """The items, made once."""
+
+    @overload
+    def __getitem__(self, number: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Item, ...]: ...
+
+    def __getitem__(self, number: int | slice) -> Item | tuple[Item, ...]:
+        return self._unpacked[number]
+
+    def __iter__(self) -> Iterator[Item]:
+        return iter(self._unpacked)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._unpacked == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._unpacked)
+
+
+class TableGroups(Unpacked[Group]):
+    """Groups over arrays.
 
     Args:
         scopes: Scopes of the groups.
@@ -139,24 +169,6 @@ class TableGroups(Sequence[Group]):
 
     def __len__(self) -> int:
         return len(self.starts) - 1
-
-    @overload
-    def __getitem__(self, number: int) -> Group: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> tuple[Group, ...]: ...
-
-    def __getitem__(self, number: int | slice) -> Group | tuple[Group, ...]:
-        return self._unpacked[number]
-
-    def __iter__(self) -> Iterator[Group]:
-        return iter(self._unpacked)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._unpacked == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(self._unpacked)
 
     @cached_property
     def _unpacked(self) -> tuple[Group, ...]:

@@ -36,7 +36,7 @@ from elimina.planning.record import (
     WORDS,
 )
 from elimina.table import Scopes
-from elimina.tree import rows_of
+from elimina.tree import Unpacked, rows_of
 
 Integers = NDArray[np.int64]
 
@@ -354,8 +354,8 @@ def order_slices(
     return tuple(reversed(result))
 
 
-class Outputs(Sequence[Output]):
-    """A sequence of outputs over arrays.
+class Outputs(Unpacked[Output]):
+    """Outputs over arrays.
 
     Args:
         steps: Step that writes each output.
@@ -380,23 +380,6 @@ class Outputs(Sequence[Output]):
     def __len__(self) -> int:
         return len(self.steps)
 
-    @overload
-    def __getitem__(self, number: int) -> Output: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> tuple[Output, ...]: ...
-
-    def __getitem__(self, number: int | slice) -> Output | tuple[Output, ...]:
-        return self._unpacked[number]
-
-    def __iter__(self) -> Iterator[Output]:
-        return iter(self._unpacked)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._unpacked == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
-
     @property
     def roots(self) -> Integers:
         """Numbers of the outputs without variables, which are factors of the answer."""
@@ -412,8 +395,8 @@ class Outputs(Sequence[Output]):
         return tuple(map(Output, self.steps.tolist(), rows_of(self.scopes)))
 
 
-class Factors(Sequence[FactorLayout]):
-    """A sequence of factors over arrays; the data of factor f is the slice from ``starts[f]`` to the next start.
+class Factors(Unpacked[FactorLayout]):
+    """Factors over arrays; the data of factor f is the slice from ``starts[f]`` to the next start.
 
     Attributes:
         member_starts: Starts of the members.
@@ -468,23 +451,6 @@ class Factors(Sequence[FactorLayout]):
 
     def __len__(self) -> int:
         return len(self.offsets)
-
-    @overload
-    def __getitem__(self, number: int) -> FactorLayout: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> tuple[FactorLayout, ...]: ...
-
-    def __getitem__(self, number: int | slice) -> FactorLayout | tuple[FactorLayout, ...]:
-        return self._unpacked[number]
-
-    def __iter__(self) -> Iterator[FactorLayout]:
-        return iter(self._unpacked)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._unpacked == tuple(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
     @property
     def joined(self) -> int:
