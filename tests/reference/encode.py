@@ -100,11 +100,12 @@ def encoder(problem: Problem, plan: Plan, semiring: str | None = None) -> Encode
         return _Support(problem.model.sense)
     if semiring == "sum-product":
         return _Products()
-    if semiring == "log-sum-exp" or problem.model.sense == "probability":
-        return _Sums(problem.model.sense)
+    if semiring == "log-sum-exp":
+        return _Sums(problem.model.sense, is_log=True)
     if plan.dtype.startswith("int"):
         return _Integers(problem.model.sense, int(plan.forbidden))
-    _check_sum(problem, plan)
+    if problem.model.sense != "probability":
+        _check_sum(problem, plan)
     return _Sums(problem.model.sense)
 
 
@@ -172,14 +173,14 @@ class _Support:
 
 
 class _Sums:
-    """Costs or logarithms as floats: each table less the best value that it has.
+    """Costs or negated logarithms as floats: each table's distances from the best value that it has.
 
-    Sums of what is left are of one sign, so that rounding changes them by a small part of themselves, however much the
-    tables cancel each other.
+    `is_log`: logarithms instead, less the largest. Sums of what is left are of one sign, so that rounding changes them
+    by a small part of themselves, however much the tables cancel each other.
     """
 
-    def __init__(self, sense: Sense) -> None:
-        self._sense = sense
+    def __init__(self, sense: Sense, *, is_log: bool = False) -> None:
+        self._sense, self._is_log = sense, is_log
 
     def _ends(self, table: Table) -> tuple[float, float] | None:
         """Return the best and the worst value that a table allows; None if it allows nothing."""
@@ -189,17 +190,21 @@ class _Sums:
     def _change(self, ends: tuple[float, float] | None, dtype: np.dtype[np.generic]) -> Change:
         if self._sense == "probability":
             high = _logarithm(ends)
-            return lambda values: _logarithms(values) - high
-        best, (forbidden, worst) = 0 if ends is None else ends[0], _signs_of_forbidden(self._sense)
+            if self._is_log:
+                return lambda values: _logarithms(values) - high
+            return lambda values: high - _logarithms(values)
+        best, forbidden = 0 if ends is None else ends[0], forbidden_value(self._sense, np.int64)
         if dtype.kind == "f":
-            return lambda values: values.astype(np.float64, copy=False) - best
+            if self._sense == "min-cost":
+                return lambda values: values.astype(np.float64, copy=False) - best
+            return lambda values: best - values.astype(np.float64, copy=False)
         # Integers beyond 2^53 are rounded after the subtraction, which is exact on unsigned words.
         sign, start = 1 if self._sense == "min-cost" else -1, np.uint64(int(best) % 2**64)
 
         def distances(values: Array) -> Array:
             words = values.view(np.uint64)
             words = words - start if sign == 1 else start - words
-            return np.where(values == forbidden, worst, sign * words.astype(np.float64))
+            return np.where(values == forbidden, math.inf, words.astype(np.float64))
 
         return distances
 
@@ -240,11 +245,6 @@ def _logarithm(ends: tuple[float, float] | None) -> float:
 def _logarithms(values: Array) -> Array:
     with np.errstate(divide="ignore"):
         return np.log(values, dtype=np.float64)
-
-
-def _signs_of_forbidden(sense: Sense) -> tuple[float, float]:
-    """Return what says 'forbidden' among integers and among floats."""
-    return forbidden_value(sense, np.int64), forbidden_value(sense, np.float64)
 
 
 def _check_sum(problem: Problem, plan: Plan) -> None:

@@ -324,7 +324,7 @@ def is_small(model: Model, options: Options) -> bool:
         len(model.variables) <= _MOST_VARIABLES
         and math.isfinite(model.constant)
         and not options.needs_gpu
-        and options.memory is None
+        and (options.room is None or options.room >= 8 * MOST_CELLS)
         and options.order == "auto"
         and options.dtype in (None, "float64")
     )
