@@ -274,3 +274,17 @@ def test_devices_by_name():
     assert dense_instruction_set() in ("baseline", "avx2", "avx512")
     with pytest.raises(InputError, match="unknown device 'tpu'"):
         get_backend("tpu")
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_step_of_one_tile_reports_while_it_runs(threads):
+    """Else nothing could end it: where memory is slow, such a step takes many seconds."""
+    builder = Builder(np.random.default_rng(0), "min-sum", "int16", padding=0.0)
+    rows, cells, variable = builder.variable(1 << 20), builder.variable(32), builder.variable(4)
+    first = builder.step(variable, [rows, cells], [[variable, rows], [variable, cells]], [], outer=0, mid=1)
+    last = builder.step(cells, [rows], [], [first], outer=0, mid=0)
+    builder.step(rows, [], [], [last], outer=0, mid=0)
+    told: list[float] = []
+    run_once(CpuBackend(threads), *builder.program(), progress=told.append)
+    assert len(told) > 5
+    assert told == sorted(told)

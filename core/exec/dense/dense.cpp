@@ -11,7 +11,7 @@ namespace {
 constexpr double kSmallWork = 4096;    // below: no tiles
 constexpr double kGivenWork = 64;      // the same for steps that are made while the program runs
 constexpr double kParallelWork = 1e6;  // below: tiles, but on one thread
-constexpr double kPollWork = 2e8;      // work between two polls
+constexpr double kPollWork = 2e7;      // work between two polls: 10 ms, or 0.4 s where each page of memory is new to a virtual machine
 constexpr double kStopped = -1;
 
 struct Choice {
@@ -150,10 +150,10 @@ bool DenseExecutor::given_step(StepView step, double done, Peak& peak, const Den
 
 bool DenseExecutor::large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll) {
   const int threads = work < kParallelWork ? 1 : threads_;
-  const i64 wanted = threads > 1 ? 4 * i64(threads) : 1;
-  const i64 items = kernels_->begin(step, peaks_, wanted);
+  const i64 fewest = threads > 1 ? 4 * i64(threads) : 1;
+  const i64 items = kernels_->begin(step, peaks_, fewest * std::max<i64>(1, i64(work / kPollWork)));
   if (threads == 1 && work < kPollWork) return kernels_->run(0, items, 0, peak), true;
-  return in_turns(items, wanted, work, done, poll, [&](i64 first, i64 last) {
+  return in_turns(items, fewest, work, done, poll, [&](i64 first, i64 last) {
     std::vector<Peak> own(static_cast<std::size_t>(threads));
     share(threads, first, last, [&](i64 item, int thread) { kernels_->run(item, item + 1, thread, own[std::size_t(thread)]); });
     for (const Peak& one : own) peak.see(one.high, one.low);

@@ -79,6 +79,10 @@ FEW_VARIABLES, LOOSE_SHARE = 8, 0.65
 OUT_OF_REACH = 2.0**10
 """Cells of the largest table, in bytes of the memory, from which a plan is made in the order that was found quickly."""
 
+HOPELESS_SECONDS = 1e7
+"""Estimated seconds from which an elimination without slices is not tried in slices, which take longer. A search for an
+order takes seconds and seldom makes an elimination a hundred times as fast (two of 140 files, which search solves)."""
+
 SEARCHED_FROM_SECONDS = 2.0
 """Estimated time of a plan from which search is tried first, for about as long."""
 

@@ -17,6 +17,7 @@ from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, witho
 from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.knowledge import first_assignment, first_bounds
 from elimina.inference.method import (
+    HOPELESS_SECONDS,
     before_planning,
     by_search,
     clusters_first,
@@ -256,7 +257,8 @@ class Solver:
             yield from clusters_first(prepared.planned, options, self.run)
             yield from search_for_a_while(prepared.planned, options, self.run, self._paused)
             self._paused.clear()
-            if not prepared.planned.plan.fits and options.slices == "auto":
+            plan = prepared.planned.plan
+            if not plan.fits and options.slices == "auto" and plan.seconds < HOPELESS_SECONDS:
                 prepared = self.plan(options)
         planned = prepared.planned
         if is_free and not planned.plan.fits:
