@@ -1,6 +1,7 @@
 #include "exec/dense/dense.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include "exec/dense/isa.hpp"
 #include "exec/share.hpp"
@@ -11,7 +12,8 @@ namespace {
 constexpr double kSmallWork = 4096;    // below: no tiles
 constexpr double kGivenWork = 64;      // the same for steps that are made while the program runs
 constexpr double kParallelWork = 1e6;  // below: tiles, but on one thread
-constexpr double kPollWork = 2e7;      // work between two polls: 10 ms, or 0.4 s where each page of memory is new to a virtual machine
+constexpr double kPollWork = 2e7;      // work before a poll: 0.5 to 10 ms, or 0.4 s where each page of memory is new to a virtual machine
+constexpr std::chrono::milliseconds kTurn{20};  // shorter turns become longer, because threads wait for each other at their ends
 constexpr double kStopped = -1;
 
 struct Choice {
@@ -55,11 +57,15 @@ bool in_sequence(i64 count, const DensePoll& poll, Step step) {
 // Runs the items of a step, `fewest` at a time or more; asks `poll` in between. Returns false if that stopped it.
 template <class Run>
 bool in_turns(i64 items, i64 fewest, double work, double done, const DensePoll& poll, Run run) {
-  const i64 turn = std::max<i64>(fewest, i64(double(items) * std::min(1.0, kPollWork / work)));
-  for (i64 first = 0; first < items; first += turn) {
-    const i64 last = std::min(items, first + turn);
+  i64 turn = std::max<i64>(fewest, i64(double(items) * std::min(1.0, kPollWork / work)));
+  for (i64 first = 0, last; first < items; first = last) {
+    const auto began = std::chrono::steady_clock::now();
+    last = std::min(items, first + turn);
     run(first, last);
     if (last < items && !poll(done + work * double(last) / double(items))) return false;
+    const auto took = std::chrono::steady_clock::now() - began;
+    if (took < kTurn / 2) turn *= 2;
+    else if (took > 2 * kTurn) turn = std::max(fewest, turn / 2);
   }
   return true;
 }
