@@ -170,6 +170,17 @@ class TableGroups(Unpacked[Group]):
     def __len__(self) -> int:
         return len(self.starts) - 1
 
+    # By the arrays: plans that are kept are looked up by their groups in every call.
+    def __eq__(self, other: object) -> bool:
+        return self._bytes == other._bytes if isinstance(other, TableGroups) else super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(self._bytes)
+
+    @cached_property
+    def _bytes(self) -> tuple[bytes, ...]:
+        return tuple(np.asarray(a, dtype=np.int64).tobytes() for a in (*self.scopes, self.starts, self.members))
+
     @cached_property
     def _unpacked(self) -> tuple[Group, ...]:
         return tuple(map(Group, rows_of(self.scopes), rows_of((self.starts, self.members))))

@@ -149,17 +149,19 @@ def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
 def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
     model = problem.model
     count = len(model.variables)
-    # An index that is one needs no look.
-    given = [name if type(name) is int and 0 <= name < count else model.index(name) for name in order]
+    given = cast(list[int], list(order))
+    # Indices that are some need no look.
+    if set(map(type, given)) != {int} or min(given) < 0 or max(given) >= count:
+        given = [model.index(name) for name in order]
     seen = set(given)
     if len(seen) < len(given):
         twice = next(v for place, v in enumerate(given) if v in given[:place])
         raise InputError(f"the order names variable {model.variables[twice].name!r} twice")
-    missing = [v for v in problem.free if v not in seen]
-    if missing:
+    free = set(problem.free)
+    if not free <= seen:
+        missing = [v for v in problem.free if v not in seen]
         raise InputError(
             f"the order lacks {len(missing)} of the {len(problem.free)} variables to eliminate, "
             f"{model.variables[missing[0]].name!r} among them"
         )
-    free = set(problem.free)
-    return tuple([v for v in given if v in free])
+    return tuple(given) if len(given) == len(free) else tuple([v for v in given if v in free])
