@@ -165,6 +165,25 @@ def test_search_has_more_time_before_a_plan_that_needs_much_new_memory(gigabytes
     assert search.seconds == pytest.approx(3.0 + gigabytes * 1e9 / cpu_machine(1).fresh)
 
 
+@pytest.mark.parametrize(("hopeless", "slices"), [(math.inf, ["never", "auto"]), (0.0, ["never"])])
+def test_slices_are_planned_where_there_is_hope(monkeypatch, hopeless, slices):
+    asked = []
+    plan_call = solver.plan_call
+
+    def planned(model, task, evidence, query, options, *rest, **named):
+        asked.append(options.slices)
+        return plan_call(model, task, evidence, query, options, *rest, **named)
+
+    monkeypatch.setattr(solver, "plan_call", planned)
+    monkeypatch.setattr(solver, "HOPELESS_SECONDS", hopeless)
+    monkeypatch.setattr(method_module, "by_search", refused)
+    monkeypatch.setattr(method_module, "LARGE_WORK", math.inf)
+    model = random_model(10, 4, 0.7, 0.0, seed=1)
+    with contextlib.suppress(elimina.MemoryLimitError):
+        elimina.solve(model, device="cpu", memory="24KiB")
+    assert asked == slices
+
+
 def refused(_problem, _options, run, *_, **__):
     """Return a search that refuses the problem."""
 
