@@ -27,17 +27,17 @@ std::optional<order::Order> find_order(order::Graph whole, i64 cells, double mos
   Order result = reduce(rest, clock), best;
   if (rest.left() == 0) return result;
   const auto [graph, names] = rest.graph();
-  double work = std::numeric_limits<double>::infinity(), largest = 0;
+  double work = std::log2(kTryGain * most_work), largest = 0;
   for (i64 turn = 0; turn < kMostTries; ++turn) {
     if (turn >= kFewTries && largest > std::log2(double(cells))) break;
     if (turn && double(turn) * kTrySeconds * graph.count() > kTryShare * kCellSeconds * std::exp2(work)) break;
     const double noise = turn < 3 ? 0 : 0.05 * double(turn / 3 % 4);
     auto found = greedy(graph, rules[turn % 3], noise, work, random, clock);
+    if (!found && turn == 0) return std::nullopt;
     if (!found) continue;
     best = std::move(*found);
     const Cost cost = cost_of(graph, best);
     work = cost.total, largest = cost.largest;
-    if (std::exp2(work) > kTryGain * most_work) return std::nullopt;
   }
   for (const Vertex v : best) result.push_back(names[v]);
   return result;
