@@ -260,9 +260,3 @@ def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Col
             elif len(parts) > 1:
                 weights[number] = 1 + _NEGATIVE if number == first else -_NEGATIVE / (len(parts) - 1)
     return weights
-
-
-def shares(weights: Sequence[float]) -> list[float]:
-    """Return weights normalised to sum to 1; equal weights where all are 0."""
-    total = sum(weights)
-    return [weight / total for weight in weights] if total else [1 / len(weights)] * len(weights)

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, MemoryLimitError, Model
-from elimina.tree import bucket_tree, node_weights, shares
+from elimina.tree import bucket_tree, node_weights
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
+from tests.reference.planner import shares
 from tests.strategies import models
 
 SHIFTS = ("none", "buckets", "all")

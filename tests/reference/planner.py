@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections import deque
 from collections.abc import Container, Iterable, Sequence
 from itertools import chain, groupby
@@ -12,7 +14,7 @@ from elimina._core import Arena
 from elimina.planning.layout import table_strides
 from elimina.planning.plan import JOIN, LEVEL, FactorLayout, Operand, Step
 from elimina.planning.record import MAX_OPERANDS
-from elimina.tree import Tree, shares
+from elimina.tree import Tree
 from tests.reference.tiles import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify
 
 _JOIN_GAIN = 4
@@ -88,6 +90,13 @@ def build_steps(
         for number, (bucket, reads) in zip(numbers, parts, strict=True):
             written[number] = bucket.eliminate(reads, operands).source
     return steps, written
+
+
+def shares(weights: Sequence[float]) -> list[float]:
+    """Return weights normalised to sum to 1; equal weights where all are 0."""
+    # As the core adds: from Python 3.12 on, `sum` rounds less.
+    total = functools.reduce(operator.add, weights, 0.0)
+    return [weight / total for weight in weights] if total else [1 / len(weights)] * len(weights)
 
 
 def _level(parts: Sequence[tuple[Bucket, list[Read]]], operands: int) -> None:
