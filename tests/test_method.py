@@ -140,19 +140,25 @@ def test_no_order_is_looked_for_at_first_where_elimination_takes_very_long(monke
     assert ordered == [QUICK_SECONDS]
 
 
-@pytest.mark.parametrize(("factor", "kind"), [(0.0, tuple), (2.0**10, str)])
-def test_an_order_out_of_reach_is_not_improved_before_search(monkeypatch, factor, kind):
-    orders = []
+@pytest.fixture
+def planned(monkeypatch):
+    """The options of each plan that a call makes."""
+    found = []
     plan_call = solver.plan_call
 
-    def planned(model, task, evidence, query, options, *rest, **named):
-        orders.append(options.order)
+    def noted(model, task, evidence, query, options, *rest, **named):
+        found.append(options)
         return plan_call(model, task, evidence, query, options, *rest, **named)
 
-    monkeypatch.setattr(solver, "plan_call", planned)
+    monkeypatch.setattr(solver, "plan_call", noted)
+    return found
+
+
+@pytest.mark.parametrize(("factor", "kind"), [(0.0, tuple), (2.0**10, str)])
+def test_an_order_out_of_reach_is_not_improved_before_search(monkeypatch, planned, factor, kind):
     monkeypatch.setattr(method_module, "OUT_OF_REACH", factor)
     assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").status == "optimal"
-    assert isinstance(orders[0], kind)
+    assert isinstance(planned[0].order, kind)
 
 
 @pytest.mark.parametrize("gigabytes", [0, 20])
@@ -166,22 +172,14 @@ def test_search_has_more_time_before_a_plan_that_needs_much_new_memory(gigabytes
 
 
 @pytest.mark.parametrize(("hopeless", "slices"), [(math.inf, ["never", "auto"]), (0.0, ["never"])])
-def test_slices_are_planned_where_there_is_hope(monkeypatch, hopeless, slices):
-    asked = []
-    plan_call = solver.plan_call
-
-    def planned(model, task, evidence, query, options, *rest, **named):
-        asked.append(options.slices)
-        return plan_call(model, task, evidence, query, options, *rest, **named)
-
-    monkeypatch.setattr(solver, "plan_call", planned)
+def test_slices_are_planned_where_there_is_hope(monkeypatch, planned, hopeless, slices):
     monkeypatch.setattr(solver, "HOPELESS_SECONDS", hopeless)
     monkeypatch.setattr(method_module, "by_search", refused)
     monkeypatch.setattr(method_module, "LARGE_WORK", math.inf)
     model = random_model(10, 4, 0.7, 0.0, seed=1)
     with contextlib.suppress(elimina.MemoryLimitError):
         elimina.solve(model, device="cpu", memory="24KiB")
-    assert asked == slices
+    assert [options.slices for options in planned] == slices
 
 
 def refused(_problem, _options, run, *_, **__):
