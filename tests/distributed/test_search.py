@@ -220,7 +220,8 @@ def test_workers_that_join_are_used() -> None:
     assert sum(count for address, count in done.items() if address != first) > 2
 
 
-def test_auto_runs_short_plans_and_searches_what_does_not_fit(client, monkeypatch) -> None:
+@pytest.mark.parametrize("first", [0.0, 0.3], ids=["without time", "short"])
+def test_auto_runs_short_plans_and_searches_what_does_not_fit(client, monkeypatch, first) -> None:
     easy = grid(4, 3)
     assert "method" not in solve_optimum(easy, client=client, options=Options()).stats
     model = grid(7, 4, seed=1, forbidden=0.3)
@@ -228,7 +229,7 @@ def test_auto_runs_short_plans_and_searches_what_does_not_fit(client, monkeypatc
     assert_optimal(model, found)
     assert found.stats["method"] == "search"
     # Ended before it is done, it is followed by slices, if these fit, and goes on if they do not.
-    monkeypatch.setattr("elimina.distributed.LONGEST_SEARCH", 0.3)
+    monkeypatch.setattr("elimina.distributed.LONGEST_SEARCH", first)
     found = solve_optimum(model, client=client, options=Options(memory=150_000))
     assert_optimal(model, found)
     found = solve_optimum(model, client=client, options=Options(memory=150_000, slices="never"))

@@ -10,7 +10,7 @@ from elimina.distributed.agents import solve_agents
 from elimina.distributed.cluster import connected, local, tasks_on
 from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import ClusterBatch, Job, least_memory, options_for, plan_on, run_slices, solve_slices
-from elimina.errors import InputError
+from elimina.errors import InputError, TimeLimitError
 from elimina.inference.anytime import Run
 from elimina.inference.call import observe
 from elimina.inference.knowledge import Limits
@@ -114,7 +114,9 @@ class _Optimum:
             return tried
         if not plan.fits and self.options.slices == "auto":
             job, _ = self.plan()
-        if job.plan.fits or tried.found is None:
+        # A search that ran out of its time may know nothing yet, and goes on.
+        can_search = tried.found is not None or isinstance(tried.failure, TimeLimitError)
+        if job.plan.fits or not can_search:
             return (yield self.slices(job, asked))
         return (yield self.search(job.problem))
 
