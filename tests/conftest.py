@@ -22,6 +22,9 @@ DATA = Path(os.environ.get("ELIMINA_DATA", Path(__file__).parents[1].parent / "s
 # Speeds that somebody measured on this machine would change plans, and those of processes that tests start.
 os.environ["ELIMINA_CALIBRATION"] = ""
 
+# A process that may not keep compiled modules takes twice as long to start, and tests start hundreds.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 # A shell's background job ignores interrupts, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

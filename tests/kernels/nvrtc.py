@@ -6,6 +6,7 @@ import ctypes
 import importlib.util
 import shutil
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -38,14 +39,40 @@ def source_of(name: str) -> str:
     return kernels.source(name)
 
 
-def compile_kernel(nvrtc: ctypes.CDLL, name: str, architecture: int, kind: str = "sm") -> str:
-    """Compile one instantiation to machine code, or to PTX (``compute``); return the log, empty if all is well."""
+def compile_names(
+    nvrtc: ctypes.CDLL, names: Iterable[str], architecture: int, kind: str = "sm", quick: bool = False
+) -> str:
+    """Compile instantiations; return the log, empty if all is well.
+
+    Args:
+        nvrtc: The library.
+        names: Name expressions. Those of one file share a program, and so its headers.
+        architecture: The compute capability.
+        kind: Machine code (``sm``) or PTX (``compute``).
+        quick: Leave most of the optimisation out: a tenth of the time. The front end, which instantiates and checks
+            the templates, does all of its work.
+    """
+    options = [*kernels.compile_options(), f"-arch={kind}_{architecture}"]
+    options += ["--Ofast-compile=max"] if quick else []
+    logs = [compile_program(nvrtc, source, group, options) for source, group in by_source(names).items()]
+    return "".join(logs)
+
+
+def by_source(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return name expressions by the text of the file that defines them."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(source_of(name), []).append(name)
+    return groups
+
+
+def compile_program(nvrtc: ctypes.CDLL, source: str, names: list[str], options: list[str]) -> str:
+    """Compile one program; return the log."""
     program = ctypes.c_void_p()
-    source = source_of(name).encode()
-    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"elimina.cu", 0, None, None)
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"elimina.cu", 0, None, None)
     try:
-        nvrtc.nvrtcAddNameExpression(program, name.encode())
-        options = [*kernels.compile_options(), f"-arch={kind}_{architecture}"]
+        for name in names:
+            nvrtc.nvrtcAddNameExpression(program, name.encode())
         status = nvrtc.nvrtcCompileProgram(
             program, len(options), (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
         )
@@ -53,21 +80,26 @@ def compile_kernel(nvrtc: ctypes.CDLL, name: str, architecture: int, kind: str =
         nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
         log = ctypes.create_string_buffer(size.value)
         nvrtc.nvrtcGetProgramLog(program, log)
-        text = log.value.decode()
-        return text or ("" if status == 0 else f"status {status}")
+        return log.value.decode() or ("" if status == 0 else f"status {status}")
     finally:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def compile_with_nvcc(name: str, architecture: int, folder: Path, kind: str = "sm") -> str:
-    """The same by nvcc; an explicit instantiation stands for the name expression."""
-    path = folder / "kernel.cu"
-    path.write_text(source_of(name) + f"\nconst void* kernel = reinterpret_cast<const void*>(&{name});\n")
+def compile_with_nvcc(
+    names: Iterable[str], architecture: int, kind: str = "sm", quick: bool = False, *, folder: Path
+) -> str:
+    """Compile by nvcc, always with all of the optimisation; uses stand for the name expressions."""
+    path = folder / "kernels.cu"
     options = [option for option in kernels.compile_options() if not option.startswith("-default")]
-    form = "-cubin" if kind == "sm" else "-ptx"
-    command = ["nvcc", *options, f"-arch={kind}_{architecture}", form, "-o", str(folder / "kernel.out"), str(path)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    return "" if done.returncode == 0 else done.stderr or "failed"
+    options += [f"-arch={kind}_{architecture}", "-cubin" if kind == "sm" else "-ptx"]
+    logs = []
+    for source, group in by_source(names).items():
+        uses = [f"reinterpret_cast<const void*>(&{name})" for name in group]
+        path.write_text(f"{source}\nconst void* kernels_used[] = {{{', '.join(uses)}}};\n")
+        command = ["nvcc", *options, "-o", str(folder / "kernels.out"), str(path)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        logs.append("" if done.returncode == 0 else done.stderr or "failed")
+    return "".join(logs)
 
 
 def has_nvcc() -> bool:

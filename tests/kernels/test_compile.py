@@ -23,7 +23,7 @@ OTHERS = (80, 100)
 def compiler(tmp_path_factory):
     library = nvrtc.load()
     if library is not None:
-        return nvrtc.architectures(library), functools.partial(nvrtc.compile_kernel, library)
+        return nvrtc.architectures(library), functools.partial(nvrtc.compile_names, library)
     if nvrtc.has_nvcc():
         folder = tmp_path_factory.mktemp("nvcc")
         return [80, 90, 100], functools.partial(nvrtc.compile_with_nvcc, folder=folder)
@@ -32,35 +32,28 @@ def compiler(tmp_path_factory):
 
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
 def test_each_semiring_and_dtype(compiler, semiring, dtype):
-    """The small kernels, and one tile kernel of each way of reading; which one of them turns with the kind.
+    """Every kernel that a program of this kind may ask for, quickly; two of them to the machine code of a release.
 
-    Compilation to PTX, in half the time; other tests make machine code of the commonest kinds.
+    Which two turns with the kind.
     """
-    _, compile_kernel = compiler
-    tiles, products = nvrtc.tile_kernels(semiring, dtype), nvrtc.product_kernels(semiring, dtype)
-    turn = KINDS.index((semiring, dtype))
-    chosen = {tiles[turn % 8], *tiles[8:-2][:2], tiles[-1 - turn % 2], products[0], products[turn % len(products)]}
-    kind = semiring, np.dtype(dtype)
-    for name in [
+    _, compile_names = compiler
+    kind, turn = (semiring, np.dtype(dtype)), KINDS.index((semiring, dtype))
+    tiles, products = nvrtc.tile_kernels(*kind), nvrtc.product_kernels(*kind)
+    names = [
         *(kernels.forest_kernel(*kind, tree) for tree in (True, False)),
         *(nvrtc.level_kernels(semiring, dtype) if SEMIRINGS[semiring].levels else ()),
         kernels.decode_kernel(*kind),
-        *sorted(chosen),
+        *tiles,
+        *products,
         *nvrtc.faces_kernels(semiring, dtype),
-    ]:
-        assert compile_kernel(name, 90, kind="compute") == "", name
-
-
-@pytest.mark.parametrize("dtype", ["int16", "int32"])
-def test_every_tile_kernel_of_the_commonest_kinds(compiler, dtype):
-    """Compilation to PTX, in half the time; other tests make machine code of some of them."""
-    _, compile_kernel = compiler
-    for name in nvrtc.tile_kernels("min-sum", dtype) + nvrtc.product_kernels("min-sum", dtype):
-        assert compile_kernel(name, 90, kind="compute") == "", name
+    ]
+    assert compile_names(names, 90, "compute", quick=True) == ""
+    assert compile_names([tiles[turn % len(tiles)], products[turn % len(products)]], 90) == ""
 
 
 def test_other_architectures(compiler):
-    known, compile_kernel = compiler
+    """One kernel of each file; with all of the optimisation for the newest architecture."""
+    known, compile_names = compiler
     names = [
         kernels.tile_kernel("min-sum", np.dtype(np.int16), 1, True, False).name,
         kernels.product_kernel("sum-product", np.dtype(np.float64), 16, True, 0).name,
@@ -70,51 +63,50 @@ def test_other_architectures(compiler):
     ]
     for architecture in sorted({*OTHERS, max(known)}):
         assert architecture in known
-        for name in names:
-            assert compile_kernel(name, architecture) == "", (name, architecture)
+        assert compile_names(names, architecture, quick=architecture < max(known)) == "", architecture
 
 
 @pytest.mark.parametrize("words", [1, 2, 3, 4])
 def test_rows_kernels(compiler, words):
-    """Every kind of values with one length of keys; every length with the commonest kind, for other devices too."""
-    known, compile_kernel = compiler
-    kinds = [kind for n, kind in enumerate(KINDS) if kind[1] in DTYPES and n % 4 == words % 4]
-    names = [name for kind in kinds for name in nvrtc.rows_kernels(*kind, words)]
-    for name in [*names, *nvrtc.rows_kernels("min-sum", "int32", words), *nvrtc.rows_key_kernels(words)]:
-        assert compile_kernel(name, 90) == "", name
-    for architecture in sorted({*OTHERS, max(known)}) if words == 2 else ():
-        for name in [*nvrtc.rows_kernels("min-sum", "int32", words), *nvrtc.rows_key_kernels(words)]:
-            assert compile_kernel(name, architecture) == "", (name, architecture)
+    """Every kind of values with every length of keys; the commonest kind to machine code, for other devices too."""
+    known, compile_names = compiler
+    names = [name for kind in KINDS if kind[1] in DTYPES for name in nvrtc.rows_kernels(*kind, words)]
+    assert compile_names(names, 90, "compute", quick=True) == ""
+    for architecture in sorted({*OTHERS, 90, max(known)}) if words == 2 else (90,):
+        names = [*nvrtc.rows_kernels("min-sum", "int32", words), *nvrtc.rows_key_kernels(words)]
+        assert compile_names(names, architecture) == "", architecture
 
 
 def test_divide_kernel(compiler):
-    known, compile_kernel = compiler
+    known, compile_names = compiler
     for architecture in sorted({*OTHERS, 90, max(known)}):
-        assert compile_kernel(kernels.DIVIDE, architecture) == "", architecture
+        assert compile_names([kernels.DIVIDE], architecture, quick=architecture != 90) == "", architecture
 
 
 def test_kernels_about_the_library(compiler):
-    known, compile_kernel = compiler
-    for dtype, architecture in itertools.product(map(np.dtype, ("float32", "float64")), sorted({*OTHERS, max(known)})):
-        names = [kernels.extremes_kernel("sum-product", dtype, cells) for cells in (1, 16 // dtype.itemsize)]
-        for name in (*names, kernels.scale_kernel("sum-product", dtype)):
-            assert compile_kernel(name, architecture) == "", (name, architecture)
+    known, compile_names = compiler
+    names = []
+    for dtype in map(np.dtype, ("float32", "float64")):
+        names += [kernels.extremes_kernel("sum-product", dtype, cells) for cells in (1, 16 // dtype.itemsize)]
+        names.append(kernels.scale_kernel("sum-product", dtype))
+    for architecture in sorted({*OTHERS, max(known)}):
+        assert compile_names(names, architecture) == "", architecture
 
 
 def test_place_kernels(compiler):
-    known, compile_kernel = compiler
-    for bounded in (False, True):
-        for given, to in itertools.product(map(np.dtype, ("int16", "int32", "int64", "float64")), repeat=2):
-            assert compile_kernel(kernels.place_kernel(given, to, bounded), 90) == "", (given, to)
+    known, compile_names = compiler
+    dtypes = [np.dtype(name) for name in ("int16", "int32", "int64", "float64")]
+    kinds = itertools.product(dtypes, dtypes, (False, True))
+    assert compile_names([kernels.place_kernel(given, to, bounded) for given, to, bounded in kinds], 90) == ""
     for architecture in sorted({*OTHERS, max(known)}):
         name = kernels.place_kernel(np.dtype("int16"), np.dtype("int32"), True)
-        assert compile_kernel(name, architecture) == "", architecture
+        assert compile_names([name], architecture) == "", architecture
 
 
 def test_bench_kernels(compiler):
-    _, compile_kernel = compiler
-    for name in ("elimina::fill<elimina::i16>", "elimina::pause", "elimina::peaks", "elimina::rate<elimina::Pairs>"):
-        assert compile_kernel(name, 90) == "", name
+    _, compile_names = compiler
+    names = ["elimina::fill<elimina::i16>", "elimina::pause", "elimina::peaks", "elimina::rate<elimina::Pairs>"]
+    assert compile_names(names, 90) == ""
 
 
 def test_headers_compile_on_the_host(tmp_path):
