@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -26,17 +27,15 @@ void check_value(const Network& network, const std::vector<int>& value) {
     if (value[network.order[v]] < 0 || value[network.order[v]] >= network.size[v]) throw nb::index_error("there is no such value");
 }
 
-void make_search(Search* self, std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables,
-                 std::vector<Var> order, Cost upper, Cost step, Cost slack, int threads) {
+void make_search(Search* self, std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members, const Costs& costs,
+                 std::vector<Var> order, Cost constant, Cost upper, Cost step, Cost slack, int threads) {
   if (step < 1 || slack < 0) throw nb::value_error("the step is at least 1, the slack at least 0");
   if (upper < 0 || upper > elimina::network::forbidden / 4) throw nb::value_error("the upper bound is from 0 to a quarter of what is forbidden");
   if (threads < 1 || threads > 1024) throw nb::value_error("1 to 1024 threads are possible");
   for (const int size : sizes)
     if (size < 1) throw nb::value_error("each variable has a value");
-  for (const Costs& table : tables)
-    for (std::size_t i = 0; i < table.size(); ++i)
-      if (table(i) < 0) throw nb::value_error("costs are at least 0");
-  elimina::network::Network model = network_of(std::move(sizes), std::move(scopes), tables, 0, upper);
+  if (constant < 0 || std::ranges::any_of(span_of(costs), [](Cost cost) { return cost < 0; })) throw nb::value_error("costs are at least 0");
+  elimina::network::Network model = network_of(std::move(sizes), {starts, members}, costs, constant, upper);
   nb::gil_scoped_release release;
   new (self) Search(std::move(model), std::move(order), step, slack, threads);
 }
@@ -101,28 +100,20 @@ void replace_open(Search& search, const Words<const std::int64_t>& bounds, const
 
 using elimina::network::Reduction;
 
-void make_reduction(Reduction* self, std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables,
+void make_reduction(Reduction* self, std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members, const Costs& costs,
                     const std::vector<Var>& order) {
   std::vector<Var> sorted = order;
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t i = 0; i < std::max(sorted.size(), sizes.size()); ++i)
     if (i >= sorted.size() || i >= sizes.size() || sorted[i] != static_cast<Var>(i)) throw nb::value_error("the order has other variables than the model");
-  const auto model = network_of(std::move(sizes), std::move(scopes), tables, 0, elimina::network::forbidden);
+  const auto model = network_of(std::move(sizes), {starts, members}, costs, 0, elimina::network::forbidden);
   nb::gil_scoped_release release;
   new (self) Reduction(model, order);
 }
 
-// Scopes and tables of the rest, its constant as a table over no variable.
-nb::tuple rest_of(const Reduction& reduction) {
-  nb::list scopes, tables;
+std::tuple<std::vector<int>, Cost, Functions> rest_of(const Reduction& reduction) {
   const auto& rest = reduction.rest();
-  scopes.append(std::vector<Var>{});
-  tables.append(array_of(std::vector<Cost>{rest.constant}));
-  for (const auto& f : rest.functions) {
-    scopes.append(f.scope);
-    tables.append(array_of(std::vector<Cost>(f.cost)));
-  }
-  return nb::make_tuple(rest.size, scopes, tables);
+  return {rest.size, rest.constant, functions_of(rest)};
 }
 
 std::vector<int> extend(const Reduction& reduction, const std::vector<int>& value) {
@@ -145,15 +136,15 @@ std::vector<std::vector<int>> kept(const Search& search) {
 
 void bind_consistency(nb::module_& m) {
   nb::class_<Reduction>(m, "Reduction", "Exact elimination of variables with at most three neighbours, in an order; at least one variable stays.")
-      .def("__init__", &make_reduction, "sizes"_a, "scopes"_a, "tables"_a, "order"_a)
+      .def("__init__", &make_reduction, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "order"_a)
       .def_prop_ro("kept", &Reduction::kept, "Variables of the rest, by their numbers in the model.")
-      .def_prop_ro("rest", &rest_of, "Sizes, scopes and tables of the rest.")
+      .def_prop_ro("rest", &rest_of, nb::rv_policy::move, "The rest: sizes, a constant cost, and starts and variables of scopes, and their costs.")
       .def_prop_ro("is_packing", [](const Reduction& reduction) { return is_packing(reduction.rest()); },
                    "True if most functions of the rest forbid a pair of values of two binary variables, and nothing else.")
       .def("extend", &extend, "value"_a, "Return the best assignment of all variables, given one of the rest.");
   nb::class_<Search>(m, "ConsistencySearch",
                      "Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft local consistency.")
-      .def("__init__", &make_search, "sizes"_a, "scopes"_a, "tables"_a, "order"_a, "upper"_a, "step"_a, "slack"_a, "threads"_a)
+      .def("__init__", &make_search, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "order"_a, "constant"_a, "upper"_a, "step"_a, "slack"_a, "threads"_a)
       .def("run", &run, "seconds"_a, "nodes"_a, "memory"_a, "poll"_a,
            "Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found, the nodes and the best value if it is new (else None) now and "
            "then, and ends it by False; so does an interruption.")

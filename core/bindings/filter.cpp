@@ -1,5 +1,6 @@
 #include "filter/filter.hpp"
 
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <utility>
@@ -19,9 +20,9 @@ Poll listener_of(const nb::object& poll, Ended& ended) {
   return [&](Cost lower, Cost best, const std::vector<int>* value) { return tell(poll, ended, lower, best, value); };
 }
 
-nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost constant,
-                        Cost upper, double seconds, std::size_t most_rows, std::uint64_t seed, nb::object poll) {
-  const Network network = network_of(std::move(sizes), std::move(scopes), tables, constant, upper);
+nb::dict minimise_costs(std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members, const Costs& costs, Cost upper,
+                        double seconds, std::size_t most_rows, std::uint64_t seed, nb::object poll) {
+  const Network network = network_of(std::move(sizes), {starts, members}, costs, 0, upper);
   Ended ended;
   const Poll listener = listener_of(poll, ended);
   Report report;
@@ -50,9 +51,9 @@ nb::dict minimise_costs(std::vector<int> sizes, std::vector<std::vector<Var>> sc
   return result;
 }
 
-nb::tuple shift_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scopes, const std::vector<Costs>& tables, Cost upper,
-                      double seconds, Cost least_gain, nb::object poll) {
-  const Network network = network_of(std::move(sizes), std::move(scopes), tables, 0, upper);
+std::tuple<Cost, Functions> shift_costs(std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members, const Costs& costs, Cost constant,
+                      Cost upper, double seconds, Cost least_gain, nb::object poll) {
+  const Network network = network_of(std::move(sizes), {starts, members}, costs, constant, upper);
   Ended ended;
   const Poll listener = listener_of(poll, ended);
   Network shifted;
@@ -63,23 +64,20 @@ nb::tuple shift_costs(std::vector<int> sizes, std::vector<std::vector<Var>> scop
   if (elimina::stopped()) throw elimina::Stopped{};
   if (ended.interrupted) PyErr_SetNone(PyExc_KeyboardInterrupt);
   if (ended.raised || ended.interrupted) throw nb::python_error();
-  nb::list factors;
-  for (const Function& function : shifted.functions)
-    factors.append(nb::make_tuple(function.scope, array_of(function.cost)));
-  return nb::make_tuple(shifted.constant, factors);
+  return {shifted.constant, functions_of(shifted)};
 }
 
 }  // namespace
 
 void bind_filter(nb::module_& m) {
   m.attr("FORBIDDEN_COST") = forbidden;
-  m.def("minimise_costs", &minimise_costs, "sizes"_a, "scopes"_a, "tables"_a, "constant"_a, "upper"_a, "seconds"_a, "most_rows"_a,
+  m.def("minimise_costs", &minimise_costs, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "upper"_a, "seconds"_a, "most_rows"_a,
         "seed"_a, "poll"_a,
         "Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both "
         "bounds now and then, and the best value if it is new (else None), and ends it by False; so does an interruption.");
-  m.def("shift_costs", &shift_costs, "sizes"_a, "scopes"_a, "tables"_a, "upper"_a, "seconds"_a, "least_gain"_a, "poll"_a,
-        "An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound, and pairs of scope and table, "
-        "first those of several variables in the given sequence, then one for each variable. Assignments from `upper` on are lost.");
+  m.def("shift_costs", &shift_costs, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "constant"_a, "upper"_a, "seconds"_a, "least_gain"_a, "poll"_a,
+        "An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound; and starts and variables of "
+        "scopes, and their costs, first those of several variables in the given sequence, then one for each variable. Assignments from `upper` on are lost.");
 }
 
 }  // namespace elimina::filter

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "arrays.hpp"
+#include "costs.hpp"
 #include "module.hpp"
 #include "stop.hpp"
 
@@ -17,15 +18,14 @@ using namespace nb::literals;
 namespace elimina::network {
 namespace {
 
-using Costs = Words<const double>;
-
 constexpr double kTurn = 1 << 21;  // cells that either kind of move visits before the other's turn: a few ms
 
-// A local search, and the tables that it reads.
+// A local search, and the costs that it reads.
 class Improver {
  public:
-  Improver(std::vector<int> sizes, const std::vector<std::vector<Var>>& scopes, std::vector<Costs> tables, std::uint64_t seed)
-      : tables_(std::move(tables)), search_(view_of(std::move(sizes), scopes), seed) {}
+  Improver(std::vector<int> sizes, const Words<const std::int64_t>& starts, const Words<const Var>& members, Words<const double> costs,
+           std::uint64_t seed)
+      : costs_(std::move(costs)), search_(view_of(std::move(sizes), {starts, members}), seed) {}
 
   void start(const std::vector<int>& value) {
     if (value.size() != static_cast<std::size_t>(search_.count())) throw nb::value_error("there are other variables than values");
@@ -51,27 +51,25 @@ class Improver {
   const std::vector<int>& best() const { return search_.best(); }
 
  private:
-  View view_of(std::vector<int> sizes, const std::vector<std::vector<Var>>& scopes) {
-    if (scopes.size() != tables_.size()) throw nb::value_error("as many scopes as tables are needed");
+  View view_of(std::vector<int> sizes, const Scopes& scopes) {
     for (const int size : sizes)
       if (size < 1) throw nb::value_error("each variable has a value");
+    const auto cells = checked_cells(sizes, scopes, costs_.size());
     View view{{Type::float64, infinite}, sizes, {}};
-    for (std::size_t i = 0; i < scopes.size(); ++i) {
-      view.functions.push_back({tables_[i].data(), {}});
+    for (std::size_t f = 0; f < scopes.count(); ++f) {
+      view.functions.push_back({costs_.data() + cells[f], {}});
       std::int64_t stride = 1;
-      for (std::size_t axis = scopes[i].size(); axis-- > 0;) {
-        const Var v = scopes[i][axis];
-        if (v < 0 || v >= static_cast<Var>(sizes.size())) throw nb::index_error("a scope names no variable");
-        view.functions.back().axes.push_back({v, stride});
-        stride *= sizes[v];
+      const auto scope = scopes[f];
+      for (std::size_t axis = scope.size(); axis-- > 0;) {
+        view.functions.back().axes.push_back({scope[axis], stride});
+        stride *= sizes[scope[axis]];
       }
-      if (static_cast<std::size_t>(stride) != tables_[i].size()) throw nb::value_error("a table has other cells than its scope");
     }
     sizes_ = std::move(sizes);
     return view;
   }
 
-  std::vector<Costs> tables_;
+  Words<const double> costs_;
   std::vector<int> sizes_;
   LocalSearch search_;
 };
@@ -81,8 +79,8 @@ class Improver {
 void bind_local_search(nb::module_& m) {
   nb::class_<Improver>(m, "LocalSearch",
                        "Local search for a small sum of costs (infinite: forbidden): tabu moves, and neighbourhoods solved by elimination, in turns.")
-      .def(nb::init<std::vector<int>, const std::vector<std::vector<Var>>&, std::vector<Costs>, std::uint64_t>(), "sizes"_a, "scopes"_a,
-           "tables"_a, "seed"_a)
+      .def(nb::init<std::vector<int>, const Words<const std::int64_t>&, const Words<const Var>&, Words<const double>, std::uint64_t>(), "sizes"_a,
+           "starts"_a, "members"_a, "costs"_a, "seed"_a)
       .def("start", &Improver::start, "value"_a, "Go on from an assignment, which may be forbidden.")
       .def("run", &Improver::run, "seconds"_a, "cells"_a,
            "Search until so many cells were visited, and return whether a better assignment was found. Runs that no time limit ends are reproducible.")

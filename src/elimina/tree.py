@@ -177,6 +177,12 @@ class TableGroups(Unpacked[Group]):
     def __hash__(self) -> int:
         return hash(self._bytes)
 
+    def cells(self, sizes: Sequence[int]) -> NDArray[np.float64]:
+        """Return the number of cells of each group's table, from the domain sizes of all variables."""
+        starts, members = self.scopes
+        own = np.array(sizes, dtype=np.float64)[members]
+        return np.multiply.reduceat(own, starts[:-1]) if len(self) else own
+
     @cached_property
     def _bytes(self) -> tuple[bytes, ...]:
         return tuple(np.asarray(a, dtype=np.int64).tobytes() for a in (*self.scopes, self.starts, self.members))

@@ -25,6 +25,16 @@ from tests.reference import brute
 from tests.strategies import KINDS, models
 
 
+def functions(scopes, tables):
+    """Scopes and costs one after another: starts and variables of the scopes, and all cells."""
+    starts = np.cumsum([0, *map(len, scopes)], dtype=np.int64)
+    members = np.array([v for scope in scopes for v in scope], dtype=np.int32)
+    return starts, members, np.concatenate([*map(np.ravel, tables), np.empty(0, np.int64)])
+
+
+ONE = functions([[0, 1]], [np.array([1, 2, 3, 0])])
+
+
 class Costs:
     """Random functions of up to four variables, and what every assignment costs."""
 
@@ -57,7 +67,11 @@ class Costs:
         self.total = self.total + np.transpose(costs, np.argsort(scope)).reshape(shape)
 
     def search(self, upper=10**6, step=1, slack=0, threads=1):
-        return ConsistencySearch(self.sizes, self.scopes, self.tables, self.order, upper, step, slack, threads)
+        return ConsistencySearch(self.sizes, *self.functions, self.order, 0, upper, step, slack, threads)
+
+    @property
+    def functions(self):
+        return functions(self.scopes, self.tables)
 
 
 def run(search, seconds=60.0, nodes=1e9, memory=1e6, poll=lambda *_: None):
@@ -338,18 +352,33 @@ def test_open_nodes_are_divided(seed, share, nodes):
     ],
 )
 def test_malformed_open_nodes(nodes, error):
-    search = ConsistencySearch([2, 2], [[0, 1]], [np.array([1, 2, 3, 0])], [0, 1], 100, 1, 0, 1)
+    search = ConsistencySearch([2, 2], *ONE, [0, 1], 0, 100, 1, 0, 1)
     with pytest.raises(error):
         search.replace_open(*(np.array(words, dtype=np.int64) for words in nodes))
     assert run(search)["value"] == [1, 1]
 
 
+def variables(*members):
+    return {"members": np.array(members, np.int32)}
+
+
+def starts(*numbers):
+    return {"starts": np.array(numbers, np.int64)}
+
+
 MALFORMED = {
-    "another number of tables": (ValueError, {"tables": []}),
-    "cells of another scope": (ValueError, {"tables": [np.zeros(3, np.int64)]}),
-    "no such variable": (IndexError, {"scopes": [[0, 7]]}),
-    "a variable twice": (ValueError, {"scopes": [[1, 1]]}),
-    "a negative cost": (ValueError, {"tables": [np.array([0, -1, 0, 0])]}),
+    "no scope": (ValueError, starts(0)),
+    "no starts": (ValueError, starts()),
+    "a scope that starts late": (ValueError, starts(1, 2)),
+    "a scope that ends early": (ValueError, starts(0, 1)),
+    "a scope that ends before it starts": (ValueError, starts(0, 3, 2)),
+    "cells of another scope": (ValueError, {"costs": np.zeros(3, np.int64)}),
+    "cells of two scopes": (ValueError, {**starts(0, 1, 2), "costs": np.zeros(5, np.int64)}),
+    "no such variable": (IndexError, variables(0, 7)),
+    "a negative variable": (IndexError, variables(0, -1)),
+    "a variable twice": (ValueError, variables(1, 1)),
+    "a negative cost": (ValueError, {"costs": np.array([0, -1, 0, 0])}),
+    "a negative constant": (ValueError, {"constant": -1}),
     "no values": (ValueError, {"sizes": [2, 0]}),
     "an order of other variables": (ValueError, {"order": [0, 0]}),
     "a short order": (ValueError, {"order": [0]}),
@@ -364,7 +393,11 @@ MALFORMED = {
 @pytest.mark.parametrize("name", MALFORMED)
 def test_malformed(name):
     error, culprit = MALFORMED[name]
-    good = {"sizes": [2, 2], "scopes": [[0, 1]], "tables": [np.array([1, 2, 3, 0])], "order": [0, 1]}
+    good = dict(zip(("starts", "members", "costs"), ONE, strict=True)) | {
+        "sizes": [2, 2],
+        "order": [0, 1],
+        "constant": 0,
+    }
     good |= {"upper": 100, "step": 1, "slack": 0, "threads": 1}
     assert run(ConsistencySearch(**good))["value"] == [1, 1]
     with pytest.raises(error):
@@ -373,7 +406,7 @@ def test_malformed(name):
 
 @pytest.mark.parametrize("values", [[0], [0, 2], [0, -1]])
 def test_malformed_values(values):
-    search = ConsistencySearch([2, 2], [[0, 1]], [np.array([1, 2, 3, 0])], [0, 1], 100, 1, 0, 1)
+    search = ConsistencySearch([2, 2], *ONE, [0, 1], 0, 100, 1, 0, 1)
     for take in (search.at_root, lambda value: search.know(3, value)):
         with pytest.raises((ValueError, IndexError)):
             take(values)

@@ -15,7 +15,7 @@ from elimina import InputError, Model
 from elimina._core import FORBIDDEN_COST
 from elimina.generate import grid_model, random_model
 from elimina.inference.content import partition_by_content
-from elimina.inference.encode import distances
+from elimina.inference.encode import distances, tables_of
 from elimina.order import find_order
 from elimina.planning.fitting import make_bounded_plan
 from elimina.planning.machine import cpu_machine
@@ -41,7 +41,7 @@ def test_partitions_are_those_of_the_reference(data):
     if partition is None:
         assert not known.possible
         return
-    scopes, tables = sorted_by(order, [group.scope for group in problem.groups], known.tables)
+    scopes, tables = sorted_by(order, [group.scope for group in problem.groups], tables_of(problem, known.costs))
     assert partition == [[list(part) for part in parts] for parts in Division(scopes, tables, order, ibound).divide()]
 
 

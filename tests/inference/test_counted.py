@@ -14,7 +14,7 @@ from elimina import Model
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction
 from elimina.inference.consistency import Consistency
 from elimina.planning.prepare import prepare
-from tests.inference.test_consistency import SHARES, Costs, check, run
+from tests.inference.test_consistency import SHARES, Costs, check, functions, run
 
 
 def excluding(costs, u, x, v, y, cost=0):
@@ -117,7 +117,7 @@ def test_a_clique_beyond_the_largest_function():
     for v in range(70):
         scopes.append([v])
         tables.append(np.array([10 + v, 0]))
-    found = run(ConsistencySearch(sizes, scopes, tables, list(range(70)), 10**6, 1, 0, 1))
+    found = run(ConsistencySearch(sizes, *functions(scopes, tables), list(range(70)), 0, 10**6, 1, 0, 1))
     assert found["done"]
     assert found["cost"] == sum(range(10, 79))
     assert found["value"] == [0] * 69 + [1]
@@ -143,9 +143,9 @@ def test_costs_of_packings_are_not_shifted():
     forbidden = np.array([[0, 0], [0, FORBIDDEN_COST]])
     tables += [([u, v], forbidden) for u, v in itertools.combinations(range(count), 2)]
     scopes, costs = [list(scope) for scope, _ in tables], [np.asarray(cells).reshape(-1) for _, cells in tables]
-    assert Reduction([2] * count, scopes, costs, list(range(count))).is_packing
+    assert Reduction([2] * count, *functions(scopes, costs), list(range(count))).is_packing
     soft = [np.where(np.arange(cells.size) == 1, 3, cells) for cells in costs]
-    assert not Reduction([2] * count, scopes, soft, list(range(count))).is_packing
+    assert not Reduction([2] * count, *functions(scopes, soft), list(range(count))).is_packing
     table = np.where(forbidden > 0, np.inf, 0)
     model = Model.from_arrays(
         [2] * count, [(scope, cells if len(scope) == 1 else table) for scope, cells in tables], sense="min-cost"

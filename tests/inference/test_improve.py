@@ -14,6 +14,7 @@ from elimina._core import LocalSearch
 from elimina.generate import grid_model
 from elimina.inference.knowledge import Improvement
 from elimina.planning.prepare import prepare
+from tests.inference.test_consistency import functions
 from tests.reference import brute
 from tests.strategies import models
 
@@ -63,16 +64,16 @@ def test_runs_are_reproducible():
         ([2], [[1]], [2], "a scope names no variable"),
         ([2], [[0]], [3], "other cells"),
         ([0], [[0]], [0], "each variable has a value"),
-        ([2], [], [2], "as many scopes"),
+        ([2], [], [2], "other cells"),
     ],
 )
 def test_the_core_refuses_other_tables(sizes, scopes, cells, message):
     with pytest.raises((ValueError, IndexError), match=message):
-        LocalSearch(sizes, scopes, [np.zeros(count) for count in cells], 0)
+        LocalSearch(sizes, *functions(scopes, [np.zeros(count) for count in cells]), 0)
 
 
 def test_the_core_refuses_other_starts():
-    search = LocalSearch([2], [], [], 0)
+    search = LocalSearch([2], *functions([], [np.empty(0)]), 0)
     with pytest.raises(IndexError, match="no such value"):
         search.start([2])
     with pytest.raises(ValueError, match="other variables"):

@@ -217,11 +217,11 @@ class Bucket:
             spread, forbidden = self._range(allowed_ranges(listed, settings.sense))
             sizes = tuple(self._sizes[v] for v in scope)
             limit = int(forbidden) if settings.is_integer else None
-            known = distances_of(listed, len(group), scope, sizes, settings.sense, limit)
+            known = distances_of(listed, scope, sizes, settings.sense, limit)
             possible = possible and known.possible
             bests.append(known.offset)
             order = tuple(visits[v] for v in scope)
-            tables.append(Utility(scope, order, known.tables[0], forbidden, spread, (math.inf, 0)))
+            tables.append(Utility(scope, order, known.costs.reshape(sizes), forbidden, spread, (math.inf, 0)))
         return tables, sum(bests) if settings.is_integer else math.fsum(bests), possible
 
     def _range(self, ranges: Sequence[tuple[float, float] | None]) -> tuple[int | float, int | float]:

@@ -27,7 +27,7 @@ from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.inference.beam import Found, beam_searches
 from elimina.inference.choose import host_memory, host_threads
 from elimina.inference.content import partition_by_content
-from elimina.inference.encode import Distances, distances
+from elimina.inference.encode import Distances, distances, tables_of
 from elimina.inference.options import Options
 from elimina.planning.machine import SHIFTED_CELL_SECONDS, SHIFTED_CLUSTER_SECONDS
 from elimina.planning.prepare import Problem
@@ -266,7 +266,10 @@ class _Units(NamedTuple):
 
 def _in_units(problem: Problem, known: Distances) -> _Units:
     """Return a problem's tables in units."""
-    costs = [np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64) for table in known.tables]
+    costs = [
+        np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64)
+        for table in tables_of(problem, known.costs)
+    ]
     spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in costs)
     unit = 1.0
     if not problem.model.is_integer and math.isfinite(spread):

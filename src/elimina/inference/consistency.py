@@ -8,7 +8,6 @@ weighted CSP", CP 2015).
 
 from __future__ import annotations
 
-import itertools
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction, shift_costs
-from elimina.inference.encode import distances
+from elimina.inference.encode import distances, largest_of
 from elimina.inference.execution import widened
 from elimina.inference.shifting import LEAST_GAIN, Array, parts_of
 from elimina.inference.strategy import can_copy, cells_of, threads_within
@@ -138,10 +137,8 @@ class Consistency:
             return None
         sign = model.sign
         limit = FORBIDDEN_COST if model.is_integer else math.inf
-        ends = list(itertools.accumulate((table.size for table in given.tables), initial=0))
-        # One array: small tables would take longer to call for than to read.
-        flat = np.concatenate([*(table.reshape(-1) for table in given.tables), np.empty(0, dtype=np.int64)])
-        most = sum(np.maximum.reduceat(np.where(flat < limit, flat, 0), ends[:-1]).tolist()) if flat.size else 0
+        flat = given.costs
+        most = sum(largest_of(problem, np.where(flat < limit, flat, 0)))
         if known is not None:
             most = min(most, max(0, sign * known - given.offset))
         if math.isinf(most):
@@ -161,30 +158,23 @@ class Consistency:
             return None
         number = {v: n for n, v in enumerate(problem.free)}
         costs = _in_units(flat, unit, limit, top)
-        reduction = Reduction(
-            *problem.network,
-            [costs[start:end] for start, end in itertools.pairwise(ends)],
-            [number[v] for v in order],
-        )
+        reduction = Reduction(*problem.network, costs, [number[v] for v in order])
         # The core has copies of the distances from here on.
         offset = given.offset
         del given, flat, costs
         place = {v: n for n, v in enumerate(reduction.kept)}
-        left, scopes, tables = reduction.rest
+        sizes, constant, rest = reduction.rest
         # The bound of cliques of such pairs is stronger, and shifted costs would hide them.
         if shift_seconds > 0 and not reduction.is_packing:
             gain = max(1, int(LEAST_GAIN * most * unit))
-            bound, found = shift_costs(left, scopes, tables, top, shift_seconds, gain, _gains_enough())
+            bound, shifted = shift_costs(sizes, *rest, constant, top, shift_seconds, gain, _gains_enough())
             if bound < top:
-                scopes, tables = (
-                    [[], *(scope for scope, _ in found)],
-                    [np.array([bound]), *(costs for _, costs in found)],
-                )
+                constant, rest = bound, shifted
         core = ConsistencySearch(
-            left,
-            scopes,
-            tables,
+            sizes,
+            *rest,
             [place[number[v]] for v in order if number[v] in place],
+            constant,
             top,
             step,
             0 if model.is_integer else int(_SLACK * top),

@@ -15,7 +15,7 @@ import numpy as np
 
 from elimina._core import FORBIDDEN_COST
 from elimina._core import partition_by_content as partition
-from elimina.inference.encode import distances
+from elimina.inference.encode import distances, tables_of
 from elimina.planning.machine import (
     COMPARED_PAIR_SECONDS,
     JOINED_CELL_SECONDS,
@@ -64,7 +64,7 @@ def partition_by_content(
     if not known.possible:
         return None
     costs = []
-    for group, table in zip(problem.groups, known.tables, strict=True):
+    for group, table in zip(problem.groups, tables_of(problem, known.costs), strict=True):
         axes = sorted(range(len(group.scope)), key=lambda axis: position[group.scope[axis]])
         costs.append(np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64).transpose(axes).ravel())
     # What is forbidden costs more than anything that is not.

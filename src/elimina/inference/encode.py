@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.planning.steps import Factors
 from elimina.table import Ends, Sense, Table, cell_numbers
 from elimina.tasks import FLOATS, INTEGERS
+from elimina.tree import TableGroups
 
 Array = NDArray[Any]
 
@@ -257,13 +257,13 @@ class Distances(NamedTuple):
     """A problem of the task ``mpe`` as costs to be minimised.
 
     Attributes:
-        tables: Sums of distances for each of the problem's groups: each table's from the best value it has; int64, or
-            float64, where forbidden ones are infinite.
+        costs: Sums of distances for each cell of the problem's groups, one after another: each table's from the best
+            value it has; int64, or float64, where forbidden ones are infinite.
         offset: The total where all distances are 0, negated where totals are maximised.
         possible: True if no table forbids everything.
     """
 
-    tables: list[Array]
+    costs: Array
     offset: int | float
     possible: bool
 
@@ -275,69 +275,82 @@ def distances(problem: Problem, forbidden: int) -> Distances:
         problem: Problem of the task ``mpe``.
         forbidden: Number for forbidden integer costs; allowed distances are below it.
     """
-    sizes, groups = problem.model.sizes, problem.groups
-    shapes = [tuple(sizes[v] for v in group.scope) for group in groups]
-    factors = list(_side_by_side([group.members for group in groups], [group.scope for group in groups], shapes))
     model, tables = problem.model, problem.tables.listed
+    factors = _side_by_side(problem.groups, model.sizes)
     limit = forbidden if model.is_integer else None
-    arena = np.empty(sum(factor.span for factor in factors), dtype=np.float64 if limit is None else np.int64)
-    write_factors(tables, model.sense, "distances", limit or 0, Factors.packed(factors), arena)
-    parts = np.split(arena, [factor.offset for factor in factors[1:]])
-    joined = [part.reshape(factor.sizes) for part, factor in zip(parts, factors, strict=True)] if factors else []
-    inside = {member for factor in factors for member in factor.members}
-    return _distances(tables, model.sense, limit, joined, inside, model.constant)
+    costs: Array = np.empty(int(factors.spans.sum()), dtype=np.float64 if limit is None else np.int64)
+    write_factors(tables, model.sense, "distances", limit or 0, factors, costs)
+    offset, are_allowed = _offset(tables, model.sense, limit, model.constant)
+    possible = model.constant > -math.inf and bool(are_allowed.all())
+    if limit is None and possible and len(factors):
+        # Tables that each allow something may forbid everything together.
+        possible = bool(np.logical_or.reduceat(np.isfinite(costs), factors.offsets).all())
+    return Distances(costs, offset, possible)
 
 
 def distances_of(
-    tables: TableList, count: int, scope: tuple[int, ...], sizes: tuple[int, ...], sense: Sense, forbidden: int | None
+    tables: TableList, scope: tuple[int, ...], sizes: tuple[int, ...], sense: Sense, forbidden: int | None
 ) -> Distances:
     """Join tables to one, of the values' distances from the best that each of them has.
 
     Args:
         tables: Their scopes are within the scope; all of integers if there is a number for 'forbidden'.
-        count: Number of tables.
         scope: Scope of the joined table.
         sizes: Domain sizes of its variables.
         sense: Sense of the tables.
         forbidden: Number for forbidden integer costs; allowed distances are below it. None: costs are floats.
     """
-    arena = np.empty(math.prod(sizes), dtype=np.float64 if forbidden is None else np.int64)
-    tables.join(sense, "distances", forbidden or 0, scope, sizes, arena, tables_of_models.BLOCK_CELLS)
-    return _distances(tables, sense, forbidden, [arena.reshape(sizes)], range(count))
+    costs: Array = np.empty(math.prod(sizes), dtype=np.float64 if forbidden is None else np.int64)
+    tables.join(sense, "distances", forbidden or 0, scope, sizes, costs, tables_of_models.BLOCK_CELLS)
+    offset, are_allowed = _offset(tables, sense, forbidden)
+    return Distances(costs, offset, bool(np.isfinite(costs).any() if forbidden is None else are_allowed.all()))
 
 
-def _distances(
-    tables: TableList,
-    sense: Sense,
-    forbidden: int | None,
-    joined: list[Array],
-    inside: Collection[int],
-    constant: float = 0,
-) -> Distances:
-    """Return joined tables, of which those inside were made, with what was taken out of all."""
-    sign = 1 if sense == "min-cost" else -1
-    ends = tables.ends(sense)
-    bests = [known if known is None else known[0] if sign == 1 else known[1] for known in ends]
+def tables_of(problem: Problem, costs: Array) -> list[Array]:
+    """Return the table of each group, of cells one after another."""
+    sizes = problem.model.sizes
+    shapes = [tuple([sizes[v] for v in group.scope]) for group in problem.groups]
+    ends = itertools.accumulate(map(math.prod, shapes), initial=0)
+    return [
+        costs[start:end].reshape(shape) for (start, end), shape in zip(itertools.pairwise(ends), shapes, strict=True)
+    ]
+
+
+def largest_of(problem: Problem, costs: Array) -> list[int | float]:
+    """Return the largest of the costs of each group, of cells one after another."""
+    cells = problem.groups.cells(problem.model.sizes).astype(np.int64)
+    found: list[int | float] = np.maximum.reduceat(costs, np.cumsum(cells) - cells).tolist() if len(cells) else []
+    return found
+
+
+def _offset(
+    tables: TableList, sense: Sense, forbidden: int | None, constant: float = 0
+) -> tuple[int | float, NDArray[np.bool_]]:
+    """Return the total of the tables' best values, negated where totals are maximised, and which tables have one."""
+    sign, is_highest = (1, False) if sense == "min-cost" else (-1, True)
+    ends = Ends.of(tables, sense)
+    are_allowed = ends.kinds > 0
     if forbidden is not None:
-        total = int(constant) + sum(best for best in bests if best is not None)
-        return Distances(joined, sign * total, None not in bests)
-    values = [math.log(best) if sense == "probability" else best for best in bests if best is not None]
-    taken = tuple(sign * part for value in (constant, *values) for part in _floats(value))
-    possible = constant > -math.inf and all(best is not None for n, best in enumerate(bests) if n not in inside)
-    possible = possible and all(bool(np.isfinite(table).any()) for table in joined)
-    return Distances(joined, math.fsum(taken), possible)
+        return sign * (int(constant) + ends.total(highest=is_highest)), are_allowed
+    bests = ends.numbers(highest=is_highest)
+    values: Iterable[float] = map(math.log, bests) if sense == "probability" else bests
+    if (ends.kinds == 1).any():
+        values = itertools.chain.from_iterable(map(_floats, values))
+    # No negative zero.
+    return 0.0 + sign * math.fsum([*_floats(constant), *values]), are_allowed
 
 
-def _side_by_side(
-    members: Sequence[Sequence[int]], scopes: Sequence[tuple[int, ...]], shapes: Sequence[tuple[int, ...]]
-) -> Iterator[FactorLayout]:
-    """Return factors without padding, one after another."""
-    offset = 0
-    for own, scope, sizes in zip(members, scopes, shapes, strict=True):
-        span = math.prod(sizes)
-        inner = itertools.accumulate(reversed(sizes[1:]), operator.mul, initial=1)
-        yield FactorLayout(tuple(own), scope, sizes, tuple(inner)[::-1][: len(sizes)], offset, span)
-        offset += span
+def _side_by_side(groups: TableGroups, sizes: Sequence[int]) -> Factors:
+    """Return the groups as factors without padding, one after another."""
+    starts, members = groups.scopes
+    own = np.array(sizes, dtype=np.int64)[members]
+    strides, ends, axes = np.ones_like(own), starts[1:], np.diff(starts)
+    for place in range(2, int(axes.max(initial=0)) + 1):
+        inner = ends[axes >= place] - place
+        strides[inner] = strides[inner + 1] * own[inner + 1]
+    spans = strides[starts[:-1]] * own[starts[:-1]]
+    scopes = members.astype(np.int32, copy=False)
+    return Factors(groups.starts, groups.members, starts, scopes, own, strides, np.cumsum(spans) - spans, spans)
 
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:

@@ -132,11 +132,11 @@ def filtered_optimum(
     clock = {"encode": time.perf_counter() - started}
     if upper <= 0 or not costs.possible:
         found: dict[str, Any] = {"value": [], "cost": FORBIDDEN_COST, "bound": FORBIDDEN_COST}
-    elif not costs.sizes:
+    elif not problem.free:
         found = {"value": [], "cost": 0, "bound": 0}
     else:
         rows = max(_LEAST_ROWS, memory // _ROW_BYTES)
-        found = minimise_costs(costs.sizes, costs.scopes, costs.tables, 0, upper, limits.seconds, rows, seed, poll)
+        found = minimise_costs(*costs.network, costs.costs, upper, limits.seconds, rows, seed, poll)
     clock.update(found.get("seconds", {}))
     if found.get("interrupted"):
         raise KeyboardInterrupt
@@ -167,25 +167,22 @@ class _Costs(NamedTuple):
     Attributes:
         problem: Problem in its original costs.
         offset: The model's total where all distances are 0.
-        sizes: Sizes of the free variables.
-        scopes: Their numbers in each group.
-        tables: int64, one after another cell, of the problem's groups.
+        network: See ``Problem.network``.
+        costs: Costs of each cell of the problem's groups, one after another.
         possible: True if no table forbids everything.
     """
 
     problem: Problem
     offset: int
-    sizes: list[int]
-    scopes: list[list[int]]
-    tables: list[NDArray[np.int64]]
+    network: tuple[list[int], NDArray[np.int64], NDArray[np.int32]]
+    costs: NDArray[np.int64]
     possible: bool
 
     @staticmethod
     def of(problem: Problem) -> _Costs:
         known = distances(problem, FORBIDDEN_COST)
         offset = problem.model.sign * int(known.offset)
-        tables = [table.reshape(-1) for table in known.tables]
-        return _Costs(problem, offset, *problem.network, tables, known.possible)
+        return _Costs(problem, offset, problem.network, known.costs, known.possible)
 
     def upper(self, given: int | float | None) -> int:
         """Return the least distance of assignments that are not solutions, or worse than a known total."""

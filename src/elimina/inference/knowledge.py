@@ -131,7 +131,7 @@ class Knowledge:
 
     def take(self, chosen: list[int]) -> None:
         """Keep an assignment if it is the best one, and no worse than the total that is known to be reached."""
-        score = self.problem.model.score(chosen)
+        score = self.problem.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return
         given = self.limits.upper_bound
@@ -375,19 +375,16 @@ class Improvement:
         given = distances(problem, FORBIDDEN_COST)
         if not given.possible:
             return None
-        number = {v: n for n, v in enumerate(problem.free)}
-        tables = [table.reshape(-1).astype(np.float64) for table in given.tables]
+        costs = given.costs.astype(np.float64, copy=False)
         if problem.model.is_integer:
-            for table in tables:
-                table[table >= FORBIDDEN_COST] = math.inf
-        sizes = [problem.model.sizes[v] for v in problem.free]
-        scopes = [[number[v] for v in group.scope] for group in problem.groups]
-        return Improvement(problem, LocalSearch(sizes, scopes, tables, seed), given.offset - _slack(problem))
+            costs[costs >= FORBIDDEN_COST] = math.inf
+        search = LocalSearch(*problem.network, costs, seed)
+        return Improvement(problem, search, given.offset - _slack(problem))
 
     def found(self) -> Result | None:
         """Return the best assignment; None if it is not allowed."""
         chosen = self.best
-        score = self.problem.model.score(chosen)
+        score = self.problem.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return None
         found = between(self.problem, self._least, chosen)
@@ -409,7 +406,7 @@ class Improvement:
     @property
     def score(self) -> int | float:
         """The total of the best assignment found."""
-        return self.problem.model.score(self.best)
+        return self.problem.score(self.best)
 
     @property
     def best(self) -> list[int]:

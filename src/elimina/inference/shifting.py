@@ -7,6 +7,7 @@ consistency. Every assignment keeps its total, so whatever bounds the shifted mo
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -19,7 +20,7 @@ from elimina.backends.choose import devices_of
 from elimina.inference.choose import asked_backend, host_memory, host_threads
 from elimina.inference.clusters import JoinGraph
 from elimina.inference.content import partition_by_content
-from elimina.inference.encode import distances
+from elimina.inference.encode import distances, largest_of, tables_of
 from elimina.inference.execution import widened
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
@@ -176,7 +177,8 @@ def _shifted_in(
     known = distances(problem, FORBIDDEN_COST)
     if not known.possible:
         return None
-    given = [np.where(t < FORBIDDEN_COST, t, math.inf) if model.is_integer else t for t in known.tables]
+    costs = known.costs
+    given = tables_of(problem, np.where(costs < FORBIDDEN_COST, costs, math.inf) if model.is_integer else costs)
     spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in given)
     unit = 1.0 if model.is_integer or math.isinf(spread) else _unit(spread)
     # Whole numbers in floats: shifts between tables may have moved maxima apart.
@@ -199,11 +201,11 @@ def _shifted_in(
     for cluster, table, found in zip(graph.clusters, exact, moved, strict=True):
         is_allowed = np.isfinite(found)
         if model.is_integer:
-            costs: Array = np.where(is_allowed, np.where(is_allowed, found, 0.0).astype(np.int64), FORBIDDEN)
+            moved_costs: Array = np.where(is_allowed, np.where(is_allowed, found, 0.0).astype(np.int64), FORBIDDEN)
         else:
-            costs = np.full(found.shape, np.inf)
-            costs[is_allowed] = table[is_allowed] + (found[is_allowed] - np.rint(table[is_allowed] * unit)) / unit
-        factors.append(Table(cluster.scope, costs))
+            moved_costs = np.full(found.shape, np.inf)
+            moved_costs[is_allowed] = table[is_allowed] + (found[is_allowed] - np.rint(table[is_allowed] * unit)) / unit
+        factors.append(Table(cluster.scope, moved_costs))
     total = known.offset + (int(constant) if model.is_integer else constant / unit)
     joined = Model(model.variables, factors, sense="min-cost", constant=total, upper_bound=model.upper_bound)
     slack = 0.0 if model.is_integer else -widened(0.0, known.offset, constant / unit)
@@ -238,21 +240,15 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
         ranges = filter(None, allowed_ranges(problem.tables, model.sense))
         spread = sum(high - low for low, high in ranges)
     else:
-        spread = sum(float(table.max(initial=0, where=table < limit)) for table in known.tables)
+        spread = sum(largest_of(problem, np.where(known.costs < limit, known.costs, 0)))
     scale: int | float = parts_of(problem) if model.is_integer else 1.0
     unit = scale if model.is_integer or math.isinf(spread) else _unit(spread)
     if not known.possible or not spread * unit <= _MOST_TOTAL:
         return None
-    given = [_in_units(table, unit, limit) for table in known.tables]
-    bound, found = shift_costs(
-        *problem.network,
-        [table.reshape(-1) for table in given],
-        FORBIDDEN_COST,
-        seconds,
-        max(1, int(LEAST_GAIN * spread * unit)),
-        lambda *_: None,
-    )
-    factors = _tables(problem, known.tables, given, found, unit)
+    given = _in_units(known.costs, unit, limit)
+    gain = max(1, int(LEAST_GAIN * spread * unit))
+    bound, found = shift_costs(*problem.network, given, 0, FORBIDDEN_COST, seconds, gain, lambda *_: None)
+    factors = _tables(problem, known.costs, given, found[2], unit)
     constant = scale * known.offset + bound if model.is_integer else known.offset + bound / unit
     sign = model.sign
     worst = None if model.upper_bound is None else sign * scale * model.upper_bound
@@ -261,41 +257,43 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     return Shifted(prepare(shifted, "mpe", problem.fixed), scale, sign, slack)
 
 
-def _in_units(table: Array, unit: float, limit: float) -> Array:
+def _in_units(given: Array, unit: float, limit: float) -> Array:
     """Return the distances in the core's units."""
-    costs = np.full(table.shape, FORBIDDEN_COST)
-    np.copyto(costs, np.rint(table * unit), where=table < limit, casting="unsafe")
+    costs = np.full(given.shape, FORBIDDEN_COST)
+    np.copyto(costs, np.rint(given * unit), where=given < limit, casting="unsafe")
     return costs
 
 
-def _tables(
-    problem: Problem,
-    known: Sequence[Array],
-    given: Sequence[Array],
-    found: Sequence[tuple[list[int], Array]],
-    unit: float,
-) -> list[Table]:
-    """Return the shifted factors, including the remainders of floats that were rounded to units."""
-    pairs = list(zip(problem.groups, known, given, strict=True))
-    wide = [pair for pair in pairs if len(pair[0].scope) > 1]
-    narrow = {pair[0].scope[0]: pair for pair in pairs if len(pair[0].scope) == 1}
-    dtype = np.int64 if problem.model.is_integer else np.float64
-    factors = []
-    for number, (scope, costs) in enumerate(found):
-        if number < len(wide):
-            group, exact, rounded = wide[number]
-            factors.append(_table(group.scope, costs.reshape(exact.shape), exact, rounded, unit))
-            continue
-        variable = problem.free[scope[0]]
-        none = np.zeros(len(costs), dtype=dtype)
-        _, exact, rounded = narrow.get(variable, (None, none, none))
-        factors.append(_table((variable,), costs, exact, rounded, unit))
-    return factors
+def _tables(problem: Problem, exact: Array, rounded: Array, shifted: Array, unit: float) -> list[Table]:
+    """Return the shifted factors, including the remainders of floats that were rounded to units.
 
-
-def _table(scope: Sequence[int], costs: Array, exact: Array, rounded: Array, unit: float) -> Table:
-    """Return a shifted table; floats are the sum of the old values and the shifts."""
+    Args:
+        problem: Problem of the task ``mpe``.
+        exact: Distances of each cell of the problem's groups, one after another.
+        rounded: The same in the core's units.
+        shifted: Those of the groups of several variables, in the same sequence, then those of each free variable.
+        unit: The core's cost of 1.
+    """
+    sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
+    shapes = [tuple([sizes[v] for v in scope]) for scope in scopes]
+    starts = list(itertools.accumulate(map(math.prod, shapes), initial=0))
+    wide = [number for number, scope in enumerate(scopes) if len(scope) > 1]
+    lone = {scope[0]: number for number, scope in enumerate(scopes) if len(scope) == 1}
+    # Where each shifted cell was; a variable in no table of its own has none.
+    parts = [np.arange(starts[number], starts[number + 1]) for number in wide]
+    parts += [
+        np.arange(starts[lone[v]], starts[lone[v] + 1]) if v in lone else np.full(sizes[v], -1) for v in problem.free
+    ]
+    source = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
     if exact.dtype.kind == "i":
-        return Table(scope, np.where(costs >= FORBIDDEN_COST, FORBIDDEN, costs))
-    with np.errstate(invalid="ignore"):
-        return Table(scope, np.where(costs >= FORBIDDEN_COST, np.inf, exact + (costs - rounded) / unit))
+        costs: Array = np.where(shifted >= FORBIDDEN_COST, FORBIDDEN, shifted)
+    else:
+        before, units = (np.where(source < 0, 0, np.append(part, 0)[source]) for part in (exact, rounded))
+        with np.errstate(invalid="ignore"):
+            costs = np.where(shifted >= FORBIDDEN_COST, np.inf, before + (shifted - units) / unit)
+    kept = [(scopes[number], shapes[number]) for number in wide] + [((v,), (sizes[v],)) for v in problem.free]
+    ends = itertools.accumulate((math.prod(shape) for _, shape in kept), initial=0)
+    return [
+        Table(scope, costs[start:end].reshape(shape))
+        for (scope, shape), (start, end) in zip(kept, itertools.pairwise(ends), strict=True)
+    ]

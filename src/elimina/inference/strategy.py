@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.execution import does_not_fit
 from elimina.planning.plan import Plan
@@ -212,9 +214,8 @@ class Shares(NamedTuple):
 
 
 def cells_of(problem: Problem) -> int:
-    """Return the total number of cells of all groups' tables."""
-    sizes = problem.model.sizes
-    return sum([math.prod([sizes[v] for v in group.scope]) for group in problem.groups])
+    """Return the total number of cells of all groups' tables, exact up to 2^53."""
+    return int(problem.groups.cells(problem.model.sizes).sum())
 
 
 def can_copy(cells: int, tables: int, memory: int) -> bool:
@@ -238,8 +239,7 @@ def threads_within(problem: Problem, threads: int, memory: int) -> int:
         threads: Most threads.
         memory: Limit in bytes.
     """
-    sizes = problem.model.sizes
-    values = sum([sizes[v] for group in problem.groups for v in group.scope])
+    values = int(np.array(problem.model.sizes)[problem.groups.scopes.members].sum())
     own = _VALUE_BYTES * values + _FUNCTION_BYTES * len(problem.groups)
     return max(1, min(threads, 1 + int(memory // _THREADS // max(1, own))))
 

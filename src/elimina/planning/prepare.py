@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elimina import tasks
 from elimina._core import TableList, without_barren
@@ -260,10 +261,12 @@ class Problem(NamedTuple):
         return tasks.described(self.task)
 
     @property
-    def network(self) -> tuple[list[int], list[list[int]]]:
+    def network(self) -> tuple[list[int], NDArray[np.int64], NDArray[np.int32]]:
         """Sizes of the free variables, and the groups' scopes as places of these: what the core's searches take."""
-        place = {v: n for n, v in enumerate(self.free)}
-        return [self.model.sizes[v] for v in self.free], [[place[v] for v in group.scope] for group in self.groups]
+        starts, members = self.groups.scopes
+        place = np.full(len(self.model.sizes), -1, dtype=np.int32)
+        place[list(self.free)] = np.arange(len(self.free))
+        return [self.model.sizes[v] for v in self.free], starts, place[members]
 
     def terms(self, assignment: Sequence[int]) -> list[int | float]:
         """Return ``Model.terms`` at an assignment; often the problem's tables are the model's."""
