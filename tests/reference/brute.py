@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
+from elimina._core import TableList
 from elimina.model import Model
 from elimina.result import Result
 
@@ -18,9 +20,23 @@ def assignments(model: Model, evidence: dict[int, int] | None = None):
     return itertools.product(*([fixed[v]] if v in fixed else range(size) for v, size in enumerate(model.sizes)))
 
 
+def scores_of(model: Model, evidence: dict[int, int] | None = None) -> list[int | float]:
+    """The score of every assignment; those of the last model are kept, as each strategy is compared with them."""
+    last, given, scores = _last or (None, None, [])
+    if last is not model or given != evidence:
+        listed = TableList(model.factors)
+        scores = [model.total(model.terms_of(listed, a)) for a in assignments(model, evidence)]
+        _last[:] = model, dict(evidence) if evidence else evidence, scores
+    return scores
+
+
+_last: list[Any] = []
+"""A model, its evidence, and the scores of its assignments; models do not change."""
+
+
 def optimum(model: Model, evidence: dict[int, int] | None = None) -> int | float | None:
     """The best score among allowed assignments; None if there is none."""
-    scores = [model.score(a) for a in assignments(model, evidence)]
+    scores = scores_of(model, evidence)
     worst = math.inf if model.sense == "min-cost" else -math.inf
     scores = [s for s in scores if s != worst]
     if model.upper_bound is not None:
@@ -62,7 +78,8 @@ def partition(model: Model, evidence: dict[int, int] | None = None) -> float:
 
 def count(model: Model, evidence: dict[int, int] | None = None) -> int:
     """Number of assignments that no factor forbids."""
-    return sum(not any(math.isinf(term) for term in model.terms(a)) for a in assignments(model, evidence))
+    listed = TableList(model.factors)
+    return sum(not any(map(math.isinf, model.terms_of(listed, a))) for a in assignments(model, evidence))
 
 
 def posteriors(model: Model, weights: dict[int, list[float]] | None = None) -> tuple[float, list[list[float]]]:
