@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -11,9 +12,14 @@ from elimina import cp, dcop
 from elimina.inference.options import Options
 
 
+@functools.cache
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
+
+
 def with_options(function: Callable[..., Any], *arguments: Any, kind: Any = Options, **given: Any) -> Any:
     """Call a function whose other options are fields of a class: of ``elimina.Options``, if no other one is given."""
-    taken = inspect.signature(function).parameters
+    taken = _parameters(function)
     own = {name: value for name, value in given.items() if name in taken}
     rest = {name: value for name, value in given.items() if name not in taken}
     return function(*arguments, **own, **({"options": kind(**rest)} if rest else {}))

@@ -105,6 +105,7 @@ ADVICE = [
 
 @pytest.fixture
 def files(tmp_path, elimina):
+    """Files that the commands name."""
     for name in ("radio.wcsp", "pump.bif", "towns.tsp"):
         shutil.copy(EXAMPLES / name, tmp_path)
     shutil.copy(EXAMPLES / "pump_cases.csv", tmp_path / "cases.csv")
@@ -126,14 +127,18 @@ def test_advice_works_when_it_is_followed(elimina, command, advice, followed):
         assert ran.code == 0, ran.err
 
 
+QUICKLY = ("--order-time", 0.1)
+"""The search for an order would take seconds; none makes these problems small."""
+
+
 def test_plans_that_do_not_fit_or_take_long_come_with_advice(elimina):
     elimina("generate", "grid", "--side", 14, "-d", 10, "grid.wcsp")
-    assert "advice:               solve it with a time limit" in elimina("plan", "grid.wcsp").out
-    assert elimina("solve", "grid.wcsp", "--time-limit", 2).code == 0
+    assert "advice:               solve it with a time limit" in elimina("plan", "grid.wcsp", *QUICKLY).out
+    assert elimina("solve", "grid.wcsp", "--time-limit", 1).code == 0
     elimina("convert", "grid.wcsp", "grid.uai")
-    assert "(elimina solve --method mbe)" in elimina("plan", "grid.uai", "--task", "pr").out
-    assert elimina("solve", "grid.uai", "--task", "pr", "--method", "mbe", "--ibound", 1).code == 0
-    small = ["plan", "grid.uai", "--task", "pr", "--memory", "1MB", "--ibound"]
+    assert "(elimina solve --method mbe)" in elimina("plan", "grid.uai", "--task", "pr", *QUICKLY).out
+    assert elimina("solve", "grid.uai", "--task", "pr", "--method", "mbe", "--ibound", 1, *QUICKLY).code == 0
+    small = ["plan", "grid.uai", "--task", "pr", *QUICKLY, "--memory", "1MB", "--ibound"]
     assert "advice:               a smaller i-bound (--ibound)" in elimina(*small, 6).out
     assert "advice: " not in elimina(*small, 1).out
     assert "advice: " not in elimina("plan", EXAMPLES / "radio.wcsp").out
@@ -142,7 +147,7 @@ def test_plans_that_do_not_fit_or_take_long_come_with_advice(elimina):
 def test_memory_that_no_machine_has_is_not_advised(elimina):
     elimina("generate", "grid", "--side", 14, "-d", 10, "--p2", 0.1, "grid.wcsp")
     elimina("convert", "grid.wcsp", "grid.uai")
-    failed = elimina("solve", "grid.uai", "--task", "mar").err
+    failed = elimina("solve", "grid.uai", "--task", "mar", *QUICKLY).err
     assert "no machine has that much: a better order (--order," in failed
     assert "(--memory)" not in failed
     assert "(--scratch)" not in failed
