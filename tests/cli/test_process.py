@@ -53,7 +53,7 @@ def test_interrupts(slow, start):
 
 @pytest.mark.parametrize("method", ["filter", "search"])
 def test_an_interrupt_leaves_bounds(slow, start, method):
-    code, out, err = interrupt(start("solve", "hard.wcsp", "--method", method, "--order-time", 0.1), 4)
+    code, out, err = interrupt(start("solve", "hard.wcsp", "--method", method, "--order-time", 0.1), 2.5)
     assert (code, err) == (130, "")
     assert "status:     bounded" in out
     assert "assignment: x0=" in out

@@ -5,6 +5,7 @@ It shares nothing with the solver. `reveal` makes each variable an output, so th
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -161,16 +162,25 @@ def parse_solutions(printed: str) -> list[Values]:
     """Return the solutions that a solver printed, each as name -> value."""
     solutions = []
     for block in printed.split("----------\n")[:-1]:
-        reader = _Reader("".join(line for line in block.splitlines(keepends=True) if not line.startswith(("%", "="))))
-        solution = {}
-        while reader.at < len(reader.tokens):
-            name = reader.take()
-            reader.take("=")
-            value = reader.expression()
-            solution[name] = value[1][-1] if isinstance(value, tuple) else value
-            reader.take(";")
-        solutions.append(solution)
+        lines = [line for line in block.splitlines(keepends=True) if not line.startswith(("%", "="))]
+        if all(line.endswith(";\n") for line in lines):
+            solutions.append({name: value for line in lines for name, value in _assigned(line)})
+        else:
+            solutions.append(dict(_assigned("".join(lines))))
     return solutions
+
+
+@functools.lru_cache(4096)
+def _assigned(printed: str) -> tuple[tuple[str, Any], ...]:
+    """Return names and values of printed assignments; solutions have most of them in common."""
+    reader, found = _Reader(printed), []
+    while reader.at < len(reader.tokens):
+        name = reader.take()
+        reader.take("=")
+        value = reader.expression()
+        found.append((name, value[1][-1] if isinstance(value, tuple) else value))
+        reader.take(";")
+    return tuple(found)
 
 
 def evaluate(x: Any, model: Model, values: Values) -> Any:
@@ -200,13 +210,40 @@ def violated(model: Model, values: Values) -> list[str]:
 
 
 def solutions(model: Model) -> Iterator[Values]:
-    """Every solution of a model with small domains."""
+    """Every solution of a model with small domains. A constraint is looked at once for the values of its variables."""
     names = list(model.variables)
     domains = [range(2) if v.kind == "bool" else v.domain for v in model.variables.values()]
+    tests = [
+        (
+            names_of(arguments, model),
+            lambda values, name=name, arguments=arguments: holds(name, evaluate(arguments, model, values)),
+        )
+        for name, arguments in model.constraints
+    ] + [
+        (
+            names_of([Name(own), variable.value], model),
+            lambda values, own=own, variable=variable: evaluate(variable.value, model, values) == int(values[own]),
+        )
+        for own, variable in model.variables.items()
+        if variable.value is not None
+    ]
+    scopes = [([names.index(name) for name in scope], test, {}) for scope, test in tests]
     for assignment in itertools.product(*domains):
-        values = dict(zip(names, assignment, strict=True))
-        if not violated(model, values):
-            yield values
+        for scope, test, verdicts in scopes:
+            key = tuple([assignment[place] for place in scope])
+            if key not in verdicts:
+                verdicts[key] = test(dict(zip(names, assignment, strict=True)))
+            if not verdicts[key]:
+                break
+        else:
+            yield dict(zip(names, assignment, strict=True))
+
+
+def names_of(x: Any, model: Model) -> set[str]:
+    """The variables that an expression depends on."""
+    if isinstance(x, Name):
+        return {x.text} if x.text in model.variables else names_of(model.constants[x.text], model)
+    return set().union(*(names_of(each, model) for each in x)) if isinstance(x, list) else set()
 
 
 def holds(name: str, arguments: list[Any]) -> bool:

@@ -125,7 +125,9 @@ def _level(program, words, arena):
             is_weighted = program.semiring == "log-sum-exp"
             mean = total * program.dtype.type(_weight(words)) if is_weighted else total / program.dtype.type(count)
             return np.where(np.isfinite(mean), mean - own, program.dtype.type(0))
-    wide = [marginal.astype(np.int64 if program.dtype.itemsize < 8 else object) for marginal in marginals]
+    # Python's integers where a sum of all might wrap, which takes far longer.
+    limit = max(max(abs(int(marginal.min())), abs(int(marginal.max()))) for marginal in marginals)
+    wide = [marginal.astype(np.int64 if (limit + 1) * count < 2**63 else object) for marginal in marginals]
     mean = (sum(wide) + words[TABLES_A]) // count
     forbidden = np.any([marginal >= program.parameter for marginal in marginals], axis=0)
     level = np.where(forbidden, 0, mean - wide[words[TABLES_A]])
