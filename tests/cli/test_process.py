@@ -260,7 +260,7 @@ def test_version(elimina):
 
 def test_a_killed_run_goes_on(elimina, start, tmp_path):
     elimina("generate", "grid", "--side", 9, "-d", 4, "--p2", 0.2, "grid.wcsp")
-    sliced = ["grid.wcsp", "--device", "cpu", "--memory", "60KB", "--slices", 10**6, "--format", "json"]
+    sliced = ["grid.wcsp", "--device", "cpu", "--memory", "80KB", "--slices", 10**6, "--format", "json"]
     expected = json.loads(elimina("solve", *sliced).out)
     assert expected["stats"]["slices"] > 1000
     process = start("solve", *sliced, "--checkpoint", "kept")

@@ -31,7 +31,7 @@ from tests.reference import brute
 HARD = random_model(30, 8, 0.5, 0.0, seed=1)
 """Beyond what a minute of search proves."""
 
-SEVERAL_TURNS = random_model(21, 8, 0.35, 0.0, seed=4)
+SEVERAL_TURNS = random_model(22, 8, 0.35, 0.0, seed=3)
 
 TURN = ("elimina.inference.consistency", "Consistency", "run")
 
