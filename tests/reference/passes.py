@@ -143,10 +143,13 @@ class Passes:
         live = list(reads)
         gone = set().union(*(read.scope for read in live)) - keep - self._kept
         while gone:
-            unions = {v: set().union(*(read.scope for read in live if v in read.scope)) for v in gone}
-            variable = min(gone, key=lambda v: (self._cells(unions[v]), -self._sizes[v], self._position[v]))
+            # Variables that the same tables read meet in one union.
+            met = {v: tuple(i for i, read in enumerate(live) if v in read.scope) for v in gone}
+            unions = {tables: set().union(*(live[i].scope for i in tables)) for tables in set(met.values())}
+            cells = {tables: self._cells(union) for tables, union in unions.items()}
+            variable = min(gone, key=lambda v: (cells[met[v]], -self._sizes[v], self._position[v]))
             gone.remove(variable)
-            union = unions[variable] - {variable}
+            union = unions[met[variable]] - {variable}
             chosen: list[Read] = []
             rest: list[Read] = []
             for read in live:

@@ -172,11 +172,15 @@ class _Room:
 def _choose(record: Record, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Choice | None:
     """Return the tile and the order of tiles with the least estimated time whose parts have room."""
     best: _Choice | None = None
+    whole = _whole_shapes(record, itemsize)
+    known: dict[tuple[int, ...], list[_Part]] = {}  # priorities have most of their tiles in common
     for priority in _priorities(record):
         if best is not None and best.seconds <= _GOOD * _least(record, here, itemsize):
             break
         for lengths, cut in _cuts(record.sizes, priority):
-            parts = _parts(record, lengths, here, itemsize, room)
+            if lengths not in known:
+                known[lengths] = _parts(record, lengths, here, itemsize, room, whole)
+            parts = known[lengths]
             spans = [part.slots * part.span for part in parts]
             if sum(spans[:-1]) + (0 if stays else spans[-1]) > room or not _in_one_row(record, lengths, stays):
                 continue
@@ -243,12 +247,18 @@ class _Part(NamedTuple):
     whole: bool
 
 
-def _parts(record: Record, lengths: tuple[int, ...], here: Collection[int], itemsize: int, room: int) -> list[_Part]:
-    """Return all tables of a step, the output at last; ``room``: elements for parts."""
+def _whole_shapes(record: Record, itemsize: int) -> list[Shape]:
+    """Return the layouts of a step's tables that no tile cuts."""
+    return [shape_of(record, table, record.sizes, itemsize) for table in record.tables]
+
+
+def _parts(
+    record: Record, lengths: tuple[int, ...], here: Collection[int], itemsize: int, room: int, shapes: Sequence[Shape]
+) -> list[_Part]:
+    """Return all tables of a step, the output at last; ``room``: elements for parts; ``shapes``: of whole tables."""
     unit = _UNIT // itemsize
     parts = []
-    for number, table in enumerate(record.tables):
-        shape = shape_of(record, table, record.sizes, itemsize)
+    for number, (table, shape) in enumerate(zip(record.tables, shapes, strict=True)):
         is_output = number == len(record.tables) - 1
         cut = any(stride and n < size for stride, n, size in zip(table.strides, lengths, record.sizes, strict=True))
         whole = cut and not is_output and shape.span * _SMALL <= room
@@ -290,7 +300,7 @@ def _windows(
     """Return slots one after another behind the room; ``stays``: the step, if its output has a place of its own."""
     windows: list[Window] = []
     at = room.cells
-    parts = _parts(record, lengths, room.places, itemsize, staging)
+    parts = _parts(record, lengths, room.places, itemsize, staging, _whole_shapes(record, itemsize))
     for number, (table, shape, span, slots, whole) in enumerate(parts):
         step = stays if number == len(parts) - 1 else table.source
         if step in room.places:
