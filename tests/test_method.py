@@ -16,9 +16,10 @@ from elimina import InputError, Model, TimeLimitError, UnsupportedError
 from elimina.backends.cpu import CpuBackend
 from elimina.generate import grid_model, random_model
 from elimina.inference import method as method_module
+from elimina.inference import search as search_module
 from elimina.inference import solver
 from elimina.inference.anytime import Run
-from elimina.inference.choose import Planned
+from elimina.inference.choose import Planned, turn_share
 from elimina.inference.method import before_planning, search_for_a_while
 from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
@@ -124,7 +125,7 @@ def before_a_plan(monkeypatch, rough, better):
         (method_module.WORTH_A_TRY / 2, [], [0, 0]),
         (method_module.WORTH_A_TURN / 2, [], [0, 0, 1]),
         (method_module.WORTH_A_TURN, [], [0, 0, 1, 0]),
-        (method_module.FAR, [THREADS * method_module.FIRST_NODES], [0, 0, 0, 1]),
+        (method_module.FAR, [method_module.FIRST_NODES], [0, 0, 0, 1]),
     ],
 )
 def test_soft_local_consistency_gets_nodes_where_elimination_takes_long(monkeypatch, seconds, nodes, rounds):
@@ -134,9 +135,26 @@ def test_soft_local_consistency_gets_nodes_where_elimination_takes_long(monkeypa
     assert ordered[0] == method_module.GLANCE_ORDER
 
 
+@pytest.mark.parametrize(("threads", "share"), [(1, 1), (2, 1 / 2), (4, 1 / 4), (16, 1 / 4)])
+def test_turns_are_shorter_with_more_threads(threads, share):
+    """Else several threads would wait for the end of each turn as long as one."""
+    assert turn_share(Options(threads=threads)) == share
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_search_begins_with_its_share_of_a_turn(monkeypatch, threads):
+    turns = []
+    monkeypatch.setattr(search_module._Search, "propagate", lambda search, seconds: turns.append(seconds))
+    problem, options = prepare(grid_model(3, 3, 0.3), "mpe", {}), Options(device="cpu", threads=threads)
+    strategy = method_module.by_search(problem, options, Run("mpe"), Paused(), rounds=0, first_turn=1.0)
+    with contextlib.suppress(TimeLimitError):
+        strategy.work(strategy.run.budget())
+    assert turns == [1 / threads]
+
+
 def test_no_order_is_looked_for_at_first_where_elimination_takes_very_long(monkeypatch):
     searches, ordered = before_a_plan(monkeypatch, 2 * method_module.VERY_FAR, method_module.FAR)
-    assert [limits.get("nodes") for limits in searches][:2] == [None, THREADS * method_module.FIRST_NODES]
+    assert [limits.get("nodes") for limits in searches][:2] == [None, method_module.FIRST_NODES]
     assert ordered == [QUICK_SECONDS]
 
 

@@ -249,6 +249,15 @@ def host_threads(options: Options) -> int:
     return CpuBackend(options.threads).threads
 
 
+SHARING_THREADS = 4
+"""Threads from which on turns get no shorter: set-up and planning would take longer than the turns."""
+
+
+def turn_share(options: Options) -> float:
+    """Return the part of the seconds of a strategy's turn that it takes with these threads, which do as much work."""
+    return 1 / min(host_threads(options), SHARING_THREADS)
+
+
 class Choice(NamedTuple):
     """Data from which a plan can be made again, in another process.
 

@@ -11,7 +11,7 @@ from elimina.backends.choose import card_start, devices_of, find_cuda
 from elimina.backends.cpu import CpuBackend
 from elimina.display import count_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.inference.choose import Planned, asked_backend, host_threads
+from elimina.inference.choose import Planned, asked_backend, host_threads, turn_share
 from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
@@ -65,7 +65,7 @@ VERY_FAR = 1e5
 """Estimated seconds with a quick order from which that search is left out: it would not make them short."""
 
 FIRST_NODES, LONGEST_NODES = 1 << 14, 1.0
-"""Nodes of that turn for each thread, whatever the machine's speed, and its most seconds."""
+"""Nodes of that turn with one thread, whatever the machine's speed, and its most seconds."""
 
 LONG_TURN, SHORT_TURN = 4.0, 1.0
 """Seconds of soft local consistency before a plan is made: where messages have few variables, and elsewhere."""
@@ -118,7 +118,7 @@ def before_planning(
     """
     if options.dtype is not None or options.needs_gpu or options.asks_for_slices or not is_long(rough()):
         return Attempt()
-    fits = 2 * rough().largest_table < _memory(options)
+    fits, part = 2 * rough().largest_table < _memory(options), turn_share(options)
     is_filtered = problem.model.is_integer and _can_filter(problem, options)
     is_free = options.tables != "sparse" and options.ibound is None and isinstance(options.order, str)
     is_searched = is_free and rough().total_cells >= _VARIABLE_SECONDS * len(problem.free) * CELLS_PER_SECOND
@@ -127,21 +127,21 @@ def before_planning(
         paused.first_order = rough().order
         logger.info("soft local consistency first, as a quick order has %s cells", count_text(rough().total_cells))
         yield by_search(problem, options, run, paused, rounds=0, first_turn=FIRST_GLANCE)
-    yield improving(problem, options, run, paused, FIRST_IMPROVED)
+    yield improving(problem, options, run, paused, part * FIRST_IMPROVED)
     if is_filtered and fits:
         share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(CELLS_PER_SECOND)))
-        yield _filter_for(share, problem, rough(), options, run)
+        yield _filter_for(part * share, problem, rough(), options, run)
     is_hopeless = rough().seconds_at(CELLS_PER_SECOND) >= VERY_FAR
     if is_searched and not is_hopeless:
         yield by_search(problem, options, run, paused, rounds=0)
     # Filtering bounds with mini-buckets, too.
     if is_filtered and not fits and not (is_searched and _is_loose(rough())):
-        yield _filter_for(FIRST_TRY, problem, rough(), options, run)
+        yield _filter_for(part * FIRST_TRY, problem, rough(), options, run)
     if not is_searched:
         return Attempt()
     order = rough() if is_hopeless else quick(GLANCE_ORDER)
     if order.seconds_at(CELLS_PER_SECOND) >= FAR:
-        nodes = FIRST_NODES * host_threads(options)
+        nodes = int(FIRST_NODES * part * host_threads(options))
         logger.info("soft local consistency again, for %s nodes", count_text(nodes))
         yield by_search(problem, options, run, paused, rounds=0, first_turn=LONGEST_NODES, nodes=nodes)
     if order.seconds_at(CELLS_PER_SECOND) >= WORTH_A_TRY:
@@ -154,7 +154,7 @@ def before_planning(
         logger.info("soft local consistency again: mini-buckets would have few variables")
         yield by_search(problem, options, run, paused, rounds=0, first_turn=LONG_TURN)
     ordered = options._replace(order=order.order)
-    seconds = min(AT_ONCE, TRY_SHARE * expected)
+    seconds = part * min(AT_ONCE, TRY_SHARE * expected)
     logger.info("search next, for %.3g s: the order found so far has %s cells", seconds, count_text(order.total_cells))
     yield by_search(problem, ordered, run, paused, seconds, rounds=1)
     if is_loose:
@@ -164,7 +164,7 @@ def before_planning(
     if not fits or expected >= WORTH_A_TURN:
         yield by_search(problem, options, run, paused, rounds=0, first_turn=SHORT_TURN)
         if is_filtered:
-            yield _filter_for(SECOND_TRY, problem, order, options, run)
+            yield _filter_for(part * SECOND_TRY, problem, order, options, run)
     return Attempt()
 
 
@@ -288,7 +288,7 @@ def by_search(
         seconds: Time budget in seconds.
         rounds: Most rounds of mini-buckets; 0: soft local consistency alone, for its first turn; 1: one of mini-buckets
             alone.
-        first_turn: Seconds of this turn.
+        first_turn: Seconds of this turn for one thread.
         nodes: Most nodes of each turn.
     """
 
@@ -302,7 +302,7 @@ def by_search(
             options.upper_bound,
             nodes=nodes,
             rounds=rounds,
-            first_turn=first_turn,
+            first_turn=turn_share(options) * first_turn,
             is_alone=rounds == 1,
         )
         left = options.beside(budget.held)

@@ -15,7 +15,7 @@ from elimina import system
 from elimina._core import search_tree
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.inference.choose import host_memory, host_threads, plan_within
+from elimina.inference.choose import host_memory, host_threads, plan_within, turn_share
 from elimina.inference.consistency import Consistency
 from elimina.inference.execution import Execution, statistics
 from elimina.inference.knowledge import Improvement, Knowledge, Limits, Listener
@@ -220,7 +220,7 @@ class _Search(Knowledge):
             self.is_empty = math.isinf(heuristic.cost)
             self.raise_bound(original, heuristic, heuristic.cost)
             self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
-            turn = SEARCH_SHARE * budget
+            turn = SEARCH_SHARE * budget * turn_share(options)
             is_end = self.stats["rounds"] >= limits.rounds or (is_last and limits.nodes < math.inf)
             while not self.is_over:
                 alone = is_last and self.paused.is_spent and not limits.is_alone

@@ -13,7 +13,7 @@ from elimina.errors import DeviceError, InputError, MemoryLimitError
 from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
-from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, without_lost
+from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, turn_share, without_lost
 from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.knowledge import first_assignment, first_bounds
 from elimina.inference.method import (
@@ -249,7 +249,9 @@ class Solver:
         """Plan, and run the plan; None is returned if another strategy answered."""
         is_free = self.options.method == "auto" and described(self.question.task).is_optimum and self._kept is None
         turns = is_free and not options.asks_for_slices
-        first = options._replace(slices="never") if turns else options
+        first = options
+        if turns:
+            first = options._replace(slices="never", order_seconds=options.order_seconds * turn_share(options))
         if turns and isinstance(options.order, str) and is_out_of_reach(self._rough_order(), options):
             first = first._replace(order=self._rough_order().order)
         prepared = self.plan(first)

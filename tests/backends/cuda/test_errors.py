@@ -33,6 +33,11 @@ def test_what_sorting_has_no_memory_for(backend):
         raise MemoryError("std::bad_alloc")
 
 
+def test_what_a_kernel_has_no_memory_for_while_it_is_loaded(backend):
+    with pytest.raises(DeviceError, match=r"is out of memory: the program needs 4\.00 GiB"), backend.failing(2**32):
+        raise DeviceFailure("CUDA_ERROR_OUT_OF_MEMORY: out of memory")
+
+
 def test_a_limit_stays_one(backend):
     with pytest.raises(MemoryLimitError, match="more than 3"), backend.failing(2**32):
         raise MemoryLimitError("a join makes 4 rows, more than 3")

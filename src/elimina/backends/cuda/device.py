@@ -469,8 +469,10 @@ class CudaDevice:
             yield
         except MemoryLimitError:
             raise
-        # CuPy's own, or that of its sorting.
-        except MemoryError as error:
+        # CuPy's own, that of its sorting, or the driver's while it loads a kernel.
+        except (MemoryError, cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
+            if not isinstance(error, MemoryError) and "out of memory" not in str(error):
+                raise DeviceError(f"cuda:{self.number} failed: {error}") from error
             with self._device:
                 free, total = cuda.runtime.memGetInfo()
             raise DeviceError(
@@ -478,5 +480,3 @@ class CudaDevice:
                 f"{free / 2**30:.2f} of {total / 2**30:.2f} GiB are free; close other programs on it, give "
                 "a smaller --memory, or use --device cpu"
             ) from error
-        except (cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
-            raise DeviceError(f"cuda:{self.number} failed: {error}") from error
