@@ -7,6 +7,7 @@ import functools
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,3 +74,13 @@ def planned():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("elimina.inference.call.MOST_CELLS", 0)
         yield
+
+
+@pytest.fixture
+def stuck():
+    """A call of C that takes long, and no longer than the test: who looks for threads that are left would wait."""
+    before, ended = threading.enumerate(), threading.Event()
+    yield lambda *_, **__: ended.wait(20)
+    ended.set()
+    for thread in set(threading.enumerate()).difference(before):
+        thread.join(60)
