@@ -148,7 +148,7 @@ def test_networks_through_every_format_for_them(data_dir, tmp_path):
             back = eio.read(tmp_path / f"m.{suffix}")
             assert time.process_time() - start < 5, (path, suffix)
             assert_same_network(model, back)
-        assert eio.read(tmp_path / "m.xmlbif").children == model.children
+            assert suffix != "xmlbif" or back.children == model.children
 
 
 def test_ergo_networks(data_dir):

@@ -223,7 +223,7 @@ def test_impossible_evidence():
 
 
 def test_a_time_limit_leaves_the_bounds():
-    report = elimina.report(grid_model(14, 8, seed=2), time_limit=6, memory="16MiB")
+    report = elimina.report(grid_model(14, 8, seed=2), time_limit=3, memory="16MiB")
     assert report.result.status in ("bounded", "optimal")
     assert {"figures", "answer", "graph"} <= set(Page(report.html).sections)
 
