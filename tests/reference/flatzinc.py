@@ -210,7 +210,7 @@ def violated(model: Model, values: Values) -> list[str]:
 
 
 def solutions(model: Model) -> Iterator[Values]:
-    """Every solution of a model with small domains. A constraint is looked at once for the values of its variables."""
+    """Every solution of a model with small domains. Each constraint is checked once for the values of its variables."""
     names = list(model.variables)
     domains = [range(2) if v.kind == "bool" else v.domain for v in model.variables.values()]
     tests = [
