@@ -61,6 +61,17 @@ std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint
   return {array_of(std::move(rows)), array_of(std::move(costs))};
 }
 
+std::tuple<Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>> functions(Text& text, std::uint64_t most, const Words<const std::int64_t>& sizes,
+                                                                                    std::int64_t bound, std::int64_t forbidden, std::int64_t dense,
+                                                                                    std::int64_t ratio) {
+  Scanner::Functions found;
+  {
+    nb::gil_scoped_release unlocked;
+    found = text.scanner.functions(most, span_of(sizes), {bound, forbidden, dense, ratio});
+  }
+  return {array_of(std::move(found.starts)), array_of(std::move(found.members)), array_of(std::move(found.costs))};
+}
+
 std::tuple<Array<std::int64_t>, Array<double>, Array<double>, Array<double>> bif_rows(Text& text, std::size_t child_size, const std::vector<std::vector<std::string>>& labels) {
   elimina::ConditionalRows rows;
   {
@@ -140,6 +151,9 @@ void bind_text(nb::module_& m) {
           },
           "sizes"_a, "total"_a, "Tables 'k v1 .. vk' with k == sizes[i], concatenated; total == sum(sizes).")
       .def("tuples", &tuples, "count"_a, "sizes"_a, "Lines 'i1 .. ik cost': (flat int32 rows, int64 costs).")
+      .def("functions", &functions, "most"_a, "sizes"_a, "bound"_a, "forbidden"_a, "dense"_a, "ratio"_a,
+           "Cost functions 'arity i1 .. ik default count' and so many tuples, as dense tables: starts and variables of their scopes, and costs one after another. Ends "
+           "before the first one that is malformed, shared, global, or of over `dense` cells and over `ratio` times as many as tuples.")
       .def("bif_rows", &bif_rows, "child_size"_a, "labels"_a,
            "The rest of a BIF probability block: (parents' flat indices, values, default row, table).")
       .def("bracket_items", &bracket_items, "as_words"_a = false,

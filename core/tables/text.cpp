@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <tuple>
 
 namespace elimina {
 namespace {
@@ -225,6 +226,65 @@ void Scanner::tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t
     cost = integer("a cost");
     if (cost < 0) fail("a cost of at least 0", std::to_string(cost));
   }
+}
+
+Scanner::Functions Scanner::functions(std::uint64_t most, std::span<const std::int64_t> sizes, const Dense& rule) {
+  Functions found;
+  for (std::uint64_t number = 0; number < most; ++number) {
+    const auto before = std::tuple(at_, mark_, quoted_);
+    const std::size_t members = found.members.size(), cells = found.costs.size();
+    bool is_read = false;
+    try {
+      is_read = add_function(found, sizes, rule);
+    } catch (const TextError&) {
+      // Whoever reads it next tells what is wrong.
+    }
+    if (!is_read) {
+      std::tie(at_, mark_, quoted_) = before;
+      found.members.resize(members);
+      found.costs.resize(cells);
+      break;
+    }
+    found.starts.push_back(static_cast<std::int64_t>(found.members.size()));
+  }
+  return found;
+}
+
+bool Scanner::add_function(Functions& found, std::span<const std::int64_t> sizes, const Dense& rule) {
+  const std::int64_t arity = integer("a function's arity");
+  if (arity < 0 || arity > static_cast<std::int64_t>(sizes.size())) return false;
+  std::int64_t cells = 1;
+  const std::size_t first = found.members.size();
+  for (std::int64_t i = 0; i < arity; ++i) {
+    const std::int64_t v = integer("a variable's index");
+    if (v < 0 || v >= static_cast<std::int64_t>(sizes.size()) || std::count(found.members.begin() + static_cast<std::ptrdiff_t>(first), found.members.end(), v))
+      return false;
+    if (__builtin_mul_overflow(cells, sizes[static_cast<std::size_t>(v)], &cells)) return false;
+    found.members.push_back(v);
+  }
+  const std::int64_t other = integer("a default cost"), count = integer("a number of tuples");
+  if (other < 0 || count < 0 || (arity == 0 && count > 0)) return false;
+  need(static_cast<std::uint64_t>(count), "a tuple");
+  if (cells > std::max(rule.dense, rule.ratio * count)) return false;
+  const auto cost_of = [&](std::int64_t cost) { return cost >= rule.bound ? rule.forbidden : cost; };
+  constexpr std::int64_t kUnlisted = -1;
+  const std::size_t start = found.costs.size();
+  found.costs.resize(start + static_cast<std::size_t>(cells), kUnlisted);
+  const std::span<std::int64_t> table(found.costs.data() + start, static_cast<std::size_t>(cells));
+  for (std::int64_t tuple = 0; tuple < count; ++tuple) {
+    std::int64_t cell = 0;
+    for (std::int64_t i = 0; i < arity; ++i) {
+      const std::int64_t size = sizes[static_cast<std::size_t>(found.members[first + static_cast<std::size_t>(i)])], value = integer("a value");
+      if (value < 0 || value >= size) return false;
+      cell = cell * size + value;
+    }
+    const std::int64_t cost = integer("a cost");
+    std::int64_t& place = table[static_cast<std::size_t>(cell)];
+    if (cost < 0 || (place != kUnlisted && place != cost_of(cost))) return false;
+    place = cost_of(cost);
+  }
+  std::replace(table.begin(), table.end(), kUnlisted, cost_of(other));
+  return true;
 }
 
 namespace {

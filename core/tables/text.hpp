@@ -54,12 +54,24 @@ class Scanner {
   void tables(std::span<const std::int64_t> sizes, std::span<double> out);
   // Lines "i1 .. ik cost" with each i below its size and cost >= 0.
   void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
+  // Up to `most` cost functions "arity i1 .. ik default count" and so many tuples, as dense tables, in which costs from `bound` on are
+  // forbidden. Ends before the first function that is malformed, shared, global, or better listed: one of over `dense` cells and over `ratio`
+  // times as many as tuples.
+  struct Functions {
+    std::vector<std::int64_t> starts{0}, members;  // of the scopes
+    std::vector<std::int64_t> costs;
+  };
+  struct Dense {
+    std::int64_t bound, forbidden, dense, ratio;
+  };
+  Functions functions(std::uint64_t most, std::span<const std::int64_t> sizes, const Dense& rule);
 
   [[noreturn]] void fail(const std::string& what_was_expected, std::string_view found);
 
  private:
   void skip();
   void skip_block_comment();
+  bool add_function(Functions& found, std::span<const std::int64_t> sizes, const Dense& rule);
   const char* word_end(const char* p) const;
   std::string_view number_token(const char* what);
 

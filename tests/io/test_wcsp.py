@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import elimina
 import elimina.io as eio
+from elimina._core import TextError
 from elimina.errors import FormatError, InputError, UnsupportedError
+from elimina.io import wcsp
 from elimina.table import FORBIDDEN
 
 SMALL = """toy 3 3 5 50
@@ -52,6 +56,49 @@ def test_costs_above_2_to_the_53_are_exact(tmp_path):
     assert model.upper_bound is None
     assert model.score([1]) == 2 * big
     assert read(tmp_path, f"big 1 2 1 {10**30}\n2\n1 0 {FORBIDDEN} 1\n1 5\n").score([0]) == float("inf")
+
+
+@st.composite
+def files(draw):
+    """The text of a file: functions of every kind, and now and then something that does not fit."""
+    sizes = draw(st.lists(st.integers(1, 3), min_size=1, max_size=4))
+    cost, functions, shared = st.integers(0, 30), [], 0
+    for _ in range(draw(st.integers(0, 8))):
+        scope = draw(st.permutations(range(len(sizes))))[: draw(st.integers(0, len(sizes)))]
+        head = f"{len(scope)} {' '.join(map(str, scope))} {draw(cost)}"
+        kind = draw(st.sampled_from(["plain", "plain", "plain", "shared", "again"]))
+        if kind == "again":
+            functions.append(f"{head} -{draw(st.integers(1, 1 + shared))}")
+            continue
+        rows = draw(st.lists(st.tuples(*(st.integers(0, sizes[v] - 1) for v in scope)), max_size=6 if scope else 0))
+        is_shared = kind == "shared" and bool(scope)
+        shared += is_shared
+        lines = [f"{'-' if is_shared else ''}{head} {len(rows)}"]
+        functions.append("\n".join([*lines, *(f"{' '.join(map(str, row))} {draw(cost)}" for row in rows)]))
+    header = f"toy {len(sizes)} 3 {len(functions)} 20"
+    text = "\n".join([header, " ".join(map(str, sizes)), *functions, ""])
+    if draw(st.booleans()):
+        place = draw(st.integers(0, len(text) - 1))
+        text = text[:place] + draw(st.sampled_from(["", "-1", "x", "9", "\n", "9" * 20])) + text[place + 1 :]
+    return text
+
+
+@given(text=files(), most=st.sampled_from([1, 2, 4096]))
+@settings(max_examples=400)
+def test_functions_that_are_read_at_once_are_those_read_one_by_one(text, most):
+    """What is malformed has the same error at the same place."""
+    found = []
+    for read_plain in (wcsp._FunctionReader.read_plain, lambda *_: 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(wcsp, "_MOST_AT_ONCE", most)
+            patch.setattr(wcsp._FunctionReader, "read_plain", read_plain)
+            given_text = wcsp.WCSP.open_text(text.encode())
+            try:
+                model = wcsp.parse(given_text)
+                found.append([(f.scope, f.values.tolist(), f.default) for f in model.factors])
+            except (TextError, InputError, UnsupportedError) as error:
+                found.append((str(error), given_text.line))
+    assert found[0] == found[1]
 
 
 def test_few_tuples_of_a_large_product_are_sparse(tmp_path):

@@ -9,6 +9,7 @@ the place of n has the tuples and the default of the i-th shared one. A default 
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.io import from_tuples, integer_costs
+from elimina.io import DENSE_CELLS, DENSE_RATIO, from_tuples, integer_costs
 from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
@@ -115,8 +116,13 @@ def parse(text: Text) -> Model:
     bound = _read_bound(text)
     sizes = _read_sizes(text, count, largest)
     reader = _FunctionReader(text, sizes, bound)
-    for _ in range(functions):
-        reader.read()
+    while functions:
+        most = min(functions, _MOST_AT_ONCE)
+        plain = reader.read_plain(most)
+        functions -= plain
+        if plain < most:
+            reader.read()
+            functions -= 1
     upper_bound = None if bound == FORBIDDEN else bound
     variables = numbered(sizes) + auxiliary(reader.functions.sizes[count:])
     return Model(variables, reader.functions.tables, sense="min-cost", upper_bound=upper_bound, name=name)
@@ -140,6 +146,10 @@ def _read_sizes(text: Text, count: int, largest: int) -> list[int]:
     return sizes
 
 
+_MOST_AT_ONCE = 4096
+"""Functions whose tables share one array: some milliseconds of work between two looks at stop requests."""
+
+
 class _FunctionReader:
     """A reader of functions, one by one."""
 
@@ -147,6 +157,19 @@ class _FunctionReader:
         self.text, self.sizes, self.bound = text, sizes, bound
         self.functions = GlobalFunctions(list(sizes), bound)
         self.shared: list[Shared] = []
+
+    def read_plain(self, most: int) -> int:
+        """Read functions up to the first one that ``read`` has to look at; return how many."""
+        limits = self.bound, FORBIDDEN, DENSE_CELLS, DENSE_RATIO
+        starts, members, costs = self.text.functions(most, np.array(self.sizes, dtype=np.int64), *limits)
+        at = 0
+        names = members.tolist()
+        for scope in (names[start:end] for start, end in itertools.pairwise(starts.tolist())):
+            sizes = tuple([self.sizes[v] for v in scope])
+            end = at + math.prod(sizes)
+            self.functions.tables.append(Table(scope, costs[at:end].reshape(sizes)))
+            at = end
+        return len(starts) - 1
 
     def read(self) -> None:
         """Read the next function."""
