@@ -237,7 +237,7 @@ Scanner::Functions Scanner::functions(std::uint64_t most, std::span<const std::i
     try {
       is_read = add_function(found, sizes, rule);
     } catch (const TextError&) {
-      // Whoever reads it next tells what is wrong.
+      // The next reader tells what is wrong.
     }
     if (!is_read) {
       std::tie(at_, mark_, quoted_) = before;

@@ -86,7 +86,7 @@ def files(draw):
 @given(text=files(), most=st.sampled_from([1, 2, 4096]))
 @settings(max_examples=400)
 def test_functions_that_are_read_at_once_are_those_read_one_by_one(text, most):
-    """What is malformed has the same error at the same place."""
+    """A malformed file has the same error at the same place."""
     found = []
     for read_plain in (wcsp._FunctionReader.read_plain, lambda *_: 0):
         with pytest.MonkeyPatch.context() as patch:
