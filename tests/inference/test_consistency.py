@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 import warnings
 
 import numpy as np
@@ -15,6 +16,7 @@ import elimina
 from elimina import Model
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, shift_costs
 from elimina.inference import consistency as consistency_module
+from elimina.inference import search as search_module
 from elimina.inference.consistency import Consistency
 from elimina.inference.knowledge import Limits
 from elimina.inference.options import Options
@@ -281,6 +283,15 @@ def test_cost_shifting_ends_when_a_pass_gains_a_small_share_of_the_bound(monkeyp
         bounds.append(Consistency.of(problem, problem.free, None, False, 1, 1 << 30, 60.0).bound)
     assert passes[1] < passes[0] / 2
     assert bounds[1] > 0.8 * bounds[0]
+
+
+@pytest.mark.parametrize(("limit", "seconds"), [(None, search_module.ROOT_SHIFT), (0.1, 0.01)])
+def test_cost_shifting_leaves_time_for_the_search(monkeypatch, limit, seconds):
+    given = []
+    monkeypatch.setattr(search_module.Consistency, "of", lambda *arguments: given.append(arguments[-1]))
+    deadline = None if limit is None else time.monotonic() + limit
+    searched(Model.from_arrays([2, 2], [((0, 1), [[1, 2], [3, 0]])]), Limits(deadline))
+    assert given == [pytest.approx(seconds, abs=0.005)]
 
 
 def test_interrupts_pass():
