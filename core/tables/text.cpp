@@ -251,19 +251,22 @@ Scanner::Functions Scanner::functions(std::uint64_t most, std::span<const std::i
 }
 
 bool Scanner::add_function(Functions& found, std::span<const std::int64_t> sizes, const Dense& rule) {
+  constexpr std::int64_t kMostVariables = 32;  // axes of an array in NumPy 1
   const std::int64_t arity = integer("a function's arity");
-  if (arity < 0 || arity > static_cast<std::int64_t>(sizes.size())) return false;
+  if (arity < 0 || arity > kMostVariables) return false;
   std::int64_t cells = 1;
   const std::size_t first = found.members.size();
   for (std::int64_t i = 0; i < arity; ++i) {
     const std::int64_t v = integer("a variable's index");
-    if (v < 0 || v >= static_cast<std::int64_t>(sizes.size()) || std::count(found.members.begin() + static_cast<std::ptrdiff_t>(first), found.members.end(), v))
-      return false;
+    if (v < 0 || v >= static_cast<std::int64_t>(sizes.size())) return false;
+    if (std::find(found.members.begin() + static_cast<std::ptrdiff_t>(first), found.members.end(), v) != found.members.end()) return false;
     if (__builtin_mul_overflow(cells, sizes[static_cast<std::size_t>(v)], &cells)) return false;
     found.members.push_back(v);
   }
-  const std::int64_t other = integer("a default cost"), count = integer("a number of tuples");
-  if (other < 0 || count < 0 || (arity == 0 && count > 0)) return false;
+  const std::int64_t other = integer("a default cost");
+  if (other < 0) return false;
+  const std::int64_t count = integer("a number of tuples");
+  if (count < 0 || (arity == 0 && count > 0)) return false;
   need(static_cast<std::uint64_t>(count), "a tuple");
   if (cells > std::max(rule.dense, rule.ratio * count)) return false;
   const auto cost_of = [&](std::int64_t cost) { return cost >= rule.bound ? rule.forbidden : cost; };

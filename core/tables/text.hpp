@@ -55,8 +55,8 @@ class Scanner {
   // Lines "i1 .. ik cost" with each i below its size and cost >= 0.
   void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
   // Up to `most` cost functions "arity i1 .. ik default count" and so many tuples, as dense tables, in which costs from `bound` on are
-  // forbidden. Ends before the first function that is malformed, shared, global, or better listed: one of over `dense` cells and over `ratio`
-  // times as many as tuples.
+  // forbidden. Ends before the first function that is malformed, shared, global, of many variables, or better listed: one of over `dense`
+  // cells and over `ratio` times as many as tuples.
   struct Functions {
     std::vector<std::int64_t> starts{0}, members;  // of the scopes
     std::vector<std::int64_t> costs;

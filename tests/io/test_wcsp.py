@@ -101,6 +101,14 @@ def test_functions_that_are_read_at_once_are_those_read_one_by_one(text, most):
     assert found[0] == found[1]
 
 
+def test_a_function_of_very_many_variables_of_one_value(tmp_path):
+    count = 3000
+    ones, scope = " ".join(["1"] * count), " ".join(map(str, range(count)))
+    model = read(tmp_path, f"wide {count} 1 1 50\n{ones}\n{count} {scope} 3 0\n")
+    assert len(model.factors[0].scope) == count
+    assert model.score([0] * count) == elimina.solve(model, device="cpu").value == 3
+
+
 def test_few_tuples_of_a_large_product_are_sparse(tmp_path):
     model = read(
         tmp_path, "s 40 2 1 10\n" + "2 " * 40 + "\n40 " + " ".join(map(str, range(40))) + " 3 1\n" + "1 " * 40 + "0\n"

@@ -250,11 +250,11 @@ def host_threads(options: Options) -> int:
 
 
 SHARING_THREADS = 4
-"""Threads from which on turns get no shorter: set-up and planning would take longer than the turns."""
+"""Most threads that make turns shorter: with more, set-up and planning would take longer than the turns."""
 
 
 def turn_share(options: Options) -> float:
-    """Return the part of the seconds of a strategy's turn that it takes with these threads, which do as much work."""
+    """Return the share of a turn's seconds that it has with these threads: several do the same work in less time."""
     return 1 / min(host_threads(options), SHARING_THREADS)
 
 

@@ -23,7 +23,6 @@ from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.planning.steps import Factors
 from elimina.table import Ends, Sense, Table, cell_numbers
 from elimina.tasks import FLOATS, INTEGERS
-from elimina.tree import TableGroups
 
 Array = NDArray[Any]
 
@@ -276,7 +275,7 @@ def distances(problem: Problem, forbidden: int) -> Distances:
         forbidden: Number for forbidden integer costs; allowed distances are below it.
     """
     model, tables = problem.model, problem.tables.listed
-    factors = _side_by_side(problem.groups, model.sizes)
+    factors = Factors.side_by_side(problem.groups, model.sizes)
     limit = forbidden if model.is_integer else None
     costs: Array = np.empty(int(factors.spans.sum()), dtype=np.float64 if limit is None else np.int64)
     write_factors(tables, model.sense, "distances", limit or 0, factors, costs)
@@ -338,19 +337,6 @@ def _offset(
         values = itertools.chain.from_iterable(map(_floats, values))
     # No negative zero.
     return 0.0 + sign * math.fsum([*_floats(constant), *values]), are_allowed
-
-
-def _side_by_side(groups: TableGroups, sizes: Sequence[int]) -> Factors:
-    """Return the groups as factors without padding, one after another."""
-    starts, members = groups.scopes
-    own = np.array(sizes, dtype=np.int64)[members]
-    strides, ends, axes = np.ones_like(own), starts[1:], np.diff(starts)
-    for place in range(2, int(axes.max(initial=0)) + 1):
-        inner = ends[axes >= place] - place
-        strides[inner] = strides[inner + 1] * own[inner + 1]
-    spans = strides[starts[:-1]] * own[starts[:-1]]
-    scopes = members.astype(np.int32, copy=False)
-    return Factors(groups.starts, groups.members, starts, scopes, own, strides, np.cumsum(spans) - spans, spans)
 
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:

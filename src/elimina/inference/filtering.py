@@ -136,7 +136,7 @@ def filtered_optimum(
         found = {"value": [], "cost": 0, "bound": 0}
     else:
         rows = max(_LEAST_ROWS, memory // _ROW_BYTES)
-        found = minimise_costs(*costs.network, costs.costs, upper, limits.seconds, rows, seed, poll)
+        found = minimise_costs(*problem.network, costs.costs, upper, limits.seconds, rows, seed, poll)
     clock.update(found.get("seconds", {}))
     if found.get("interrupted"):
         raise KeyboardInterrupt
@@ -167,14 +167,12 @@ class _Costs(NamedTuple):
     Attributes:
         problem: Problem in its original costs.
         offset: The model's total where all distances are 0.
-        network: See ``Problem.network``.
         costs: Costs of each cell of the problem's groups, one after another.
         possible: True if no table forbids everything.
     """
 
     problem: Problem
     offset: int
-    network: tuple[list[int], NDArray[np.int64], NDArray[np.int32]]
     costs: NDArray[np.int64]
     possible: bool
 
@@ -182,7 +180,7 @@ class _Costs(NamedTuple):
     def of(problem: Problem) -> _Costs:
         known = distances(problem, FORBIDDEN_COST)
         offset = problem.model.sign * int(known.offset)
-        return _Costs(problem, offset, problem.network, known.costs, known.possible)
+        return _Costs(problem, offset, known.costs, known.possible)
 
     def upper(self, given: int | float | None) -> int:
         """Return the least distance of assignments that are not solutions, or worse than a known total."""

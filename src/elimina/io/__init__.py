@@ -334,12 +334,14 @@ def _exact(number: float) -> Fraction:
 
 DENSE_CELLS = 4096
 DENSE_RATIO = 4
+_MOST_AXES = 32
+"""Axes that an array has at most in NumPy 1."""
 
 
 def from_tuples(
     scope: Sequence[int], sizes: Sequence[int], default: float, rows: NDArray[np.int32], costs: NDArray[Any]
 ) -> Table:
-    """Build a dense table, or a sparse one if it has over 4096 cells and over four times as many as tuples are listed.
+    """Build a dense table, or a sparse one if it has over 32 axes, or over 4096 cells and four times as many as tuples.
 
     Args:
         scope: Variables of the table.
@@ -351,7 +353,7 @@ def from_tuples(
     Raises:
         TextError: A tuple is listed with two costs.
     """
-    if math.prod(sizes) > max(DENSE_CELLS, DENSE_RATIO * len(rows)):
+    if len(sizes) > _MOST_AXES or math.prod(sizes) > max(DENSE_CELLS, DENSE_RATIO * len(rows)):
         order, is_first = _sorted_tuples(rows, sizes)
         first = order[is_first]
         if (costs[first][np.cumsum(is_first) - 1] != costs[order]).any():

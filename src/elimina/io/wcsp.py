@@ -157,11 +157,13 @@ class _FunctionReader:
         self.text, self.sizes, self.bound = text, sizes, bound
         self.functions = GlobalFunctions(list(sizes), bound)
         self.shared: list[Shared] = []
+        # Made once: a file may have as many variables as functions that are read one by one.
+        self.flat_sizes = np.array(sizes, dtype=np.int64)
 
     def read_plain(self, most: int) -> int:
         """Read functions up to the first one that ``read`` has to look at; return how many."""
         limits = self.bound, FORBIDDEN, DENSE_CELLS, DENSE_RATIO
-        starts, members, costs = self.text.functions(most, np.array(self.sizes, dtype=np.int64), *limits)
+        starts, members, costs = self.text.functions(most, self.flat_sizes, *limits)
         at = 0
         names = members.tolist()
         for scope in (names[start:end] for start, end in itertools.pairwise(starts.tolist())):

@@ -36,7 +36,7 @@ from elimina.planning.record import (
     WORDS,
 )
 from elimina.table import Scopes
-from elimina.tree import Unpacked, rows_of
+from elimina.tree import TableGroups, Unpacked, rows_of
 
 Integers = NDArray[np.int64]
 
@@ -448,6 +448,19 @@ class Factors(Unpacked[FactorLayout]):
         )
         members, scopes = _lists([f.members for f in factors]), _lists([f.scope for f in factors])
         return Factors(*members, *scopes, sizes, strides, offsets, spans)
+
+    @staticmethod
+    def side_by_side(groups: TableGroups, sizes: Sequence[int]) -> Factors:
+        """Return groups as factors without padding, one after another, given the domain sizes of all variables."""
+        starts, members = groups.scopes
+        own = np.array(sizes, dtype=np.int64)[members]
+        strides, ends, axes = np.ones_like(own), starts[1:], np.diff(starts)
+        for place in range(2, int(axes.max(initial=0)) + 1):
+            inner = ends[axes >= place] - place
+            strides[inner] = strides[inner + 1] * own[inner + 1]
+        spans = strides[starts[:-1]] * own[starts[:-1]]
+        scopes = members.astype(np.int32, copy=False)
+        return Factors(groups.starts, groups.members, starts, scopes, own, strides, np.cumsum(spans) - spans, spans)
 
     def __len__(self) -> int:
         return len(self.offsets)
