@@ -144,7 +144,7 @@ def test_a_plan_that_fits_is_divided_where_it_is_long(client, monkeypatch) -> No
 def test_slices_of_a_lost_worker_are_done_again(task) -> None:
     model = grid(6, 4, SENSES[task], 1)
     with cluster_of(2) as client:
-        kill_at(client, addresses(client)[0], "elimina.inference.sweep", "_Lane", "_move", 1)
+        kill_at(client, None, "elimina.inference.sweep", "_Lane", "_move", 1)
         found = solve_slices(model, task, client=client, options=Options(memory=20_000))
         assert found.stats["tasks"] >= 12
     assert_same(found, calls.solve(model, task, device="cpu", method="eliminate"))
@@ -232,7 +232,7 @@ def test_cases_of_a_lost_worker_are_answered_again() -> None:
     values = rng.integers(-1, 3, (3000, 3)).astype(np.int32)
     expected = Batch(model, (0, 5, 9), (4,), Options("cpu"), len(values)).run(values)
     with cluster_of(2) as client:
-        kill_at(client, addresses(client)[0], "elimina.inference.batch", "Batch", "run", 2)
+        kill_at(client, None, "elimina.inference.batch", "Batch", "run", 2)
         found = ClusterBatch(client, model, (0, 5, 9), (4,), Options(), len(values)).run(values)
         assert len(addresses(client)) == 1
     np.testing.assert_allclose(found.marginals["x4"], expected.marginals["x4"], rtol=1e-12)
