@@ -321,3 +321,12 @@ def test_floats_are_not_filtered():
     assert elimina.solve(model, device="cpu").value == 0.5
     with pytest.raises(UnsupportedError, match="integer costs"):
         calls.solve(model, method="filter")
+
+
+def test_integers_as_probabilities_are_no_costs():
+    model = Model.from_arrays([3, 2], [([0], [3, 6, 5]), ([0, 1], [[2, 2], [1, 1], [0, 3]])], sense="probability")
+    for method in ("auto", "eliminate", "search", "mbe"):
+        assert calls.solve(model, method=method).value == pytest.approx(math.log(15))
+    for question in ({"method": "filter"}, {"upper_bound": 3}, {"task": "count-optima"}):
+        with pytest.raises(UnsupportedError, match="integer costs"):
+            calls.solve(model, **question)

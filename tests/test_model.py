@@ -68,7 +68,7 @@ def test_states_that_are_refused(size, states, problem):
 
 
 def test_what_is_no_sequence_of_states():
-    for states in ("yn", b"yn", 2):
+    for states in ("yn", b"yn", 2, {"y", "n"}):
         with pytest.raises(TypeError, match=r"states is .*; it takes a sequence of str, int or bool"):
             Variable("c", 2, states)
     for index in (1.0, True, "1", None):
@@ -242,6 +242,8 @@ def test_forbidden_costs_and_large_ones():
         (lambda: Model.from_arrays([2], [[]]), r"factors\[0\] is \[\] \(list\); it takes a pair"),
         (lambda: Model.from_arrays([2], [(0, [1, 2])]), r"factors\[0\]\[0\] is 0 \(int\); it takes a sequence"),
         (lambda: Model.from_arrays([2], 5), r"factors is 5 \(int\)"),
+        (lambda: Model.from_arrays({1: 2}, []), r"name is 1 \(int\); it takes text"),
+        (lambda: Variable(None, 2), "name is None; it takes text"),
     ],
 )
 def test_wrong_types(build, problem):

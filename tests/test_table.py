@@ -149,7 +149,7 @@ def test_values_that_are_no_numbers_of_ours(values, problem):
         ([FORBIDDEN, 1.5], r"FORBIDDEN is among floats, where it is not exact: write infinity \(math.inf\)"),
         ([0.5, -FORBIDDEN], "FORBIDDEN is among floats"),
         ([2**53 + 1, 0.5], "the integer 9007199254740993 is among floats, where it is not exact"),
-        (np.ma.masked_array([1, 2], [False, True]), "1 of a table's values are masked, and a table needs all 2"),
+        (np.ma.masked_array([1, 2], [False, True]), "1 of a table's values are masked, and all 2 are needed"),
         (np.array([np.longdouble("1e-400"), 1]), "the value 1e-400 of a table of float128 is out of the range"),
         (np.array([np.longdouble("1e400"), 1]), r"the value 1e\+400 of a table of float128"),
         ([Fraction(1, 2), 1], r"objects such as Fraction\(1, 2\) \(Fraction\); convert them, by float"),

@@ -25,6 +25,10 @@ class FormatError(InputError):
         where = path if line is None else f"{path}:{line}"
         super().__init__(f"{where}: {problem}")
 
+    def __reduce__(self) -> tuple[type[FormatError], tuple[str, int | None, str]]:
+        """Make the error again from its parts, as process pools do with what a worker raises."""
+        return type(self), (self.path, self.line, self.problem)
+
 
 class UnsupportedError(InputError):
     """A well-formed input that uses something elimina does not handle."""

@@ -38,6 +38,8 @@ class Variable:
     __slots__ = ("_indices", "name", "size", "states")
 
     def __init__(self, name: str, size: int, states: Sequence[State] | None = None) -> None:
+        if not isinstance(name, str):
+            raise arguments.wrong_type("name", name, "text, the name of a variable")
         try:
             self.name, self.size = name, operator.index(size)
         except TypeError:
@@ -304,10 +306,9 @@ class Model(Displayed):
 
     @property
     def is_integer(self) -> bool:
-        """True if every cost is an integer (so that the optimum can be computed exactly)."""
-        return isinstance(self.constant, int) and all(
-            dtype.kind == "i" for dtype in {f.values.dtype for f in self.factors}
-        )
+        """True if the model has costs, and each is an integer (so that the optimum can be computed exactly)."""
+        kinds = {dtype.kind for dtype in {f.values.dtype for f in self.factors}}
+        return self.sense != "probability" and isinstance(self.constant, int) and kinds <= {"i"}
 
     def index(self, name: str | int) -> int:
         """Index of a variable by its name (or index).

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import InputError
+from elimina.table import unmasked
 
 if TYPE_CHECKING:
     from elimina.model import Model, Variable
@@ -65,7 +66,7 @@ def checked_states(name: str, size: int, states: Iterable[Any]) -> tuple[State, 
             read the same as text.
         TypeError: ``states`` is not a sequence.
     """
-    if isinstance(states, str | bytes) or not isinstance(states, Iterable):
+    if isinstance(states, str | bytes | Set) or not isinstance(states, Iterable):
         raise arguments.wrong_type("states", states, "a sequence of str, int or bool")
     found = tuple(_plain(name, state) for state in states)
     if len(found) != size:
@@ -307,10 +308,16 @@ def _indexed(model: Model, given: Evidence, argument: str, read: Callable[[Varia
 
 def known_of(variable: Variable, known: Any) -> int | Weights:
     """Return the index of an observed state, or checked likelihoods: see ``evidence_of``."""
-    if isinstance(known, str | StateIndex) or np.ndim(known) == 0:
+    if isinstance(known, str | StateIndex):
+        return index_of(variable, known)
+    given = unmasked(f"the likelihoods of variable {variable.name!r}", known)
+    if given.ndim == 0:
         return index_of(variable, known)
     try:
-        weights = np.array(known, dtype=np.float64)
+        # Text and complex numbers have a float, too, but not by intent.
+        if given.dtype.kind not in "buifO" or any(isinstance(likelihood, str) for likelihood in given.flat):
+            raise TypeError
+        weights = given.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"the likelihoods of variable {variable.name!r} are not numbers: {known!r}") from error
     if weights.shape != (variable.size,):

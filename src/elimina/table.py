@@ -442,7 +442,7 @@ def unmasked(what: str, values: ArrayLike) -> Values:
         masked = int(np.count_nonzero(np.ma.getmaskarray(values)))
         if masked:
             raise InputError(
-                f"{masked:,} of {what} are masked, and a table needs all {values.size:,}: "
+                f"{masked:,} of {what} are masked, and all {values.size:,} are needed: "
                 "fill them first (values.filled(...))"
             )
         values = values.data

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model
+from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model, Options
 from elimina.inference.propagator import Propagator
 from tests import calls
 from tests.devices import on_devices
@@ -204,6 +207,11 @@ def test_statistics_of_a_known_tree():
         ({"x0": [0.5, -1, 0]}, "not negative"),
         ({"x0": [0.5, np.nan, 0]}, "finite"),
         ({"x0": ["a", "b", "c"]}, "not numbers"),
+        ({"x0": ["0.5", "0.5", "0"]}, "not numbers"),
+        ({"x0": np.array([0.5, "0.5", 0], dtype=object)}, "not numbers"),
+        ({"x0": [0.5, 0.5j, 0]}, "not numbers"),
+        ({"x0": [[0.5], [0.5, 0.5]]}, "the likelihoods of variable 'x0' are not an array of numbers"),
+        ({"x0": np.ma.masked_array([0.5, 0.5, 1], [0, 0, 1])}, "1 of the likelihoods of variable 'x0' are masked"),
         ({"x0": 1, 0: 2}, "two states: 1 and 2"),
         ({"x0": 1, 0: [1.0, 0, 0]}, "given twice, and one of them is soft"),
     ],
@@ -253,6 +261,20 @@ def test_observed_values_are_left_out_rightly(data):
             np.array_equal(hard.sample(20, seed=1, indices=True), soft.sample(20, seed=1, indices=True))
             or dtype == "float32"
         )
+
+
+def test_copies():
+    """A copy has the model, the options and the evidence, whatever was asked before."""
+    model = chain(20)
+    for known in ({}, {"x3": 1, "x5": [0.2, 0.3, 0.4]}):
+        tree = JunctionTree(model, options=Options(order=list(range(20))))
+        tree.set_evidence(known)
+        for use in (tree.marginals, lambda: tree.batch({"x0": [0, 1]}), lambda: tree.sample(1)):  # noqa: B023
+            use()
+            for copied in (copy.deepcopy(tree), pickle.loads(pickle.dumps(tree))):
+                np.testing.assert_allclose(copied.marginals(["x4"])["x4"], tree.marginals(["x4"])["x4"])
+                assert copied.log10_evidence == pytest.approx(tree.log10_evidence)
+                assert copied.plan.order == tree.plan.order
 
 
 def test_an_interrupt_between_two_sets_of_evidence(monkeypatch):

@@ -205,11 +205,17 @@ def test_what_is_no_table(frame):
         cases_from_frame(frame, MODEL)
 
 
+@pytest.mark.parametrize("column", ["LOW", b"LOW", 3, {"LOW", "HIGH"}, iter(["LOW"])])
+def test_what_is_no_column(column):
+    with pytest.raises(TypeError, match=r"the column 'HR' is .*; it takes a sequence with a cell for each case"):
+        cases_from_frame({"HR": column}, MODEL)
+
+
 def test_pandas_columns_report_their_own_rows():
     frame = pandas.DataFrame({"HR": [None, "LOW", None, "odd"]})
     with pytest.raises(InputError, match=r"row 3: .* 'odd'"):
         cases_from_frame(frame, MODEL)
-    with pytest.raises(InputError, match="same name"):
+    with pytest.raises(InputError, match="two columns of the frame are named 'HR'"):
         cases_from_frame(pandas.DataFrame([["LOW", "LOW"]], columns=["HR", "HR"]), MODEL)
 
 
@@ -235,6 +241,19 @@ def test_many_rows(tmp_path):
     with pytest.raises(FormatError, match=r"c\.csv:20003: column 'age': variable 'age' has no state '7'") as caught:
         read_cases(path, MODEL)
     assert caught.value.line == 20003
+
+
+def test_blank_lines(tmp_path, monkeypatch):
+    """However many there are; in one column, Arrow writes a missing cell as a blank line, other packages skip it."""
+    monkeypatch.setattr("elimina.io.cases._ROWS_AT_ONCE", 2)
+    path = tmp_path / "c.csv"
+    path.write_text("HR,age\nLOW,1\n\n\n\n\nHIGH,2\n\n")
+    np.testing.assert_array_equal(read_cases(path, MODEL).values, [[0, 1], [2, 2]])
+    path.write_text('HR\nLOW\n""\nNA\nHIGH\n\n\n')
+    np.testing.assert_array_equal(read_cases(path, MODEL).values, [[0], [-1], [-1], [2]])
+    path.write_text("HR\nLOW\n\nHIGH\n")
+    with pytest.raises(FormatError, match=r"c\.csv:4: the line before is blank: write NA for a case"):
+        read_cases(path, MODEL)
 
 
 @pytest.mark.parametrize(

@@ -194,7 +194,8 @@ def solve(
     reading = time.monotonic() - started
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
-        reject_given(_NOT_WITH_CASES, "--cases", "leave them out; the suffix of -o names the format")
+        reject_given(("format_", "json"), "--cases", "the suffix of -o names the format")
+        reject_given(_NOT_WITH_CASES, "--cases", "cases are answered by elimination, to the end")
         with cluster_of(cluster, local, device) as client:
             solve_cases(model, cases, output, options, client)
         return
@@ -239,7 +240,7 @@ _LEAST_SECONDS = 1e-3
 """Time limit of the call, in seconds, where reading has used up the given one."""
 
 _NOT_WITH_CASES = (
-    *("time_limit", "format_", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound", "ibound", "shift"),
+    *("time_limit", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound", "ibound", "shift"),
     *("gap", "trace", "partition", "hint"),
 )
 _NOT_WITH_CLUSTERS = ("checkpoint", "scratch", "ibound", "partition", "query", "hint")

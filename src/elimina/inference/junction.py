@@ -96,6 +96,15 @@ class JunctionTree(Displayed):
             # What is small is planned when it is asked for more than posteriors.
             self._small, _ = None, self._planned
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the model, the options and the evidence: a copy plans and propagates on its own."""
+        return {"model": self.model, "options": self._options, "known": self._known}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["model"], options=state["options"])  # type: ignore[misc]
+        if state["known"]:
+            self._known, self._answer = state["known"], None
+
     @functools.cached_property
     def _planned(self) -> Planned:
         planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options, runs=KEPT_TREE_RUNS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,12 +90,31 @@ def _read_csv(path: Path, model: Model) -> Cases:
         columns = _columns(header, model)
         cells = [_StateIndices(model.variables[v]) for v in columns]
         chunks: list[Codes] = []
-        while rows := [row for row in islice(reader, _ROWS_AT_ONCE) if row]:
+        filled = _filled(reader, len(columns))
+        while rows := list(islice(filled, _ROWS_AT_ONCE)):
             chunks.append(_encode(rows, cells, header))
     except (csv.Error, InputError) as error:
         line = _line_of(text, error.row + sum(map(len, chunks))) if isinstance(error, _CellError) else reader.line_num
         raise FormatError(str(path), max(line, 1), str(error)) from None
     return Cases(columns, np.concatenate(chunks) if chunks else np.empty((0, len(columns)), dtype=np.int32))
+
+
+def _filled(reader: Iterator[list[str]], columns: int) -> Iterator[list[str]]:
+    """Yield the rows that are not blank lines.
+
+    Raises:
+        InputError: A blank line between rows may be a case, because there is one column.
+    """
+    is_blank = False
+    for row in reader:
+        if not row:
+            is_blank = True
+            continue
+        if is_blank and columns == 1:
+            raise InputError(
+                "the line before is blank: write NA for a case in which nothing is observed, or remove the line"
+            )
+        yield row
 
 
 def _columns(header: Sequence[str], model: Model) -> tuple[int, ...]:
@@ -164,9 +183,11 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
     if isinstance(frame, np.ndarray):
         named: dict[Any, Any] = {name: frame[name] for name in frame.dtype.names or ()}
     elif hasattr(frame, "columns") and hasattr(frame, "iloc"):
-        named = {name: frame.iloc[:, i] for i, name in enumerate(frame.columns)}
-        if len(named) != frame.shape[1]:
-            raise InputError("two columns of the frame have the same name")
+        named = {}
+        for i, name in enumerate(frame.columns):
+            if name in named:
+                raise InputError(f"two columns of the frame are named {name!r}")
+            named[name] = frame.iloc[:, i]
     elif hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__dataframe__"):
         return _from_arrow(frame, model, indices)
     elif isinstance(frame, Mapping):
@@ -255,6 +276,8 @@ def _column_codes(variable: Variable, column: Any, indices: bool) -> Codes:
     if hasattr(column, "isna"):
         missing = np.asarray(column.isna(), dtype=bool)
         column = np.ma.masked_array(column.to_numpy(dtype=object), missing)
+    if isinstance(column, str | bytes | Set) or not isinstance(column, Collection):
+        raise arguments.wrong_type(f"the column {variable.name!r}", column, "a sequence with a cell for each case")
     values = column if isinstance(column, np.ndarray) else np.fromiter(column, dtype=object, count=len(column))
     if values.ndim != 1:
         raise InputError(f"the column {variable.name!r} has the shape {values.shape}; a column has one dimension")

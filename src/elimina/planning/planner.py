@@ -303,7 +303,7 @@ def kept_plan(
     if len(order) * HEADER > KEPT_WORDS:
         return make_plan(problem, order, machine, memory, dtype, hasty=hasty, once=once, single=single)
     model, bound = problem.model, cost_bound(problem)
-    values = model.sense, model.sense != "probability" and model.is_integer, bound
+    values = model.sense, model.is_integer, bound
     structure = problem.task, model.sizes, problem.groups, problem.kept, problem.wanted, problem.maximised
     # Steps that are kept beside their plan keep their number.
     key = (*values, *structure, tuple(order), machine, dtype, hasty, once, None if single is None else id(single.steps))
