@@ -81,6 +81,7 @@ ADVICE = [
     (f"{RADIO} --device gpu", "expected auto, cpu, cuda, a GPU such as cuda:1", f"{RADIO} --device cpu"),
     (f"{RADIO} --hint nowhere.json", "cannot read nowhere.json: No such file", f"{RADIO} --hint x0=3"),
     (f"{PUMP} -o pump.bif", "name another file (-o)", f"{PUMP} -o answer.txt"),
+    (f"{PUMP} --trace pump.bif", "name another file (--trace)", f"{PUMP} --trace run.jsonl"),
     (f"{PUMP} --cases cases.csv -o cases.csv", "name another file (-o)", f"{PUMP} --cases cases.csv -o p.csv"),
     (f"{RADIO} --task count --format uai", "use --format human or json", f"{RADIO} --task count --format json"),
     (f"{PUMP} --query Bearing --format uai", "leave --query out or use --format json", f"{PUMP} --format uai"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import xml.etree.ElementTree as xml
+from pathlib import Path
 
 import pytest
 
@@ -73,6 +75,26 @@ def test_a_missing_trace_and_one_that_cannot_be_written(elimina, grid):
     assert (code, "cannot read missing.jsonl" in error) == (1, True)
     code, _, error = elimina("solve", grid, "--trace", "no/such/folder.jsonl")
     assert (code, "cannot write no/such/folder.jsonl" in error) == (1, True)
+
+
+def test_no_trace_replaces_what_is_read(elimina, grid):
+    answer = "hint.json"
+    for name, text in (("known.evid", "1 0 1"), ("order.txt", "0 1 2"), (answer, '{"assignment": {}}')):
+        Path(name).write_text(text)
+    files = {"known.evid": "--evidence", "order.txt": "--order", answer: "--hint"}
+    before = {name: Path(name).read_bytes() for name in (grid, *files)}
+    for name, option in files.items():
+        for output, named in (("--trace", "--trace"), ("-o", "-o")):
+            for target in (name, grid):
+                if (output, target) == ("-o", answer):  # a better answer may replace the hint
+                    continue
+                code, _, error = elimina("solve", grid, option, name, output, f"./{target}")
+                problem = f"cannot write {target}: it is an input of this command; name another file ({named})"
+                assert (code, problem in error) == (1, True)
+    assert {name: Path(name).read_bytes() for name in before} == before
+    code, _, error = elimina("solve", grid, "--trace", "out", "-o", "./out")
+    assert (code, "--trace and -o both name ./out; name two files" in error) == (1, True)
+    assert elimina("solve", grid, "--trace", os.devnull, "-o", os.devnull).code == 0
 
 
 @pytest.mark.parametrize(

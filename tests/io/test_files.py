@@ -61,6 +61,19 @@ def test_compressed_files(tmp_path, ending, pack):
             eio.read(path)
 
 
+def test_padded_files(tmp_path):
+    """Tapes and concatenations pad: gzip by any zeros, xz by multiples of four, also between its streams."""
+    path = tmp_path / "m.uai.gz"
+    path.write_bytes(gzip.compress(UAI) + bytes(5))
+    assert eio.read(path).sizes == (2,)
+    path = tmp_path / "m.uai.xz"
+    path.write_bytes(lzma.compress(UAI[:10]) + bytes(8) + lzma.compress(UAI[10:]) + bytes(4))
+    assert eio.read(path).sizes == (2,)
+    path.write_bytes(lzma.compress(UAI) + bytes(5))
+    with pytest.raises(FormatError, match="the xz data are"):
+        eio.read(path)
+
+
 def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "m.wcsp"
     eio.write(elimina.Model.from_arrays([2], [([0], [0, 1])]), path)

@@ -59,11 +59,22 @@ def seconds_of(text: str | float) -> float:
     return number
 
 
-def check_writable(output: Path, *inputs: str | None) -> None:
-    """Raise InputError before any work is done if a file cannot be written, or would replace one of the inputs."""
+def check_no_input(option: str, output: Path, *inputs: str | None) -> None:
+    """Raise InputError if a file that an option names would replace one of the inputs.
+
+    Args:
+        option: Name of the option.
+        output: File to be written.
+        inputs: Files that are read, and what else the options of files may hold.
+    """
     for file in inputs:
         if file is not None and output.exists() and os.path.exists(file) and output.samefile(file):
-            raise InputError(f"cannot write {output}: it is an input of this command; name another file (-o)")
+            raise InputError(f"cannot write {output}: it is an input of this command; name another file ({option})")
+
+
+def check_writable(output: Path, *inputs: str | None) -> None:
+    """Raise InputError before any work is done if a file cannot be written, or would replace one of the inputs."""
+    check_no_input("-o", output, *inputs)
     if output.exists() and not (output.is_dir() or output.is_file()):
         return
     folder = Path(os.path.realpath(output)).parent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from elimina import api, arguments
 from elimina.cli import signals
 from elimina.cli.models import read_model, reading_options, source_of, source_option
 from elimina.cli.options import (
+    check_no_input,
     check_writable,
     choice_option,
     cluster_of,
@@ -185,8 +187,14 @@ def solve(
     Small constraint models (.fzn, .opb, XCSP3's .xml) are converted to cost tables. Solve large ones with 'elimina cp'.
     """
     started = time.monotonic()
+    inputs = file, cases, options["order"], *options["evidence"], *options["query"]
     if output is not None:
-        check_writable(Path(output), file, cases)
+        check_writable(Path(output), *inputs)
+    if trace is not None:
+        check_no_input("--trace", Path(trace), *inputs, *options["hint"])
+        is_twice = output is not None and os.path.realpath(trace) == os.path.realpath(output)
+        if is_twice and (os.path.isfile(trace) or not os.path.exists(trace)):
+            raise InputError(f"--trace and -o both name {output}; name two files")
     if cases is None and (cluster is not None or local is not None):
         _check_goes_with_clusters(options["method"], options["task"])
     file = source_of(file)
@@ -194,8 +202,8 @@ def solve(
     reading = time.monotonic() - started
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
-        reject_given(("format_", "json"), "--cases", "the suffix of -o names the format")
-        reject_given(_NOT_WITH_CASES, "--cases", "cases are answered by elimination, to the end")
+        reject_given(("format_", "json"), "--cases", "leave them out; the suffix of -o names the format")
+        reject_given(_NOT_WITH_CASES, "--cases", "leave them out; all cases are answered, by elimination")
         with cluster_of(cluster, local, device) as client:
             solve_cases(model, cases, output, options, client)
         return

@@ -111,7 +111,9 @@ def _unxz(data: bytes) -> bytes:
             parts.append(decoder.decompress(data))
             if not decoder.eof:
                 raise TextError("the xz data are cut off")
-            data = decoder.unused_data
+            # Streams may be padded by zeros, in fours.
+            rest = decoder.unused_data.lstrip(b"\0")
+            data = decoder.unused_data if (len(decoder.unused_data) - len(rest)) % 4 else rest
     except lzma.LZMAError as error:
         raise TextError(f"the xz data are damaged: {error}") from error
     return b"".join(parts)
