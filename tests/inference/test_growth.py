@@ -22,6 +22,9 @@ from tests import calls
 FEW, MANY = 250, 2000
 """Variables. Calls of quadratic time or memory take 64 times as much for many as for few."""
 
+TRIES = 3
+"""Times that both are measured, at most."""
+
 MOST = 16.0
 """Ratio that a linear call stays below on a busy machine, with its constant share."""
 
@@ -67,7 +70,14 @@ def seconds(call):
 def assert_linear(make, call):
     few, many = make(FEW), make(MANY)
     call(few)
-    assert seconds(lambda: call(many)) < MOST * min(seconds(lambda: call(few)) for _ in range(2))
+    little, much = [], []
+    for _ in range(TRIES):
+        much.append(seconds(lambda: call(many)))
+        little.extend(seconds(lambda: call(few)) for _ in range(2))
+        # What else runs only adds to a time.
+        if min(much) < MOST * min(little):
+            return
+    raise AssertionError(f"{min(much)} s for {MANY} variables, and {min(little)} s for {FEW}")
 
 
 @pytest.mark.parametrize("family", ["chain", "tree", "chords", "grid", "star", "network"])

@@ -197,6 +197,7 @@ def test_the_first_turn_is_not_short_beside_its_set_up(monkeypatch, share, statu
 def test_soft_local_consistency_goes_on_on_packings(monkeypatch, seconds, status):
     monkeypatch.setattr(search_module, "PROMISING", -1.0)
     monkeypatch.setattr(search_module, "PACKING_SECONDS", seconds)
+    monkeypatch.setattr(search_module, "RIVAL_OF_PACKING", 0.0)
     monkeypatch.setattr(search_module, "LEAST_TURN", 0.0)
     rng = np.random.default_rng(1)
     starts = rng.integers(0, 40, 60).tolist()
