@@ -57,6 +57,15 @@ def test_clauses(tmp_path, seed, dialect):
     assert (result.status, result.value) == (("infeasible", None) if expected is None else ("optimal", expected))
 
 
+def test_satlib_ends_files_by_a_percent_sign(tmp_path):
+    path = tmp_path / "uf.cnf"
+    path.write_text("c SATLIB\np cnf 3  2 \n 1 -2 0\n2 3 0\n%\n0\n\n")
+    assert elimina.solve(elimina.read(path), "count").value == 4
+    path.write_text("p cnf 3 2\n1 -2 0\n2 3\n%\n0\n")
+    with pytest.raises(FormatError, match=r"uf\.cnf:4: the last clause does not end with 0"):
+        elimina.read(path)
+
+
 def test_a_peer_reads_the_same(tmp_path):
     formula = pytest.importorskip("pysat.formula")
     path = tmp_path / "x.wcnf"

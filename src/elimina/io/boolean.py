@@ -43,14 +43,21 @@ class Lines:
         self.line = 1
         self._lines = data.splitlines()
         self._comment = comment
+        self._is_over = False
 
     def __iter__(self) -> Iterator[list[bytes]]:
         for number, text in enumerate(self._lines, 1):
+            if self._is_over:
+                break
             self.line = number
             words = text.split()
             if words and not words[0].startswith(self._comment):
                 yield words
         self._lines = []
+
+    def skip(self) -> None:
+        """Leave the rest of the text unread."""
+        self._is_over = True
 
     def at_end(self) -> bool:
         """Return True at the end of the text."""
@@ -92,8 +99,8 @@ def parse_clauses(text: Lines) -> Model:
             if count is not None or clauses:
                 raise TextError("a second header; there is one, before all clauses")
             count, expected, top, is_weighted = _header(words)
-        elif words[0] == b"%":  # the end of SATLIB's files
-            break
+        elif words[0] == b"%":  # the end of SATLIB's files, before a line with a 0
+            text.skip()
         elif is_weighted:
             clauses.append(_weighted(words, top))
         else:
