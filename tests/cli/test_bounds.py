@@ -133,10 +133,11 @@ def test_marginal_map(elimina):
     assert "log score:" in elimina("solve", "grid.uai", "--task", "mmap", "--query", "x4").out
     code, _, error = elimina("solve", "grid.uai", "--task", "mmap")
     assert (code, "needs a query" in error) == (1, True)
-    with open("bad.query", "w") as file:
-        file.write("2 1\n")
-    code, _, error = elimina("solve", "grid.uai", "--task", "mmap", "--query", "bad.query")
-    assert (code, "bad.query is not a query file" in error) == (1, True)
+    misfit = "bad.query is not a query file"
+    for content, problem in ((b"2 1\n", misfit), (b"\xff\xd7 1", misfit), (b"1 99", "bad.query: the model has no")):
+        Path("bad.query").write_bytes(content)
+        code, _, error = elimina("solve", "grid.uai", "--task", "mmap", "--query", "bad.query")
+        assert (code, problem in error) == (1, True)
 
 
 def test_bounds_on_sums(elimina):

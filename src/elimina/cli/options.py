@@ -417,13 +417,15 @@ def query_of(given: Sequence[str], model: Model) -> list[str] | None:
 def _one_query(source: str, model: Model) -> list[int]:
     """Read a file with the number of variables and then their indices, or names between commas."""
     if source.endswith(".query") and Path(source).exists():
-        words = Path(source).read_text().split()
-        numbers = [integer_of(word) for word in words]
+        numbers = [integer_of(word) for word in Path(source).read_bytes().decode(errors="replace").split()]
         if not numbers or numbers[0] != len(numbers) - 1 or None in numbers:
             raise InputError(
                 f"{source} is not a query file: expected the number of variables, followed by their indices"
             )
-        return [model.index(number) for number in numbers[1:] if number is not None]
+        try:
+            return [model.index(number) for number in numbers[1:] if number is not None]
+        except InputError as error:
+            raise InputError(f"{source}: {error}") from None
     return parse_names(source, model)
 
 
