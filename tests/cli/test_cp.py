@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -70,3 +71,18 @@ def test_a_picture_of_constraints(elimina, tmp_path):
     pytest.importorskip("matplotlib")
     assert elimina("plot", SHIFTS, "-o", "shifts.svg").code == 0
     assert elimina("plot", EXAMPLES / "meetings.yaml", "-o", "meetings.svg").code == 0
+
+
+def test_an_objective_without_bounds(elimina):
+    """As fzn-elimina sees it: where no bounds are given, the end of what an integer may be is no optimum."""
+    for declared, bound, status in (
+        ("int", "int_le(x, 5)", "unbounded"),
+        ("int", "int_le(3, x)", "optimal"),
+        ("-9..9", "int_le(x, 5)", "optimal"),
+    ):
+        Path("m.fzn").write_text(f"var {declared}: x :: output_var;\nconstraint {bound};\nsolve minimize x;\n")
+        answer = json.loads(elimina("cp", "m.fzn", "--json").out)
+        validate(answer)
+        proven = answer["value"] if status == "optimal" else None
+        assert (answer["status"], answer["lower_bound"]) == (status, proven)
+        assert answer["assignment"] == {"x": answer["upper_bound"]}

@@ -107,3 +107,11 @@ def test_what_ended_a_search(options, cause):
     assert (found.task, found.status, found.ended_by) == ("satisfy", "unknown", cause)
     with pytest.raises(InputError, match="the status is unknown"):
         found[xs]
+
+
+def test_the_time_limit_includes_what_is_done_with_solutions():
+    model = cp.Model()
+    model.int_vars(3, 0, 4)
+    result = model.solve(all_solutions=True, time_limit=0.1, on_solution=lambda _: time.sleep(0.02))
+    assert (result.status, result.ended_by) == ("feasible", "time-limit")
+    assert len(result.solutions) <= 6

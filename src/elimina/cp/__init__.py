@@ -29,6 +29,9 @@ FORMATS = ("fzn", "opb", "xml")
 
 Views = npt.NDArray[np.int64]
 
+_OPEN = 2**42
+"""An integer without bounds is from -2^42 to 2^42 in FlatZinc: ``core/cp/flatzinc/instance.hpp``."""
+
 _STATEMENT = re.compile(r"(min:|max:)?\s*(.*?)\s*(?:(>=|<=|=)\s*([+-]?\s*\d{1,400}))?", re.DOTALL)
 _TERM = re.compile(r"\s*([+-]?\s*\d{1,400}|[+-])?\s*\*?\s*(~?)([A-Za-z_]\w*)")
 
@@ -89,6 +92,7 @@ def _read_flatzinc(path: Path, text: bytes) -> Model:
             names.setdefault(var, name)
     model = Model()
     variables = [model.int_var(lo, hi, names.get(var, "")) for var, (lo, hi) in enumerate(bounds)]
+    model._open = frozenset(var for var, ends in enumerate(bounds) if ends == (-_OPEN, _OPEN))
 
     def expression(var: int, scale: int, offset: int) -> Expression:
         return model.expression(offset) if var < 0 else variables[var] * scale + offset

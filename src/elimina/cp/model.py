@@ -74,6 +74,8 @@ class Model(Globals, Displayed):
         self._rules: list[tuple[Words, str, str]] = []
         self._objective: Expression | None = None
         self._sign = 1
+        # Numbers of the variables for which a file gives no bounds.
+        self._open: frozenset[int] = frozenset()
 
     @classmethod
     def from_model(cls, model: GraphicalModel) -> Model:
@@ -171,6 +173,15 @@ class Model(Globals, Displayed):
     def objective(self) -> Expression | None:
         """The expression that is minimised or maximised; None if there is none."""
         return self._objective
+
+    def is_unbounded_in(self, solution: Solution) -> bool:
+        """Return whether the objective is a variable that a file gives no bounds, at an end of what it may be."""
+        objective = self._objective
+        if objective is None or len(objective.terms) != 1:
+            return False
+        (var,) = objective.terms
+        ends = self._variables[var].lo, self._variables[var].hi
+        return var in self._open and solution[Expression(self, {var: 1}, 0)] in ends
 
     def name_of(self, var: int) -> str:
         """Return the name of a variable's number."""

@@ -364,6 +364,9 @@ class Run:
                 self._kept.append(solution)
             if on_solution is not None and on_solution(solution) is False:
                 return "interrupt"
+            # The search knows its own time only, not that of what is done with its solutions.
+            if count != limit and time.monotonic() > self.deadline:
+                return "time-limit"
         return "solution-limit"
 
     def _met(self, search: CpSearch) -> EndedBy:
@@ -379,6 +382,8 @@ class Run:
         status: Status = "infeasible" if self._is_complete else "unknown"
         if last is not None:
             status = "feasible" if value is None or not self._is_complete else "optimal"
+            if status == "optimal" and self._model.is_unbounded_in(last):
+                status = "unbounded"
         lower = value if status == "optimal" or self._task == "maximise" else None
         upper = value if status == "optimal" or self._task == "minimise" else None
         now = time.monotonic()
