@@ -74,7 +74,7 @@ def test_a_picture_of_constraints(elimina, tmp_path):
 
 
 def test_an_objective_without_bounds(elimina):
-    """As fzn-elimina sees it: where no bounds are given, the end of what an integer may be is no optimum."""
+    """A value at the end of the range of integers without bounds proves no optimum, as in fzn-elimina."""
     for declared, bound, status in (
         ("int", "int_le(x, 5)", "unbounded"),
         ("int", "int_le(3, x)", "optimal"),
