@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from operator import itemgetter
 
 from elimina import system
 from elimina._core import search_tree
@@ -244,7 +245,8 @@ class _Search(Knowledge):
     def best_order(self, problem: Problem, known: tuple[int, ...], seconds: float) -> tuple[int, ...]:
         """Return the known order, or one of a few found in these seconds: that whose small mini-buckets bound best.
 
-        Each is searched for by one thread: the orders of several are alike, and bounded worse on 90-46-5 and 90-50-5.
+        Each is searched for, and its mini-buckets are made, by one thread: the orders that several threads find are
+        alike, and bounded worse on 90-46-5 and 90-50-5.
         """
         options, tries = self.options._replace(threads=1), ORDERS if known else 1
         threads = min(tries, host_threads(self.options))
@@ -256,19 +258,26 @@ class _Search(Knowledge):
         with self.phase("order"):
             seeds = [(options.seed + number) % LARGEST_SEED for number in range(tries)]
             made = spread(range(threads), seeds, orders)
-            found = dict.fromkeys([known] * bool(known) + [order for order in made if order is not None])
-        if len(found) == 1:
-            return next(iter(found))
-        return max(found, key=lambda order: self.first_cost(problem, order))
+            found = list(dict.fromkeys([known] * bool(known) + [order for order in made if order is not None]))
+            if len(found) == 1:
+                return found[0]
+            # Threads would share a card's memory.
+            threads = 1 if options.needs_gpu else threads
+            memory = self.left().messages // threads
 
-    def first_cost(self, problem: Problem, order: tuple[int, ...]) -> float:
+            def costs(_: int, given: Iterator[tuple[int, ...]]) -> Iterator[float]:
+                for order in given:
+                    yield self.first_cost(problem, order, options, memory)
+
+            bounds = spread(range(threads), found, costs)
+            return max(zip(bounds, found, strict=True), key=itemgetter(0))[1]
+
+    def first_cost(self, problem: Problem, order: tuple[int, ...], options: Options, memory: int) -> float:
         """Return the bound of the first round's mini-buckets in this order."""
-        with self.phase("plan"):
-            planned = plan_within(problem, order, self.options, self.left().messages, self.limits.messages)
+        planned = plan_within(problem, order, options, memory, self.limits.messages)
         if not planned.plan.fits:
             return -math.inf
-        execution = Execution(problem, planned.plan, planned.backend, deadline=self.limits.deadline)
-        return heuristic_of(execution, self.clock).cost
+        return heuristic_of(Execution(problem, planned.plan, planned.backend, deadline=self.limits.deadline), {}).cost
 
     @property
     def is_ahead(self) -> bool:
