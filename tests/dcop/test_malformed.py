@@ -33,6 +33,7 @@ from tests.dcop.problems import EXAMPLES, JSON, XCSP, YAML, parse
         ("2 * l1", "2 * v2", ":10: 'l1': the costs of variable 'l1' depend on 'v2'"),
         ("2 * l1", "2 * l9", ":10: 'l1': expected the name of a variable, found 'l9'"),
         ("2 * l1", "2 / l1", ":10: 'l1': the expression divides by zero"),
+        ("2 * l1", "2 l1", ":10: 'l1': expected a Python expression, found '2 l1': invalid syntax"),
         ("2 * l1", "float('nan')", ":10: 'l1': expected costs that are numbers"),
         ("2 * l1", "-float('inf')", ":10: 'l1': expected costs that are numbers or, where forbidden, inf; found -inf"),
         ("2 * l1", "[2]", ":10: expected an expression, found a sequence"),
@@ -90,6 +91,7 @@ def test_malformed_yaml(tmp_path, old, new, message):
         ("v2: {", "v2: {<<: {a: b}, ", ":9: merged keys"),
         ("{type: intention, function: 10", "{type: intention, source: a.py, function: 10", ":15: .* has a 'source'"),
         ("2 * l1", "l1.__class__", ":10: 'l1': an expression uses Attribute"),
+        ("2 * l1", "l1(2)", ":10: 'l1': an expression calls 'l1'; it may call abs,"),
         ("2 * l1", "2 ** 9 ** 9 ** 9", ":10: 'l1': an expression raises an integer to the power"),
     ],
 )

@@ -366,9 +366,7 @@ class Expressions:
             MemoryLimitError: Its table is too large.
         """
         template, places = self._template(text)
-        expression = self._parsed.get(template)
-        if expression is None:
-            expression = self._parsed[template] = Expression(template)
+        expression = self._expression(template, text)
         names = [places.get(name, name) for name in expression.names]
         for name in names:
             if name not in self.builder.index and name not in self.external:
@@ -390,6 +388,16 @@ class Expressions:
             self._tables[key] = self._costs(costs)
         sizes = [self.builder.variables[v].size for v in scope]
         self.builder.add_full(scope, self._tables[key].reshape(sizes))
+
+    def _expression(self, template: str, text: str) -> Expression:
+        """Return the expression of a template; errors quote the text that it was made from."""
+        if template not in self._parsed:
+            try:
+                self._parsed[template] = Expression(template)
+            except (TextError, UnsupportedError):
+                Expression(text)
+                raise
+        return self._parsed[template]
 
     def _template(self, text: str) -> tuple[str, dict[str, str]]:
         """Return the text with variables replaced by slots, and their names; unchanged if that could be ambiguous."""
