@@ -45,7 +45,7 @@ def test_standard_input(tmp_path):
     ("arguments", "problem"),
     [
         (["solve", "-"], "standard input has no suffix: name its format by --from"),
-        (["solve", "x.wcsp", "--from", "wcsp"], "--from wcsp is for standard input (-)"),
+        (["solve", "x.wcsp", "--from", "wcsp"], "or write - --from wcsp < x.wcsp"),
         (["solve", "-", "--from", "docx"], "unknown suffix '.docx'"),
         (["plan", "-", "--from", "uai"], "-.uai:1: expected MARKOV or BAYES"),
     ],

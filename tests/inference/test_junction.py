@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -275,6 +277,77 @@ def test_copies():
                 np.testing.assert_allclose(copied.marginals(["x4"])["x4"], tree.marginals(["x4"])["x4"])
                 assert copied.log10_evidence == pytest.approx(tree.log10_evidence)
                 assert copied.plan.order == tree.plan.order
+
+
+def in_threads(count, work):
+    """Run some work in threads at once, and return what they raised."""
+    raised = []
+
+    def guarded():
+        try:
+            work()
+        except Exception as error:
+            raised.append(error)
+
+    threads = [threading.Thread(target=guarded) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return raised
+
+
+@pytest.fixture
+def eager_threads():
+    """Switch between threads as often as Python can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+@pytest.mark.usefixtures("eager_threads")
+@pytest.mark.parametrize("known", [{"x3": 1}, {"x3": 1, "x5": [0.2, 0.3, 0.4]}])
+def test_threads_share_a_tree(known):
+    tree = JunctionTree(chain(30))
+    tree.set_evidence(known)
+    expected, log_sum = tree.marginals(), tree.log10_evidence
+
+    def ask():
+        for _ in range(30):
+            tree.set_evidence(dict(known))
+            np.testing.assert_allclose(tree.marginals()["x4"], expected["x4"])
+            assert tree.log10_evidence == pytest.approx(log_sum)
+
+    assert in_threads(6, ask) == []
+
+
+def test_a_lock_keeps_evidence_and_question_together():
+    tree = JunctionTree(chain(8))
+    calls = {
+        "set_evidence": lambda: tree.set_evidence({"x0": 1}),
+        "update": lambda: tree.update({"x0": 2}),
+        "marginals": tree.marginals,
+        "max_marginals": tree.max_marginals,
+        "log10_evidence": lambda: tree.log10_evidence,
+        "joint": lambda: tree.joint(["x1"]),
+        "entropy": lambda: tree.entropy(["x1"]),
+        "sample": lambda: tree.sample(1),
+        "batch": lambda: tree.batch({"x0": [0]}),
+        "close": tree.close,
+    }
+    done = []
+    threads = [threading.Thread(target=lambda name=name: (calls[name](), done.append(name))) for name in calls]
+    with tree.lock:
+        for thread in threads:
+            thread.start()
+        threads[0].join(0.05)
+        tree.set_evidence({"x0": 0})
+        assert tree.marginals(["x0"])["x0"].tolist() == [1, 0, 0]
+        assert done == []
+    for thread in threads:
+        thread.join()
+    assert sorted(done) == sorted(calls)
 
 
 def test_an_interrupt_between_two_sets_of_evidence(monkeypatch):

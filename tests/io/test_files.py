@@ -61,6 +61,12 @@ def test_compressed_files(tmp_path, ending, pack):
             eio.read(path)
 
 
+def test_a_link_to_nothing_is_not_close_to_itself(tmp_path):
+    (tmp_path / "model.uai").symlink_to(tmp_path / "gone.uai")
+    with pytest.raises(InputError, match="cannot read .*: No such file or directory$"):
+        eio.read(tmp_path / "model.uai")
+
+
 def test_padded_files(tmp_path):
     """Tapes and concatenations pad: gzip by any zeros, xz by multiples of four, also between its streams."""
     path = tmp_path / "m.uai.gz"

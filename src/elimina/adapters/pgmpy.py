@@ -54,11 +54,12 @@ class VariableElimination:
             InputError: There is no such variable or state.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        self._tree.set_evidence(self._evidence(evidence, virtual_evidence))
-        names = [str(v) for v in variables]
-        if joint:
-            return self._factor(names, self._tree.joint(names))
-        return {self._nodes[name]: self._factor([name], p) for name, p in self._tree.marginals(names).items()}
+        known, names = self._evidence(evidence, virtual_evidence), [str(v) for v in variables]
+        with self._tree.lock:
+            self._tree.set_evidence(known)
+            if joint:
+                return self._factor(names, self._tree.joint(names))
+            return {self._nodes[name]: self._factor([name], p) for name, p in self._tree.marginals(names).items()}
 
     def map_query(
         self,

@@ -96,9 +96,10 @@ class LogPartition:
         peaks = {holder: float(values.max()) for holder, values in logs.items()}
         if not all(map(math.isfinite, peaks.values())):
             raise InputError("a table's largest logarithm is not finite, so the sum is 0 or unknown")
-        self._tree.set_evidence({holder: np.exp(values - peaks[holder]) for holder, values in logs.items()})
-        found = self._tree.marginals(list(logs))
-        log_z = self._tree.log10_evidence * math.log(10) + math.fsum(peaks.values())
+        with self._tree.lock:
+            self._tree.set_evidence({holder: np.exp(values - peaks[holder]) for holder, values in logs.items()})
+            found = self._tree.marginals(list(logs))
+            log_z = self._tree.log10_evidence * math.log(10) + math.fsum(peaks.values())
         pairs = zip(self._holders, self.shapes, strict=True)
         return log_z, [found[self._names[holder]].reshape(shape) for holder, shape in pairs]
 

@@ -92,7 +92,10 @@ def source_of(path: str) -> str:
     form = None if context is None else context.meta.get(__name__)
     if path != "-":
         if form is not None:
-            raise InputError(f"--from {form} is for standard input (-); the suffix of {path} names its format")
+            raise InputError(
+                f"--from {form} is for standard input (-), not for {path}: "
+                f"leave it out, or write - --from {form} < {path}"
+            )
         return path
     if form is None:
         raise InputError("standard input has no suffix: name its format by --from, such as --from wcsp")

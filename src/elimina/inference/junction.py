@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +49,20 @@ _PLANNED_FROM = 16
 """Variables from which a kept plan beats a plan for each query: 20 us (asia) against 45, 35 (alarm) against 60."""
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _alone(method: Method) -> Method:
+    """Let one thread at a time call the methods of a junction tree, which change its messages."""
+
+    @functools.wraps(method)
+    def called(self: JunctionTree, *args: Any, **kwargs: Any) -> Any:
+        with self.lock:
+            return method(self, *args, **kwargs)
+
+    return cast(Method, called)
+
+
 class JunctionTree(Displayed):
     """A compiled model that answers one set of evidence after another.
 
@@ -55,12 +70,18 @@ class JunctionTree(Displayed):
     change are computed again, and for a query of a few variables only the messages that it needs. On a GPU, the first
     query of a set of variables computes all messages, because a partial run takes longer to prepare than a full one.
 
+    Threads may share a junction tree: it does the work of one call after another.
+
     Args:
         model: A probability model, or the path of a file that ``elimina.read`` takes.
         device: Device, as in ``elimina.plan``.
         memory: Memory limit, as in ``elimina.plan``.
         options: Settings for experts: the order and its search, ``threads``, and ``dtype`` (``float64`` by default, or
             ``float32``). A junction tree takes no other options.
+
+    Attributes:
+        lock: Lock that each call holds. Hold it to change the evidence and ask about it without another thread's calls
+            in between.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -79,6 +100,7 @@ class JunctionTree(Displayed):
         options: Options = DEFAULT,
     ) -> None:
         self.model = as_model(model)
+        self.lock = threading.RLock()
         self._options = options_of(options, device, memory).only(*_TAKEN, what="a junction tree").checked()
         # Index of the observed state, or likelihoods.
         self._known: dict[int, int | Array] = {}
@@ -142,6 +164,7 @@ class JunctionTree(Displayed):
         """Sizes of the junction tree."""
         return tree_statistics(self._planned.problem, self.plan.order)
 
+    @_alone
     def set_evidence(self, evidence: Evidence) -> None:
         """Replace all evidence.
 
@@ -155,6 +178,7 @@ class JunctionTree(Displayed):
         """
         self._known, self._answer = evidence_of(self.model, evidence), None
 
+    @_alone
     def update(self, changes: Evidence) -> None:
         """Change some of the evidence: as in ``set_evidence``; None withdraws the evidence about a variable."""
         check_mapping("changes", changes)
@@ -167,6 +191,7 @@ class JunctionTree(Displayed):
         kept = {v: known for v, known in self._known.items() if v not in withdrawn}
         self._known, self._answer = {**kept, **given}, None
 
+    @_alone
     def marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
         """Posterior of each variable given the evidence: name -> probabilities, shape (size,).
 
@@ -179,6 +204,7 @@ class JunctionTree(Displayed):
         """
         return self._tables("sum-product", variables)
 
+    @_alone
     def max_marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
         """Return the best probability with each state, relative to the best of all: see ``marginals``."""
         return self._tables("min-sum", variables)
@@ -189,6 +215,7 @@ class JunctionTree(Displayed):
         return dict(self._propagators["sum-product"].seconds) if "sum-product" in self._propagators else {}
 
     @property
+    @_alone
     def log10_evidence(self) -> float:
         """Base-10 logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
         known = self._at_once()
@@ -196,6 +223,7 @@ class JunctionTree(Displayed):
             return known.log_sum / math.log(10)
         return (float(self._run("sum-product", []).log_sum) + self._fixed_log_sum) / math.log(10)
 
+    @_alone
     @_IN_WORDS
     def joint(self, variables: Sequence[str | int]) -> NDArray[np.float64]:
         """Posterior joint distribution of any variables; axes in the given order.
@@ -229,6 +257,7 @@ class JunctionTree(Displayed):
         self, count: int, seed: int = 0, names: Sequence[str | int] | None = None, *, indices: Literal[False] = False
     ) -> dict[str, NDArray[Any]]: ...
 
+    @_alone
     @_IN_WORDS
     def sample(
         self, count: int, seed: int = 0, names: Sequence[str | int] | None = None, *, indices: bool = False
@@ -307,6 +336,7 @@ class JunctionTree(Displayed):
         own, others = table.sum(axis=axes[len(one) :]), table.sum(axis=axes[: len(one)])
         return max(0.0, _entropy(own) + _entropy(others) - _entropy(table))
 
+    @_alone
     @_IN_WORDS
     def batch(
         self,
@@ -346,6 +376,7 @@ class JunctionTree(Displayed):
             self._batch = batch
         return self._batch.run(values, progress)
 
+    @_alone
     def close(self) -> None:
         """Give the device's memory back; the next query takes it again."""
         if self._batch is not None:

@@ -79,7 +79,7 @@ def _close_to(path: Path) -> str:
         names = [file.name for file in itertools.islice(path.parent.iterdir(), _MOST_NAMES)]
     except OSError:
         return ""
-    found = difflib.get_close_matches(path.name, names, 1)
+    found = difflib.get_close_matches(path.name, [name for name in names if name != path.name], 1)
     return f"; close to it: {path.parent / found[0]}" if found else ""
 
 
