@@ -235,6 +235,15 @@ def test_examples_convert(tmp_path, suffix, target):
         assert again.agents == problem.agents
 
 
+@pytest.mark.parametrize("suffix", ["yaml", "json"])
+def test_blanks_around_names(tmp_path, suffix):
+    model = Model([Variable(" a", 2), Variable("b\t", 2)], [Table((0,), [1, 2]), Table((0, 1), [[3, 4], [5, 0]])])
+    write(Problem.from_model(model), tmp_path / f"x.{suffix}")
+    again = read(tmp_path / f"x.{suffix}").model
+    assert [v.name for v in again.variables] == [" a", "b\t"]
+    assert all_costs(again) == pytest.approx(all_costs(model))
+
+
 @SLOW
 @given(random_problems(), st.sampled_from(sorted(EXAMPLES)))
 def test_round_trip(tmp_path, problem, suffix):

@@ -63,7 +63,7 @@ def test_compressed_files(tmp_path, ending, pack):
 
 def test_a_link_to_nothing_is_not_close_to_itself(tmp_path):
     (tmp_path / "model.uai").symlink_to(tmp_path / "gone.uai")
-    with pytest.raises(InputError, match="cannot read .*: No such file or directory$"):
+    with pytest.raises(InputError, match=r"cannot read .*: No such file or directory$"):
         eio.read(tmp_path / "model.uai")
 
 

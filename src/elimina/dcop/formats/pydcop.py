@@ -254,8 +254,9 @@ class _YamlReader:
         given = self._field(node, "variables", f"constraint {name!r}")
         is_list = isinstance(given, SequenceNode)
         items = given.items if isinstance(given, SequenceNode) else [given]
-        names = [self.file.text(item, "the name of a variable").strip() for item in items]
         external = self.expressions.external
+        texts = [self.file.text(item, "the name of a variable") for item in items]
+        names = [text if text in self.builder.index or text in external else text.strip() for text in texts]
         decisions = self.builder.scope(n for n in names if n not in external)
         domains = [external[n][0] if n in external else self.builder.domain_of[self.builder.index[n]] for n in names]
         values = self.file.mapping(self._field(node, "values", name), f"values of {name!r}")
