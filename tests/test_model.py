@@ -113,6 +113,23 @@ def test_integer_scores_are_exact():
     assert model.score([1]) == math.inf
 
 
+def test_wrong_assignments():
+    model = Model([Variable("a", 2, ["no", "yes"]), Variable("b", 3)], [Table([0, 1], np.arange(6).reshape(2, 3))])
+    states = {"a": "yes", "b": 2}
+    for assignment in (states, ["yes", 2], 3, None):
+        with pytest.raises(TypeError, match=r"^assignment is .*; it takes a sequence with the index of each variable"):
+            model.score(assignment)
+    assert model.score(model.indices_of(states)) == 5
+
+
+def test_names_in_a_model():
+    model = Model([Variable("a", 2), Variable("b", 3)], [])
+    assert "b" in model
+    assert "c" not in model
+    assert model["a"] in model
+    assert 0 not in model
+
+
 def test_scores_of_each_sense():
     highest = Model.from_arrays([2], [([0], [3, -FORBIDDEN])], sense="max-cost")
     assert (highest.score([0]), highest.score([1])) == (3, -math.inf)

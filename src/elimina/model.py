@@ -343,6 +343,9 @@ class Model(Displayed):
     def __iter__(self) -> Iterator[Variable]:
         return iter(self.variables)
 
+    def __contains__(self, what: object) -> bool:
+        return what in self._index if isinstance(what, str) else what in self.variables
+
     def terms(self, assignment: Sequence[int]) -> list[int | float]:
         """Return the contribution of each factor to the objective at an assignment: a cost, or a log probability.
 
@@ -360,6 +363,9 @@ class Model(Displayed):
             values = listed.values(assignment)
         except ValueError as error:
             raise InputError(f"the assignment does not fit the model: {error}") from None
+        except TypeError:
+            taken = "a sequence with the index of each variable's state; indices_of(assignment) returns it"
+            raise arguments.wrong_type("assignment", assignment, taken) from None
         if self.sense == "probability":
             return [math.log(p) if p > 0 else -math.inf for p in values]
         forbidden, worst = (forbidden_value(self.sense, dtype) for dtype in (np.int64, np.float64))

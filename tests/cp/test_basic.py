@@ -393,3 +393,14 @@ def test_sum_of_three_is_domain_consistent_where_that_is_asked_for() -> None:
             given,
             lambda v: sum(a * x for a, x in zip(factors, v, strict=True)) == total,  # noqa: B023
         )
+
+
+def test_names_are_unique():
+    """Two variables of one name would be one in a solution."""
+    model = cp.Model()
+    model.int_vars(2, 0, 3, "x")
+    for again in (lambda: model.int_var(5, 9, "x[1]"), lambda: model.int_vars(2, 0, 3, "x")):
+        with pytest.raises(InputError, match=r"two variables are named 'x\[[01]\]': give each a name of its own"):
+            again()
+    model.int_vars(2, 0, 1)
+    assert dict(model.solve().assignment) == {"x[0]": 0, "x[1]": 0}

@@ -70,6 +70,7 @@ class Model(Globals, Displayed):
     def __init__(self) -> None:
         self._variables: list[Declaration] = []
         self._names: dict[int, str] = {}
+        self._taken: set[str] = set()
         self._posts: list[tuple[str, Sequence[Numbers]]] = []
         self._rules: list[tuple[Words, str, str]] = []
         self._objective: Expression | None = None
@@ -124,7 +125,7 @@ class Model(Globals, Displayed):
             name: Name in messages and in `Solution.to_dict`.
 
         Raises:
-            InputError: There is no value, or one beyond 2^52.
+            InputError: There is no value, or one beyond 2^52, or another variable has the name.
         """
         if isinstance(lo, Iterable):
             values = tuple(sorted({whole(x, "a value of a variable") for x in lo}))
@@ -147,9 +148,12 @@ class Model(Globals, Displayed):
             raise InputError(
                 f"variable {name or number}: {variable.lo}..{variable.hi} is beyond -2^52..2^52; use smaller bounds"
             )
+        if name in self._taken:
+            raise InputError(f"two variables are named {name!r}: give each a name of its own, or none")
         self._variables.append(variable)
         if name:
             self._names[number] = name
+            self._taken.add(name)
         return Expression(self, {number: 1}, 0, name or f"_{number}")
 
     def int_vars(self, count: int, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> list[Expression]:
