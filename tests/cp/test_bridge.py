@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 from pathlib import Path
 
 import numpy as np
@@ -260,6 +261,16 @@ def test_names_of_a_file(tmp_path: Path) -> None:
 def test_files_that_cannot_be_read(tmp_path: Path, text: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         read(tmp_path, text)
+
+
+def test_reading_names_takes_time_in_proportion(tmp_path: Path) -> None:
+    def seconds(count: int) -> float:
+        text = "".join(f"var 0..1: x{i} :: output_var;\n" for i in range(count)) + "solve satisfy;\n"
+        started = time.process_time()
+        assert read(tmp_path, text)[f"x{count - 1}"] is not None
+        return time.process_time() - started
+
+    assert min(seconds(6000) for _ in range(2)) < 16 * min(seconds(750) for _ in range(2))
 
 
 COUNTS = {"nqueens_4": 2, "nqueens_8": 92, "langford_2_3": 2, "langford_2_4": 2, "langford_2_7": 52, "magicsq_3": 8}

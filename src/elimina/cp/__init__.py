@@ -87,9 +87,11 @@ def _read_flatzinc(path: Path, text: bytes) -> Model:
         raise FormatError(str(path), int(line), f"{problem.strip()} (column {column})") from None
     shown = [named for output in outputs for named in _elements(*output)]
     names: dict[int, str] = {}
+    taken: set[str] = set()
     for name, (var, scale, offset) in [*shown, *((name, tuple(rows[0].tolist())) for name, rows in declared)]:
-        if (scale, offset) == (1, 0) and var >= 0 and name not in names.values():
-            names.setdefault(var, name)
+        if (scale, offset) == (1, 0) and var >= 0 and name not in taken and var not in names:
+            names[var] = name
+            taken.add(name)
     model = Model()
     variables = [model.int_var(lo, hi, names.get(var, "")) for var, (lo, hi) in enumerate(bounds)]
     model._open = frozenset(var for var, ends in enumerate(bounds) if ends == (-_OPEN, _OPEN))
@@ -99,7 +101,6 @@ def _read_flatzinc(path: Path, text: bytes) -> Model:
 
     for name, arguments in posts:
         model.post(name, *([expression(*view) for view in rows.tolist()] for rows in arguments))
-    taken = set(names.values())
     for name, view in shown:
         if name not in taken:
             x = expression(*view)
