@@ -36,7 +36,7 @@ std::vector<std::vector<std::vector<int>>> partition(const std::vector<int>& siz
                                                      const std::vector<Words<const double>>& tables, int ibound, double most, int threads) {
   if (scopes.size() != tables.size()) throw nb::value_error("as many scopes as tables are needed");
   std::vector<Costs> costs;
-  for (std::size_t n = 0; n < tables.size(); ++n) costs.push_back({std::move(scopes[n]), list_of(tables[n])});
+  for (std::size_t n = 0; n < tables.size(); ++n) costs.push_back({std::move(scopes[n]), Values(tables[n].data(), tables[n].data() + tables[n].size())});
   nb::gil_scoped_release release;
   return partition_by_content(sizes, std::move(costs), ibound, most, threads);
 }

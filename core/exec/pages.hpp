@@ -3,6 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <memory>
+#include <new>
+#include <utility>
 
 #if (defined(__linux__) || defined(__APPLE__)) && !defined(ELIMINA_PORTABLE)
 #include <sys/mman.h>
@@ -54,5 +57,34 @@ inline std::size_t cut_pages([[maybe_unused]] void* at, std::size_t bytes, [[may
   return bytes;
 #endif
 }
+
+// Bytes from which the C library keeps no block for later.
+constexpr std::size_t kNeverKept = std::size_t{1} << 25;
+
+// Allocates the elements of a vector: large vectors are such blocks, and new elements are not written.
+template <class T>
+struct Pages : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Pages<U>;
+  };
+
+  T* allocate(std::size_t count) {
+    if (count < kNeverKept / sizeof(T)) return std::allocator<T>::allocate(count);
+    if (void* at = count > SIZE_MAX / sizeof(T) ? nullptr : map_pages(count * sizeof(T))) return static_cast<T*>(at);
+    throw std::bad_alloc();
+  }
+
+  void deallocate(T* at, std::size_t count) {
+    if (count < kNeverKept / sizeof(T)) std::allocator<T>::deallocate(at, count);
+    else unmap_pages(at, count * sizeof(T));
+  }
+
+  template <class U, class... Given>
+  void construct(U* at, Given&&... given) {
+    if constexpr (sizeof...(Given) == 0) ::new (static_cast<void*>(at)) U;
+    else ::new (static_cast<void*>(at)) U(std::forward<Given>(given)...);
+  }
+};
 
 }  // namespace elimina

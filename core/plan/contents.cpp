@@ -19,14 +19,16 @@ constexpr std::size_t kMostPairs = 1 << 15;
 // Cells up to which a pair is compared everywhere, and assignments at which larger ones are.
 constexpr i64 kExact = 1 << 16;
 constexpr int kSamples = 1 << 11;
-// Cells of the inner axes, whose places are listed once.
-constexpr i64 kInner = 1 << 12;
+// Cells of the inner axes, whose places are listed once; they and the cells stay in the fastest cache.
+constexpr i64 kInner = 1 << 11;
+// Cells of a joined table that one thread makes alone.
+constexpr i64 kAlone = 1 << 16;
 
 // Tables of a bucket, added up.
 struct Joined {
   std::vector<int> scope;
-  std::vector<double> table, message;  // the message is the least of the table over the bucket's variable
-  std::vector<int> places;             // of the tables, in the bucket
+  Values table, message;    // the message is the least of the table over the bucket's variable
+  std::vector<int> places;  // of the tables, in the bucket
 };
 
 std::vector<int> union_of(const std::vector<int>& one, const std::vector<int>& other) {
@@ -41,13 +43,14 @@ std::vector<int> difference_of(const std::vector<int>& one, const std::vector<in
   return rest;
 }
 
-std::vector<double> message_of(const std::vector<double>& table, int size) {
-  const std::size_t cells = table.size() / std::size_t(size);
-  std::vector<double> message(table.begin(), table.begin() + i64(cells));
-  for (int x = 1; x < size; ++x) {
-    const double* row = table.data() + std::size_t(x) * cells;
-    for (std::size_t n = 0; n < cells; ++n) message[n] = std::min(message[n], row[n]);
-  }
+void keep_least(const double* values, i64 count, double* least) {
+  for (i64 n = 0; n < count; ++n) least[n] = std::min(least[n], values[n]);
+}
+
+Values message_of(const Values& table, int size) {
+  const i64 cells = i64(table.size()) / size;
+  Values message(table.begin(), table.begin() + cells);
+  for (int x = 1; x < size; ++x) keep_least(table.data() + x * cells, cells, message.data());
   return message;
 }
 
@@ -68,31 +71,33 @@ class Walk {
         }
     }
     outer_ = scope.size();
-    while (outer_ > 1 && inner_ * shape_[outer_ - 1] <= kInner) inner_ *= shape_[--outer_];
+    while (outer_ > 1 && (inner_ == 1 || inner_ * shape_[outer_ - 1] <= kInner)) inner_ *= shape_[--outer_];
     for (int side = 0; side < 2; ++side) places_[side] = inner_places(strides_[side]);
   }
 
   i64 cells() const { return std::accumulate(shape_.begin() + 1, shape_.end(), i64{1}, times); }
   // Distance from one value of the first variable to the next.
   i64 step(int side) const { return strides_[side][0]; }
-  const std::vector<i64>& places(int side) const { return places_[side]; }
+  const std::vector<i32>& places(int side) const { return places_[side]; }
 
-  // Calls `block(at, other_at)`: the cells of the inner axes, of which there are `places().size()`, lie at their places from there.
-  template <class Block>
-  void run(const Block& block) const {
-    std::vector<int> value(outer_);
+  i64 blocks() const { return cells() / inner_; }
+  i64 block_cells() const { return inner_; }
+
+  // Returns the places in both tables where a block begins: its cells lie at the inner axes' places from there.
+  std::pair<i64, i64> start(i64 block) const {
     i64 at[2] = {0, 0};
-    while (true) {
-      block(at[0], at[1]);
-      std::size_t axis = outer_;
-      while (axis-- > 1) {
-        for (int side = 0; side < 2; ++side) at[side] += strides_[side][axis];
-        if (++value[axis] < shape_[axis]) break;
-        for (int side = 0; side < 2; ++side) at[side] -= shape_[axis] * strides_[side][axis];
-        value[axis] = 0;
-      }
-      if (axis == 0) return;
-    }
+    for (std::size_t axis = outer_; axis-- > 1; block /= shape_[axis])
+      for (int side = 0; side < 2; ++side) at[side] += block % shape_[axis] * strides_[side][axis];
+    return {at[0], at[1]};
+  }
+
+  // Adds up the cells of a block, which begins there in both tables; the sums may take the place of the first one's.
+  void add(const double* one, const double* other, double* sums) const {
+    const i32 *places = places_[0].data(), *other_places = places_[1].data();
+    if (places[inner_ - 1] == inner_ - 1)
+      for (i64 n = 0; n < inner_; ++n) sums[n] = one[n] + other[other_places[n]];
+    else
+      for (i64 n = 0; n < inner_; ++n) sums[n] = one[places[n]] + other[other_places[n]];
   }
 
   // The places of random cells.
@@ -107,18 +112,19 @@ class Walk {
   }
 
  private:
-  std::vector<i64> inner_places(const std::vector<i64>& strides) const {
-    std::vector<i64> places{0};
+  std::vector<i32> inner_places(const std::vector<i64>& strides) const {
+    std::vector<i32> places{0};
     places.reserve(std::size_t(inner_));
     for (std::size_t axis = shape_.size(); axis-- > outer_;) {
       const std::size_t before = places.size();
       for (i64 x = 1; x < shape_[axis]; ++x)
-        for (std::size_t n = 0; n < before; ++n) places.push_back(places[n] + x * strides[axis]);
+        for (std::size_t n = 0; n < before; ++n) places.push_back(i32(places[n] + x * strides[axis]));
     }
     return places;
   }
 
-  std::vector<i64> shape_, strides_[2], places_[2];
+  std::vector<i64> shape_, strides_[2];
+  std::vector<i32> places_[2];
   std::size_t outer_;  // axes before the inner ones
   i64 inner_ = 1;
 };
@@ -136,7 +142,7 @@ class Division {
     for (std::size_t place = 0; place < buckets_.size(); ++place) {
       std::vector<Joined> single;
       for (Costs& table : std::exchange(buckets_[place], {})) {
-        std::vector<double> message = message_of(table.values, sizes_[place]);
+        Values message = message_of(table.values, sizes_[place]);
         single.push_back({std::move(table.scope), std::move(table.values), std::move(message), {int(single.size())}});
       }
       for (Joined& part : parts_of(std::move(single))) {
@@ -272,10 +278,11 @@ class Division {
       for (int n = 0; n < kSamples; ++n) std::apply(add, walk.sample(random));
       return sum / kSamples;
     }
-    const std::vector<i64>&places = walk.places(0), &other_places = walk.places(1);
-    walk.run([&](i64 at, i64 other_at) {
+    const std::vector<i32>&places = walk.places(0), &other_places = walk.places(1);
+    for (i64 block = 0; block < walk.blocks(); ++block) {
+      const auto [at, other_at] = walk.start(block);
       for (std::size_t n = 0; n < places.size(); ++n) add(at + places[n], other_at + other_places[n]);
-    });
+    }
     return sum / double(cells);
   }
 
@@ -288,22 +295,28 @@ class Division {
   Joined joined(Joined one, Joined other) const {
     check_stop();
     std::vector<int> scope = union_of(one.scope, other.scope);
+    if (scope == other.scope) std::swap(one, other);
     const Walk walk(sizes_, scope, one.scope, other.scope);
-    const int size = sizes_[std::size_t(scope.front())];
-    const std::vector<i64>&places = walk.places(0), &other_places = walk.places(1);
-    std::vector<double> table(std::size_t(size * walk.cells()));
-    double* to = table.data();
-    for (int x = 0; x < size; ++x) {
-      const double *a = one.table.data() + x * walk.step(0), *b = other.table.data() + x * walk.step(1);
-      walk.run([&](i64 at, i64 other_at) {
-        for (std::size_t n = 0; n < places.size(); ++n) to[n] = a[at + places[n]] + b[other_at + other_places[n]];
-        to += places.size();
-      });
-    }
-    std::vector<double> message = message_of(table, size);
-    std::vector<int> all = std::move(one.places);
-    all.insert(all.end(), other.places.begin(), other.places.end());
-    return {std::move(scope), std::move(table), std::move(message), std::move(all)};
+    const i64 size = sizes_[std::size_t(scope.front())], cells = walk.cells();
+    // A table that has all variables becomes the sum.
+    const bool grows = scope != one.scope;
+    Joined sum = grows ? Joined{scope, Values(std::size_t(size * cells)), Values(static_cast<std::size_t>(cells)), {}} : std::move(one);
+    const double *from = grows ? one.table.data() : sum.table.data(), *added = other.table.data();
+    double *table = sum.table.data(), *message = sum.message.data();
+    share(size * cells > kAlone ? threads_ : 1, 0, walk.blocks(), [&](i64 block, int) {
+      const auto [at, other_at] = walk.start(block);
+      const i64 first = block * walk.block_cells();
+      for (i64 x = 0; x < size; ++x) {
+        double* to = table + x * cells + first;
+        walk.add(from + x * walk.step(0) + at, added + x * walk.step(1) + other_at, to);
+        if (x == 0) std::copy_n(to, walk.block_cells(), message + first);
+        else keep_least(to, walk.block_cells(), message + first);
+      }
+    });
+    std::vector<int>& places = grows ? one.places : sum.places;
+    places.insert(places.end(), other.places.begin(), other.places.end());
+    if (grows) sum.places = std::move(places);
+    return sum;
   }
 
   // Notes that some table connects these variables.

@@ -187,3 +187,12 @@ def test_whole_buckets_are_not_divided_by_content():
     plan = make_bounded_plan(problem, range(16), cpu_machine(1), 1 << 30, None, "auto", False, 1.0, None, asked.append)
     assert plan.minibuckets is None
     assert len(asked) == 1
+
+
+def test_threads_share_large_tables():
+    """Of 5^7 cells and more: the sums of one thread, and the same partition."""
+    problem = prepare(grid_model(9, 5, 0.3, seed=1), "mpe", {})
+    order = find_order([5] * 81, [group.scope for group in problem.groups], method="min-fill").order
+    alone = divided(problem, order, 7)
+    assert any(len(parts) > 1 for parts in alone)
+    assert divided(problem, order, 7, threads=3) == alone

@@ -267,11 +267,12 @@ def test_later_rounds_take_the_order_whose_minibuckets_bound_best(monkeypatch):
     problem = prepare(grid_model(8, 4, 0.0, seed=3), "mpe", {})
     limits = Limits(messages=1e-6)
     search = search_module._Search(problem, Options(device="cpu", order_seconds=0.01, threads=4), limits, None)
-    threads = []
+    memory, threads = search.left().messages, []
     good = search.best_order(problem, (), 0.01)
     bad = tuple(sorted(good, key=lambda v: v % 7))
-    assert search.first_cost(problem, good) != search.first_cost(problem, bad)
-    better = max(good, bad, key=lambda order: search.first_cost(problem, order))
+    costs = [search.first_cost(problem, order, search.options, memory) for order in (good, bad)]
+    assert costs[0] != costs[1]
+    better = good if costs[0] > costs[1] else bad
     for known, found in ((good, bad), (bad, good)):
 
         def order(_, options, found=found):
