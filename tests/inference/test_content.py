@@ -190,7 +190,7 @@ def test_whole_buckets_are_not_divided_by_content():
 
 
 def test_threads_share_large_tables():
-    """Of 5^7 cells and more: the sums of one thread, and the same partition."""
+    """Tables of 5^7 cells and more have the sums of one thread, and the same partition."""
     problem = prepare(grid_model(9, 5, 0.3, seed=1), "mpe", {})
     order = find_order([5] * 81, [group.scope for group in problem.groups], method="min-fill").order
     alone = divided(problem, order, 7)
