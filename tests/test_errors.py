@@ -11,8 +11,12 @@ import pytest
 from elimina import FormatError, InputError, errors
 
 
-def test_process_pools_hand_on_what_a_worker_raises():
+@pytest.mark.parametrize("with_tracebacks", [False, True])
+def test_process_pools_hand_on_what_a_worker_raises(with_tracebacks):
     """An exception that cannot be pickled there and back breaks a pool, or leaves its caller waiting."""
+    if with_tracebacks:
+        # Dask's workers do so, and nothing takes it back.
+        pytest.importorskip("tblib.pickling_support").install()
     found = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.EliminaError)]
     raised = [FormatError("a.uai", 3, "expected a number") if kind is FormatError else kind("why") for kind in found]
     assert len(raised) > 9

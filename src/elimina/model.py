@@ -244,7 +244,8 @@ class Model(Displayed):
             factors: Pairs of a scope and an array. The scope names variables by index or name; the array has an axis
                 for each of them, in the same order, and holds integers (kept as int64) or floats. A forbidden
                 assignment has infinity in a float array, ``elimina.FORBIDDEN`` in an integer array (both negated if
-                costs are maximised), or probability 0.
+                costs are maximised), or probability 0. Arrays of int64 and floats are not copied: do not write to them
+                as long as the model is used.
             sense: ``min-cost``, ``max-cost`` or ``probability``.
             constant: Constant added to each total.
             upper_bound: Bound from which on totals are forbidden: see ``Model``.

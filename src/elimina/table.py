@@ -88,6 +88,9 @@ class Table:
     ) -> None:
         """Build a dense table from an array, or a sparse one from ``sizes``, ``rows``, ``values`` and ``default``.
 
+        An array of int64 or floats is not copied: do not write to it as long as the table is used, since its values are
+        checked here alone.
+
         Raises:
             InputError: A variable occurs twice in the scope, the shapes do not fit one another, a row is outside the
                 domains, listed twice or not of integers, an integer table's default is not an integer, or a value is

@@ -244,9 +244,9 @@ def test_many_values_of_wide_domains() -> None:
     z = model.element(sorted(rng.sample(range(10**9), 2000)), x)
     model.add(x == y)
     model.add(z >= 10**8)
-    before = time.perf_counter()
+    before = time.process_time()
     assert model.solve().status == "feasible"
-    assert time.perf_counter() - before < 2
+    assert time.process_time() - before < 2
 
 
 INDOMAIN_ORDERINGS = ["median", "middle", "random", "interval", "split", "reverse_split", "min", "max"]

@@ -213,10 +213,10 @@ def test_no_value(text):
     ],
 )
 def test_depth_is_bounded(text):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises((UnsupportedError, TextError)):
         Expression(text)
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_names():

@@ -373,11 +373,11 @@ def test_reading_is_fast(tmp_path):
     text += "".join(
         f"  c{i}: {{type: intention, function: 9 if v{a} == v{b} else 0}}\n" for i, (a, b) in enumerate(pairs)
     )
-    start = time.perf_counter()
+    start = time.process_time()
     problem = parse(tmp_path, text, "yaml")
     write(problem, tmp_path / "x.xml")
     again = read(tmp_path / "x.xml")
-    assert time.perf_counter() - start < 30
+    assert time.process_time() - start < 30
     assert len(problem.model.factors) == len(again.model.factors) == m
     assert again.model.factors[7].scope == pairs[7]
 

@@ -151,9 +151,9 @@ def test_posteriors_that_no_machine_holds_are_planned_at_once():
     """All pairs of 120 variables: only the way to the root is planned."""
     pairs = [((i, j), np.ones((3, 3))) for j in range(120) for i in range(j)]
     model = Model.from_arrays([3] * 120, pairs, sense="probability")
-    started = time.monotonic()
+    started = time.process_time()
     plan = plan_of(model, "mar")
-    assert time.monotonic() - started < 5
+    assert time.process_time() - started < 5
     assert not plan.fits
     assert math.isclose(plan.largest_table, 3**119, rel_tol=1e-12)
     assert all(not output.scope for output in plan.outputs)

@@ -101,11 +101,11 @@ def test_too_many_slices_are_named_in_the_error():
 def test_where_slices_are_of_no_use_none_are_looked_for():
     model = random_model(400, 10, 0.05, 0.1, seed=1)
     options = {"device": "cpu", "order": "min-fill", "memory": 2**30}
-    started = time.perf_counter()
+    started = time.process_time()
     assert calls.plan(model, **options, slices="never").slicing is None
-    without = time.perf_counter() - started
+    without = time.process_time() - started
     assert calls.plan(model, **options).slicing is None
-    assert time.perf_counter() - started < 3 * without + 0.5
+    assert time.process_time() - started < 3 * without + 0.5
 
 
 @pytest.mark.parametrize("slices", [0, -3, "some"])
