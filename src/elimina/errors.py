@@ -38,7 +38,7 @@ class ImpossibleEvidenceError(EliminaError, ValueError):
     """The evidence has probability 0, so there is no posterior."""
 
 
-# Clusters make errors anew by the first base, which has to be the one with a memory layout of its own.
+# Clusters make errors again by the first base, which has to be the one with a memory layout of its own.
 class MemoryLimitError(MemoryError, EliminaError):
     """A plan needs more memory than it may use, and nothing was allocated; or the process ran out of memory."""
 
