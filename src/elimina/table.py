@@ -69,7 +69,8 @@ class Table:
     Attributes:
         scope: Indices of the variables, in the order of the axes; the last one varies fastest.
         sizes: The variables' domain sizes, in the same order.
-        values: Values: an array of shape ``sizes`` (dense), or one value for each listed tuple (sparse).
+        values: Values: an array of shape ``sizes`` (dense), or one value for each listed tuple (sparse). A given array
+            of int64 or floats is not copied: do not write to it as long as the table is used.
         rows: Listed tuples of a sparse table, each at most once: an int32 array of shape ``(len(values), len(scope))``.
             None if the table is dense.
         default: Value of all tuples that a sparse table does not list. None if the table is dense.
@@ -87,9 +88,6 @@ class Table:
         default: float | None = None,
     ) -> None:
         """Build a dense table from an array, or a sparse one from ``sizes``, ``rows``, ``values`` and ``default``.
-
-        An array of int64 or floats is not copied: do not write to it as long as the table is used, since its values are
-        checked here alone.
 
         Raises:
             InputError: A variable occurs twice in the scope, the shapes do not fit one another, a row is outside the

@@ -225,7 +225,8 @@ class _Search:
 
     def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
         self._model, self._evidence, self._sizes = model, evidence, model.sizes
-        machine = cuda_machine() if options.needs_gpu else cpu_machine(options.threads or 1)
+        # Threads share large steps only, and networks whose structure is in doubt have few of them.
+        machine = cuda_machine() if options.needs_gpu else cpu_machine(1)
         self._speed = machine.combinations
 
     def is_small(self, rough: Order, factors: int) -> bool:
