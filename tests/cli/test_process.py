@@ -258,20 +258,30 @@ def test_version(elimina):
     assert elimina("--version").out == f"elimina, version {library.__version__}\n"
 
 
-def test_a_killed_run_goes_on(elimina, start, tmp_path):
+KILLED = """
+import os, signal
+from elimina.cli import main
+from elimina.inference import checkpoint
+write = checkpoint.Checkpoint._write
+def write_and_die(kept, state):
+    write(kept, state)
+    if state.get("done"):
+        os.kill(os.getpid(), signal.SIGKILL)
+checkpoint.Checkpoint._write = write_and_die
+checkpoint.SAVE_SECONDS = 0.0
+main()
+"""
+
+
+def test_a_killed_run_goes_on(elimina, tmp_path):
+    """It is killed once the first state with finished slices is on the disk, however fast the machine is."""
     elimina("generate", "grid", "--side", 9, "-d", 4, "--p2", 0.2, "grid.wcsp")
     sliced = ["grid.wcsp", "--device", "cpu", "--memory", "80KB", "--slices", 10**6, "--format", "json"]
     expected = json.loads(elimina("solve", *sliced).out)
     assert expected["stats"]["slices"] > 1000
-    process = start("solve", *sliced, "--checkpoint", "kept")
-    state = tmp_path / "kept" / "elimina-checkpoint.json"
-    for _ in range(600):
-        if state.exists() and json.loads(state.read_bytes().partition(b"\n")[2])["state"].get("done", 0):
-            break
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.communicate(timeout=30)
-    assert process.returncode == -signal.SIGKILL
+    command = [sys.executable, "-c", KILLED, "solve", *map(str, sliced), "--checkpoint", "kept"]
+    killed = subprocess.run(command, cwd=tmp_path, capture_output=True, check=False, timeout=60)
+    assert (killed.returncode, killed.stdout) == (-signal.SIGKILL, b"")
     found = json.loads(elimina("solve", *sliced, "--checkpoint", "kept").out)
     assert (found["status"], found["value"]) == (expected["status"], expected["value"])
     assert 0 < found["stats"]["resumed_slices"] < found["stats"]["slices"]
