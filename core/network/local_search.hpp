@@ -28,7 +28,11 @@ class LocalSearch {
   // thread is to stop. Whether a better solution was found.
   bool explore(std::uint64_t cells);
 
+  // Moves are drawn from another sequence.
+  void reseed(std::uint64_t seed) { random_.seed(seed); }
+
   const std::vector<int>& best() const { return best_; }
+  double cost() const { return best_cost_; }  // of the best solution
   Var count() const { return static_cast<Var>(sizes_.size()); }
 
  private:

@@ -22,6 +22,7 @@ using Clock = std::chrono::steady_clock;
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
 constexpr double first_part = 32;  // of the gap: an iteration's limit
+constexpr double dived_share = 0.5, dived_first = 0.25;  // of the time so far, and of the time limit: for dives
 
 class Run {
  public:
@@ -48,7 +49,8 @@ class Run {
   void descend(int number) {
     const Inside inside(*this);
     Diver diver(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
-    if (number == 0) improve(diver, 0);
+    double dived = 0;
+    if (number == 0) improve(diver, 0, dived);
     Searcher searcher(problem_, cache_, options_.threads > 1 ? &busy_ : nullptr);
     std::uint64_t counted = 0, quantum = first_quantum;
     while (!stop_) {
@@ -63,7 +65,7 @@ class Run {
         counted = searcher.nodes();
         raise(searcher.lower());
         make_room();
-        improve(diver, counted);
+        improve(diver, counted, dived);
         if (nodes_ >= options_.nodes || since_start() > options_.seconds) stop_ = true;
       }
       raise(searcher.lower());
@@ -80,8 +82,16 @@ class Run {
   // Nodes of a time budget, at most the nodes that are left.
   std::uint64_t turn(std::uint64_t quantum) const { return std::min(quantum, options_.nodes - std::min<std::uint64_t>(options_.nodes, nodes_)); }
 
-  void improve(Diver& diver, std::uint64_t nodes) {
-    while (diver.is_due(nodes) && !stop_ && lower_ < limit(upper_)) offer(diver.solution(upper_ - lower_));
+  // `dived`: seconds of the thread's dives so far.
+  void improve(Diver& diver, std::uint64_t nodes, double& dived) {
+    while (diver.is_due(nodes) && !stop_ && lower_ < limit(upper_)) {
+      const double begun = since_start();
+      const double left = std::max(dived_first * options_.seconds, dived_share * begun) - dived;
+      if (!(left > 0)) return;
+      const TimeLimit time(left);
+      offer(diver.solution(upper_ - lower_));
+      dived += since_start() - begun;
+    }
   }
 
   // A thread that uses the cache.

@@ -28,7 +28,9 @@ def test_the_best_is_never_worse_than_the_start(kind, data):
     model = data.draw(models(kind))
     sign = 1 if model.sense == "min-cost" else -1
     start = [data.draw(st.integers(0, size - 1)) for size in model.sizes]
-    search = Improvement.of(prepare(model, "mpe", {}), MEMORY, data.draw(st.integers(0, 3)))
+    search = Improvement.of(
+        prepare(model, "mpe", {}), MEMORY, *data.draw(st.tuples(st.integers(0, 3), st.integers(1, 3)))
+    )
     if search is None:
         return
     search.start(start)
@@ -40,22 +42,38 @@ def test_the_best_is_never_worse_than_the_start(kind, data):
         assert model.is_beyond_bound(search.score) or sign * search.score >= sign * best - slack
 
 
-def test_a_grid_of_small_width_is_solved():
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_grid_of_small_width_is_solved(threads):
     """Neighbourhoods grow to the whole grid, so that one elimination finds the optimum."""
     model = grid_model(5, 3, 0.1, seed=4)
-    search = Improvement.of(prepare(model, "mpe", {}), MEMORY, 0)
+    search = Improvement.of(prepare(model, "mpe", {}), MEMORY, 0, threads)
     search.run(math.inf, 1e6)
     assert search.score == elimina.solve(model).value
 
 
-def test_runs_are_reproducible():
+@pytest.mark.parametrize("threads", [1, 4])
+def test_runs_are_reproducible(threads):
     model = grid_model(12, 4, 0.2, seed=4)
     found = []
     for _ in range(2):
-        search = Improvement.of(prepare(model, "mpe", {}), MEMORY, 7)
+        search = Improvement.of(prepare(model, "mpe", {}), MEMORY, 7, threads)
+        search.run(math.inf, 1e6)
         search.run(math.inf, 1e7)
         found.append(search.best)
     assert found[0] == found[1]
+
+
+def test_the_best_of_several_threads_counts():
+    """Each searches by itself, and all go on from the best."""
+    model = grid_model(12, 4, 0.2, seed=4)
+    problem = prepare(model, "mpe", {})
+    alone = [Improvement.of(problem, MEMORY, seed) for seed in (7, 8, 9)]
+    for search in alone:
+        search.run(math.inf, 1e6)
+    together = Improvement.of(problem, MEMORY, 7, 3)
+    assert together.run(math.inf, 1e6)
+    assert len({search.score for search in alone}) > 1
+    assert together.score == min(search.score for search in alone)
 
 
 @pytest.mark.parametrize(
@@ -69,11 +87,13 @@ def test_runs_are_reproducible():
 )
 def test_the_core_refuses_other_tables(sizes, scopes, cells, message):
     with pytest.raises((ValueError, IndexError), match=message):
-        LocalSearch(sizes, *functions(scopes, [np.zeros(count) for count in cells]), 0)
+        LocalSearch(sizes, *functions(scopes, [np.zeros(count) for count in cells]), 0, 1)
 
 
 def test_the_core_refuses_other_starts():
-    search = LocalSearch([2], *functions([], [np.empty(0)]), 0)
+    with pytest.raises(ValueError, match="takes a thread"):
+        LocalSearch([2], *functions([], [np.empty(0)]), 0, 0)
+    search = LocalSearch([2], *functions([], [np.empty(0)]), 0, 1)
     with pytest.raises(IndexError, match="no such value"):
         search.start([2])
     with pytest.raises(ValueError, match="other variables"):

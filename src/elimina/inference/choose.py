@@ -253,9 +253,14 @@ SHARING_THREADS = 4
 """Most threads that make turns shorter: with more, set-up and planning would take longer than the turns."""
 
 
+def sharing_threads(options: Options) -> int:
+    """Return how many threads make turns shorter."""
+    return min(host_threads(options), SHARING_THREADS)
+
+
 def turn_share(options: Options) -> float:
     """Return the share of a turn's seconds that it has with these threads: several do the same work in less time."""
-    return 1 / min(host_threads(options), SHARING_THREADS)
+    return 1 / sharing_threads(options)
 
 
 class Choice(NamedTuple):

@@ -362,13 +362,14 @@ class Improvement:
         self.start([0] * len(problem.model.variables))
 
     @staticmethod
-    def of(problem: Problem, memory: int, seed: int) -> Improvement | None:
+    def of(problem: Problem, memory: int, seed: int, threads: int = 1) -> Improvement | None:
         """Prepare a local search; None if the tables are too large, or forbid everything.
 
         Args:
             problem: Problem of the task ``mpe``.
             memory: Bytes that it may take.
             seed: Random seed.
+            threads: Searches that run side by side, of which the best assignment counts.
         """
         if not problem.free or not can_copy(cells_of(problem), len(problem.groups), memory):
             return None
@@ -378,7 +379,7 @@ class Improvement:
         costs = given.costs.astype(np.float64, copy=False)
         if problem.model.is_integer:
             costs[costs >= FORBIDDEN_COST] = math.inf
-        search = LocalSearch(*problem.network, costs, seed)
+        search = LocalSearch(*problem.network, costs, seed, threads)
         return Improvement(problem, search, given.offset - _slack(problem))
 
     def found(self) -> Result | None:
@@ -399,7 +400,7 @@ class Improvement:
 
         Args:
             seconds: Time limit.
-            cells: Cells of tables that are visited, about.
+            cells: Cells of tables that each thread visits, about.
         """
         return self._core.run(seconds, cells)
 

@@ -11,7 +11,7 @@ from elimina.backends.choose import card_start, devices_of, find_cuda
 from elimina.backends.cpu import CpuBackend
 from elimina.display import count_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.inference.choose import Planned, asked_backend, host_threads, turn_share
+from elimina.inference.choose import Planned, asked_backend, host_threads, sharing_threads, turn_share
 from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
@@ -154,7 +154,8 @@ def before_planning(
         logger.info("soft local consistency again: mini-buckets would have few variables")
         yield by_search(problem, options, run, paused, rounds=0, first_turn=LONG_TURN)
     ordered = options._replace(order=order.order)
-    seconds = part * min(AT_ONCE, TRY_SHARE * expected)
+    # Its own turns are the shorter ones of several threads; its plan and its order take as long as with one.
+    seconds = min(AT_ONCE, TRY_SHARE * expected)
     logger.info("search next, for %.3g s: the order found so far has %s cells", seconds, count_text(order.total_cells))
     yield by_search(problem, ordered, run, paused, seconds, rounds=1)
     if is_loose:
@@ -319,7 +320,10 @@ def improving(problem: Problem, options: Options, run: Run, paused: Paused, most
 
         memory = _memory(options.beside(budget.held))
         kept = paused.within(problem, memory)
-        search = kept.improvement = kept.improvement or Improvement.of(problem, memory, options.seed)
+        search = kept.improvement
+        if search is None:
+            search = Improvement.of(problem, memory, options.seed, sharing_threads(options))
+            kept.improvement = search
         if search is not None:
             known = budget.known
             if known is not None and known.assignment is not None:

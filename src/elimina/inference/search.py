@@ -16,7 +16,7 @@ from elimina import system
 from elimina._core import search_tree
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.inference.choose import host_memory, host_threads, plan_within, turn_share
+from elimina.inference.choose import host_memory, host_threads, plan_within, sharing_threads, turn_share
 from elimina.inference.consistency import Consistency
 from elimina.inference.execution import Execution, statistics
 from elimina.inference.knowledge import Improvement, Knowledge, Limits, Listener
@@ -417,7 +417,8 @@ class _Search(Knowledge):
             return
         if self.paused.improvement is None:
             with self.phase("improve"):
-                self.paused.improvement = Improvement.of(self.problem, self.memory, self.options.seed)
+                threads = sharing_threads(self.options)
+                self.paused.improvement = Improvement.of(self.problem, self.memory, self.options.seed, threads)
         search = self.paused.improvement
         if search is None:
             return
