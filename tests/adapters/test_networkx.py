@@ -56,3 +56,30 @@ def test_errors():
     graph.add_node("x", states=["a", "b"])
     with pytest.raises(InputError, match="node 'x' has no attribute 'table'"):
         from_networkx(graph)
+    with pytest.raises(TypeError, match="graph is None; it takes a graph of networkx"):
+        from_networkx(None)
+    with pytest.raises(TypeError, match="model is 'x'"):
+        to_networkx("x")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"states": 2}, "attribute 'states' of node 'x' is 2; give a list"),
+        ({"states": "ab"}, "attribute 'states' of node 'x' is 'ab'; give a list"),
+        ({"parents": 5}, "attribute 'parents' of node 'x' is 5; give a list"),
+        ({"parents": ["z"]}, "node 'x' has the parent 'z', which the graph does not have"),
+    ],
+)
+def test_wrong_attributes_are_named(attributes, message):
+    graph = networkx.DiGraph()
+    graph.add_node("x", **{"states": ["a", "b"], "table": [0.5, 0.5], **attributes})
+    with pytest.raises(InputError, match=message):
+        from_networkx(graph)
+
+
+def test_a_node_holds_one_table():
+    variables, tables = [elimina.Variable("x", 2)], [elimina.Table([0], [0.5, 0.5]), elimina.Table([0], [0.1, 0.9])]
+    model = elimina.Model(variables, tables, sense="probability", children=[0, 0])
+    with pytest.raises(InputError, match="variable 'x' has several distributions"):
+        to_networkx(model)

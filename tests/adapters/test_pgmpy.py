@@ -92,3 +92,25 @@ def test_errors(student):
     student.get_cpds("S").values[:, 0] = [1, 0]
     with pytest.raises(ImpossibleEvidenceError):
         VariableElimination(student).query(["D"], {"S": 1})
+
+
+def test_states_are_given_and_returned_as_pgmpy_has_them():
+    """Numbers with decimals and tuples are text in a model, but not here."""
+    network = DiscreteBayesianNetwork([("A", "B")])
+    levels, pairs = [0.5, 1.5], [("a", 1), ("b", 2)]
+    network.add_cpds(
+        TabularCPD("A", 2, [[0.3], [0.7]], state_names={"A": levels}),
+        TabularCPD("B", 2, [[0.9, 0.2], [0.1, 0.8]], ["A"], [2], state_names={"B": pairs, "A": levels}),
+    )
+    ours, theirs = VariableElimination(network), Theirs(network)
+    same(ours.query(["A"], {"B": ("a", 1)}), theirs.query(["A"], {"B": ("a", 1)}, show_progress=False))
+    assert ours.map_query(["B"], {"A": 1.5}) == {"B": ("b", 2)}
+    assert ours.map_query() == {"A": 1.5, "B": ("b", 2)}
+    likely = [TabularCPD("A", 2, [[0.9], [0.1]], state_names={"A": levels})]
+    expected = theirs.query(["B"], virtual_evidence=likely, show_progress=False)
+    same(ours.query(["B"], virtual_evidence=likely), expected)
+    frame = pd.DataFrame({"A": [0.5, 1.5, None]})
+    assert ours.predict(frame)["B"].tolist() == [("a", 1), ("b", 2), ("b", 2)]
+    np.testing.assert_allclose(ours.predict_probability(frame).iloc[:, 0], [0.9, 0.2, 0.41])
+    with pytest.raises(InputError, match="no state 2"):
+        ours.query(["B"], {"A": 2})

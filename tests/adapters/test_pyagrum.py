@@ -14,6 +14,7 @@ with warnings.catch_warnings():
     gum = pytest.importorskip("pyagrum")
 
 from elimina.adapters.pyagrum import LazyPropagation  # noqa: E402
+from elimina.errors import InputError  # noqa: E402
 
 
 def test_the_water_sprinkler():
@@ -64,3 +65,37 @@ def test_the_common_calls(seed):
         for states in expected.loopIn():
             assert joint[states.todict()] == pytest.approx(expected[states.todict()], abs=1e-9)
     assert ours.posterior(network.idFromName("B")).names == ("B",)
+
+
+@pytest.fixture
+def numbers():
+    """Variables whose labels are numbers, of every kind that pyAgrum has."""
+    network = gum.BayesNet()
+    network.add(gum.RangeVariable("range", "", 1, 3))
+    network.add(gum.IntegerVariable("integer", "", [5, 1, 9]))
+    network.add(gum.LabelizedVariable("label", "", ["1", "0"]))
+    network.add(gum.DiscretizedVariable("interval", "", [0, 1, 2.5]))
+    for name in ("integer", "label", "interval"):
+        network.addArc("range", name)
+    gum.initRandom(3)
+    network.generateCPTs()
+    return network
+
+
+@pytest.mark.parametrize("what", [0, 1, 2, True, "0", "1", "2", "5", "1.0", "0.5", "x", -1, 99])
+@pytest.mark.parametrize("name", ["range", "integer", "label", "interval"])
+def test_an_integer_is_an_index_and_a_text_a_label(numbers, name, what):
+    ours, theirs = LazyPropagation(numbers), gum.LazyPropagation(numbers)
+    other = "integer" if name == "range" else "range"
+    try:
+        theirs.setEvidence({name: what})
+        expected = theirs.posterior(other).toarray()
+    except (gum.GumException, TypeError):
+        ours.addEvidence(other, 0)
+        with pytest.raises(InputError, match=f"variable '{name}' has no "):
+            ours.addEvidence(name, what)
+        ours.eraseEvidence(other)  # what was refused is not kept
+        assert ours.evidenceProbability() == pytest.approx(1)
+    else:
+        ours.setEvidence({name: what})
+        np.testing.assert_allclose(ours.posterior(other).toarray(), expected, atol=1e-12)

@@ -11,6 +11,7 @@ from elimina.errors import InputError
 pytest.importorskip("sklearn")
 
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score
 from sklearn.naive_bayes import CategoricalNB
 
@@ -78,3 +79,39 @@ def test_errors(naive):
     kept = BayesNetClassifier(naive, "y").fit(None)
     assert kept.predict_proba([{}]).tolist() == [[0.5, 0.5]]
     assert elimina.solve(kept.model_, "pr").value == pytest.approx(1)
+
+
+def test_wrong_arguments_are_named(naive):
+    X, y = {"a": [0, 1], "b": [0, 1]}, ["no", "yes"]
+    for smoothing in (-1, float("nan"), float("inf")):
+        with pytest.raises(InputError, match="smoothing is"):
+            BayesNetClassifier(naive, "y", smoothing=smoothing).fit(X, y)
+    with pytest.raises(TypeError, match="smoothing is 'a'"):
+        BayesNetClassifier(naive, "y", smoothing="a").fit(X, y)
+    with pytest.raises(InputError, match="needs the labels y"):
+        BayesNetClassifier(naive, "y").fit(X)
+    with pytest.raises(NotFittedError):
+        BayesNetClassifier(naive, "y").predict(X)
+
+
+def test_a_column_of_the_target_is_refused(naive):
+    """Otherwise predictions would repeat it."""
+    X = {"a": [0, 1], "b": [0, 1], "y": ["no", "yes"]}
+    with pytest.raises(InputError, match="X has a column of the target 'y'"):
+        BayesNetClassifier(naive, "y").fit(None).predict(X)
+    with pytest.raises(InputError, match="X has a column of the target 'y'"):
+        BayesNetClassifier(naive, "y").fit(X, X["y"])
+
+
+def test_labels_may_be_a_column(naive):
+    X, y = {"a": [0, 1], "b": [0, 1]}, ["no", "yes"]
+    expected = BayesNetClassifier(naive, "y").fit(X, y).predict_proba(X)
+    found = BayesNetClassifier(naive, "y").fit(X, np.array(y)[:, None]).predict_proba(X)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_classes_of_several_types_keep_them(naive):
+    variables = [Variable("y", 2, [0, "yes"]), *naive.variables[1:]]
+    model = Model(variables, naive.factors, sense="probability", children=naive.children)
+    found = BayesNetClassifier(model, "y").fit({"a": [0, 1], "b": [0, 1]}, [0, "yes"]).predict([{"a": 0}])
+    assert found.tolist() == [0]

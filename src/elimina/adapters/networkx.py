@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from elimina import arguments
 from elimina.errors import InputError
 from elimina.io.peers import imported
 from elimina.model import Model, Variable
@@ -20,8 +23,14 @@ def to_networkx(model: Model) -> Any:
     (an axis for each parent in this order, the variable's own last).
 
     Raises:
-        InputError: networkx is not installed.
+        TypeError: It is not a model.
+        InputError: networkx is not installed, or a node would need several tables.
     """
+    if not isinstance(model, Model):
+        raise arguments.wrong_type("model", model, "a Model")
+    twice = [child for child, number in Counter(model.children or ()).items() if number > 1]
+    if twice:
+        raise InputError(f"variable {model.variables[twice[0]].name!r} has several distributions; a node holds one")
     networkx = imported("networkx", "networkx")
     names = [v.name for v in model.variables]
     graph = networkx.Graph() if model.children is None else networkx.DiGraph()
@@ -44,13 +53,18 @@ def from_networkx(graph: Any) -> Model:
             order of the model's variables.
 
     Raises:
+        TypeError: It is not a graph.
         InputError: A node has no states or no table, or a table does not fit.
     """
+    networkx = imported("networkx", "networkx")
+    if not isinstance(graph, networkx.Graph):
+        raise arguments.wrong_type("graph", graph, "a graph of networkx")
     index = {node: number for number, node in enumerate(graph.nodes)}
     lacking = next((node for node in graph.nodes if "states" not in graph.nodes[node]), None)
     if lacking is not None:
         raise InputError(f"node {lacking!r} has no attribute 'states'")
-    variables = [Variable(str(v), len(data["states"]), list(data["states"])) for v, data in graph.nodes.items()]
+    states = {v: _listed(v, "states", known) for v, known in graph.nodes(data="states")}
+    variables = [Variable(str(v), len(known), known) for v, known in states.items()]
     if not graph.is_directed():
         tables = [Table([index[v]], data["costs"]) for v, data in graph.nodes.items() if "costs" in data]
         for u, v, data in graph.edges(data=True):
@@ -61,6 +75,15 @@ def from_networkx(graph: Any) -> Model:
     for node, data in graph.nodes.items():
         if "table" not in data:
             raise InputError(f"node {node!r} has no attribute 'table'")
-        parents = data.get("parents", list(graph.predecessors(node)))
+        parents = _listed(node, "parents", data.get("parents", list(graph.predecessors(node))))
+        unknown = next((p for p in parents if p not in index), None)
+        if unknown is not None:
+            raise InputError(f"node {node!r} has the parent {unknown!r}, which the graph does not have")
         factors.append(Table([*(index[p] for p in parents), index[node]], data["table"]))
     return Model(variables, factors, sense="probability", children=range(len(variables)))
+
+
+def _listed(node: Any, attribute: str, given: Any) -> list[Any]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(f"the attribute {attribute!r} of node {node!r} is {arguments.shown(given)}; give a list")
+    return list(given)

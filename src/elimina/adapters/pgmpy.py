@@ -10,8 +10,9 @@ import numpy as np
 from elimina import api
 from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.inference.junction import JunctionTree
-from elimina.io.peers import from_pgmpy, imported
+from elimina.io.peers import from_pgmpy, imported, pgmpy_states
 from elimina.model import Model
+from elimina.states import StateIndex
 from elimina.system import require
 
 
@@ -31,6 +32,8 @@ class VariableElimination:
         self.model = model if isinstance(model, Model) else from_pgmpy(model)
         nodes = [v.name for v in self.model.variables] if isinstance(model, Model) else model.nodes()
         self._nodes = {str(node): node for node in nodes}
+        own: dict[str, list[Any]] = {v.name: list(v.all_states) for v in self.model.variables}
+        self._states = own if isinstance(model, Model) else pgmpy_states(model)
         self._tree = JunctionTree(self.model)
 
     def query(
@@ -92,7 +95,8 @@ class VariableElimination:
             raise ImpossibleEvidenceError(
                 "the evidence has probability 0, so there are no posteriors: change the evidence"
             )
-        return {self._nodes[name]: result.assignment[name] for name in asked}
+        indices = {name: self.model[name].index(result.assignment[name]) for name in asked}
+        return {self._nodes[name]: self._states[name][index] for name, index in indices.items()}
 
     def predict_probability(self, data: Any) -> Any:
         """Return a frame of the probabilities of all states of the variables that the data lack.
@@ -105,7 +109,13 @@ class VariableElimination:
         """
         pandas = require("pandas", "frames", "predict_probability")
         missing = self._missing(data)
-        found = self._tree.batch(data.rename(columns=str), missing)
+        known = data.rename(columns=str)
+        for name in known.columns:
+            variable = self.model[name]
+            if self._states[name] != list(variable.all_states):
+                names = dict(zip(self._states[name], variable.all_states, strict=True))
+                known = known.assign(**{name: [names.get(cell, cell) for cell in known[name]]})
+        found = self._tree.batch(known, missing)
         columns = {
             f"{name}_{state}": found.marginals[name][:, place]
             for name in missing
@@ -145,16 +155,21 @@ class VariableElimination:
         return missing
 
     def _evidence(self, evidence: Mapping[Hashable, Any] | None, virtual: Sequence[Any] | None) -> dict[Any, Any]:
-        known: dict[Any, Any] = {str(v): state for v, state in (evidence or {}).items()}
+        known = {str(v): self._known(str(v), state) for v, state in (evidence or {}).items()}
         for factor in virtual or ():
             name = str(factor.variables[0])
             own = list(factor.state_names[factor.variables[0]])
             values = np.asarray(factor.values, dtype=np.float64).ravel()
-            known[name] = [values[own.index(state)] for state in self.model[name].all_states]
+            known[name] = [values[own.index(state)] for state in self._states[name]]
         return known
+
+    def _known(self, name: str, state: Any) -> Any:
+        """Return a state in elimina's terms: states of pgmpy are found by Python's equality."""
+        states = self._states.get(name, [])
+        return StateIndex(states.index(state)) if isinstance(state, Hashable) and state in states else state
 
     def _factor(self, names: Sequence[str], values: Any) -> Any:
         discrete = imported("pgmpy", "pgmpy.factors.discrete")
         nodes = [self._nodes[name] for name in names]
-        states = {self._nodes[name]: list(self.model[name].all_states) for name in names}
+        states = {self._nodes[name]: list(self._states[name]) for name in names}
         return discrete.DiscreteFactor(nodes, [self.model[name].size for name in names], values, state_names=states)

@@ -6,8 +6,12 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
+from elimina.errors import InputError
 from elimina.inference.junction import JunctionTree
 from elimina.io.peers import arranged, from_pyagrum, imported
+from elimina.states import StateIndex
 
 Name = str | int
 
@@ -28,9 +32,12 @@ class LazyPropagation:
         self._evidence: dict[str, Any] = {}
 
     def setEvidence(self, evidence: Mapping[Any, Any]) -> None:
-        """Replace all evidence: name or id -> label, index, or likelihoods."""
-        self._evidence = {self._name(v): self._known(v, what) for v, what in evidence.items()}
-        self._tree.set_evidence(self._evidence)
+        """Replace all evidence: name or id -> label, index, or likelihoods.
+
+        Raises:
+            InputError: There is no such variable, label or index.
+        """
+        self._set(self._read(evidence))
 
     def addEvidence(self, variable: Name, what: Any) -> None:
         """Add evidence about a variable: a label, an index, or likelihoods."""
@@ -40,13 +47,11 @@ class LazyPropagation:
 
     def updateEvidence(self, evidence: Mapping[Name, Any]) -> None:
         """Add or change evidence about some variables."""
-        changed = {self._name(v): what for v, what in evidence.items()}
-        self.setEvidence({**self._evidence, **changed})
+        self._set({**self._evidence, **self._read(evidence)})
 
     def eraseEvidence(self, variable: Name) -> None:
         """Take back the evidence about a variable."""
-        kept = {v: what for v, what in self._evidence.items() if v != self._name(variable)}
-        self.setEvidence(kept)
+        self._set({v: what for v, what in self._evidence.items() if v != self._name(variable)})
 
     def eraseAllEvidence(self) -> None:
         """Take back all evidence."""
@@ -84,12 +89,29 @@ class LazyPropagation:
     def _name(self, variable: Name) -> str:
         return variable if isinstance(variable, str) else str(self._network.variable(variable).name())
 
-    def _known(self, variable: Name, what: Any) -> Any:
-        """Return evidence in elimina's terms: pyAgrum takes an index also where there are labels."""
-        states = self._tree.model[self._name(variable)]
-        if isinstance(what, int) and not isinstance(what, bool) and states.find(what) is None:
-            return states.state(what)
-        return what
+    def _set(self, evidence: dict[str, Any]) -> None:
+        self._tree.set_evidence(evidence)
+        self._evidence = evidence
+
+    def _read(self, evidence: Mapping[Any, Any]) -> dict[str, Any]:
+        names = {self._name(v): what for v, what in evidence.items()}
+        return {name: self._known(name, what) for name, what in names.items()}
+
+    def _known(self, name: str, what: Any) -> Any:
+        """Return evidence in elimina's terms: in pyAgrum, an integer is an index, also where labels are integers."""
+        size = self._tree.model[name].size
+        if isinstance(what, str):
+            gum = imported("pyagrum", "pyagrum")
+            try:
+                what = self._network.variable(name).index(what)
+            except gum.GumException as error:
+                labels = ", ".join(map(repr, self._network.variable(name).labels()))
+                raise InputError(f"variable {name!r} has no label {what!r}; its labels are {labels}") from error
+        if not isinstance(what, int | np.integer):
+            return what
+        if not 0 <= what < size:
+            raise InputError(f"variable {name!r} has no index {what}; indices run from 0 to {size - 1}")
+        return StateIndex(int(what))
 
     def _tensor(self, names: list[str], values: Any) -> Any:
         gum = imported("pyagrum", "pyagrum")

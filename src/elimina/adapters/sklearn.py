@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import arguments
 from elimina.errors import InputError
 from elimina.inference.junction import JunctionTree
 from elimina.io import ModelLike, as_model
-from elimina.io.cases import as_cases
+from elimina.io.cases import Cases, as_cases
 from elimina.model import Model
 from elimina.system import require
 from elimina.table import Table
 
 _base: Any = require("sklearn.base", "sklearn", "BayesNetClassifier")
+_validation: Any = require("sklearn.utils.validation", "sklearn", "BayesNetClassifier")
 
 
 class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: ignore[misc]
@@ -46,12 +49,18 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
             y: States of the target.
 
         Raises:
-            InputError: The network is not Bayesian, a variable has no column, or a cell is missing.
+            TypeError: The smoothing is not a number.
+            InputError: The network is not Bayesian, a variable has no column, the target has one, a cell or the labels
+                are missing, or the smoothing is negative.
         """
+        if not 0 <= arguments.number("smoothing", self.smoothing) < math.inf:
+            raise InputError(f"smoothing is {self.smoothing}; it must be finite and not negative")
         model = as_model(self.network)
         if model.children is None:
             raise InputError("fit needs a Bayesian network: the tables of this model are not distributions")
-        self.classes_ = np.array(model[self.target].all_states)
+        states = model[self.target].all_states
+        # An array of one type would turn 0 beside 'a' into text.
+        self.classes_ = np.array(states, dtype=None if len(set(map(type, states))) == 1 else object)
         self.model_ = model if X is None else self._fitted(model, X, y)
         self._tree = JunctionTree(self.model_, memory=self.memory)
         self.n_features_in_ = len(model.variables) - 1
@@ -62,17 +71,34 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
 
         Args:
             X: Data frame, mapping or list of mappings; cells that are missing are not observed.
+
+        Raises:
+            InputError: A column is the target, or fits no variable.
+            NotFittedError: ``fit`` has not been called.
         """
-        posteriors = self._tree.batch(X, [self.target])
+        _validation.check_is_fitted(self)
+        posteriors = self._tree.batch(self._features(X, self.model_), [self.target])
         return np.ascontiguousarray(posteriors.marginals[self.target])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable state of the target in each case."""
-        chosen: NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        best = self.predict_proba(X).argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[best]
         return chosen
 
+    def _features(self, X: Any, model: Model) -> Cases:
+        cases = as_cases(X, model)
+        if model.index(self.target) in cases.columns:
+            raise InputError(f"X has a column of the target {self.target!r}: leave it out")
+        return cases
+
     def _fitted(self, model: Model, X: Any, y: Any) -> Model:
-        features, labels = as_cases(X, model), as_cases({self.target: list(y)}, model)
+        if y is None:
+            raise InputError("fit needs the labels y beside the cases X")
+        known = np.asarray(y, dtype=object)
+        if known.ndim == 2 and known.shape[1] == 1:
+            known = known[:, 0]
+        features, labels = self._features(X, model), as_cases({self.target: known}, model)
         if len(features.values) != len(labels.values):
             raise InputError(f"fit needs a label for each case: X has {len(features.values)}, y {len(labels.values)}")
         columns, codes = features.columns + labels.columns, np.hstack([features.values, labels.values])

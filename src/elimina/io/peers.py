@@ -85,21 +85,8 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
             factors disagree on a variable's states.
         UnsupportedError: A distribution is not given by a table.
     """
-    if hasattr(network, "get_cpds"):
-        factors = list(network.get_cpds())
-    elif hasattr(network, "get_factors"):
-        factors = list(network.get_factors())
-    else:
-        raise InputError(f"expected a network of pgmpy, got an object of type {type(network).__name__}")
-    for factor in factors:
-        if not hasattr(factor, "state_names") or not hasattr(factor, "values"):
-            raise UnsupportedError(f"{factor!r} is not a table; elimina handles discrete tables only")
-    states: dict[Any, list[Any]] = {}
-    for factor in factors:
-        states.setdefault(factor.variables[0], list(factor.state_names[factor.variables[0]]))
-    for factor in factors:
-        for v in factor.variables:
-            states.setdefault(v, list(factor.state_names[v]))
+    factors = _pgmpy_factors(network)
+    states = _pgmpy_states(factors)
     nodes = list(network.nodes())
     if hasattr(network, "get_cpds"):
         _check_one_each(nodes, [factor.variables[0] for factor in factors])
@@ -113,6 +100,39 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
     if not hasattr(network, "get_cpds"):
         return Model(variables, tables, sense="probability")
     return Model(variables, tables, sense="probability", children=[t.scope[-1] for t in tables], check=check)
+
+
+def pgmpy_states(network: Any) -> dict[str, list[Any]]:
+    """Return the states of a network of pgmpy as it has them, by the names that ``from_pgmpy`` gives its variables.
+
+    Raises:
+        InputError: As ``from_pgmpy``.
+        UnsupportedError: Likewise.
+    """
+    return {str(v): states for v, states in _pgmpy_states(_pgmpy_factors(network)).items()}
+
+
+def _pgmpy_factors(network: Any) -> list[Any]:
+    if hasattr(network, "get_cpds"):
+        factors = list(network.get_cpds())
+    elif hasattr(network, "get_factors"):
+        factors = list(network.get_factors())
+    else:
+        raise InputError(f"expected a network of pgmpy, got an object of type {type(network).__name__}")
+    for factor in factors:
+        if not hasattr(factor, "state_names") or not hasattr(factor, "values"):
+            raise UnsupportedError(f"{factor!r} is not a table; elimina handles discrete tables only")
+    return factors
+
+
+def _pgmpy_states(factors: Sequence[Any]) -> dict[Any, list[Any]]:
+    states: dict[Any, list[Any]] = {}
+    for factor in factors:
+        states.setdefault(factor.variables[0], list(factor.state_names[factor.variables[0]]))
+    for factor in factors:
+        for v in factor.variables:
+            states.setdefault(v, list(factor.state_names[v]))
+    return states
 
 
 def _state(state: Any) -> State:
