@@ -1,8 +1,13 @@
 #include "order/search.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
-#include <thread>
+#include <deque>
+#include <future>
+#include <memory>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "order/anneal.hpp"
@@ -17,6 +22,11 @@ constexpr double stagnation = 20;
 constexpr double shortest_stagnation = 0.1;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
+constexpr double worth_a_thread = 5e-3;  // seconds of a search before it starts threads, which takes 0.05 ms each
+constexpr int most_threads = 8;          // 16 are no faster than 4 where annealings of pieces take half of the time, and annoy their neighbours
+constexpr std::size_t most_ahead = 4;    // annealings that were made and are not wanted yet, for each thread
+constexpr auto between_looks = std::chrono::milliseconds(20);
+
 // 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).
 std::int64_t luby(std::int64_t i) {
   for (std::int64_t k = 1;; ++k) {
@@ -28,22 +38,26 @@ std::int64_t luby(std::int64_t i) {
 
 // One connected component of what the reductions leave. After some greedy runs, annealings of whole trees from fresh
 // greedy orders (to find good regions) take turns with annealings of the best trees piece by piece (to exploit them).
+// Those of whole trees depend on nothing before them: other threads make them ahead of their rounds, so that the result is
+// the same for any number of threads.
 class ComponentSearch {
  public:
   ComponentSearch(Graph graph, const Options& options, std::uint64_t number)
       : graph_(std::move(graph)), options_(options), number_(number) {}
+  ComponentSearch(ComponentSearch&&) = default;
+  ~ComponentSearch() {
+    for (const Ahead& ahead : ahead_) ahead.clock->stop();
+  }
 
   void step(Clock& clock) {
-    const std::int64_t warm_up = graph_.count() <= whole_first ? 10 : 8;
-    if (round_ < warm_up || !options_.anneal || cost().largest > annealable) {
+    if (round_ < warm_up() || !options_.anneal || cost().largest > annealable)
       greedy_step(clock);
-    } else {
-      const std::int64_t turn = round_ - warm_up;
-      const bool whole =
-          graph_.count() <= whole_first ? turn % 3 == 0 : turn % 3 == 2 && graph_.count() <= largest_patch;
-      anneal_step(whole, turn / 3 + 1, clock);
-    }
+    else if (is_whole(round_))
+      whole_step(clock);
+    else
+      pieces_step(clock);
     ++round_;
+    look_ahead(clock);
   }
 
   const Order& best() const { return elite_[best_].order; }
@@ -56,19 +70,32 @@ class ComponentSearch {
     Cost cost;
   };
 
+  // An annealing of a later round.
+  struct Ahead {
+    std::int64_t round;
+    std::unique_ptr<Clock> clock;
+    std::future<Candidate> found;
+  };
+
   static constexpr Vertex whole_first = 1000;
   static constexpr std::size_t elite_size = 2;
   static constexpr double entry_seconds = 40e-9;  // of an entry of a separator, to make it and to add up its cost: VM
 
-  Random random_for(std::uint64_t thread) const {
-    return Random(options_.seed, (number_ << 40) + (static_cast<std::uint64_t>(round_) << 10) + thread);
+  std::int64_t warm_up() const { return graph_.count() <= whole_first ? 10 : 8; }
+  bool is_whole(std::int64_t round) const {
+    const std::int64_t turn = round - warm_up();
+    return graph_.count() <= whole_first ? turn % 3 == 0 : turn % 3 == 2 && graph_.count() <= largest_patch;
+  }
+
+  Random random_for(std::int64_t round) const {
+    return Random(options_.seed, (number_ << 40) + (static_cast<std::uint64_t>(round) << 10));
   }
 
   void greedy_step(Clock& clock) {
     const auto kinds = static_cast<std::int64_t>(options_.rules.size());
     const Rule rule = options_.rules[static_cast<std::size_t>(round_ % kinds)];
     const double noise = round_ < kinds ? 0 : 0.05 * static_cast<double>(round_ / kinds % 4);
-    Random random = random_for(0);
+    Random random = random_for(round_);
     // Under a limit an order of more work may still be the better one.
     const bool bounded = !elite_.empty() && std::isinf(options_.limit);
     auto order = greedy(graph_, rule, noise, bounded ? cost().total : unbounded, random, clock);
@@ -77,36 +104,70 @@ class ComponentSearch {
     keep(0, candidate(std::move(*order), clock));
   }
 
-  void anneal_step(bool whole, std::int64_t turn, Clock& clock) {
-    std::vector<std::pair<std::size_t, Candidate>> jobs(static_cast<std::size_t>(options_.threads));
-    std::vector<double> counted(jobs.size());
-    const auto work = [&](std::size_t thread) {
-      Random random = random_for(thread);
-      Clock own(clock, clock.left());
-      auto& [slot, found] = jobs[thread];
-      slot = whole ? elite_size : random.below(static_cast<Vertex>(elite_.size()));
-      found = candidate(whole ? anneal_whole(luby(turn), random, own) : anneal_parts(elite_[slot].order, random, own), own);
-      counted[thread] = own.counted();
-    };
-    std::vector<std::thread> helpers;
-    for (std::size_t i = 1; i < jobs.size(); ++i) helpers.emplace_back(work, i);
-    work(0);
-    for (auto& helper : helpers) helper.join();
-    clock.count(*std::max_element(counted.begin(), counted.end()));
-    for (auto& [slot, found] : jobs) keep(slot, std::move(found));
+  void pieces_step(Clock& clock) {
+    Random random = random_for(round_);
+    const std::size_t slot = random.below(static_cast<Vertex>(elite_.size()));
+    const Vertex piece = 30 + random.below(120);
+    Order order = anneal_pieces(graph_, elite_[slot].order, piece, {0.5, 0.03, 300}, options_.limit, random, clock);
+    keep(slot, candidate(std::move(order), clock));
   }
 
-  Order anneal_whole(std::int64_t length, Random& random, Clock& clock) const {
+  void whole_step(Clock& clock) {
+    if (!ahead_.empty() && ahead_.front().round == round_) {
+      // The next one is made here meanwhile.
+      if (!is_ready(ahead_.front()) && clock.left() > 2 * last_counted_) add_ahead(clock, std::launch::deferred);
+      Ahead ahead = std::move(ahead_.front());
+      ahead_.pop_front();
+      while (!is_ready(ahead, between_looks)) clock.check();
+      last_counted_ = ahead.clock->counted();
+      // Else it would have been cut off.
+      if (last_counted_ < clock.left()) {
+        clock.count(last_counted_);
+        keep(elite_size, ahead.found.get());
+        return;
+      }
+    }
+    Clock own(clock, clock.left());
+    keep(elite_size, anneal_whole(round_, own));
+    clock.count(own.counted());
+  }
+
+  static bool is_ready(const Ahead& ahead, std::chrono::milliseconds patience = {}) {
+    return ahead.found.wait_for(patience) == std::future_status::ready;
+  }
+
+  // Keeps the other threads busy with annealings of later rounds.
+  void look_ahead(Clock& clock) {
+    const int threads = std::min(options_.threads, most_threads);
+    if (threads == 1 || !options_.anneal || cost().largest > annealable || clock.counted() < worth_a_thread) return;
+    auto idle = threads - 1 - std::count_if(ahead_.begin(), ahead_.end(), [](const Ahead& ahead) { return !is_ready(ahead); });
+    for (; idle > 0 && ahead_.size() < most_ahead * static_cast<std::size_t>(threads) && !clock.expired(); --idle) {
+      try {
+        add_ahead(clock, std::launch::async);
+      } catch (const std::system_error&) {  // there are no more threads
+        return;
+      }
+    }
+  }
+
+  void add_ahead(Clock& clock, std::launch policy) {
+    std::int64_t round = std::max(round_, ahead_.empty() ? warm_up() : ahead_.back().round + 1);
+    while (!is_whole(round)) ++round;
+    auto own = std::make_unique<Clock>(clock, unbounded);
+    auto found = std::async(policy, [this, round, &own = *own] { return anneal_whole(round, own); });
+    if (policy == std::launch::deferred) found.wait();
+    ahead_.push_back({round, std::move(own), std::move(found)});
+  }
+
+  Candidate anneal_whole(std::int64_t round, Clock& clock) const {
+    Random random = random_for(round);
+    const std::int64_t length = luby((round - warm_up()) / 3 + 1);
     const Rule rule = options_.rules[random.below(static_cast<Vertex>(options_.rules.size()))];
     auto start = greedy(graph_, rule, 0.2, unbounded, random, clock);
     auto annealer = make_annealer({graph_, graph_.count(), std::move(*start)}, options_.limit);
     const std::int64_t sweeps = std::clamp<std::int64_t>(400'000 / graph_.count(), 200, 1000);
     annealer->anneal({0.8, 0.05, sweeps * length}, random, clock);
-    return annealer->best();
-  }
-
-  Order anneal_parts(const Order& order, Random& random, Clock& clock) const {
-    return anneal_pieces(graph_, order, 30 + random.below(120), {0.5, 0.03, 300}, options_.limit, random, clock);
+    return candidate(annealer->best(), clock);
   }
 
   Candidate candidate(Order order, Clock& clock) const {
@@ -135,6 +196,8 @@ class ComponentSearch {
   std::int64_t round_ = 0;
   std::vector<Candidate> elite_;
   std::size_t best_ = 0;
+  std::deque<Ahead> ahead_;   // by rounds
+  double last_counted_ = 0;  // time of the last one
 };
 
 class Search {

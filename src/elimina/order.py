@@ -98,10 +98,10 @@ def find_order(
         seconds: Time limit; by default 2 s for ``auto`` where `iterations` is not given either. It is counted by the
             work, so that the result is the same on every run. The clock ends the search after ten times as long.
         iterations: Rounds of the search (each a greedy run or an annealing). The result is then the same for a seed on
-            every run of so many threads, whatever ends it but the clock.
+            every run, whatever ends it but the clock.
         seed: Random seed.
         max_table_cells: Prefer orders whose messages all have at most so many cells, whatever the work.
-        threads: Annealings that run side by side.
+        threads: Threads that share the work, which then takes less time: the order is the same for any number.
         cells_per_second: Speed of the backend, or None: use all of the time, however little work is left. Not used
             where `iterations` is given.
 

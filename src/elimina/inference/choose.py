@@ -244,18 +244,13 @@ def host_memory(options: Options) -> int:
     return free if options.room is None or options.needs_gpu else options.room
 
 
-def host_threads(options: Options) -> int:
-    """CPU threads that may be used."""
-    return CpuBackend(options.threads).threads
-
-
 SHARING_THREADS = 4
 """Most threads that make turns shorter: with more, set-up and planning would take longer than the turns."""
 
 
 def sharing_threads(options: Options) -> int:
     """Return how many threads make turns shorter."""
-    return min(host_threads(options), SHARING_THREADS)
+    return min(options.host_threads, SHARING_THREADS)
 
 
 def turn_share(options: Options) -> float:
@@ -340,9 +335,7 @@ def _divide(
     from elimina.inference.content import partition_by_content
 
     most = math.inf if options.partition == "content" else seconds
-    return lambda ibound: partition_by_content(
-        problem, order, ibound, host_memory(options), most, host_threads(options)
-    )
+    return lambda ibound: partition_by_content(problem, order, ibound, host_memory(options), most, options.host_threads)
 
 
 def _side(problem: Problem) -> Bound | None:

@@ -25,7 +25,7 @@ from elimina._core import FORBIDDEN_COST, Stopped, stopped
 from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.inference.beam import Found, beam_searches
-from elimina.inference.choose import host_memory, host_threads
+from elimina.inference.choose import host_memory
 from elimina.inference.content import partition_by_content
 from elimina.inference.encode import Distances, distances, tables_of
 from elimina.inference.options import Options
@@ -355,7 +355,7 @@ def bounds_on_card(
         until = time.monotonic() + seconds
         partition = None
         if options.partition != "scope":
-            memory, threads = host_memory(options), host_threads(options)
+            memory, threads = host_memory(options), options.host_threads
             partition = partition_by_content(problem, order, ibound, memory, seconds / 2, threads)
         graph = JoinGraph(problem.model.sizes, [scope for scope, _ in units.tables], order, ibound, partition)
         if graph.cells > most:

@@ -11,7 +11,7 @@ from elimina.backends.choose import card_start, devices_of, find_cuda
 from elimina.backends.cpu import CpuBackend
 from elimina.display import count_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.inference.choose import Planned, asked_backend, host_threads, sharing_threads, turn_share
+from elimina.inference.choose import Planned, asked_backend, sharing_threads, turn_share
 from elimina.inference.options import Options
 from elimina.inference.ordering import QUICK_SECONDS
 from elimina.inference.strategy import FIRST_TURN, Attempt, Budget, Paused, Portfolio, Strategy
@@ -141,7 +141,7 @@ def before_planning(
         return Attempt()
     order = rough() if is_hopeless else quick(GLANCE_ORDER)
     if order.seconds_at(CELLS_PER_SECOND) >= FAR:
-        nodes = int(FIRST_NODES * part * host_threads(options))
+        nodes = int(FIRST_NODES * part * options.host_threads)
         logger.info("soft local consistency again, for %s nodes", count_text(nodes))
         yield by_search(problem, options, run, paused, rounds=0, first_turn=LONGEST_NODES, nodes=nodes)
     if order.seconds_at(CELLS_PER_SECOND) >= WORTH_A_TRY:

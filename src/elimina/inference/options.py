@@ -16,6 +16,7 @@ from elimina.planning.fitting import IBound
 from elimina.planning.plan import Plan
 from elimina.result import Bounds
 from elimina.states import Evidence, check_mapping
+from elimina.system import available_threads
 from elimina.tasks import Task, described
 
 MOST_THREADS = 1024
@@ -190,6 +191,11 @@ class Options(NamedTuple):
     def is_shared(self) -> bool:
         """True if a limit of the host's memory is given, and large enough that what a call holds counts."""
         return self.room is not None and not self.needs_gpu and self.room >= _LEAST_SHARED
+
+    @property
+    def host_threads(self) -> int:
+        """CPU threads that may be used."""
+        return self.threads or available_threads()
 
     @property
     def needs_gpu(self) -> bool:

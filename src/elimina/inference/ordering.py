@@ -45,13 +45,14 @@ def rough_order(problem: Problem, options: Options) -> Order:
 
 
 def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
-    """Search for an order of the free variables for a short time, the same one for any number of threads."""
+    """Search for an order of the free variables for a short time."""
     sizes = [problem.model.sizes[v] for v in problem.free]
     found = find_order(
         sizes,
         _scopes(problem, problem.free),
         seconds=max(seconds, _VARIABLE_SECONDS * len(sizes)),
         seed=options.seed,
+        threads=options.host_threads,
         cells_per_second=CELLS_PER_SECOND,
     )
     return dataclasses.replace(found, order=tuple([problem.free[v] for v in found.order]))
@@ -85,7 +86,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         method=method,
         seconds=max(options.order_seconds, _VARIABLE_SECONDS * len(variables)),
         seed=options.seed,
-        threads=options.threads or 1,
+        threads=options.host_threads,
         cells_per_second=speed,
     )
     if rough is not None and not problem.kept and rough.total_cells <= found.total_cells:
@@ -140,7 +141,7 @@ def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
             method=cast(Method, options.order),
             seconds=options.order_seconds / len(_KEPT_SIZES),
             seed=options.seed,
-            threads=options.threads or 1,
+            threads=options.host_threads,
         ).order
         found.append(tuple(problem.free[i] for i in order if i < len(problem.free)))
     return min(found, key=lambda order: make_plan(problem, order, machine, 0).seconds)

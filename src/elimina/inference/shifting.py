@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, shift_costs
 from elimina.backends.choose import devices_of
-from elimina.inference.choose import asked_backend, host_memory, host_threads
+from elimina.inference.choose import asked_backend, host_memory
 from elimina.inference.clusters import JoinGraph
 from elimina.inference.content import partition_by_content
 from elimina.inference.encode import distances, largest_of, tables_of
@@ -154,7 +154,7 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
     ibound, memory = int(options.ibound), host_memory(options)
     partition = None
     if options.partition != "scope":
-        partition = partition_by_content(problem, order, ibound, memory, seconds, host_threads(options))
+        partition = partition_by_content(problem, order, ibound, memory, seconds, options.host_threads)
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
     card = cast("CudaDevice", devices_of(asked_backend(options))[0]) if options.needs_gpu else None
     least = _LEAST_PASSES * graph.pass_seconds if card is None else CARD_CLUSTER_SECONDS * len(graph.clusters)
