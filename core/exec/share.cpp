@@ -16,7 +16,7 @@
 namespace elimina {
 namespace {
 
-using Work = std::function<void(i64, int)>;
+using Work = Call<void(i64, int)>;
 
 constexpr auto kPatience = std::chrono::microseconds(20);  // before a thread sleeps: as long as it takes to wake up
 
@@ -113,7 +113,7 @@ thread_local std::unique_ptr<Team, Leave> own_team;
 
 }  // namespace
 
-void share(int threads, i64 first, i64 last, const Work& work) {
+void share(int threads, i64 first, i64 last, Work work) {
   if (threads <= 1 || last - first <= 1) {
     for (i64 item = first; item < last; ++item) work(item, 0);
     return;

@@ -20,7 +20,7 @@ class Output {
     made_.values = Buffer(all_at_most * bytes.value);
   }
 
-  Made run(i64 blocks, int threads, const std::function<i64(i64)>& bound, const std::function<void(i64, BlockRows&)>& produce) {
+  Made run(i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce) {
     // Each thread keeps its buffers from block to block.
     share(threads, 0, std::clamp<i64>(blocks, 1, threads), [&](i64, int) {
       Buffer keys, values;
@@ -89,8 +89,8 @@ class Output {
 
 }  // namespace
 
-Made put_together(RowBytes bytes, i64 blocks, int threads, const std::function<i64(i64)>& bound,
-                  const std::function<void(i64, BlockRows&)>& produce, i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on) {
+Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce, i64 all_at_most, i64 most,
+                  const std::function<bool(i64)>& goes_on) {
   return Output(bytes, all_at_most, most, goes_on).run(blocks, threads, bound, produce);
 }
 

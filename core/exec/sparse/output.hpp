@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "call.hpp"
 #include "exec/sparse/rows.hpp"
 
 namespace elimina::sparse {
@@ -23,8 +24,8 @@ struct RowBytes {
 
 // The rows of `blocks` blocks: `bound(block)` at most are made by `produce(block, rows)`. More than `most`: std::overflow_error.
 // `goes_on`, if any, is told the candidates of each block; false: Stopped.
-Made put_together(RowBytes bytes, i64 blocks, int threads, const std::function<i64(i64)>& bound,
-                  const std::function<void(i64, BlockRows&)>& produce, i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on);
+Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce, i64 all_at_most, i64 most,
+                  const std::function<bool(i64)>& goes_on);
 
 template <int W, class V>
 struct Writer {
@@ -42,7 +43,7 @@ struct Writer {
 
 // put_together() with `produce(block, writer)`. `all_at_most`: bound on the rows of all blocks.
 template <int W, class V, class Produce>
-Made write_blocks(i64 blocks, int threads, const std::function<i64(i64)>& bound, const Produce& produce, i64 all_at_most,
+Made write_blocks(i64 blocks, int threads, Call<i64(i64)> bound, const Produce& produce, i64 all_at_most,
                   i64 most = std::numeric_limits<i64>::max(), const std::function<bool(i64)>& goes_on = {}) {
   return put_together(
       {i64(sizeof(Key<W>)), i64(sizeof(V))}, blocks, threads, bound,
