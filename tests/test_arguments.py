@@ -13,6 +13,8 @@ from elimina import Table, arguments, cp, dcop, solve, write
 from elimina.cp.tsp import solve_tsp
 from elimina.dcop import Problem
 from elimina.errors import InputError, MemoryLimitError
+from elimina.io.cases import read_cases
+from elimina.io.posteriors import open_posteriors
 from tests import calls
 from tests.calls import solve_by_agents as solve_dcop
 
@@ -283,3 +285,51 @@ def test_the_advice_about_options_works():
     assert solve(COSTS, options=elimina.Options(threads=1)).value == 1
     assert cp.Model().solve(options=elimina.cp.SearchOptions(lns=True)).status
     assert dcop.solve(Problem.from_model(COSTS), "adpop", options=elimina.dcop.AgentOptions(ibound=2)).status
+
+
+@pytest.mark.parametrize("name", ["a\0.bif", "\ud800.bif"])
+def test_impossible_names_of_files(name):
+    for call in (
+        lambda: elimina.read(name),
+        lambda: elimina.solve(name),
+        lambda: elimina.write(CHAIN, name),
+        lambda: elimina.read_evidence(name, CHAIN),
+        lambda: elimina.report(CHAIN).save(name),
+        lambda: dcop.read(name),
+        lambda: dcop.write(Problem.from_model(COSTS), name),
+        lambda: cp.read(name),
+        lambda: read_cases(name, CHAIN),
+        lambda: open_posteriors(name, CHAIN.variables),
+        lambda: calls.solve(COSTS, checkpoint=name),
+        lambda: calls.solve(COSTS, scratch=name),
+    ):
+        with pytest.raises(InputError, match="which no file can have as its name"):
+            call()
+
+
+def test_a_device_without_a_suffix_is_not_read():
+    """It may have no end."""
+    with pytest.raises(InputError, match="/dev/zero: unknown suffix ''"):
+        elimina.read("/dev/zero")
+
+
+@pytest.mark.parametrize("size", [2**31, 2**63, 2**64, 10**5000], ids=["31", "63", "64", "long"])
+def test_domains_beyond_the_cores_integers(size):
+    with pytest.raises(InputError, match=r"variable 'x' has .* values; at most 2\^31 - 1 are possible"):
+        elimina.Variable("x", size)
+
+
+def test_a_junction_tree_that_finds_no_memory_says_so(monkeypatch):
+    def fail(*given):
+        raise MemoryError
+
+    monkeypatch.setattr("elimina.inference.junction.SmallNetwork", fail)
+    with pytest.raises(MemoryLimitError, match="the process ran out of memory while it propagated"):
+        elimina.JunctionTree(CHAIN)
+
+
+def test_a_series_is_no_table_of_cases():
+    for package in ("pandas", "polars"):
+        library = pytest.importorskip(package)
+        with pytest.raises(TypeError, match=r"cases is .* \(Series\); it takes a data frame"):
+            elimina.JunctionTree(CHAIN).batch(library.Series([0, 1]))

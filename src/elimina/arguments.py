@@ -14,6 +14,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -266,6 +267,7 @@ def path(name: str, given: Any) -> str | None:
 
     Raises:
         TypeError: It is neither text nor a path object.
+        InputError: No file can have that name.
     """
     if given is None:
         return None
@@ -274,7 +276,26 @@ def path(name: str, given: Any) -> str | None:
     found = os.fspath(given)
     if not isinstance(found, str):
         raise wrong_type(name, given, "a path as text, or None")
+    try:
+        is_possible = b"\0" not in os.fsencode(found)
+    except UnicodeEncodeError:
+        is_possible = False
+    if not is_possible:
+        raise InputError(f"{name} is {shown(found)}, which no file can have as its name")
     return found
+
+
+def file(name: str, given: Any) -> Path:
+    """Return the path of a file.
+
+    Raises:
+        TypeError: It is neither text nor a path object.
+        InputError: No file can have that name.
+    """
+    found = path(name, given)
+    if found is None:
+        raise wrong_type(name, given, "the path of a file")
+    return Path(found)
 
 
 def function(name: str, given: Callable[..., Any] | None) -> None:

@@ -20,13 +20,16 @@ from elimina.table import CLOSE, Sense, Table, batches, forbidden_value, joined_
 
 _Part = TypeVar("_Part")
 
+LARGEST_DOMAIN = 2**31 - 1
+"""Most states of a variable: tuples hold indices of 32 bits."""
+
 
 class Variable:
     """A discrete variable.
 
     Args:
         name: Name, unique in its model.
-        size: Number of states, at least 1.
+        size: Number of states, from 1 to 2^31 - 1.
         states: The states: different str, int or bool (also of NumPy). None: the integers from 0 to ``size - 1``.
 
     Attributes:
@@ -46,6 +49,10 @@ class Variable:
             raise InputError(f"variable {name!r} has {size!r} values; that must be an integer") from None
         if self.size < 1:
             raise InputError(f"variable {name!r} has {size} values; at least one is needed")
+        if self.size > LARGEST_DOMAIN:
+            raise InputError(
+                f"variable {name!r} has {arguments.shown(self.size)} values; at most 2^31 - 1 are possible"
+            )
         self.states = None if states is None else checked_states(name, self.size, states)
         self._indices: dict[State, int] | None = None
 

@@ -31,6 +31,8 @@ def test_bad_hints(elimina, tmp_path):
         ran = elimina("solve", "model.wcsp", "--hint", hint)
         assert ran.code == 1
         assert message in ran.err
+    ran = elimina("solve", "model.wcsp", "--hint", "x0=0,x1=0", "--hint", "x0=1")
+    assert ran.err == "elimina: the hint gives variable 'x0' two states: '0' in 'x0=0,x1=0' and '1' in 'x0=1'\n"
     ran = elimina("solve", "model.wcsp", "--task", "count-optima", "--hint", "answer.json")
     assert ran.code == 1
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
+from typing import Any
 
 import numpy as np
 import pytest
@@ -210,8 +211,39 @@ def test_a_crashed_agent_comes_back() -> None:
         (Network(retries=-1), "retries is -1"),
         (Network(crashes={"nobody": 1}), "there is no agent 'nobody'"),
         (Network(crashes={"x0": 0}), "at its message 0"),
+        (Network(delay=10**400), "delay is 1000.* out of the range"),
+        (Network(jitter=float("nan")), "jitter is NaN"),
+        (Network(seed=2**63), "seed is 9223372036854775808"),
     ],
 )
 def test_networks_refused(network: Network, message: str) -> None:
     with pytest.raises(InputError, match=message):
         solve(Problem.from_model(grid_model(2, 2)), network=network)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *(({"network": Network(**{name: "a"})}, f"{name} is 'a'") for name in ("delay", "jitter", "downtime", "loss")),
+        *(({"network": Network(**{name: 1.5})}, f"{name} is 1.5") for name in ("retries", "seed")),
+        ({"network": Network(crashes=["x0"])}, r"crashes is \['x0'\]"),  # type: ignore[arg-type]
+        ({"network": Network(crashes={"x0": 1.5})}, r"crashes\['x0'\] is 1.5"),  # type: ignore[dict-item]
+        ({"network": 5}, "network is 5"),
+        ({"agents": 5}, "agents is 5"),
+        ({"timer": 5}, "timer is 5"),
+        ({"listener": 5}, "listener is 5"),
+        ({"on_forecast": 5}, "on_forecast is 5"),
+        ({"progress": 5}, "progress is 5"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_named(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        solve(Problem.from_model(grid_model(2, 2)), **options)
+
+
+@pytest.mark.parametrize("number", [2**31, 2**64])
+def test_ibounds_beyond_the_cores_integers_are_those_of_all_variables(number: int) -> None:
+    problem = Problem.from_model(grid_model(2, 2))
+    value = solve(problem).value
+    assert solve(problem, algorithm="adpop", ibound=number).value == value
+    assert solve(problem, filtering=number).value == value

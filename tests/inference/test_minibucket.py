@@ -175,3 +175,12 @@ def test_bounds_with_shifts_are_never_worse(sense, costs):
             == shifted.value
             == (shifted.lower_bound if sense == "max-cost" else shifted.upper_bound)
         )
+
+
+@pytest.mark.parametrize("ibound", [2**31, 2**64])
+@pytest.mark.parametrize("method", ["mbe", "search"])
+def test_ibounds_beyond_the_cores_integers_are_those_of_all_variables(method, ibound):
+    model = elimina.Model.from_arrays([2, 2], [((0, 1), [[3, 1], [2, 5]])])
+    found = calls.solve(model, method=method, ibound=ibound)
+    assert (found.status, found.value) == ("optimal", 1)
+    assert calls.plan(model, ibound=ibound).fits

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
+from xml.etree import ElementTree
 
 import networkx
 import numpy as np
@@ -105,3 +106,30 @@ def test_labels_of_a_trace_do_not_overlap(times, scale):
     assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
     assert not axes.get_xticklabels(minor=True) or not any(t.get_text() for t in axes.get_xticklabels(minor=True))
     assert figure.legends[0].get_window_extent().y1 < axes.get_window_extent().y0
+
+
+def test_names_that_xml_cannot_hold(tmp_path):
+    model = Model([Variable("a\x01b", 2), Variable("\ud800", 2)], [])
+    with pytest.raises(InputError, match=r"cannot hold the name 'a\\x01b': it has the character '\\x01'"):
+        write_graph(model, tmp_path / "a.graphml")
+    for suffix in ("svg", "png", "pdf"):
+        plot(model).save(tmp_path / f"a.{suffix}")
+    assert "a\ufffdb" in "".join(ElementTree.parse(tmp_path / "a.svg").getroot().itertext())
+
+
+def test_arguments_of_a_wrong_type_are_named(odd, tmp_path):
+    for given, message in (
+        ({"title": 5}, "title is 5"),
+        ({"evidence": 5}, "evidence is 5"),
+        ({"evidence": "a"}, "'a'"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            plot(odd, **given)
+    with pytest.raises(TypeError, match="result is 5"):
+        write_graph(odd, tmp_path / "a.dot", result=5)
+    with pytest.raises(InputError, match="has no variable 99"):
+        write_graph(odd, tmp_path / "a.dot", observed=[99])
+    by_name, by_index = tmp_path / "name.dot", tmp_path / "index.dot"
+    write_graph(odd, by_name, observed=[odd.variables[1].name])
+    write_graph(odd, by_index, observed=[1])
+    assert by_name.read_text() == by_index.read_text()

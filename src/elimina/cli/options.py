@@ -19,7 +19,7 @@ from elimina.backends.choose import device_name
 from elimina.cli.terminal import Decorated, Group, Share, WholeNumber, option, together
 from elimina.dcop.problem import HEURISTICS
 from elimina.errors import InputError
-from elimina.inference.options import DIVISIONS, ORDER_SECONDS, SHIFTS, TABLES, Options
+from elimina.inference.options import DIVISIONS, MOST_THREADS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.io import read_evidence
 from elimina.io.evidence import Given, merge, parse_assignments, parse_names
 from elimina.model import Model
@@ -321,6 +321,7 @@ cluster_options = together(
         "--local",
         default=None,
         least=1,
+        most=MOST_THREADS,
         group="expert",
         help="Number of worker processes to start on this machine.",
     ),
@@ -433,7 +434,7 @@ def planning_of(options: dict[str, Any], model: Model) -> Options:
     """Return the options of the same names in Python."""
     given = {name: value for name, value in options.items() if name in Options._fields}
     read = {"order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
-    hint = merge((source, _one_hint(source, model)) for source in options.get("hint", ()))
+    hint = merge(((source, _one_hint(source, model)) for source in options.get("hint", ())), "the hint")
     return Options(**{**given, **read, "hint": hint or None})
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from elimina import arguments
 from elimina._core import TextError, flatzinc_record
 from elimina._core import cp_constraint_names as constraint_names
 from elimina.cp.expressions import LIMIT, Expression, Relation
@@ -51,7 +52,7 @@ def read(path: str | os.PathLike[str]) -> Model:
         UnsupportedError: An item is well formed, but not supported.
         InputError: The file cannot be read, or its suffix is that of a graphical model or of a tour problem.
     """
-    path = Path(path)
+    path = arguments.file("path", path)
     suffix = suffix_of(path)
     if suffix in MODELS and suffix not in FORMATS:
         raise InputError(f"{path} is a graphical model, not one of constraints: use 'elimina solve' or elimina.read")
@@ -71,7 +72,7 @@ def is_of_constraints(path: str | os.PathLike[str]) -> bool:
     Raises:
         InputError: The content is needed and cannot be read.
     """
-    path = Path(path)
+    path = arguments.file("path", path)
     if suffix_of(path) != "xml":
         return suffix_of(path) in FORMATS
     return root_of(path).attributes.get("format") == "XCSP3"
@@ -99,8 +100,8 @@ def _read_flatzinc(path: Path, text: bytes) -> Model:
     def expression(var: int, scale: int, offset: int) -> Expression:
         return model.expression(offset) if var < 0 else variables[var] * scale + offset
 
-    for name, arguments in posts:
-        model.post(name, *([expression(*view) for view in rows.tolist()] for rows in arguments))
+    for name, operands in posts:
+        model.post(name, *([expression(*view) for view in rows.tolist()] for rows in operands))
     for name, view in shown:
         if name not in taken:
             x = expression(*view)

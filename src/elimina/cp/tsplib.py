@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.io.files import load, save
@@ -186,7 +187,7 @@ class _Lines:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = str(path)
         try:
-            self._lines = load(Path(path)).decode(errors="replace").splitlines()
+            self._lines = load(arguments.file("path", path)).decode(errors="replace").splitlines()
         except TextError as error:
             raise FormatError(self.path, None, str(error)) from None
         self.line = 0
@@ -441,4 +442,4 @@ def write_tour(path: str | os.PathLike[str], name: str, tour: Sequence[int], len
     """
     head = [f"NAME : {name}.tour", f"COMMENT : length {length}", "TYPE : TOUR", f"DIMENSION : {len(tour)}"]
     lines = [*head, "TOUR_SECTION", *(str(city + 1) for city in tour), "-1", "EOF"]
-    save(Path(path), [line + "\n" for line in lines])
+    save(arguments.file("path", path), [line + "\n" for line in lines])

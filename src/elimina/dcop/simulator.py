@@ -9,13 +9,16 @@ connects agents, so none waits for another one's work that it does not depend on
 from __future__ import annotations
 
 import heapq
+import math
 import random
+import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
+from elimina import arguments
 from elimina.dcop.agent import Agent, exchange
 from elimina.dcop.engine import Cards, Engine
 from elimina.dcop.problem import FIXED, KINDS, TRAVERSAL, Message
@@ -28,6 +31,9 @@ _SHOWN_NAMES = 8
 
 ORDERS: tuple[Order, ...] = get_args(Order)
 """Order of deliveries: by the agents' clocks, as sent, or at random."""
+
+SEEDS = (-(2**63), 2**63 - 1)
+"""Smallest and largest random seed: integers of 64 bits."""
 
 
 class Network(NamedTuple):
@@ -69,23 +75,29 @@ class Network(NamedTuple):
         """Check the fields for agents of these names.
 
         Raises:
+            TypeError: A field has the wrong type.
             InputError: A field makes no sense.
         """
         if self.order not in ORDERS:
             raise InputError(f"unknown order of delivery {self.order!r}; it is one of {', '.join(ORDERS)}")
         for name in ("delay", "jitter", "downtime"):
-            if not getattr(self, name) >= 0:
-                raise InputError(f"{name} is {getattr(self, name)} s; it cannot be negative")
+            seconds = arguments.number(name, getattr(self, name), "a number of seconds")
+            if seconds < 0:
+                raise InputError(f"{name} is {seconds} s; it cannot be negative")
+            if sys.float_info.max < seconds < math.inf:
+                raise InputError(f"{name} is {arguments.shown(seconds)} s; that is out of the range of a float")
         for name in ("loss", "duplicate"):
-            if not 0 <= getattr(self, name) <= 1:
+            if not 0 <= arguments.number(name, getattr(self, name), "a share from 0 to 1") <= 1:
                 raise InputError(f"{name} is {getattr(self, name)}; it is a share from 0 to 1")
-        if self.retries < 0:
-            raise InputError(f"retries is {self.retries}; it cannot be negative")
+        arguments.integer("retries", self.retries, 0)
+        arguments.integer("seed", self.seed, *SEEDS)
+        if not isinstance(self.crashes, Mapping):
+            raise arguments.wrong_type("crashes", self.crashes, "a mapping from agents to numbers of messages")
         for name, number in self.crashes.items():
             if name not in names:
                 known = ", ".join(sorted(names)[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
                 raise InputError(f"there is no agent {name!r} that could crash; agents are {known}")
-            if number < 1:
+            if arguments.integer(f"crashes[{name!r}]", number) < 1:
                 raise InputError(f"agent {name!r} is to crash at its message {number}; they count from 1 on")
 
 

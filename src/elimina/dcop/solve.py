@@ -24,6 +24,7 @@ from elimina.inference.minibucket import result_between
 from elimina.inference.options import MOST_THREADS
 from elimina.inference.shield import uncollected
 from elimina.model import Model
+from elimina.planning.fitting import LARGEST_IBOUND
 from elimina.planning.prepare import allowed_ranges, prepare
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.tasks import FLOATS, INTEGERS
@@ -188,6 +189,8 @@ def solve(
     if threads is not None:
         threads = arguments.integer("threads", threads, 1, MOST_THREADS)
     settings = settings_of(problem.model, algorithm, options, memory)
+    if not isinstance(network, Network):
+        raise arguments.wrong_type("network", network, "an elimina.dcop.Network")
     network.check(frozenset(agent.name for agent in problem.agents))
     device = device_name(options.agents)
     if device == "auto":
@@ -358,6 +361,12 @@ def settings_of(
     """
     if not isinstance(options, AgentOptions):
         raise arguments.wrong_type("options", options, "elimina.dcop.AgentOptions")
+    if not callable(options.timer):
+        raise arguments.wrong_type("timer", options.timer, "a function")
+    for name in ("listener", "on_forecast", "progress"):
+        arguments.function(name, getattr(options, name))
+    if not isinstance(options.agents, str | list | tuple):
+        raise arguments.wrong_type("agents", options.agents, "a device such as 'cuda', or a list such as ['cuda:0']")
     ibound, filtering = options.ibound, options.filtering
     algorithm = arguments.choice("algorithm", algorithm, ALGORITHMS)
     heuristic = arguments.choice("heuristic", options.heuristic, HEURISTICS)
@@ -369,11 +378,11 @@ def settings_of(
     if algorithm == "mb-dpop" and memory is None:
         raise InputError("mb-dpop needs a memory limit for each agent, such as --memory 500MB")
     if ibound is not None:
-        ibound = arguments.integer("ibound", ibound, 1)
+        ibound = min(arguments.integer("ibound", ibound, 1), LARGEST_IBOUND)
     if filtering is not None and algorithm != "dpop":
         raise InputError(f"filtering needs the algorithm dpop, not {algorithm}; leave out --filter, or use --algo dpop")
     if filtering is not None:
-        filtering = arguments.integer("filtering", filtering, 1)
+        filtering = min(arguments.integer("filtering", filtering, 1), LARGEST_IBOUND)
     if filtering is not None and not model.is_integer:
         raise InputError("filtering needs integer costs; scale and round them, or leave out --filter")
     most_cells = max(1, memory // _BYTES_OF_A_CELL) if memory is not None and algorithm == "mb-dpop" else None

@@ -18,9 +18,10 @@ from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from elimina import __version__
+from elimina import __version__, arguments
 from elimina.backends.choose import DEVICES, cards_of
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
+from elimina.inference.options import MOST_THREADS
 from elimina.system import require
 
 if TYPE_CHECKING:
@@ -111,11 +112,11 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
         device: ``cuda``: each worker sees one GPU, and announces it.
 
     Raises:
-        InputError: The extra ``dask`` (with cryptography) is not installed, or there are no workers.
+        InputError: The extra ``dask`` (with cryptography) is not installed, or the number of workers is not from 1 to
+            1,024.
         DeviceError: There are fewer GPUs than workers.
     """
-    if workers < 1:
-        raise InputError(f"invalid number of workers {workers}: at least 1 is needed")
+    workers = arguments.integer("workers", workers, 1, MOST_THREADS)
     distributed = require("distributed", "dask", "a cluster")
     require("cryptography", "dask", "a cluster on this machine")
     from distributed.system import MEMORY_LIMIT

@@ -90,6 +90,7 @@ class JunctionTree(Displayed):
         DeviceError: The device is missing or cannot be used.
     """
 
+    @_IN_WORDS
     @arguments.with_options(Options._fields, "elimina.Options")
     def __init__(
         self,

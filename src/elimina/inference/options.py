@@ -12,7 +12,7 @@ from elimina import arguments
 from elimina.backends.choose import cards_of, device_name
 from elimina.errors import InputError
 from elimina.order import LARGEST_SEED, Method
-from elimina.planning.fitting import IBound
+from elimina.planning.fitting import LARGEST_IBOUND, IBound
 from elimina.planning.plan import Plan
 from elimina.result import Bounds
 from elimina.states import Evidence, check_mapping
@@ -257,9 +257,7 @@ class Options(NamedTuple):
             slices=_word_or_count("slices", self.slices, ("auto", "never"), "auto, never or the most slices allowed"),
             scratch=arguments.path("scratch", self.scratch),
             tables=arguments.choice("tables", self.tables, TABLES),
-            ibound=None
-            if self.ibound is None
-            else _word_or_count("ibound", self.ibound, ("auto",), "auto, a number of variables, or None"),
+            ibound=None if self.ibound is None else _checked_ibound(self.ibound),
             shift=arguments.choice("shift", self.shift, SHIFTS),
             partition=arguments.choice("partition", self.partition, DIVISIONS),
             method=arguments.choice("method", self.method, METHODS),
@@ -383,6 +381,11 @@ def _checked_seconds(seconds: Any) -> float:
     if checked < 0:
         raise InputError(f"order_seconds is {arguments.shown(checked)}; it cannot be negative")
     return min(checked, 1e9)
+
+
+def _checked_ibound(given: Any) -> IBound:
+    ibound = _word_or_count("ibound", given, ("auto",), "auto, a number of variables, or None")
+    return "auto" if ibound == "auto" else min(ibound, LARGEST_IBOUND)
 
 
 def _word_or_count(name: str, given: Any, words: tuple[str, ...], taken: str) -> Any:

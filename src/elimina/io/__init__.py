@@ -63,7 +63,7 @@ def _format_of(path: Path, name: str | None, *, writing: bool = False) -> Format
     suffix = suffix_of(path) if name is None else name
     usable = [known for known in FORMATS if not (writing and known in READ_ONLY)]
     if suffix not in usable:
-        if name is None and not writing and not path.name.startswith("-.") and not path.is_file():
+        if name is None and not writing and not path.name.startswith("-.") and (path.is_dir() or not path.exists()):
             load(path)  # a missing file or a folder is the first thing to mend
         known = ", ".join(usable)
         if writing and name is None and str(path) == "-":
@@ -100,7 +100,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
         UnsupportedError: The file uses a feature that elimina does not handle.
         InputError: The format is unknown or the file cannot be read.
     """
-    path = _path(path)
+    path = arguments.file("path", path)
     handler = _format_of(path, format)
 
     def whole(text: Any) -> Model:
@@ -155,7 +155,7 @@ def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State
     """
     from elimina.io import evidence
 
-    observed = parsed(Path(path), evidence.open_text, lambda text: evidence.parse(text, model))
+    observed = parsed(arguments.file("path", path), evidence.open_text, lambda text: evidence.parse(text, model))
     return named([model.variables[v] for v in observed], observed.values())
 
 
@@ -176,7 +176,7 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     """
     if not isinstance(model, Model):
         raise arguments.wrong_type("model", model, "a Model")
-    path = _path(path)
+    path = arguments.file("path", path)
     handler = _format_of(path, format, writing=True)
     written = model
     if model.sense not in handler.senses:
@@ -197,13 +197,6 @@ def _report_losses(model: Model, path: Path, handler: Format) -> None:
             path,
             model.upper_bound,
         )
-
-
-def _path(path: str | os.PathLike[str]) -> Path:
-    known = arguments.path("path", path)
-    if known is None:
-        raise arguments.wrong_type("path", path, "the path of a file")
-    return Path(known)
 
 
 _Values = NDArray[Any]

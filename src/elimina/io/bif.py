@@ -18,7 +18,6 @@ ids of its <parents> and its <probabilities>, in which the first parent varies s
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 from xml.sax.saxutils import escape
@@ -28,7 +27,7 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.files import Document, Element, Format, shown
+from elimina.io.files import Document, Element, Format, checked_xml, shown
 from elimina.io.network import NetworkBuilder, conditionals, read_probabilities
 from elimina.model import Model
 from elimina.states import texts_of
@@ -202,9 +201,6 @@ def _quoted(name: str) -> str:
 BIF = Format(("probability",), _open_text, parse_bif, render_bif, holds_names=True, is_of_networks=True)
 
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
 def parse_xmlbif(document: Document) -> Model:
     """Read a model whose factors are in the order of the definitions."""
     network = document.only(document.root("BIF"), "NETWORK", "<BIF>")
@@ -286,9 +282,7 @@ def _rows(values: NDArray[np.float64]) -> str:
 
 
 def _tagged(tag: str, name: str) -> str:
-    found = _NOT_XML.search(name)
-    if found:
-        raise InputError(f"an XML file cannot hold the name {name!r}: it has the character {found.group()!r}")
+    checked_xml(name)
     space = ' xml:space="preserve"' if name != name.strip() else ""
     return f"<{tag}{space}>{escape(name, {chr(13): '&#13;'})}</{tag}>\n"
 

@@ -29,6 +29,9 @@ _ROWS_AT_ONCE = 8192
 Codes = NDArray[np.int32]
 
 
+_TAKEN = "a data frame, a mapping from names to sequences, a list of mappings, an array or Cases"
+
+
 class Cases(NamedTuple):
     """Observations of the same variables in many cases.
 
@@ -55,7 +58,7 @@ def read_cases(path: str | os.PathLike[str], model: Model) -> Cases:
         FormatError: The file is malformed, or names a variable or a value that the model does not have.
         InputError: The file cannot be read, its suffix is another one, or a package for it is missing.
     """
-    path = Path(path)
+    path = arguments.file("path", path)
     suffixes = [s.lower() for s in path.suffixes[-2:]]
     if suffixes[-1:] == [".parquet"]:
         return _read_parquet(path, model)
@@ -198,8 +201,7 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
         if not named:
             return Cases((), np.empty((len(frame), 0), dtype=np.int32))
     else:
-        taken = "a data frame, a mapping from names to sequences, a list of mappings, an array or Cases"
-        raise arguments.wrong_type("cases", frame, taken)
+        raise arguments.wrong_type("cases", frame, _TAKEN)
     return _from_columns(named, model, indices)
 
 
@@ -208,7 +210,11 @@ def _from_arrow(frame: Any, model: Model, indices: bool) -> Cases:
     purpose = "a data frame that is not of pandas"
     arrow = require("pyarrow", "frames", purpose)
     if hasattr(frame, "__arrow_c_stream__"):
-        table = arrow.RecordBatchReader.from_stream(frame).read_all()
+        try:
+            table = arrow.RecordBatchReader.from_stream(frame).read_all()
+        except arrow.ArrowInvalid:
+            # A stream of one column, such as a Series.
+            raise arguments.wrong_type("cases", frame, _TAKEN) from None
     else:
         table = require("pyarrow.interchange", "frames", purpose).from_dataframe(frame)
     columns = _columns(table.column_names, model) if table.num_columns else ()

@@ -106,11 +106,12 @@ def parse_assignments(text: str, model: Model) -> Given:
     return merge(parts)
 
 
-def merge(parts: Iterable[tuple[str, Given]]) -> Given:
+def merge(parts: Iterable[tuple[str, Given]], what: str = "evidence") -> Given:
     """Combine pieces of evidence.
 
     Args:
         parts: Origin of each piece, for errors, and the piece.
+        what: Name of the evidence in errors.
 
     Raises:
         InputError: Two pieces name different states of a variable, or both are about it and one of them is soft.
@@ -120,20 +121,20 @@ def merge(parts: Iterable[tuple[str, Given]]) -> Given:
     for source, given in parts:
         for name, known in given.items():
             if name in found:
-                _check_agreement(name, (sources[name], found[name]), (source, known))
+                _check_agreement(what, name, (sources[name], found[name]), (source, known))
             found[name], sources[name] = known, source
     return found
 
 
-def _check_agreement(name: str, one: tuple[str, Any], other: tuple[str, Any]) -> None:
+def _check_agreement(what: str, name: str, one: tuple[str, Any], other: tuple[str, Any]) -> None:
     if isinstance(one[1], np.ndarray) or isinstance(other[1], np.ndarray):
         raise InputError(
-            f"evidence is about variable {name!r} twice, in {one[0]!r} and in {other[0]!r}, "
+            f"{what} is about variable {name!r} twice, in {one[0]!r} and in {other[0]!r}, "
             "and likelihoods are not combined; give one of them"
         )
     if one[1] != other[1]:
         raise InputError(
-            f"evidence gives variable {name!r} two states: {str(one[1])!r} in {one[0]!r} and {str(other[1])!r} in "
+            f"{what} gives variable {name!r} two states: {str(one[1])!r} in {one[0]!r} and {str(other[1])!r} in "
             f"{other[0]!r}"
         )
 

@@ -7,6 +7,7 @@ import difflib
 import functools
 import itertools
 import os
+import re
 import secrets
 import stat
 import sys
@@ -46,6 +47,22 @@ COMPRESSIONS = (".gz", ".xz")
 _MOST_NAMES = 1000
 """Names of a folder that are compared with that of a missing file."""
 DISTRIBUTED_HINT = "distributed problems are for elimina.dcop.read, 'elimina dcop' and 'elimina convert'"
+
+
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""A character that XML cannot hold."""
+
+
+def checked_xml(name: str) -> str:
+    """Return a name that XML can hold.
+
+    Raises:
+        InputError: It cannot.
+    """
+    found = NOT_XML.search(name)
+    if found:
+        raise InputError(f"an XML file cannot hold the name {name!r}: it has the character {found.group()!r}")
+    return name
 
 
 def shown(token: bytes) -> str:

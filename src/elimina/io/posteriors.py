@@ -22,6 +22,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from elimina import arguments
 from elimina._core import Text, TextError
 from elimina.errors import FormatError, InputError
 from elimina.io.files import load, shown
@@ -192,7 +193,7 @@ def open_posteriors(path: str | os.PathLike[str], variables: Sequence[Variable])
     Raises:
         InputError: The suffix is another one, a package is missing, or the file cannot be written.
     """
-    path = Path(path)
+    path = arguments.file("path", path)
     suffixes = [s.lower() for s in path.suffixes[-2:]]
     kinds: dict[str, type[PosteriorWriter]] = {".csv": _CsvWriter, ".parquet": _ParquetWriter, ".npz": _NpzWriter}
     kind = kinds.get(suffixes[-1]) if suffixes else None
@@ -234,7 +235,7 @@ def read_marginals(path: str | os.PathLike[str]) -> list[NDArray[np.float64]]:
         FormatError: The file is malformed, or holds a negative number.
         InputError: The file cannot be read.
     """
-    path = Path(path)
+    path = arguments.file("path", path)
     text: Text | None = None
     try:
         data = load(path)

@@ -346,6 +346,9 @@ _LEAST_RECORDS = 1 << 20
 IBound = int | Literal["auto"]
 """The most variables of a message, or as many as memory (and time) allow."""
 
+LARGEST_IBOUND = 2**31 - 1
+"""Largest i-bound that the core takes; no model has as many variables."""
+
 
 def make_bounded_plan(
     problem: Problem,

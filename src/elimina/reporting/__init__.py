@@ -182,7 +182,7 @@ def html_path(path: str | os.PathLike[str]) -> Path:
     Raises:
         InputError: Its suffix is not .html.
     """
-    path = Path(path)
+    path = arguments.file("path", path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"{path}: reports are written to .html files")
     return path

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import arguments
 from elimina.errors import InputError
+from elimina.io.files import NOT_XML
 from elimina.system import require
 
 SUFFIXES = ("svg", "png", "pdf")
@@ -76,7 +78,7 @@ class Picture:
         Raises:
             InputError: The suffix is another one, or the file cannot be written.
         """
-        path = Path(path)
+        path = arguments.file("path", path)
         suffix = format_of(path)
         partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
@@ -130,6 +132,7 @@ class Canvas(Picture):
 
     def text_width(self, text: str, points: float) -> float:
         """Return the width of a line of text in inches."""
+        text = NOT_XML.sub("\ufffd", text)
         font = need("matplotlib.font_manager").FontProperties(size=points)
         width: float = self._measure.get_text_width_height_descent(text, font, False)[0]
         return width / _POINTS_PER_INCH
@@ -138,6 +141,7 @@ class Canvas(Picture):
         self, x: float, y: float, text: str, points: float, *, gid: str, centred: bool = True, **style: Any
     ) -> None:
         """Write a line of text that is centred on ``x`` or begins there; ``y`` is half its height."""
+        text = NOT_XML.sub("\ufffd", text)
         style = {"color": INK, "va": "center", "ha": "center" if centred else "left", **style}
         self._axes.text(x, y, text, gid=gid, fontsize=points, parse_math=False, **style)
         width, height = self.text_width(text, points), points * 1.2 / _POINTS_PER_INCH

@@ -6,16 +6,16 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from pathlib import Path
 from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import arguments
 from elimina.display import cut
 from elimina.errors import InputError
 from elimina.io import ModelLike, as_model
-from elimina.io.files import save
+from elimina.io.files import checked_xml, save
 from elimina.model import Model
 from elimina.result import Result
 from elimina.viz.canvas import FAINT, FILL, MOST_LARGE, MOST_SMALL, Canvas, Points, Style
@@ -260,7 +260,7 @@ def write_graph(
     model: ModelLike,
     path: str | os.PathLike[str],
     result: Result | None = None,
-    observed: Sequence[int] = (),
+    observed: Sequence[str | int] = (),
 ) -> None:
     """Write a model's graph: arrows where it is a Bayesian network, else an edge where two variables share a factor.
 
@@ -268,16 +268,21 @@ def write_graph(
         model: Any model, or the path of a file that ``elimina.read`` takes.
         path: A .dot or .graphml file.
         result: Answer whose posteriors or states become colours, if there is one.
-        observed: Variables with evidence, which have a colour of their own.
+        observed: Observed variables (names or indices), which have a colour of their own.
 
     Raises:
-        InputError: The suffix is another one, or the file cannot be written.
+        TypeError: An argument has the wrong type.
+        InputError: The suffix is another one, the model has no such variable, or the file cannot hold a name or be
+            written.
     """
-    path, model = Path(path), as_model(model)
+    if result is not None and not isinstance(result, Result):
+        raise arguments.wrong_type("result", result, "an elimina.Result, or None")
+    path, model = arguments.file("path", path), as_model(model)
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{path}: graphs are written to {' and '.join(SUFFIXES)} files")
-    fills = colours(model, result, observed) if result is not None or observed else [FILL] * len(model.variables)
+    seen = [model.index(v) for v in observed]
+    fills = colours(model, result, seen) if result is not None or seen else [FILL] * len(model.variables)
     save(path, (_dot if suffix == ".dot" else _graphml)(model, fills))
 
 
@@ -304,7 +309,7 @@ def _graphml(model: Model, fills: Sequence[str]) -> Iterator[str]:
         yield f'  <key id="{key}" for="node" attr.name="{key}" attr.type="{type_}"/>\n'
     yield f'  <graph edgedefault="{kind}">\n'
     for number, (variable, fill) in enumerate(zip(model.variables, fills, strict=True)):
-        data = f'<data key="label">{escape(variable.name)}</data><data key="states">{variable.size}</data>'
+        data = f'<data key="label">{escape(checked_xml(variable.name))}</data><data key="states">{variable.size}</data>'
         yield f'    <node id="n{number}">{data}<data key="color">{fill}</data></node>\n'
     for number, (a, b) in enumerate(edges_of(model)):
         yield f'    <edge id="e{number}" source="n{a}" target="n{b}"/>\n'

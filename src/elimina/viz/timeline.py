@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from elimina import arguments
 from elimina.display import bytes_text, seconds_text
 from elimina.errors import InputError
 from elimina.io.files import save
@@ -62,7 +63,7 @@ def draw_timeline(
     if Path(path).suffix.lower() == ".html":
         head = f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
         drawing = f'{head}\n<body style="margin: 1em">\n{drawing}</body></html>\n'
-    save(Path(path), [drawing])
+    save(arguments.file("path", path), [drawing])
 
 
 def _drawing(deliveries: Sequence[Delivery], agents: Sequence[str], title: str) -> str:

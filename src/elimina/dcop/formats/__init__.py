@@ -9,6 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
+from elimina import arguments
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError
 from elimina.inference.shield import uncollected
@@ -56,7 +57,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
         MemoryLimitError: The table of a function that is given by an expression is too large.
         InputError: The format is unknown, the file cannot be read, or a package for it is not installed.
     """
-    path = Path(path)
+    path = arguments.file("path", path)
     reader = _module(_name_of(path, format))
     with uncollected():
         return parsed(path, reader.open_text, reader.parse)
@@ -75,9 +76,12 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
         format: One of ``FORMATS``, instead of the suffix.
 
     Raises:
+        TypeError: It is not a problem.
         InputError: The format cannot hold the problem, is unknown, or the file cannot be written.
     """
-    path = Path(path)
+    if not isinstance(problem, Problem):
+        raise arguments.wrong_type("problem", problem, "an elimina.dcop.Problem (Problem.from_model makes one)")
+    path = arguments.file("path", path)
     name = _name_of(path, format)
     save(path, _module(name).render(problem))
     _report_losses(problem, path, name)
@@ -104,7 +108,7 @@ def is_distributed(path: str | os.PathLike[str]) -> bool:
     Raises:
         InputError: The content is needed and cannot be read.
     """
-    path = Path(path)
+    path = arguments.file("path", path)
     if suffix_of(path) != "xml":
         return suffix_of(path) in FORMATS
     from elimina.dcop.formats.xcsp import ROOT

@@ -32,7 +32,7 @@ from elimina.dcop.formats.build import (
 )
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.files import Document, Element
+from elimina.io.files import NOT_XML, Document, Element, checked_xml
 from elimina.model import Model, Variable
 from elimina.states import integer_of, texts_of
 from elimina.table import Table
@@ -267,7 +267,6 @@ def _lines_before(text: str, tuples: int) -> int:
     return "|".join(text.split("|", tuples + 1)[: tuples + 1]).rstrip().count("\n")
 
 
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LONGEST = 18
 """Digits of an end of a range."""
 _NOT_A_VALUE = re.compile(r"[\s|:]|^$|^[+-]?\d{1,18}\.\.[+-]?\d{1,18}$")
@@ -310,17 +309,14 @@ def render(problem: Problem) -> Iterator[str]:
 
 
 def _quoted(name: str) -> str:
-    found = _NOT_XML.search(name)
-    if found:
-        raise InputError(f"an XML file cannot hold the name {name!r}: it has the character {found.group()!r}")
-    return quoteattr(name, {"\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})
+    return quoteattr(checked_xml(name), {"\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})
 
 
 def _variable(variable: Variable) -> str:
     if not variable.name or variable.name.split() != [variable.name]:
         raise InputError(f"an XCSP file cannot hold the variable name {variable.name!r}; it may have no blanks")
     for text in texts_of(variable):
-        if _NOT_A_VALUE.search(text) or _NOT_XML.search(text):
+        if _NOT_A_VALUE.search(text) or NOT_XML.search(text):
             raise InputError(
                 f"an XCSP file cannot hold the value {text!r} of variable {variable.name!r}; "
                 f"it may have no blanks, '|' or ':', and not be a range"
