@@ -13,6 +13,7 @@ import importlib.util
 import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from elimina.cli import main
 from tests.conftest import cuda_devices
 
 ROOT = Path(__file__).parents[1]
@@ -45,6 +47,8 @@ IMPLIED_NEEDS = {
     "meetings.yaml": "yaml",
     "minizinc --solver": "minizinc",
 }
+# Plain commands, without the shell's signs, and without workers: these are processes of their own.
+OWN_COMMANDS = re.compile(r"(?:elimina (?!.*--local)[^\n|<>&$;*]*\n)+")
 MEASURED = re.compile(r"\b\d+(\.\d+)?(e-?\d+)? (us|ms|s|min|bytes|[KMG]iB)\b")
 SECONDS = 120  # limit on a block of commands, several times what the slowest takes on a loaded machine
 
@@ -115,6 +119,8 @@ class Runner:
         """Run a block and return its standard output."""
         text = self.replaced(block.text)
         if block.language == "sh":
+            if OWN_COMMANDS.fullmatch(text):
+                return "".join(map(self._own_command, text.splitlines()))
             return self._process(["bash", "-euo", "pipefail", "-c", text])
         if "__main__" in text:  # worker processes import the file
             (self.folder / "program.py").write_text(text)
@@ -125,6 +131,17 @@ class Runner:
         lines = out.getvalue().splitlines()
         for wanted in re.findall(r"^ *print\(.*\)  +# (.*)", text, re.MULTILINE):
             assert any(agrees(wanted, line) for line in lines), (wanted, lines)
+        return out.getvalue()
+
+    @staticmethod
+    def _own_command(line: str) -> str:
+        """Run a command of elimina within this process, where its modules are loaded."""
+        out, err = io.StringIO(), io.StringIO()
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                main(shlex.split(line)[1:])
+        except SystemExit as ended:
+            assert not ended.code, f"{line}\n{out.getvalue()}\n{err.getvalue()}"
         return out.getvalue()
 
     def _process(self, command: list[str]) -> str:

@@ -49,6 +49,7 @@ def cluster_for(page):
 @pytest.mark.parametrize("page", RUN, ids=name_of)
 def test_every_block_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
     with cluster_for(page) as replaced:
         runner = pages.Runner(tmp_path, replaced)
         for block in pages.blocks(page):
