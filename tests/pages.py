@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pytest
+
 from elimina.cli import main
 from tests.conftest import cuda_devices
 
@@ -137,11 +139,9 @@ class Runner:
     def _own_command(line: str) -> str:
         """Run a command of elimina within this process, where its modules are loaded."""
         out, err = io.StringIO(), io.StringIO()
-        try:
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                main(shlex.split(line)[1:])
-        except SystemExit as ended:
-            assert not ended.code, f"{line}\n{out.getvalue()}\n{err.getvalue()}"
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), pytest.raises(SystemExit) as ended:
+            main(shlex.split(line)[1:])
+        assert not ended.value.code, f"{line}\n{out.getvalue()}\n{err.getvalue()}"
         return out.getvalue()
 
     def _process(self, command: list[str]) -> str:
