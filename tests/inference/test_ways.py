@@ -46,16 +46,25 @@ def answers(model, task, chosen):
                 yield way, found
 
 
-def ways(data, model, task, device, folder):
-    """The options of every way that this model has; a way that memory does not force upon it is left out."""
+def ways(data, model, task, device, folder, forms):
+    """The options of every way that this model has; a way that memory does not force upon it is left out.
+
+    Those of dense tables come with one of the forms, which are of rows.
+    """
     plain = {"device": device, "order": "min-fill"}
-    if task == "mpe":
-        plain["method"] = "eliminate"
-    known = {"dense": {**plain, "tables": "dense"}, "rows": {**plain, "tables": "sparse"}}
-    planned = {name: value for name, value in known["dense"].items() if name != "method"}
-    whole = calls.plan(model, task, **planned)
+    method = {"method": "eliminate"} if task == "mpe" else {}
     share = data.draw(st.sampled_from([0.3, 0.6, 0.9]))
-    fixed = tiers.fixed_bytes(len(whole.steps)) if device == "cuda" else 0
+    known = ways_of_rows(model, task, plain, method, share)
+    if forms == "rows":
+        known |= ways_of_dense_tables(model, task, plain, method, share, folder)
+    return known
+
+
+def ways_of_dense_tables(model, task, plain, method, share, folder):
+    plain = {**plain, "tables": "dense"}
+    known = {"dense": {**plain, **method}}
+    whole = calls.plan(model, task, **plain)
+    fixed = tiers.fixed_bytes(len(whole.steps)) if plain["device"] == "cuda" else 0
     for name, own in (
         ("slices", {"memory": max(1, int(whole.peak_bytes * share)), "slices": 10**6}),
         (
@@ -63,17 +72,23 @@ def ways(data, model, task, device, folder):
             {"memory": max(1, int(whole.peak_bytes * share)) + fixed, "slices": "never", "scratch": str(folder)},
         ),
     ):
-        plan = calls.plan(model, task, **planned, **own)
+        plan = calls.plan(model, task, **plain, **own)
         if plan.fits and (plan.slicing, plan.stream) != (None, None):
             known[name] = {**known["dense"], **own}
-    on_rows = calls.plan(model, task, **planned | {"tables": "sparse"})
-    known["rows in slices"] = {**known["rows"], "memory": max(1, int(on_rows.peak_bytes * share)), "slices": 10**6}
-    if not calls.plan(model, task, **{k: v for k, v in known["rows in slices"].items() if k != "method"}).fits:
-        del known["rows in slices"]
-    if device == "cpu" and why_unsupported(prepare(model, task, {})) is None:
+    if plain["device"] == "cpu" and why_unsupported(prepare(model, task, {})) is None:
         known["filtered"] = {"device": "cpu", "method": "filter"}
+    return known
+
+
+def ways_of_rows(model, task, plain, method, share):
+    plain = {**plain, "tables": "sparse"}
+    known = {"rows": {**plain, **method}}
+    whole = calls.plan(model, task, **plain)
+    sliced = {**plain, "memory": max(1, int(whole.peak_bytes * share)), "slices": 10**6}
+    if calls.plan(model, task, **sliced).fits:
+        known["rows in slices"] = {**sliced, **method}
     if task == "mpe" and model.is_integer and cost_bound(prepare(model, task, {})) <= MOST_COST:
-        known["filtered rows"] = {"device": device, "method": "filter", "tables": "sparse"}
+        known["filtered rows"] = {"device": plain["device"], "method": "filter", "tables": "sparse"}
     return known
 
 
@@ -84,7 +99,7 @@ def ways(data, model, task, device, folder):
 def test_optimum(device, kind, data, forms, tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "HOST_WORK", 0)
     model = data.draw(models(kind))
-    for _, found in answers(model, "mpe", ways(data, model, "mpe", device, tmp_path)):
+    for _, found in answers(model, "mpe", ways(data, model, "mpe", device, tmp_path, forms)):
         brute.check_optimum(model, found)
     assert not list(tmp_path.iterdir())
 
@@ -97,7 +112,7 @@ def test_count(device, kind, data, forms, tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "HOST_WORK", 0)
     model = data.draw(models(kind))
     expected = brute.count(model)
-    for way, found in answers(model, "count", ways(data, model, "count", device, tmp_path)):
+    for way, found in answers(model, "count", ways(data, model, "count", device, tmp_path, forms)):
         assert (way, found.value) == (way, expected)
 
 
@@ -108,7 +123,7 @@ def test_partition(device, data, forms, tmp_path, monkeypatch):
     monkeypatch.setattr(tiers, "HOST_WORK", 0)
     model = data.draw(models("probability"))
     expected = brute.partition(model)
-    for way, found in answers(model, "pr", ways(data, model, "pr", device, tmp_path)):
+    for way, found in answers(model, "pr", ways(data, model, "pr", device, tmp_path, forms)):
         assert (way, found.log10_z) == (way, pytest.approx(expected, rel=1e-12, abs=1e-9))
 
 
@@ -118,7 +133,7 @@ def test_partition(device, data, forms, tmp_path, monkeypatch):
 def test_marginals(device, data, forms, tmp_path):
     model = data.draw(models("probability").filter(lambda model: model.variables))
     total, expected = brute.posteriors(model)
-    for tables in ("dense", "sparse"):
+    for tables in ("dense", "sparse") if forms == "rows" else ("sparse",):
         result = calls.solve(model, "mar", device=device, tables=tables)
         if total == -math.inf:
             assert (tables, result.status) == (tables, "infeasible")
