@@ -90,6 +90,20 @@ def test_a_peer_reads_the_same(tmp_path):
         ("x.wcnf", "", 1, "expected a header, or clauses, found neither"),
         ("x.qpbo", "2 1\n1 3 4\n", 2, "expected variables from 1 to 2 in a term, found 1 and 3"),
         ("x.qpbo", "2 1\n1 2 inf\n", 2, "found"),
+        ("x.qpbo", "2 -9223372036854775808\n1 2 3\n", 2, "expected 6442450941 more items"),
+        (
+            "x.qpbo",
+            "-2000000000 1\n1 2 3\n",
+            1,
+            "at most 4,194,304 variables in a file of this size, found 2,000,000,000",
+        ),
+        (
+            "x.cnf",
+            "p cnf 2000000000 1\n1 0\n",
+            2,
+            "at most 4,194,304 variables in a file of this size, found 2,000,000,000",
+        ),
+        ("x.wcnf", f"h 1 {-(2**63)} 0\n", 1, "at most 4,194,304 variables in a file of this size, found 9,223,"),
     ],
 )
 def test_errors(tmp_path, name, text, line, problem):

@@ -23,8 +23,7 @@ import numpy as np
 
 from elimina._core import Text, TextError
 from elimina.io.files import Format, shown
-from elimina.io.uai import LARGEST_DOMAIN
-from elimina.model import Model, Variable
+from elimina.model import LARGEST_DOMAIN, Model, Variable
 from elimina.table import FORBIDDEN, Table
 
 
@@ -37,10 +36,12 @@ class Lines:
 
     Attributes:
         line: Number of the line that was read last, from 1.
+        size: Number of bytes.
     """
 
     def __init__(self, data: bytes, comment: bytes = b"c") -> None:
         self.line = 1
+        self.size = len(data)
         self._lines = data.splitlines()
         self._comment = comment
         self._is_over = False
@@ -82,6 +83,9 @@ def integer_of(word: bytes, what: str) -> int:
 
 Clause = tuple[list[int], int]
 
+_MOST_VARIABLES = 2**22
+"""Variables that a file may have, however short it is: a variable of a file may be in no clause or term."""
+
 _LARGEST_WEIGHT = 2**53
 """Weights of which a sum of hundreds is still far from ``FORBIDDEN``."""
 
@@ -119,15 +123,32 @@ def parse_clauses(text: Lines) -> Model:
         raise TextError(f"a clause names variable {largest}; there are {count}")
     if count is None and not clauses:
         raise TextError("expected a header, or clauses, found neither")
+    names = _names(largest if count is None else count, text.size)
     tables = [table for clause in clauses if (table := _table(*clause)) is not None]
-    return Model([Variable(f"x{i}", 2) for i in range(1, (largest if count is None else count) + 1)], tables)
+    return Model([Variable(name, 2) for name in names], tables)
+
+
+def _names(count: int, size: int) -> list[str]:
+    """Return the variables' names.
+
+    Args:
+        count: Number of variables.
+        size: Number of bytes that the file has at least.
+
+    Raises:
+        TextError: There are far more variables than the file can be about.
+    """
+    most = max(_MOST_VARIABLES, size)
+    if count > most:
+        raise TextError(f"expected at most {most:,} variables in a file of this size, found {count:,}")
+    return [f"x{i}" for i in range(1, count + 1)]
 
 
 def _header(words: Sequence[bytes]) -> tuple[int, int, int | None, bool]:
     if len(words) < 4 or words[1] not in (b"cnf", b"wcnf") or len(words) > 4 + (words[1] == b"wcnf"):
         raise TextError(f"expected 'p cnf VARIABLES CLAUSES' or 'p wcnf ...', found {shown(b' '.join(words))}")
     numbers = [integer_of(word, "a number in the header") for word in words[2:]]
-    if min(numbers) < 0 or numbers[0] > LARGEST_DOMAIN:
+    if min(numbers) < 0:
         raise TextError(f"expected numbers from 0 on in the header, found {shown(b' '.join(words))}")
     return numbers[0], numbers[1], (numbers[2] if len(numbers) > 2 else None), words[1] == b"wcnf"
 
@@ -163,6 +184,9 @@ def _table(literals: Sequence[int], weight: int) -> Table | None:
 CNF = Format(("min-cost",), Lines, parse_clauses)
 
 
+_BYTES_OF_A_TERM = 6
+"""Bytes of the shortest term: three digits and what is between them."""
+
 _LARGEST = 2.0**52
 """Coefficients that are integers are exact up to here."""
 
@@ -170,9 +194,8 @@ _LARGEST = 2.0**52
 def parse_terms(text: Text) -> Model:
     """Read a model; it has integer costs if all coefficients are integers."""
     variables, terms = text.integer("a number of variables"), text.integer("a number of terms")
-    if abs(variables) > LARGEST_DOMAIN:
-        raise TextError(f"expected a number of variables of at most {LARGEST_DOMAIN}, found {abs(variables)}")
-    text.need(3 * abs(terms), "a number of a term")
+    text.need(3 * min(abs(terms), LARGEST_DOMAIN), "a number of a term")
+    names = _names(abs(variables), _BYTES_OF_A_TERM * abs(terms))
     states = (0, 1) if variables >= 0 else (1, -1)
     sums: dict[tuple[int, int], float] = defaultdict(float)
     for _ in range(abs(terms)):
@@ -189,7 +212,7 @@ def parse_terms(text: Text) -> Model:
     for (i, j), weight in sums.items():
         factor = int(weight) if whole else weight
         tables.append(Table([i], factor * values**2) if i == j else Table([i, j], factor * np.outer(values, values)))
-    named = [Variable(f"x{i}", 2, None if variables >= 0 else states) for i in range(1, abs(variables) + 1)]
+    named = [Variable(name, 2, None if variables >= 0 else states) for name in names]
     return Model(named, tables, sense="min-cost" if terms >= 0 else "max-cost")
 
 

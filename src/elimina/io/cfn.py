@@ -26,8 +26,7 @@ from elimina.errors import InputError, UnsupportedError
 from elimina.io import from_tuples
 from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
-from elimina.io.uai import LARGEST_DOMAIN
-from elimina.model import Model, Variable
+from elimina.model import LARGEST_DOMAIN, Model, Variable
 from elimina.states import texts_of
 from elimina.table import FORBIDDEN, Sense, Table
 

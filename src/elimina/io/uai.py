@@ -26,10 +26,9 @@ from elimina._core import Text, TextError
 from elimina.errors import InputError
 from elimina.io.files import Format, shown
 from elimina.io.network import NOT_A_NETWORK, conditional_tables, find_cycle, is_network
-from elimina.model import Model, Variable
+from elimina.model import LARGEST_DOMAIN, Model, Variable
 from elimina.table import Table
 
-LARGEST_DOMAIN = 2**31 - 1
 _LARGEST_EXPONENT = 700.0
 _MOST_CONSTANTS = 64
 """Tables that a constant may become."""

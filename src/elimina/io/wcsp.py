@@ -25,8 +25,8 @@ from elimina.io import DENSE_CELLS, DENSE_RATIO, from_tuples, integer_costs
 from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
-from elimina.io.uai import LARGEST_DOMAIN, numbered, read_count
-from elimina.model import Model
+from elimina.io.uai import numbered, read_count
+from elimina.model import LARGEST_DOMAIN, Model
 from elimina.table import FORBIDDEN, Table
 
 
