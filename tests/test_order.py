@@ -140,8 +140,8 @@ def test_same_seed_same_order(method: str, side: int) -> None:
     assert len({order.order for order in found}) == 1
 
 
-# A graph of 1,600 variables is annealed in pieces first.
-@pytest.mark.parametrize(("side", "seconds"), [(5, 0.1), (20, 0.1), (40, 0.4)])
+# A graph of 1,600 variables is annealed in pieces first, and one of 2,500 in pieces only.
+@pytest.mark.parametrize(("side", "seconds"), [(5, 0.1), (20, 0.1), (40, 0.4), (50, 0.4)])
 def test_same_order_within_a_time_limit(side: int, seconds: float) -> None:
     """For any number of threads, wherever the limit ends an annealing."""
     sizes, scopes = [3] * side**2, grid(side, side)

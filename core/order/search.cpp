@@ -139,7 +139,8 @@ class ComponentSearch {
   // Keeps the other threads busy with annealings of later rounds.
   void look_ahead(Clock& clock) {
     const int threads = std::min(options_.threads, most_threads);
-    if (threads == 1 || !options_.anneal || cost().largest > annealable || clock.counted() < worth_a_thread) return;
+    if (threads == 1 || !options_.anneal || graph_.count() > largest_patch) return;
+    if (cost().largest > annealable || clock.counted() < worth_a_thread) return;
     auto idle = threads - 1 - std::count_if(ahead_.begin(), ahead_.end(), [](const Ahead& ahead) { return !is_ready(ahead); });
     for (; idle > 0 && ahead_.size() < most_ahead * static_cast<std::size_t>(threads) && !clock.expired(); --idle) {
       try {
