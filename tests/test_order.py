@@ -153,10 +153,10 @@ def test_same_order_within_a_time_limit(side: int, seconds: float) -> None:
 
 def test_threads_of_an_order_end_with_it() -> None:
     """Annealings that were made ahead are given up."""
-    before = threading.active_count(), len(os.listdir("/proc/self/task"))
+    before = set(os.listdir("/proc/self/task"))
     sizes, scopes = [3] * 400, grid(20, 20)
     find_order(sizes, scopes, seconds=0.2, threads=4, cells_per_second=None)
-    assert (threading.active_count(), len(os.listdir("/proc/self/task"))) == before
+    assert set(os.listdir("/proc/self/task")) <= before
 
 
 def test_seeds_matter() -> None:

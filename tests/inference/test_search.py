@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import sys
@@ -200,8 +201,10 @@ def test_no_thread_waits_until_the_cache_grows_again():
     def poll(*_):
         spent = {}
         for task in Path("/proc/self/task").iterdir():
-            fields = (task / "stat").read_text().rpartition(")")[2].split()
-            spent[task.name] = int(fields[11]) + int(fields[12])
+            # Threads of other tests may end meanwhile.
+            with contextlib.suppress(OSError):
+                fields = (task / "stat").read_text().rpartition(")")[2].split()
+                spent[task.name] = int(fields[11]) + int(fields[12])
         moments.append(spent)
 
     search(hard(), 2, threads=4, seconds=4.0, memory=1e7, poll=poll)
