@@ -134,7 +134,7 @@ def test_interrupt_ends_a_search() -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("side", [9, 16])
 def test_same_seed_same_order(method: str, side: int) -> None:
-    """For any number of threads."""
+    """The number of threads does not matter."""
     sizes, scopes = mixed(7, side)
     found = [find_order(sizes, scopes, method=method, iterations=40, seed=5, threads=n) for n in (1, 1, 2, 3, 12)]
     assert len({order.order for order in found}) == 1
@@ -143,7 +143,7 @@ def test_same_seed_same_order(method: str, side: int) -> None:
 # A graph of 1,600 variables is annealed in pieces first, and one of 2,500 in pieces only.
 @pytest.mark.parametrize(("side", "seconds"), [(5, 0.1), (20, 0.1), (40, 0.4), (50, 0.4)])
 def test_same_order_within_a_time_limit(side: int, seconds: float) -> None:
-    """For any number of threads, wherever the limit ends an annealing."""
+    """Neither the number of threads nor the moment when the limit ends an annealing matters."""
     sizes, scopes = [3] * side**2, grid(side, side)
     for limit in (seconds, 1.1 * seconds, 1.3 * seconds):
         found = [find_order(sizes, scopes, seconds=limit, threads=n, cells_per_second=None) for n in (1, 1, 2, 5)]

@@ -23,7 +23,7 @@ constexpr double shortest_stagnation = 0.1;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 constexpr double worth_a_thread = 5e-3;  // seconds of a search before it starts threads, which takes 0.05 ms each
-constexpr int most_threads = 8;          // 16 are no faster than 4 where annealings of pieces take half of the time, and annoy their neighbours
+constexpr int most_threads = 8;          // 16 take as long as 4 where pieces are annealed half of the time, and slow other processes down
 constexpr std::size_t most_ahead = 4;    // annealings that were made and are not wanted yet, for each thread
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
