@@ -253,6 +253,7 @@ void bind_dense(nb::module_& m) {
         "two columns, and its first row in `out`. Returns which tables were written: those whose totals are all large enough.");
   m.def("exact_count", &count_exactly, "words"_a, "starts"_a, "roots"_a, "factors"_a,
         "Run a packed program over factors of zeros and ones in integers of any length; return the product of some steps' outputs, the least byte first.");
+  m.attr("SHARED_WORK") = shared_work;
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
 }
 

@@ -123,14 +123,17 @@ PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
   return {made.tree, made.steps.moved({sequence.data(), sequence.size()})};
 }
 
-Layout place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs, double bandwidth, double combinations,
-             double step, i64 most_words) {
+Layout place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs, const Words<const double>& speed,
+             i64 most_words) {
+  if (speed.size() != 6) throw nb::value_error("a speed is six numbers");
+  const double* own_speed = speed.data();
   const std::vector<int> own = list_of(levels);
   const std::vector<double> times = list_of(runs);
   nb::gil_scoped_release release;
   check_stop();
   const i64 factors = made.tree->scopes.size();
-  return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times, {bandwidth, combinations, step}, most_words);
+  return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times,
+                {own_speed[0], own_speed[1], own_speed[2], own_speed[3], own_speed[4], own_speed[5]}, most_words);
 }
 
 // Starts of the tables that each step reads, their sources and factors, and the combinations of each step.
@@ -178,9 +181,10 @@ void bind_plan(nb::module_& m) {
           }, nb::rv_policy::reference, "For each part of the answer its step, and the variable whose marginal it is (-1: none).")
       .def_prop_ro("tables", &tables_of, "Starts of each step's tables, their sources and factors, and each step's combinations.")
       .def("moved", &move_steps, "sequence"_a, "The same steps in another sequence.")
-      .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "bandwidth"_a, "combinations"_a, "step"_a, "most_words"_a,
-           "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run; `most_words`: of records, "
-           "which are left out where there are more.");
+      .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a,
+           "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run; `speed`: bytes and "
+           "combinations a second, seconds of a step, bytes and combinations of one thread, and the combinations of a step from which threads share it; "
+           "`most_words`: of records, which are left out where there are more.");
   m.def("mini_buckets", [](const std::vector<std::vector<int>>& scopes, int ibound) {
         const std::vector<std::span<const int>> spans(scopes.begin(), scopes.end());
         return MiniBuckets().divide(spans, ibound + 1);

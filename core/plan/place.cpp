@@ -167,7 +167,10 @@ class Placer {
     const double streamed = double(i64(reads.size()) - once);
     layout_.work += runs * work;
     layout_.operations += runs * work * double(std::max<std::size_t>(reads.size(), 1));
-    layout_.seconds += runs * (speed_.step + std::max(moved * double(itemsize_) / speed_.bandwidth, work * (1 + 0.5 * streamed) / speed_.combinations));
+    const bool is_lone = work < speed_.shared;
+    const double bandwidth = is_lone ? speed_.lone_bandwidth : speed_.bandwidth;
+    const double combinations = is_lone ? speed_.lone_combinations : speed_.combinations;
+    layout_.seconds += runs * (speed_.step + std::max(moved * double(itemsize_) / bandwidth, work * (1 + 0.5 * streamed) / combinations));
   }
 
   static constexpr i64 kGone = -2;

@@ -9,6 +9,8 @@ struct Speed {
   double bandwidth;     // bytes a second of a large copy
   double combinations;  // a second, of one value of the eliminated variable and one output cell
   double step;          // seconds that each step takes at least
+  double lone_bandwidth, lone_combinations;  // of one thread, which runs steps
+  double shared;                             // of fewer combinations
 };
 
 struct Layout {

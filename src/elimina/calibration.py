@@ -129,7 +129,7 @@ def _measured_cpu() -> Iterator[Measured]:
 def _unit(bandwidth: float = float("inf"), combinations: float = float("inf")) -> Machine:
     """Return a machine with unit speeds, whose estimates are amounts of work instead of seconds."""
     never = float("inf")
-    return Machine("cpu", "host", bandwidth, combinations, never, 0.0, 0.0, never, 0.0)
+    return Machine("cpu", "host", bandwidth, combinations, never, 0.0, 0.0, never, 0.0, bandwidth, combinations, 0.0)
 
 
 def _chain() -> Model:

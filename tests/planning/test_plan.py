@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina._core import Arena
+from elimina._core import SHARED_WORK, Arena
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Variable
@@ -397,3 +397,14 @@ def test_a_solution_that_narrows_the_numbers_is_of_its_values_alone(kept, monkey
     model = Model.from_arrays([10] * 5, [((i, i + 1), table) for i in range(4)])
     assert kept(model).forbidden < planner.cost_bound(prepare(model, "mpe", {}))
     assert kept(model).steps is not kept(model).steps
+
+
+@pytest.mark.parametrize(("size", "shared"), [(40, False), (120, True)])
+def test_threads_shorten_large_steps_only(size, shared):
+    """Steps of fewer combinations run on one thread: estimates said that they took a share of its time."""
+    tables = [(pair, np.zeros((size, size), np.int64)) for pair in itertools.combinations(range(3), 2)]
+    model = Model.from_arrays([size] * 3, tables)
+    problem = prepare(model, "mpe", {})
+    alone, several = (make_plan(problem, problem.free, cpu_machine(n), 2**40) for n in (1, 8))
+    assert (size**3 >= SHARED_WORK) == shared
+    assert several.seconds < 0.3 * alone.seconds if shared else several.seconds == alone.seconds

@@ -11,7 +11,6 @@ namespace {
 
 constexpr double kSmallWork = 4096;    // below: no tiles
 constexpr double kGivenWork = 64;      // the same for steps that are made while the program runs
-constexpr double kParallelWork = 1e6;  // below: tiles, but on one thread
 constexpr double kPollWork = 2e7;      // work before a poll: 0.5 to 10 ms, or 0.4 s where each page of memory is new to a virtual machine
 constexpr std::chrono::milliseconds kTurn{20};  // shorter turns become longer, because threads wait for each other at their ends
 constexpr double kStopped = -1;
@@ -157,7 +156,7 @@ bool DenseExecutor::given_step(StepView step, double done, Peak& peak, const Den
 }
 
 bool DenseExecutor::large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll) {
-  const int threads = work < kParallelWork ? 1 : threads_;
+  const int threads = work < shared_work ? 1 : threads_;
   const i64 fewest = threads > 1 ? 4 * i64(threads) : 1;
   const i64 items = kernels_->begin(step, peaks_, fewest * std::max<i64>(1, i64(work / kPollWork)));
   if (threads == 1 && work < kPollWork) return kernels_->run(0, items, 0, peak), true;
@@ -169,7 +168,7 @@ bool DenseExecutor::large_step(StepView step, double work, double done, Peak& pe
 }
 
 bool DenseExecutor::level_step(StepView step, double work, double done, const DensePoll& poll) {
-  const int threads = work * double(step[kTables]) < kParallelWork ? 1 : threads_;
+  const int threads = work * double(step[kTables]) < shared_work ? 1 : threads_;
   return in_turns(kernels_->begin_level(step), 4 * i64(threads), work, done, poll, [&](i64 first, i64 last) {
     share(threads, 0, threads, [&](i64 part, int) {
       kernels_->run_level(first + (last - first) * part / threads, first + (last - first) * (part + 1) / threads);

@@ -10,6 +10,9 @@
 
 namespace elimina {
 
+// Combinations of a step from which threads share it.
+inline constexpr double shared_work = 1e6;
+
 enum class SemiringKind { min_sum, sum_product, log_sum_exp, count };
 enum class ValueKind { int16, int32, int64, float32, float64, uint64 };
 

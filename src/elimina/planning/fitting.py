@@ -463,7 +463,9 @@ def _rough(
     domains = np.array(sizes, dtype=np.float64)
     bits = np.concatenate([[0.0], np.cumsum(np.log2(domains)[separators])])
     cells = np.rint(np.exp2(np.minimum(bits[starts[1:]] - bits[starts[:-1]], _MOST_BITS)))
-    work = float(domains[tree.variables] @ cells)
+    work = domains[tree.variables] * cells
+    lone = float(work[work < machine.shared].sum())
+    running = lone / machine.lone_combinations + (float(work.sum()) - lone) / machine.combinations
     axes = np.diff(starts)
     tables = np.diff(tree.factors[0]) + np.diff(tree.children[0])
     records = 8 * int((HEADER + AXIS_WORDS * axes + tables * (TABLE_STRIDES + axes)).sum())
@@ -475,7 +477,7 @@ def _rough(
     return _Rough(
         size,
         records * (_LEVELLED_RECORDS if is_levelled else 1),
-        size / machine.fresh + passes * (work / machine.combinations + len(cells) * machine.step),
+        size / machine.fresh + passes * (running + len(cells) * machine.step),
         width,
         is_divided,
     )

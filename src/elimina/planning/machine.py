@@ -14,6 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import SHARED_WORK
 from elimina.planning.plan import LEVEL, Step
 
 logger = logging.getLogger("elimina")
@@ -248,6 +252,9 @@ class Machine(NamedTuple):
         start: Seconds before the first step (a GPU's context, loading of kernels).
         rows: Rows a second that a join of sparse tables makes, sorting of what it reads left out.
         rows_step: Seconds that each step on sparse tables takes at least.
+        lone_bandwidth: Bytes a second of a step that one thread runs.
+        lone_combinations: Combinations a second of such a step.
+        shared: Combinations of a step from which threads share it.
     """
 
     name: str
@@ -259,6 +266,28 @@ class Machine(NamedTuple):
     start: float
     rows: float
     rows_step: float
+    lone_bandwidth: float
+    lone_combinations: float
+    shared: float
+
+    @property
+    def speed(self) -> NDArray[np.float64]:
+        """The figures by which the core estimates the time of dense steps."""
+        lone = self.lone_bandwidth, self.lone_combinations, self.shared
+        return np.array([self.bandwidth, self.combinations, self.step, *lone])
+
+    def step_seconds(self, moved: float, work: float, streamed: float) -> float:
+        """Estimate the time of a dense step.
+
+        Args:
+            moved: Bytes that it reads and writes.
+            work: Its combinations.
+            streamed: Tables that it reads in each combination.
+        """
+        is_lone = work < self.shared
+        bandwidth = self.lone_bandwidth if is_lone else self.bandwidth
+        combinations = self.lone_combinations if is_lone else self.combinations
+        return self.step + max(moved / bandwidth, work * (1 + 0.5 * streamed) / combinations)
 
     def seconds(self, steps: Iterable[Step], itemsize: int, arena: int) -> float:
         """Return the estimated time of the steps; infinity if it is beyond a float.
@@ -286,7 +315,7 @@ class Machine(NamedTuple):
     def _step_seconds(self, step: Step, itemsize: int) -> float:
         moved = float(step.out_cells + sum(operand.cells for operand in step.operands)) * itemsize
         streamed = len(step.operands) - (0 if step.variable == LEVEL else step.tables_a + step.tables_b)
-        return self.step + max(moved / self.bandwidth, float(step.work) * (1 + 0.5 * streamed) / self.combinations)
+        return self.step_seconds(moved, float(step.work), streamed)
 
     @property
     def on_host(self) -> bool:
@@ -313,6 +342,9 @@ def cpu_machine(threads: int) -> Machine:
         start=0.0,
         rows=own.tuples * threads,
         rows_step=SPARSE_STEP,
+        lone_bandwidth=own.bandwidth,
+        lone_combinations=own.combinations,
+        shared=SHARED_WORK,
     )
 
 
@@ -334,4 +366,7 @@ def cuda_machine(is_open: bool = False) -> Machine:
         start=GPU_OPEN_START if is_open else own.gpu_start,
         rows=GPU_TUPLES,
         rows_step=GPU_SPARSE_STEP,
+        lone_bandwidth=own.gpu_bandwidth,
+        lone_combinations=GPU_COMBINATIONS,
+        shared=0.0,
     )

@@ -341,4 +341,4 @@ def place_steps(
         most_words: Words of records; a layout that needs more has figures alone.
     """
     own, times = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
-    return steps.place(itemsize, keep, own, times, machine.bandwidth, machine.combinations, machine.step, most_words)
+    return steps.place(itemsize, keep, own, times, machine.speed, most_words)

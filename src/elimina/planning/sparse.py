@@ -141,7 +141,8 @@ def rows_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
         return False
     cells = float(plan.largest_table)
     moved, work = (MAX_OPERANDS + 1) * cells * plan.itemsize, cells * max(problem.model.sizes, default=1)
-    longest = machine.step + max(moved / machine.bandwidth, work * (1 + 0.5 * MAX_OPERANDS) / machine.combinations)
+    # Threads may make a step of more combinations shorter.
+    longest = max(machine.step_seconds(moved, some, MAX_OPERANDS) for some in (work, min(work, 0.99 * machine.shared)))
     return longest < machine.rows_step
 
 
