@@ -276,3 +276,10 @@ def test_wrong_types(build, problem):
 def test_constants_out_of_range(number):
     with pytest.raises(InputError, match=r"constant is .* out of the range of a float"):
         Model([], [], constant=number)
+
+
+def test_an_assignment_of_some_variables_has_no_indices():
+    model = Model([Variable("a", 2), Variable("b", 2)], [])
+    assert model.indices_of({"a": 1, "b": 0}) == [1, 0]
+    with pytest.raises(InputError, match="the assignment has no state of variable 'b'"):
+        model.indices_of({"a": 1})

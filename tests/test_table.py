@@ -191,3 +191,15 @@ def test_values_that_are_mapped_and_variables_that_are_renamed():
     )
     assert (sparse.scope, sparse.values.tolist(), sparse.default) == ((4, 1), [14.0], 1.0)
     assert sparse.dense().tolist() == [[1, 1, 1], [1, 1, 14]]
+
+
+@pytest.mark.parametrize("value", [-1, 2, 0.5, "a", None])
+def test_values_outside_the_domain_are_refused(value):
+    dense, sparse = Table([3], [1, 2]), Table([3], [1], sizes=[2], rows=[[0]], default=7)
+    for table in (dense, sparse):
+        for call in (table.at, table.restrict):
+            with pytest.raises(InputError, match="variable 3 has the values 0 to 1, not "):
+                call({3: value})
+        with pytest.raises(InputError, match="the assignment has no value of variable 3"):
+            table.at([0])
+        assert table.at({3: np.int8(0)}) == table.restrict({3: np.int8(0)}).at([]) == 1

@@ -12,7 +12,7 @@ import os
 import re
 import reprlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -125,6 +125,21 @@ def integer(name: str, given: Any, least: int | None = None, most: int | None = 
         limits = f"at least {least:,}" if most is None else f"from {least:,} to {most:,}"
         raise InputError(f"{name} is {shown(value)}; it must be {limits}")
     return value
+
+
+def value_in(assignment: Mapping[int, int] | Sequence[int], variable: int, size: int) -> int:
+    """Return the index of a variable's value in an assignment.
+
+    Raises:
+        InputError: It is missing, or not an integer from 0 to ``size - 1``.
+    """
+    try:
+        value = assignment[variable]
+    except LookupError:
+        raise InputError(f"the assignment has no value of variable {variable}") from None
+    if not isinstance(value, int | np.integer) or not 0 <= value < size:
+        raise InputError(f"variable {variable} has the values 0 to {size - 1}, not {shown(value)}")
+    return int(value)
 
 
 def number(name: str, given: Any, taken: str = "a number") -> int | float:

@@ -407,7 +407,14 @@ class Model(Displayed):
         return named(self.variables, indices)
 
     def indices_of(self, assignment: Mapping[str, State]) -> list[int]:
-        """Return the index of each variable's state in an assignment of all variables."""
+        """Return the index of each variable's state in an assignment of all variables.
+
+        Raises:
+            InputError: A variable has no state, or one that does not exist.
+        """
+        missing = next((v.name for v in self.variables if v.name not in assignment), None)
+        if missing is not None:
+            raise InputError(f"the assignment has no state of variable {missing!r}; all variables need one")
         return [v.index(assignment[v.name]) for v in self.variables]
 
     def is_beyond_bound(self, value: float) -> bool:

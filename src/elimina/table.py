@@ -7,7 +7,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from typing import Any, Literal, NamedTuple, overload
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from elimina._core import TableList
-from elimina.arguments import shown
+from elimina.arguments import shown, value_in
 from elimina.errors import InputError
 
 
@@ -149,12 +149,9 @@ class Table:
         """Value at an assignment (variable index -> value index) that covers the scope.
 
         Raises:
-            InputError: A value is outside its variable's domain.
+            InputError: A value is missing, or outside its variable's domain.
         """
-        key = tuple(assignment[v] for v in self.scope)
-        for v, value, size in zip(self.scope, key, self.sizes, strict=True):
-            if not 0 <= value < size:
-                raise InputError(f"variable {v} has the values 0 to {size - 1}, not {value}")
+        key = tuple(map(partial(value_in, assignment), self.scope, self.sizes))
         if self.rows is None:
             return _number(self.values[key])
         found = np.flatnonzero((self.rows == np.array(key, dtype=np.int32)).all(axis=1))
@@ -164,17 +161,21 @@ class Table:
         return self.default
 
     def restrict(self, fixed: Mapping[int, int]) -> Table:
-        """Return the table at fixed values of variables in its scope; this table itself if none is in it."""
+        """Return the table at fixed values of variables in its scope; this table itself if none is in it.
+
+        Raises:
+            InputError: A value is outside its variable's domain.
+        """
         if fixed.keys().isdisjoint(self.scope):
             return self
         keep = [a for a, v in enumerate(self.scope) if v not in fixed]
         scope = [self.scope[a] for a in keep]
+        values = {axis: value_in(fixed, v, self.sizes[axis]) for axis, v in enumerate(self.scope) if v in fixed}
         if self.rows is None:
-            return Table(scope, self.values[tuple(fixed.get(v, slice(None)) for v in self.scope)])
+            return Table(scope, self.values[tuple(values.get(axis, slice(None)) for axis in range(len(self.scope)))])
         match = np.ones(len(self.rows), dtype=bool)
-        for axis, v in enumerate(self.scope):
-            if v in fixed:
-                match &= self.rows[:, axis] == fixed[v]
+        for axis, value in values.items():
+            match &= self.rows[:, axis] == value
         if not keep:
             return Table((), np.asarray(self.values[match][0] if match.any() else self.default))
         sizes = [self.sizes[a] for a in keep]

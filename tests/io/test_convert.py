@@ -111,3 +111,20 @@ def test_a_forbidden_default_of_integers_beside_floats(tmp_path):
     back = elimina.read(tmp_path / "m.wcsp")
     assert back.score([0, 0]) == 55
     assert elimina.solve(back).value == 55
+
+
+def test_wrong_arguments_are_named():
+    model = elimina.Model.from_arrays([2], [([0], [0.25, 0.75])], sense="probability")
+    costs = convert_sense(model, "min-cost")
+    for scale in (0, -1, math.inf, 10**400):
+        with pytest.raises(InputError, match=r"scale is .*; it must be positive and finite"):
+            convert_sense(costs, "probability", scale=scale)
+    for decimals in (-1, 400):
+        with pytest.raises(InputError, match=f"decimals is {decimals}"):
+            convert_sense(model, "min-cost", decimals=decimals)
+    assert convert_sense(model, "min-cost", decimals=300).factors[0].values[0] == -math.log(0.25)
+    for wrong, message in (({"scale": "a"}, "scale is 'a'"), ({"decimals": 0.5}, "decimals is 0.5")):
+        with pytest.raises(TypeError, match=message):
+            convert_sense(costs, "probability", **wrong)
+    with pytest.raises(TypeError, match="model is None"):
+        convert_sense(None, "min-cost")

@@ -6,6 +6,7 @@ import functools
 import logging
 import math
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
@@ -201,6 +202,8 @@ def _report_losses(model: Model, path: Path, handler: Format) -> None:
 
 _Values = NDArray[Any]
 _MOST_DECIMALS = 17
+_LARGEST_POWER = 300
+"""Decimals that NumPy rounds to: it multiplies by a power of 10 that is a float."""
 
 
 def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale: float = 1.0) -> Model:
@@ -216,12 +219,21 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
     Args:
         model: Model to convert. It is returned itself if it has that sense already.
         sense: Sense of the new model.
-        decimals: Number of decimals of costs made from probabilities; None: not rounded.
-        scale: Factor by which costs are multiplied before they become probabilities.
+        decimals: Number of decimals of costs made from probabilities, from 0 to 300; None: not rounded.
+        scale: Factor by which costs are multiplied before they become probabilities, above 0.
 
     Raises:
-        InputError: A finite cost would become the probability 0 (then give a smaller ``scale``).
+        TypeError: An argument has the wrong type.
+        InputError: A finite cost would become the probability 0 (then give a smaller ``scale``), or an argument makes
+            no sense.
     """
+    if not isinstance(model, Model):
+        raise arguments.wrong_type("model", model, "a Model")
+    if decimals is not None:
+        decimals = arguments.integer("decimals", decimals, 0, _LARGEST_POWER)
+    scale = arguments.number("scale", scale)
+    if not 0 < scale <= sys.float_info.max:
+        raise InputError(f"scale is {arguments.shown(scale)}; it must be positive and finite")
     if sense == model.sense:
         return model
     if "probability" not in (sense, model.sense):
