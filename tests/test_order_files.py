@@ -52,6 +52,8 @@ def test_malformed_files(tmp_path: Path, name: str, text: str, message: str) -> 
 def test_unreadable_files(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="cannot be read as text"):
         read_order(tmp_path / "absent.order", NAMES)
+    with pytest.raises(FormatError, match=r"cannot be read as text: Is a directory$"):
+        read_order(tmp_path, NAMES)
     binary = tmp_path / "binary.order"
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(FormatError, match="cannot be read as text"):

@@ -204,7 +204,8 @@ def read_order(path: str | PathLike[str], names: Sequence[str]) -> tuple[int, ..
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise FormatError(shown, None, f"cannot be read as text: {error}") from error
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise FormatError(shown, None, f"cannot be read as text: {reason}") from error
     index = {name: i for i, name in enumerate(names)}
     lines = [(number, line.split("#")[0].split()) for number, line in enumerate(text.splitlines(), 1)]
     if Path(path).suffix == ".cov":

@@ -44,7 +44,8 @@ def test_standard_input(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["solve", "-"], "standard input has no suffix: name its format by --from"),
+        (["solve", "-"], "standard input has no suffix: name its format by --from, such as --from wcsp"),
+        (["cp", "-"], "standard input has no suffix: name its format by --from, such as --from fzn"),
         (["solve", "x.wcsp", "--from", "wcsp"], "or write - --from wcsp < x.wcsp"),
         (["solve", "-", "--from", "docx"], "unknown suffix '.docx'"),
         (["plan", "-", "--from", "uai"], "-.uai:1: expected MARKOV or BAYES"),

@@ -98,7 +98,8 @@ def source_of(path: str) -> str:
             )
         return path
     if form is None:
-        raise InputError("standard input has no suffix: name its format by --from, such as --from wcsp")
+        example = "fzn" if context is not None and context.info_name == "cp" else "wcsp"
+        raise InputError(f"standard input has no suffix: name its format by --from, such as --from {example}")
     return f"-.{form.removeprefix('.')}"
 
 
