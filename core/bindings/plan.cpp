@@ -126,14 +126,14 @@ PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
 Layout place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs, const Words<const double>& speed,
              i64 most_words) {
   if (speed.size() != 6) throw nb::value_error("a speed is six numbers");
-  const double* own_speed = speed.data();
+  const double* const given = speed.data();
+  const Speed figures{given[0], given[1], given[2], given[3], given[4], given[5]};
   const std::vector<int> own = list_of(levels);
   const std::vector<double> times = list_of(runs);
   nb::gil_scoped_release release;
   check_stop();
   const i64 factors = made.tree->scopes.size();
-  return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times,
-                {own_speed[0], own_speed[1], own_speed[2], own_speed[3], own_speed[4], own_speed[5]}, most_words);
+  return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times, figures, most_words);
 }
 
 // Starts of the tables that each step reads, their sources and factors, and the combinations of each step.

@@ -116,9 +116,9 @@ class ComponentSearch {
     if (!ahead_.empty() && ahead_.front().round == round_) {
       // The next one is made here meanwhile.
       if (!is_ready(ahead_.front()) && clock.left() > 2 * last_counted_) add_ahead(clock, std::launch::deferred);
+      while (!is_ready(ahead_.front(), between_looks)) clock.check();
       Ahead ahead = std::move(ahead_.front());
       ahead_.pop_front();
-      while (!is_ready(ahead, between_looks)) clock.check();
       last_counted_ = ahead.clock->counted();
       // Else it would have been cut off.
       if (last_counted_ < clock.left()) {

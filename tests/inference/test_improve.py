@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina._core import LocalSearch
 from elimina.generate import grid_model
+from elimina.inference import knowledge
 from elimina.inference.knowledge import Improvement
 from elimina.planning.prepare import prepare
 from tests.inference.test_consistency import functions
@@ -74,6 +75,16 @@ def test_the_best_of_several_threads_counts():
     assert together.run(math.inf, 1e6)
     assert len({search.score for search in alone}) > 1
     assert together.score == min(search.score for search in alone)
+
+
+def test_little_memory_has_fewer_searches(monkeypatch):
+    """Each keeps costs of its own."""
+    made = []
+    monkeypatch.setattr(knowledge, "LocalSearch", lambda *given: made.append(given[-1]) or LocalSearch(*given))
+    problem = prepare(grid_model(12, 4, 0.2, seed=4), "mpe", {})
+    for memory in (MEMORY, 1 << 18):
+        assert Improvement.of(problem, memory, 0, 4) is not None
+    assert made[0] == 4 > made[1] >= 1
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from elimina.errors import TimeLimitError
 from elimina.inference.encode import distances
 from elimina.inference.minibucket import meet, result_between, sum_between
 from elimina.inference.options import Options
-from elimina.inference.strategy import FIRST_TURN, can_copy, cells_of
+from elimina.inference.strategy import FIRST_TURN, can_copy, cells_of, threads_within
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Bounds, Result, timed
@@ -369,7 +369,7 @@ class Improvement:
             problem: Problem of the task ``mpe``.
             memory: Bytes that it may take.
             seed: Random seed.
-            threads: Searches that run side by side, of which the best assignment counts.
+            threads: Most searches that run side by side, of which the best assignment counts.
         """
         if not problem.free or not can_copy(cells_of(problem), len(problem.groups), memory):
             return None
@@ -379,7 +379,7 @@ class Improvement:
         costs = given.costs.astype(np.float64, copy=False)
         if problem.model.is_integer:
             costs[costs >= FORBIDDEN_COST] = math.inf
-        search = LocalSearch(*problem.network, costs, seed, threads)
+        search = LocalSearch(*problem.network, costs, seed, threads_within(problem, threads, memory))
         return Improvement(problem, search, given.offset - _slack(problem))
 
     def found(self) -> Result | None:

@@ -232,7 +232,7 @@ def can_copy(cells: int, tables: int, memory: int) -> bool:
 
 
 def threads_within(problem: Problem, threads: int, memory: int) -> int:
-    """Return how many threads of soft local consistency there may be: each shifts costs of its own.
+    """Return how many threads may search by soft local consistency, or locally: each keeps costs of its own.
 
     Args:
         problem: Problem of the task ``mpe``.
