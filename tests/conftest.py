@@ -7,11 +7,15 @@ import functools
 import os
 import signal
 import sys
+import tempfile
 import threading
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.devices import hold_cards
 
 # How long an example takes says more about what else runs on a machine than about the code.
 settings.register_profile("elimina", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,6 +29,9 @@ os.environ["ELIMINA_CALIBRATION"] = ""
 
 # A process that may not keep compiled modules takes twice as long to start, and tests start hundreds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# JAX would take three quarters of a card that other workers' tests share.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 # A shell's background job ignores interrupts, and so would every process that a test starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -50,6 +57,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"the benchmark files are not in {DATA} (set ELIMINA_DATA)"))
         if item.get_closest_marker("gpu") and not cuda_devices():
             item.add_marker(pytest.mark.skip(reason="there is no CUDA device"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Share the cards between workers, except with a test that fills one."""
+    if "PYTEST_XDIST_WORKER" not in os.environ or not item.get_closest_marker("gpu") or not cuda_devices():
+        return (yield)
+    fills = item.get_closest_marker("fills_card") is not None
+    with hold_cards(Path(tempfile.gettempdir()) / f"elimina-cards-{os.getuid()}", alone=fills):
+        return (yield)
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:

@@ -1,7 +1,27 @@
-"""Running a test on every device."""
+"""Running a test on every device, and sharing a card between tests."""
 
 from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 on_devices = pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+
+_ENTRANCE, _CARDS = 0, 1  # bytes of the file that processes lock
+
+
+@contextmanager
+def hold_cards(path: Path, *, alone: bool) -> Iterator[None]:
+    """Share the cards with other processes that hold them, or wait until they are gone and hold them alone.
+
+    A process that waits keeps the entrance locked, so that others cannot share the cards again and again before it.
+    """
+    with path.open("a+b") as file:
+        fcntl.lockf(file, fcntl.LOCK_EX, 1, _ENTRANCE)
+        fcntl.lockf(file, fcntl.LOCK_EX if alone else fcntl.LOCK_SH, 1, _CARDS)
+        fcntl.lockf(file, fcntl.LOCK_UN, 1, _ENTRANCE)
+        yield

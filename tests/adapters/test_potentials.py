@@ -160,7 +160,6 @@ def test_tensors_on_a_card_stay_there(seed, monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.parametrize("seed", range(2))
 def test_arrays_of_jax_on_a_card_stay_there(seed, monkeypatch):
-    monkeypatch.setenv("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     jax = pytest.importorskip("jax")
     if jax.default_backend() != "gpu":
         pytest.skip("JAX has no GPU here")

@@ -181,6 +181,7 @@ def test_mini_buckets_on_a_gpu_are_bounded_as_on_the_host():
 
 
 @pytest.mark.gpu
+@pytest.mark.fills_card
 def test_auto_bounds_with_clusters_on_a_gpu(caplog):
     """A plan of width 40 does not fit the memory."""
     caplog.set_level("INFO", "elimina")

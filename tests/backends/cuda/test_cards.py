@@ -78,6 +78,7 @@ def test_a_card_that_is_lost(two, monkeypatch, task, options, runs):
     same(sliced(model, task, CARDS, **options), expected)
 
 
+@pytest.mark.fills_card
 def test_a_card_whose_memory_another_program_takes(two):
     other = get_backend("cuda:1")
     cupy, model = other.cupy, costs(6, 3)
