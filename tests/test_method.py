@@ -119,6 +119,24 @@ def before_a_plan(monkeypatch, rough, better):
     return searches, ordered
 
 
+def test_what_takes_a_gpu_long_is_searched_for_a_short_time_on_the_cpu(monkeypatch):
+    searches, given = [], []
+    monkeypatch.setattr(method_module, "by_search", lambda *all_, **_: searches.append(all_[1]))
+    monkeypatch.setattr(method_module, "filtering", lambda *all_: given.append(all_))
+    problem, options = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {}), Options(device="cuda", memory=1 << 30)
+    for seconds in (0.01, 50.0):
+        cells = int(seconds * method_module._cells_per_second(options))
+        order = Order((), 20, cells, 10**6, "min-fill", 0.0)
+        assert cells > 50 * int(seconds * CELLS_PER_SECOND)
+        for _ in before_planning(
+            problem, lambda order=order: order, lambda _, o=order: o, options, Run("mpe"), Paused()
+        ):
+            pass
+        assert bool(searches) == (seconds == 50.0)
+    assert {(own.device, own.memory) for own in searches} == {("cpu", None)}
+    assert not given
+
+
 @pytest.mark.parametrize(
     ("seconds", "nodes", "rounds"),
     [

@@ -116,12 +116,16 @@ def before_planning(
         run: Call in progress.
         paused: State of the searches, each of which goes on where the one before ended.
     """
-    if options.dtype is not None or options.needs_gpu or options.asks_for_slices or not is_long(rough()):
+    if options.dtype is not None or options.asks_for_slices or not is_long(rough(), options):
         return Attempt()
+    speed = _cells_per_second(options)
     fits, part = 2 * rough().largest_table < _memory(options), turn_share(options)
     is_filtered = problem.model.is_integer and _can_filter(problem, options)
     is_free = options.tables != "sparse" and options.ibound is None and isinstance(options.order, str)
     is_searched = is_free and rough().total_cells >= _VARIABLE_SECONDS * len(problem.free) * CELLS_PER_SECOND
+    if options.needs_gpu:
+        # It is not opened for what may be known before it has begun. The limit is that of its own memory.
+        options = options._replace(device="cpu", memory=None)
     if is_searched:
         paused.clear(problem)
         paused.first_order = rough().order
@@ -129,9 +133,9 @@ def before_planning(
         yield by_search(problem, options, run, paused, rounds=0, first_turn=FIRST_GLANCE)
     yield improving(problem, options, run, paused, part * FIRST_IMPROVED)
     if is_filtered and fits:
-        share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(CELLS_PER_SECOND)))
+        share = max(SHORTEST_TRY, min(LONGEST_TRY, rough().seconds_at(speed)))
         yield _filter_for(part * share, problem, rough(), options, run)
-    is_hopeless = rough().seconds_at(CELLS_PER_SECOND) >= VERY_FAR
+    is_hopeless = rough().seconds_at(speed) >= VERY_FAR
     if is_searched and not is_hopeless:
         yield by_search(problem, options, run, paused, rounds=0)
     # Filtering bounds with mini-buckets, too.
@@ -140,13 +144,13 @@ def before_planning(
     if not is_searched:
         return Attempt()
     order = rough() if is_hopeless else quick(GLANCE_ORDER)
-    if order.seconds_at(CELLS_PER_SECOND) >= FAR:
+    if order.seconds_at(speed) >= FAR:
         nodes = int(FIRST_NODES * part * options.host_threads)
         logger.info("soft local consistency again, for %s nodes", count_text(nodes))
         yield by_search(problem, options, run, paused, rounds=0, first_turn=LONGEST_NODES, nodes=nodes)
-    if order.seconds_at(CELLS_PER_SECOND) >= WORTH_A_TRY:
+    if order.seconds_at(speed) >= WORTH_A_TRY:
         order = quick(QUICK_SECONDS)
-    expected = order.seconds_at(CELLS_PER_SECOND)
+    expected = order.seconds_at(speed)
     if expected < WORTH_A_TRY:
         return Attempt()
     is_loose = _is_loose(order)
@@ -169,9 +173,16 @@ def before_planning(
     return Attempt()
 
 
-def is_long(order: Order) -> bool:
+def is_long(order: Order, options: Options) -> bool:
     """Return whether elimination in a quick order takes so long that other strategies come first."""
-    return order.total_cells >= LARGE_WORK * max(1, len(order.order) / MANY_VARIABLES)
+    work = LARGE_WORK * max(1, len(order.order) / MANY_VARIABLES)
+    return order.total_cells * CELLS_PER_SECOND >= work * _cells_per_second(options)
+
+
+def _cells_per_second(options: Options) -> float:
+    """Return the speed of eliminations on the device that is asked for."""
+    known = speeds()
+    return CELLS_PER_SECOND * (known.gpu_bandwidth / known.bandwidth if options.needs_gpu else 1)
 
 
 def is_worth_bounds(rough: Order, quick: Callable[[float], Order], options: Options) -> bool:
@@ -182,10 +193,9 @@ def is_worth_bounds(rough: Order, quick: Callable[[float], Order], options: Opti
         quick: Searches for a better one for so many seconds.
         options: Planning options.
     """
-    if not is_long(rough) or options.method == "mbe":
-        return is_long(rough)
-    known = speeds()
-    speed = CELLS_PER_SECOND * (known.gpu_bandwidth / known.bandwidth if options.needs_gpu else 1)
+    if not is_long(rough, options) or options.method == "mbe":
+        return is_long(rough, options)
+    speed = _cells_per_second(options)
     order = rough if rough.seconds_at(speed) >= VERY_FAR else quick(GLANCE_ORDER)
     return order.seconds_at(speed) >= BOUNDED_FROM_SECONDS
 

@@ -199,7 +199,7 @@ class Solver:
         from elimina.inference.weighted import QUICK_ORDER, QUICK_ORDER_SECONDS, rungs
 
         problem, options, run = self._problem, self.options, self.run
-        if is_long(self._rough_order()):
+        if is_long(self._rough_order(), options):
             quick = options
             if isinstance(options.order, str):
                 quick = options._replace(order=QUICK_ORDER, order_seconds=QUICK_ORDER_SECONDS)
