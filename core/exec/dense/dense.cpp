@@ -36,7 +36,8 @@ Choice choose() {
 
 const Choice choice = choose();
 
-double step_work(StepView step) { return double(step.cells()) * double(step[kDomain]); }
+// Values that no table depends on are not visited.
+double step_work(StepView step) { return double(step.cells()) * (step[kTables] > 0 ? double(step[kDomain]) : 1.0); }
 
 // Calls `step` for each turn, which returns its work or kStopped; asks `poll` in between. Returns false if that stopped it.
 template <class Step>
@@ -90,7 +91,7 @@ DenseExecutor::DenseExecutor(const DenseRun& run)
     const StepView step = view(number);
     const double work = step_work(step);
     const bool levelled = kernels_->levels && step[kVariable] == kLevel;
-    entries_.push_back({work, levelled ? kLevelled : work < kSmallWork && kernels_->translates(step) ? kUnseen : kOrdinary});
+    entries_.push_back({work, levelled ? kLevelled : work < kSmallWork && step[kTables] > 0 && kernels_->translates(step) ? kUnseen : kOrdinary});
   }
 }
 

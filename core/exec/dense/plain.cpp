@@ -4,6 +4,18 @@
 #include <limits>
 
 namespace elimina {
+namespace {
+
+// The marginal over `count` values where no table says anything.
+template <class T>
+T marginal_of_ones(MinSum<T> ring, i64) { return ring.one(); }
+template <class T>
+T marginal_of_ones(SumProduct<T>, i64 count) { return T(count); }
+template <class T>
+T marginal_of_ones(LogSumExp<T> ring, i64 count) { return ring.finish({ring.one(), T(count)}); }
+u64 marginal_of_ones(Count ring, i64 count) { return ring.finish(u64(count)); }
+
+}  // namespace
 
 template <class R>
 PlainKernels<R>::PlainKernels(const DenseRun& run, R ring) : StepKernels(R::scaled, elimina::levels<R>), ring_(ring), arena_(static_cast<V*>(run.arena)) {}
@@ -25,8 +37,8 @@ Peak PlainKernels<R>::run_plain(StepView step, const double* peaks) {
   digits_.assign(axes, 0);
   for (i64 cell = step.cells(); cell > 0; --cell) {
     Sum sum = ring_.start();
-    for (i64 d = 0; d < step[kDomain]; ++d) ring_.add(sum, value_at(d));
-    const V value = ring_.finish(sum);
+    for (i64 d = 0; d < step[kDomain] && tables_ > 0; ++d) ring_.add(sum, value_at(d));
+    const V value = tables_ > 0 ? ring_.finish(sum) : marginal_of_ones(ring_, step[kDomain]);
     *out = value;
     if constexpr (R::scaled) peak.see(double(value), value > 0 ? double(value) : std::numeric_limits<double>::infinity());
     for (i64 axis = axes - 1; axis >= 0; --axis) {
@@ -49,7 +61,7 @@ i64 PlainKernels<R>::best_value(StepView step, const double* peaks, const int* a
       source.data += i64(assignment[step.variable(axis)]) * source.view.stride(axis);
   i64 best = 0;
   V best_value = value_at(0);
-  for (i64 d = 1; d < step[kDomain]; ++d) {
+  for (i64 d = 1; d < step[kDomain] && tables_ > 0; ++d) {
     const V value = value_at(d);
     if (ring_.better(value, best_value)) best = d, best_value = value;
   }

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedTree
-from elimina.display import count_text
+from elimina.display import bytes_text, count_text
+from elimina.errors import MemoryLimitError
 from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Planned, plan_problem
@@ -38,8 +39,15 @@ from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Relevance, bits, prepare
 from elimina.planning.steps import Outputs
 from elimina.result import JUNCTION_TREE, Marginals, Result
+from elimina.system import available_memory
 from elimina.table import Scopes, Table
 from elimina.tree import junction_tree, plan_tree
+
+_STATE_BYTES = 40
+"""Bytes that a state's probability, and its place, take while posteriors are collected."""
+
+_LARGE = 1 << 26
+"""Bytes of posteriors from which the free memory is asked for."""
 
 
 class Statistics(NamedTuple):
@@ -426,6 +434,13 @@ def _marginals(inquiry: Inquiry, problem: Problem, plan: Plan, answer: Answer) -
     known[_integers(inquiry.evidence.keys())] = _integers(inquiry.evidence.values())
     asked = _integers(inquiry.asked)
     sizes = np.array(model.sizes, dtype=np.int64)[asked]
+    needed = _STATE_BYTES * int(sizes.sum())
+    if needed > _LARGE and needed > (free := available_memory()):
+        largest = model.variables[inquiry.asked[int(sizes.argmax())]]
+        raise MemoryLimitError(
+            f"the posteriors take {bytes_text(needed)} of host memory, and {bytes_text(free)} are free: ask for other "
+            f"variables (--query) than {largest.name!r}, which has {largest.size:,} states"
+        )
     owners = np.repeat(asked, sizes)
     states = np.arange(len(owners)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     found = (states == known[owners]).astype(np.float64)

@@ -158,7 +158,9 @@ def count_optima(solver: Solver) -> Portfolio:
         return (yield Strategy(run, "minimise", lambda _: result))
     run.fallback = lambda _: result.replace(count=None)
     part = Part(run, lambda counted: result.replace(status="exact", count=counted.value), "count")
-    rest = Model([model.variables[v] for v in plan.order], tables, sense="probability")
+    # Variables in no table are not part of the plan, and count with all their values.
+    idle = set(range(len(model.variables))).difference(plan.order, planned.problem.fixed)
+    rest = Model([model.variables[v] for v in (*plan.order, *idle)], tables, sense="probability")
     own = options._replace(order="auto", dtype=None)
     return (yield from Solver(Question(rest, "count", {}, None), own, part).portfolio())
 

@@ -344,6 +344,11 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
             f"10^{math.log10(largest.cells):.0f} cells, and has to be stored densely; give evidence on its variables"
         )
     free = tuple(sorted(set(relevant).difference(fixed)) if fixed else sorted(relevant))
+    groups = grouped(tables)
+    if described.is_optimum:
+        # Any value of the others is as good as 0.
+        in_tables = np.unique(groups.scopes.members).tolist()
+        free = tuple(in_tables) if len(in_tables) < len(free) else free
     constants = tuple(tables.listed.constants())
     wanted: tuple[int, ...] = ()
     if described.is_marginal:
@@ -353,7 +358,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         wanted = tuple(v for v in query or () if v in fixed)
         kept_variables = tuple(v for v in query or () if v not in fixed)
         free = tuple(v for v in free if v not in kept_variables)
-    return Problem(model, task, fixed, free, kept_variables, tables, grouped(tables), constants, wanted)
+    return Problem(model, task, fixed, free, kept_variables, tables, groups, constants, wanted)
 
 
 def _narrowed(tables: Tables) -> Tables:
@@ -406,7 +411,7 @@ def with_units(model: Model, besides: Collection[int] = ()) -> Model:
     unused = [v for v in range(len(model.variables)) if v not in used]
     if not unused:
         return model
-    ones = [Table([v], np.ones(model.variables[v].size)) for v in unused]
+    ones = [Table([v], (), sizes=[model.variables[v].size], rows=(), default=1.0) for v in unused]
     return Model(model.variables, [*model.factors, *ones], sense=model.sense, constant=model.constant)
 
 
