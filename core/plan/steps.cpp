@@ -56,14 +56,18 @@ struct Writer::Bucket {
 
 Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules)
     : tree_(tree), sizes_(sizes), tables_(std::size_t(rules.tables)), products_(rules.products), is_split_(rules.is_split), axis_(sizes.size()) {
-  const std::size_t expected = 4 * std::size_t(tree.size());  // steps
+  // Both passes make up to five steps of a bucket; memory that is not used costs nothing, and lists that grow are copied.
+  const std::size_t expected = 5 * std::size_t(tree.size()), items = 3 * (scopes.items.size() + tree.separators.items.size());
   made_.scopes.starts.reserve(scopes.starts.size() + expected);
-  made_.scopes.items.reserve(2 * (scopes.items.size() + tree.separators.items.size()));
+  made_.scopes.items.reserve(items);
   made_.scopes.starts = scopes.starts;
   made_.scopes.items = scopes.items;
   made_.steps.reserve(expected);
-  made_.first.reserve(expected);
+  made_.first.reserve(expected + 1);
   made_.reads.reserve(3 * expected);
+  made_.axes.starts.reserve(expected + 1);
+  made_.axes.items.reserve(items);
+  made_.others.starts.reserve(expected + 1);
   made_.first.push_back(0);
   marks_.resize(sizes.size());
 }
