@@ -59,8 +59,10 @@ Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Eff
   View view{{Type::int64, double(kForbidden)}, {}, {}};
   if (!is_integer) view.numbers = {Type::float64, infinite};
   std::vector<int> number, name;
+  view.functions.reserve(copies.members.size());
   for (std::size_t copy = 0; copy < copies.members.size(); ++copy) {
     view.functions.push_back({arena.data() + sizeof(double) * std::size_t(copies.offsets[copy]), {}});
+    view.functions.back().axes.reserve(std::size_t(copies.starts[copy + 1] - copies.starts[copy]));
     for (i64 axis = copies.starts[copy]; axis < copies.starts[copy + 1]; ++axis) {
       const int v = copies.variables[axis];
       if (std::size_t(v) >= number.size()) number.resize(std::size_t(v) + 1, -1);
@@ -72,19 +74,18 @@ Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Eff
       view.functions.back().axes.push_back({number[v], copies.strides[axis]});
     }
   }
-  const std::vector<View::Function> functions = view.functions;
   LocalSearch local(std::move(view), 0);
   local.start(std::vector<int>(local.count()));
   local.descend(effort.descent);
   if (const u64 moves = std::min(effort.moves, kVisits * u64(copies.cells))) local.run(moves);
   Incumbent found;
   for (std::size_t v = 0; v < name.size(); ++v) found.values.emplace_back(name[v], local.best()[v]);
-  if (!is_integer || i64(functions.size()) < tables.size()) return found;
+  if (!is_integer || i64(copies.members.size()) < tables.size()) return found;
   i64 total = 0;
-  for (const View::Function& function : functions) {
-    const auto* cell = static_cast<const i64*>(function.cells);
-    for (const auto& [v, stride] : function.axes) cell += stride * local.best()[v];
-    total += *cell;
+  for (std::size_t copy = 0; copy < copies.members.size(); ++copy) {
+    i64 cell = copies.offsets[copy];
+    for (i64 axis = copies.starts[copy]; axis < copies.starts[copy + 1]; ++axis) cell += copies.strides[axis] * local.best()[number[copies.variables[axis]]];
+    total += tables::load<i64>(arena.data() + sizeof(i64) * std::size_t(cell));
     if (total >= kForbidden) return found;
   }
   found.cost = total;

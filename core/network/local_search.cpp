@@ -16,6 +16,7 @@ LocalSearch::LocalSearch(View view, std::uint64_t seed)
   }
   gain_.resize(owner_.size());
   until_.resize(owner_.size());
+  factors_.reserve(view.functions.size());
   double most = 0;
   for (View::Function& function : view.functions) {
     std::int64_t last = 0;

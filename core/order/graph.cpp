@@ -11,14 +11,19 @@ Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& of
   Graph graph{std::move(sizes), {}};
   graph.neighbours.resize(graph.count());
   Looks looks;
+  // Many wide scopes over the same variables must not pile up before they are merged.
+  const std::size_t most = 2 * static_cast<std::size_t>(graph.count()) + 64;
+  std::vector<std::size_t> room(graph.count());
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
+    for (std::int64_t at = offsets[i]; at < offsets[i + 1]; ++at) room[members[at]] += static_cast<std::size_t>(offsets[i + 1] - offsets[i]);
+  for (Vertex v = 0; v < graph.count(); ++v) graph.neighbours[v].reserve(std::min(room[v], most));
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
     looks.look();
     const auto first = members.begin() + offsets[i], last = members.begin() + offsets[i + 1];
     for (auto a = first; a != last; ++a) {
       auto& list = graph.neighbours[*a];
       list.insert(list.end(), first, last);
-      // Many wide scopes over the same variables must not pile up before they are merged.
-      if (list.size() > 2 * static_cast<std::size_t>(graph.count()) + 64) {
+      if (list.size() > most) {
         std::sort(list.begin(), list.end());
         list.erase(std::unique(list.begin(), list.end()), list.end());
       }
@@ -99,9 +104,10 @@ EliminationTree eliminate(const Graph& graph, const Order& order) {
   std::vector<Vertex> position(n), mark(n, none);
   for (Vertex i = 0; i < n; ++i) position[order[i]] = i;
   EliminationTree tree{std::vector<std::vector<Vertex>>(n), std::vector<Vertex>(n, none)};
-  std::vector<std::vector<Vertex>> children(n);
+  // The children of each vertex are a list: the first and the last one, and each one's successor.
+  std::vector<Vertex> first(n, none), last(n), next(n, none), separator;
   for (Vertex v : order) {
-    auto& separator = tree.separator[v];
+    separator.clear();
     mark[v] = v;
     const auto add = [&](Vertex u) {
       if (mark[u] == v) return;
@@ -110,11 +116,15 @@ EliminationTree eliminate(const Graph& graph, const Order& order) {
     };
     for (Vertex u : graph.neighbours[v])
       if (position[u] > position[v]) add(u);
-    for (Vertex child : children[v])
+    for (Vertex child = first[v]; child != none; child = next[child])
       for (Vertex u : tree.separator[child]) add(u);
+    tree.separator[v] = separator;
+    Vertex& parent = tree.parent[v];
     for (Vertex u : separator)
-      if (tree.parent[v] == none || position[u] < position[tree.parent[v]]) tree.parent[v] = u;
-    if (tree.parent[v] != none) children[tree.parent[v]].push_back(v);
+      if (parent == none || position[u] < position[parent]) parent = u;
+    if (parent == none) continue;
+    (first[parent] == none ? first[parent] : next[last[parent]]) = v;
+    last[parent] = v;
   }
   return tree;
 }

@@ -101,12 +101,17 @@ class Builder {
 // Walks through a forest from any of its nodes.
 class Forest {
  public:
-  explicit Forest(const Cliques& cliques) : near_(cliques.parents.size()), towards_(near_.size()), seen_(near_.size(), -1) {
-    for (int number = 0; number < int(near_.size()); ++number)
-      if (const int parent = cliques.parents[number]; parent >= 0) {
-        near_[number].push_back(parent);
-        near_[parent].push_back(number);
-      }
+  explicit Forest(std::span<const int> parents) : towards_(parents.size()), seen_(parents.size(), -1) {
+    const auto join = [&](auto link) {
+      for (int number = 0; number < int(parents.size()); ++number)
+        if (const int parent = parents[number]; parent >= 0) link(number, parent), link(parent, number);
+    };
+    near_.starts.resize(parents.size() + 1);
+    join([&](int number, int) { ++near_.starts[number + 1]; });
+    std::partial_sum(near_.starts.begin(), near_.starts.end(), near_.starts.begin());
+    near_.items.resize(near_.starts.back());
+    std::vector<i64> end(near_.starts.begin(), near_.starts.end() - 1);
+    join([&](int number, int other) { near_.items[end[number]++] = other; });
   }
 
   // Nodes by distance from the root; `towards` then tells each one's neighbour on the way there.
@@ -137,7 +142,7 @@ class Forest {
   }
 
  private:
-  std::vector<std::vector<int>> near_;
+  Lists near_;  // neighbours of each node
   std::vector<int> towards_, seen_, reached_;
   int walks_ = 0;
 };
@@ -213,7 +218,7 @@ Cliques junction_tree(const Tree& tree) {
 
 std::vector<int> central_order(const Tree& tree, std::span<const i64> sizes) {
   const Cliques cliques = junction_tree(tree);
-  Forest forest(cliques);
+  Forest forest(cliques.parents);
   Marks above;
   above.resize(tree.position.size());
   std::vector<int> order, own;
