@@ -67,7 +67,12 @@ def test_usage(elimina, arguments, problem):
             "a.wcsp.gz: the gzip data are damaged or cut off",
         ),
         ("a.wcsp.xz", b"123456", "a.wcsp.xz: the xz data are damaged"),
-        ("a.txt", b"", "a.txt: unknown suffix '.txt'; name one of uai, erg, wcsp, cfn, bif"),
+        ("a.txt", b"", "a.txt: unknown suffix '.txt'; models are uai, erg, wcsp, cfn, bif"),
+        (
+            "a.txt",
+            b"",
+            ", qpbo, lg, fzn, opb, yaml, yml, json (perhaps with .gz or .xz), and 'elimina tsp' reads .tsp files",
+        ),
         ("a.uai.evid", b"0", "a.uai.evid: unknown suffix '.evid' of a model (a file of evidence goes beside one: "),
     ],
 )

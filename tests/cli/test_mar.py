@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 
 import numpy as np
 import pytest
@@ -176,3 +177,17 @@ def test_evidence_that_contradicts_itself(elimina, small, monkeypatch, given, pr
     ran = elimina("solve", "m.bif", "--task", "pr", *(word for one in given for word in ("--evidence", one)))
     assert ran.code == 1
     assert problem in ran.err
+
+
+def test_names_beyond_ascii_in_any_locale(start, tmp_path):
+    """Without UTF-8 mode, Python reads the bytes of arguments as surrogates."""
+    model = Model(
+        [Variable("Größe", 2, ("groß", "klein"))], [Table([0], [0.25, 0.75])], sense="probability", children=[0]
+    )
+    write(model, tmp_path / "größe.bif")
+    ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    for given, answer in ((("--evidence", "Größe=groß"), "groß  1 "), (("--query", "Größe"), "groß  0.25")):
+        process = start("solve", "größe.bif", "--task", "mar", *given, env={**os.environ, **ascii_only})
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, "")
+        assert answer in out

@@ -1,4 +1,6 @@
-// Sums of coefficients times variables. Variables with a value are swapped to the front, and their part of the sum is kept.
+// Sums of coefficients times variables. Variables with a value are swapped to the front, and their part of the sum is kept. Where
+// every variable has two values, a call looks only at those that were fixed since the last one, so that a search down to a solution
+// takes a time linear in the terms.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -14,6 +16,8 @@ namespace {
 struct Term {
   Value factor;
   int var;
+  int position = 0;  // of its subscription
+  Value least = 0;   // at first
 };
 
 class Linear final : public Propagator {
@@ -26,14 +30,15 @@ class Linear final : public Propagator {
         control_(control) {}
 
   void attach(Engine& engine) override {
-    done_ = engine.trail().make(2, 0);
+    done_ = engine.trail().make(4, 0);
     control_.attach(engine, *this);
     const bool always = control_.mode == Control::Mode::always;
+    begin(engine, !always || relation_ != Relation::at_most);
     for (const Term& t : terms_) {
       Events events = kBounds;
       if (always && relation_ == Relation::different) events = kFix;
       if (always && relation_ == Relation::at_most) events = t.factor > 0 ? kLower : kUpper;
-      engine.subscribe(*this, View{t.var}, events);
+      engine.subscribe(*this, View{t.var}, events, binary_ ? t.position : -1);
     }
   }
 
@@ -41,6 +46,15 @@ class Linear final : public Propagator {
     Domains& d = engine.domains();
     if (control_.idle(d)) return Outcome::entailed;
     sum_up(engine);
+    scanned_ = false;
+    const Outcome outcome = compare(d);
+    // The engine does not tell a propagator about its own changes.
+    if (binary_ && scanned_ && outcome != Outcome::failed && outcome != Outcome::entailed) count_all(engine);
+    return outcome;
+  }
+
+ private:
+  Outcome compare(Domains& d) {
     switch (relation_) {
       case Relation::at_most: return at_most(d);
       case Relation::equal: return equal(d, true);
@@ -48,12 +62,67 @@ class Linear final : public Propagator {
     }
   }
 
- private:
   Value lo(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.lo(t.var) : d.hi(t.var)); }
   Value hi(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.hi(t.var) : d.lo(t.var)); }
 
-  // `first_`: terms before it are fixed; `rest_` is what the others may sum up to, from `lo_` to `hi_`.
+  // Notes each term's least value and the widest term. `hears_all`: the propagator is called when any term is fixed.
+  void begin(Engine& engine, bool hears_all) {
+    const Domains& d = engine.domains();
+    binary_ = hears_all;
+    for (std::size_t i = 0; i < terms_.size(); ++i) {
+      Term& t = terms_[i];
+      t.position = static_cast<int>(i);
+      t.least = lo(d, t);
+      binary_ = binary_ && d.hi(t.var) - d.lo(t.var) == 1;
+      widest_ = std::max(widest_, hi(d, t) - lo(d, t));
+    }
+    if (!binary_) return;
+    for (std::size_t i = 0; i < terms_.size(); ++i) places_.push_back(i);
+    sum_free(d);
+    engine.trail().set_number(done_ + 2, lo_);
+    engine.trail().set_number(done_ + 3, hi_);
+  }
+
   void sum_up(Engine& engine) {
+    if (!binary_) return sum_all(engine);
+    load(engine.trail());
+    for (const int position : touched) count(engine.domains(), places_[static_cast<std::size_t>(position)]);
+    save(engine.trail());
+    rest_ = bound_ - fixed_;
+  }
+
+  void count_all(Engine& engine) {
+    load(engine.trail());
+    for (std::size_t i = first_; i < terms_.size(); ++i) count(engine.domains(), i);
+    save(engine.trail());
+  }
+
+  void load(const Trail& trail) {
+    first_ = static_cast<std::size_t>(trail.get(done_));
+    fixed_ = trail.number(done_ + 1), lo_ = trail.number(done_ + 2), hi_ = trail.number(done_ + 3);
+  }
+
+  void save(Trail& trail) const {
+    trail.set(done_, first_);
+    trail.set_number(done_ + 1, fixed_);
+    trail.set_number(done_ + 2, lo_);
+    trail.set_number(done_ + 3, hi_);
+  }
+
+  // The term of two values at a place is no longer free if it is fixed.
+  void count(const Domains& d, std::size_t place) {
+    const Term t = terms_[place];
+    if (place < first_ || !d.fixed(t.var)) return;
+    fixed_ += t.factor * d.lo(t.var);
+    lo_ -= t.least;
+    hi_ -= t.least + std::abs(t.factor);
+    std::swap(terms_[place], terms_[first_]);
+    places_[static_cast<std::size_t>(terms_[place].position)] = place;
+    places_[static_cast<std::size_t>(t.position)] = first_++;
+  }
+
+  // `first_`: terms before it are fixed; `rest_` is what the others may sum up to, from `lo_` to `hi_`.
+  void sum_all(Engine& engine) {
     Trail& trail = engine.trail();
     const Domains& d = engine.domains();
     first_ = static_cast<std::size_t>(trail.get(done_));
@@ -99,6 +168,8 @@ class Linear final : public Propagator {
   // Bounds of the sum are up to date while only the other side is changed.
   bool keep_below(Domains& d, Value most) {
     const Value slack = most - lo_;
+    if (slack >= widest_) return true;
+    scanned_ = true;
     for (std::size_t i = first_; i < terms_.size(); ++i) {
       const Term t = terms_[i];
       if (hi(d, t) - lo(d, t) <= slack) continue;
@@ -110,6 +181,8 @@ class Linear final : public Propagator {
 
   bool keep_above(Domains& d, Value least) {
     const Value slack = hi_ - least;
+    if (slack >= widest_) return true;
+    scanned_ = true;
     for (std::size_t i = first_; i < terms_.size(); ++i) {
       const Term t = terms_[i];
       if (hi(d, t) - lo(d, t) <= slack) continue;
@@ -122,6 +195,7 @@ class Linear final : public Propagator {
   // Both sides; once more until the bounds of the sum stay, but never long without a return.
   Outcome meet(Domains& d) {
     constexpr int kRounds = 3;
+    if (std::min(rest_ - lo_, hi_ - rest_) >= widest_) return Outcome::fixpoint;
     for (int round = 0; round < kRounds; ++round) {
       if (!keep_below(d, rest_)) return Outcome::failed;
       const Value hi_before = hi_, lo_before = lo_;
@@ -148,7 +222,9 @@ class Linear final : public Propagator {
   Value bound_;
   Control control_;
   std::size_t done_ = 0, first_ = 0;
-  Value lo_ = 0, hi_ = 0, rest_ = 0;
+  Value lo_ = 0, hi_ = 0, rest_ = 0, fixed_ = 0, widest_ = 0;
+  std::vector<std::size_t> places_;  // of the terms, by position
+  bool binary_ = false, scanned_ = false;
 };
 
 // All values of the two smaller domains are tried, where these are not too many.
@@ -226,7 +302,7 @@ std::vector<Term> gather(const Domains& d, const Values& coefficients, const Vie
     const __int128 size = factor < 0 ? -factor : factor;
     if (size > kMost) throw Refused("a coefficient of a linear constraint is too large: sums have to stay below 2^61");
     total += size * std::max(std::abs(d.lo(var)), std::abs(d.hi(var)));
-    terms.push_back({static_cast<Value>(factor), var});
+    terms.push_back({.factor = static_cast<Value>(factor), .var = var});
     if (total > kMost) throw Refused("a linear constraint may sum up to more than 2^61: give its variables smaller bounds");
   }
   if (left > kMost || left < -kMost) throw Refused("a linear constraint's right-hand side is beyond 2^61");

@@ -12,7 +12,7 @@ import click
 from elimina.cli.options import number_option, share_option
 from elimina.cli.terminal import Command, Decorated, option, together
 from elimina.errors import InputError
-from elimina.io import convert_sense, read, write
+from elimina.io import DISTRIBUTED, FORMATS, convert_sense, read, write
 from elimina.io.files import suffix_of
 from elimina.model import Model
 
@@ -65,6 +65,9 @@ _ELSEWHERE = {
     "tsp": "use 'elimina tsp'",
 }
 """Suffixes of problems that other commands solve."""
+
+_CONVERTED = ("fzn", "opb", *DISTRIBUTED)
+"""Suffixes of constraint models and distributed problems, which become graphical models."""
 
 
 def _note_format(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -128,6 +131,12 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
 
         if is_distributed(path):
             return dcop.read(path).model
+    if suffix not in (*FORMATS, "evid") and Path(path).is_file():
+        known = ", ".join((*FORMATS, *_CONVERTED))
+        raise InputError(
+            f"{path}: unknown suffix {suffix and '.' + suffix!r}; models are {known} (perhaps with .gz or .xz), and "
+            "'elimina tsp' reads .tsp files"
+        )
     return read(path, check=not no_check)
 
 

@@ -400,7 +400,12 @@ def _one_evidence(source: str, model: Model) -> Given:
         return {**read_evidence(source, model)}
     if "=" not in source and source.strip():
         raise InputError(f"{source!r} is neither a file that exists nor of the form NAME=STATE,NAME=STATE")
-    return parse_assignments(source, model)
+    return parse_assignments(_as_utf8(source), model)
+
+
+def _as_utf8(text: str) -> str:
+    """Return an argument as UTF-8, whatever the locale: Python may have read bytes beyond ASCII as surrogates."""
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
 
 
 def query_of(given: Sequence[str], model: Model) -> list[str] | None:
@@ -427,7 +432,7 @@ def _one_query(source: str, model: Model) -> list[int]:
             return [model.index(number) for number in numbers[1:] if number is not None]
         except InputError as error:
             raise InputError(f"{source}: {error}") from None
-    return parse_names(source, model)
+    return parse_names(_as_utf8(source), model)
 
 
 def planning_of(options: dict[str, Any], model: Model) -> Options:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
@@ -32,28 +33,47 @@ class Expression:
 
     Attributes:
         model: Model of the variables.
-        terms: Number of a variable -> its coefficient, which is not 0.
         constant: Constant term.
         name: Name of a variable; empty for other expressions.
     """
 
-    __slots__ = ("constant", "model", "name", "terms")
+    # The terms are the first `_length` of a list that sums which begin alike share: sum(variables) copies none of them.
+    __slots__ = ("_length", "_listed", "_terms", "constant", "model", "name")
 
     def __init__(self, model: Model, terms: Mapping[int, int], constant: int = 0, name: str = "") -> None:
         self.model = model
-        self.terms = {var: factor for var, factor in terms.items() if factor}
+        self._listed = list(terms.items())
+        self._length = len(self._listed)
+        self._terms: dict[int, int] | None = None
         self.constant = constant
         self.name = name
 
+    @property
+    def terms(self) -> dict[int, int]:
+        """Number of a variable -> its coefficient, which is not 0."""
+        if self._terms is None:
+            total: dict[int, int] = {}
+            for var, factor in itertools.islice(self._listed, self._length):
+                total[var] = total.get(var, 0) + factor
+            self._terms = {var: factor for var, factor in total.items() if factor}
+        return self._terms
+
     def _plus(self, other: Operand, sign: int) -> Expression:
         if not isinstance(other, Expression):
-            return Expression(self.model, self.terms, self.constant + sign * whole(other, "an operand"))
+            return self._with((), self.constant + sign * whole(other, "an operand"))
         if other.model is not self.model:
             raise InputError(f"{self} and {other} belong to different models: use variables of one model")
-        terms = dict(self.terms)
-        for var, factor in other.terms.items():
-            terms[var] = terms.get(var, 0) + sign * factor
-        return Expression(self.model, terms, self.constant + sign * other.constant)
+        added = [(var, sign * factor) for var, factor in other.terms.items()]
+        return self._with(added, self.constant + sign * other.constant)
+
+    def _with(self, added: Collection[tuple[int, int]], constant: int) -> Expression:
+        """Return an expression of more terms."""
+        found = Expression(self.model, {}, constant)
+        is_end = len(self._listed) == self._length
+        found._listed = self._listed if is_end else self._listed[: self._length]
+        found._listed.extend(added)
+        found._length = self._length + len(added)
+        return found
 
     def __add__(self, other: Operand) -> Expression:
         return self._plus(other, 1)
