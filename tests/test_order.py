@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import permutations
 
 import networkx as nx
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -20,6 +21,7 @@ from elimina.inference import ordering
 from elimina.inference.options import Options
 from elimina.order import evaluate_order, find_order, pseudo_tree_order
 from elimina.planning.prepare import prepare
+from elimina.table import Scopes
 from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
 
 METHODS = ["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
@@ -119,6 +121,20 @@ def test_large_table_limit_outweighs_the_work() -> None:
 def test_unreachable_limit_is_approached() -> None:
     found = find_order([2] * 49, grid(7, 7), iterations=60, max_table_cells=4)
     assert found.largest_table == 2**7
+
+
+@pytest.mark.parametrize("after", [0.1, 1.0])
+def test_interrupt_ends_a_step_of_a_dense_graph(after) -> None:
+    """The first steps of weighted min-fill take seconds there."""
+    pairs = np.triu(np.random.default_rng(0).random((900, 900)) < 0.5, 1).nonzero()
+    scopes = Scopes.of(np.stack(pairs, axis=1).tolist())
+    timer = threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.process_time()
+    with pytest.raises(KeyboardInterrupt):
+        find_order([2] * 900, scopes, method="weighted-min-fill")
+    timer.join()
+    assert time.process_time() - began < after + 0.5
 
 
 def test_interrupt_ends_a_search() -> None:

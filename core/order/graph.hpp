@@ -75,13 +75,13 @@ class Clock {
   double left() const { return seconds_ - counted_; }
   bool expired() const { return left() <= 0 || is_stopped(); }
   void stop() { stop_.store(true, std::memory_order_relaxed); }
+  bool is_asked() const { return stop_.load(std::memory_order_relaxed) || stopped() || (whole_ && whole_->is_asked()); }
   // Gives the search up once it is asked to: half an order is a bad one, whose tables may not even be counted in memory.
   void check() const {
     if (is_asked()) throw Stopped{};
   }
 
  private:
-  bool is_asked() const { return stop_.load(std::memory_order_relaxed) || stopped() || (whole_ && whole_->is_asked()); }
   bool is_stopped() const {
     if (is_asked()) return true;
     if (whole_) return whole_->is_stopped();

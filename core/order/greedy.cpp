@@ -175,7 +175,7 @@ class GreedyRun {
     Order order;
     double spent = 0;
     for (Vertex v = 0; v < n && rule_ != Rule::sweep; ++v) {
-      if (v % 64 == 0 && is_over(clock)) return finish(std::move(order));
+      if ((v % 64 == 0 && is_over(clock)) || clock.is_asked()) return finish(std::move(order));
       rescore(v);
     }
     while (order.size() < n) {
@@ -187,7 +187,7 @@ class GreedyRun {
       spent += std::exp2(rest_.log_bucket(v) - bound);
       if (spent >= 1) return std::nullopt;
       order.push_back(v);
-      step(v);
+      if (!step(v, clock)) return finish(std::move(order));
     }
     return order;
   }
@@ -238,19 +238,21 @@ class GreedyRun {
     push(v);
   }
 
-  void step(Vertex v) {
+  // False: the search is asked to stop. On dense graphs of a thousand vertices a step takes half a second.
+  bool step(Vertex v, const Clock& clock) {
     const std::vector<Vertex> around = rest_.eliminate(v);
     if (rule_ != Rule::min_fill && rule_ != Rule::weighted_min_fill) {
       for (Vertex u : around) rescore(u);
-      return;
+      return true;
     }
     ++stamp_;
-    credit_common_neighbours();
+    if (!credit_common_neighbours(clock)) return false;
     for (const auto& [a, b] : rest_.fill()) widened_[a] = widened_[b] = stamp_;
     double clique = 0;
     for (Vertex u : around) clique += weight(u);
     for (Vertex u : around) {
       if (widened_[u] == stamp_) {
+        if (clock.is_asked()) return false;
         rescore(u);
         continue;
       }
@@ -260,14 +262,18 @@ class GreedyRun {
       score_[u] -= others * weight(v);
       push(u);
     }
+    return true;
   }
 
   double weight(Vertex v) const { return rule_ == Rule::min_fill ? 1 : rest_.size(v); }
 
   // A new edge is one that its common neighbours no longer miss.
-  void credit_common_neighbours() {
+  bool credit_common_neighbours(const Clock& clock) {
+    constexpr std::size_t between_looks = 1024;  // edges: some milliseconds
     touched_.clear();
+    std::size_t edges = 0;
     for (const auto& [a, b] : rest_.fill()) {
+      if (++edges % between_looks == 0 && clock.is_asked()) return false;
       const double weight = this->weight(a) * this->weight(b);
       common_.clear();
       rest_.common(a, b, common_);
@@ -278,6 +284,7 @@ class GreedyRun {
     }
     std::sort(touched_.begin(), touched_.end());
     for (Vertex u : touched_) push(u);
+    return true;
   }
 
   Order finish(Order order) {
