@@ -8,7 +8,6 @@
 #include <array>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -172,13 +171,9 @@ class DenseSession {
   }
 
   void run(std::optional<Words<const i64>> steps, nb::object progress) {
-    if (!steps && all_.empty()) {
-      all_.resize(starts_.size());
-      std::iota(all_.begin(), all_.end(), i64(0));
-    }
-    const i64* sequence = steps ? steps->data() : all_.data();
-    const i64 count = i64(steps ? steps->size() : all_.size());
-    for (i64 turn = 0; turn < count; ++turn)
+    const i64* sequence = steps ? steps->data() : nullptr;
+    const i64 count = i64(steps ? steps->size() : starts_.size());
+    for (i64 turn = 0; sequence && turn < count; ++turn)
       if (sequence[turn] < 0 || sequence[turn] >= i64(starts_.size())) throw nb::index_error("the program has no such step");
     bool finished = false;
     const DensePoll poll = poll_of(progress);
@@ -194,7 +189,6 @@ class DenseSession {
   Arena arena_;
   ValueKind kind_;
   Words<double> peaks_;
-  std::vector<i64> all_;
   std::unique_ptr<DenseExecutor> executor_;
 };
 

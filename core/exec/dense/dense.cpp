@@ -110,7 +110,7 @@ void DenseExecutor::fix(const int* values, i64 variables) {
 bool DenseExecutor::run(const i64* sequence, i64 count, const DensePoll& poll) {
   peaks_ = run_.peaks;
   return in_sequence(count, poll, [&](i64 turn, double done) {
-    const i64 number = sequence[turn];
+    const i64 number = sequence ? sequence[turn] : turn;
     Peak peak;
     if (!one_step(number, done, peak, poll)) return kStopped;
     if (kernels_->scales) keep(peak, peaks_ + 2 * number);

@@ -45,7 +45,7 @@ class DenseExecutor {
   // Restricts steps: they compute only the cells with these values (-1: none is given), see dense_slice.hpp; other cells of the
   // outputs become the semiring's zero. Every step with a variable whose value changed has to run again, and all that depend on it.
   void fix(const int* values, i64 variables);
-  // Runs the steps of these numbers, ascending. Returns false if `poll` stopped it.
+  // Runs the steps of these numbers, ascending (nullptr: the first steps). Returns false if `poll` stopped it.
   bool run(const i64* sequence, i64 count, const DensePoll& poll);
   // Writes the best value of each variable that a step eliminates, from the messages and output ranges of all steps.
   void decode(int* assignment);
