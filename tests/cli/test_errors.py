@@ -67,6 +67,7 @@ def test_usage(elimina, arguments, problem):
             "a.wcsp.gz: the gzip data are damaged or cut off",
         ),
         ("a.wcsp.xz", b"123456", "a.wcsp.xz: the xz data are damaged"),
+        ("a.opb", b"\n", "a.opb:1: expected constraints, or a comment, but the file is empty"),
         ("a.txt", b"", "a.txt: unknown suffix '.txt'; models are uai, erg, wcsp, cfn, bif"),
         (
             "a.txt",

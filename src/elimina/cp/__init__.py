@@ -131,6 +131,8 @@ def _read_opb(path: Path, data: bytes) -> Model:
         text = data.decode()
     except UnicodeDecodeError as error:
         reraise(path, None, error)
+    if not text.strip():
+        raise FormatError(str(path), 1, "expected constraints, or a comment, but the file is empty")
     # Comments leave their lines, so that errors still name the right ones.
     text = re.sub(r"^[ \t]*\*.*$", "", text, flags=re.MULTILINE)
     model, variables, line = Model(), dict[str, Expression](), 1
