@@ -26,7 +26,7 @@ class Holder:
     def __init__(self, path: Path, kind: str) -> None:
         command = [sys.executable, "-c", HOLD, str(path), kind]
         self.process = subprocess.Popen(command, stdin=-1, stdout=-1, bufsize=0, cwd=Path(__file__).parents[1])
-        assert self.process.stdout.read(5) == b"asks\n"
+        assert self.process.stdout.readline() == b"asks\n"
 
     def holds(self, seconds: float = 60.0) -> bool:
         """Tell whether it gets the cards in time."""
