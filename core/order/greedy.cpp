@@ -4,7 +4,6 @@
 #include <bit>
 #include <cmath>
 #include <iterator>
-#include <queue>
 #include <tuple>
 #include <utility>
 
@@ -155,7 +154,16 @@ std::pair<Graph, std::vector<Vertex>> Remainder::graph() const {
 
 namespace {
 
-using Entry = std::tuple<double, std::uint64_t, Vertex, std::uint32_t>;
+// What a vertex cost when it was pushed, and what decides between equal costs. Of a vertex's entries only the newest one counts.
+struct Entry {
+  double key;
+  std::uint32_t tie;
+  Vertex vertex;
+
+  bool operator<(const Entry& other) const {
+    return std::tie(other.key, other.tie, other.vertex) < std::tie(key, tie, vertex);  // the cheapest one is a heap's first
+  }
+};
 
 class GreedyRun {
  public:
@@ -165,10 +173,13 @@ class GreedyRun {
         noise_(noise),
         random_(random),
         score_(graph.count()),
-        version_(graph.count(), 0),
+        newest_(graph.count()),
         widened_(graph.count(), 0),
         credited_(graph.count(), 0),
-        joined_(graph.count(), 0) {}
+        joined_(graph.count(), 0),
+        most_(2 * std::size_t{graph.count()} + 1) {
+    heap_.reserve(most_);
+  }
 
   std::optional<Order> run(double bound, Clock& clock) {
     const Vertex n = rest_.left();
@@ -181,9 +192,11 @@ class GreedyRun {
     while (order.size() < n) {
       if (order.size() % 16 == 0 && is_over(clock)) return finish(std::move(order));
       if (heap_.empty()) rescore(far_end());
-      const auto [key, tie, v, version] = heap_.top();
-      heap_.pop();
-      if (rest_.gone(v) || version != version_[v]) continue;
+      std::pop_heap(heap_.begin(), heap_.end());
+      const Entry entry = heap_.back();
+      heap_.pop_back();
+      const Vertex v = entry.vertex;
+      if (is_stale(entry)) continue;
       spent += std::exp2(rest_.log_bucket(v) - bound);
       if (spent >= 1) return std::nullopt;
       order.push_back(v);
@@ -205,9 +218,19 @@ class GreedyRun {
     double key = score_[v];
     if (noise_ > 0) key = (key + 1) * std::exp2(-noise_ * std::log(-std::log(random_.uniform() * 0.999999 + 5e-7)));
     // A sweep keeps its front straight: vertices leave it in the order in which they joined.
-    const bool joins = rule_ == Rule::sweep && version_[v] == 0;
-    if (joins) joined_[v] = ++front_;
-    heap_.emplace(key, rule_ == Rule::sweep ? joined_[v] : random_.next(), v, ++version_[v]);
+    if (rule_ == Rule::sweep && joined_[v] == 0) joined_[v] = ++front_;
+    const std::uint32_t tie = rule_ == Rule::sweep ? joined_[v] : static_cast<std::uint32_t>(random_.next() >> 32);
+    newest_[v] = {key, tie};
+    if (heap_.size() == most_) {
+      std::erase_if(heap_, [&](const Entry& entry) { return is_stale(entry); });
+      std::make_heap(heap_.begin(), heap_.end());
+    }
+    heap_.push_back({key, tie, v});
+    std::push_heap(heap_.begin(), heap_.end());
+  }
+
+  bool is_stale(const Entry& entry) const {
+    return rest_.gone(entry.vertex) || newest_[entry.vertex] != std::pair(entry.key, entry.tie);
   }
 
   // The last vertex that breadth-first search reaches from a random one.
@@ -303,12 +326,13 @@ class GreedyRun {
   double noise_;
   Random& random_;
   std::vector<double> score_;
-  std::vector<std::uint32_t> version_, widened_, credited_;
+  std::vector<std::pair<double, std::uint32_t>> newest_;
+  std::vector<std::uint32_t> widened_, credited_, joined_;
   std::uint32_t stamp_ = 0;  // of the present step
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
+  std::size_t most_;  // entries, before the stale ones are dropped
+  std::vector<Entry> heap_;
   std::vector<Vertex> common_, touched_;
-  std::vector<std::uint64_t> joined_;
-  std::uint64_t front_ = 0;
+  std::uint32_t front_ = 0;
 };
 
 }  // namespace
