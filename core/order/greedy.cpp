@@ -154,7 +154,7 @@ std::pair<Graph, std::vector<Vertex>> Remainder::graph() const {
 
 namespace {
 
-// What a vertex cost when it was pushed, and what decides between equal costs. Of a vertex's entries only the newest one counts.
+// The cost of a vertex as it was pushed, and what decides between equal costs. Only the newest entry of a vertex counts.
 struct Entry {
   double key;
   std::uint32_t tie;
