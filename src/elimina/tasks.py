@@ -25,7 +25,7 @@ class Description(NamedTuple):
         text: Help text.
         aliases: Other names.
         problem: The task as that of a problem to be planned; None: the task itself.
-        portfolio: Function of ``inference.two_parts`` that yields its strategies; None: elimination, after search or
+        portfolio: Function of ``inference.parts`` that yields its strategies; None: elimination, after search or
             bounds.
         methods: Methods besides ``auto`` and ``eliminate``.
         is_sum: True if probabilities are added up, which a model of costs does not have.

@@ -52,7 +52,7 @@ def plans(model, task, **options):
     machine, memory = limits_of(CpuBackend(1), Options())
     problem = prepare(model, task, {})
     single = make_plan(problem, range(len(model.sizes)), machine, memory, **options)
-    return single, with_fused_steps(machine, problem, Options(**options), single)
+    return single, with_fused_steps(machine, problem, options.get("dtype"), single)
 
 
 @on_devices

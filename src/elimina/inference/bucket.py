@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -74,11 +74,20 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     clock = dict(seconds)
     resumed = _resumed(execution)
     try:
-        answer = {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task](execution, clock)
+        answer = _answer_of(plan)(execution, clock)
     finally:
         if execution.checkpoint is not None:
             execution.checkpoint.flush()
     return answer.replace(stats={**statistics(execution, clock), **answer.stats, **resumed})
+
+
+def _answer_of(plan: Plan) -> Callable[[Execution, dict[str, float]], Result]:
+    """Return the function that runs a plan."""
+    if plan.segments is not None:
+        from elimina.inference.parts import optimum_in_segments
+
+        return optimum_in_segments
+    return {"mpe": _optimum, "pr": _partition, "count": _count}[plan.task]
 
 
 def _resumed(execution: Execution) -> dict[str, int]:
@@ -136,9 +145,9 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     score = problem.model.total(terms)
     check_value(plan.dtype, best, score, [problem.model.constant, *terms], state["slack"])
     if plan.dtype.startswith("int"):
-        return _valued(problem.model, score, chosen, score).replace(stats=stats)
+        return valued(problem.model, score, chosen, score).replace(stats=stats)
     bound = sign * score if state["least"] is None else min(sign * score, state["least"])
-    return _valued(problem.model, sign * bound, chosen, score, TOLERANCES[plan.dtype]).replace(stats=stats)
+    return valued(problem.model, sign * bound, chosen, score, TOLERANCES[plan.dtype]).replace(stats=stats)
 
 
 def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int | float]) -> int | float | None:
@@ -158,7 +167,7 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int
     return math.fsum([*encoded.constants, *(sign * root for root in roots)])
 
 
-def _valued(
+def valued(
     model: Model, bound: int | float, chosen: Sequence[int], score: int | float, tolerance: float = 0.0
 ) -> Result:
     """Return the answer from a bound and an assignment; the model's own upper bound may rule the assignment out."""
@@ -460,7 +469,7 @@ def _costs(original: Original, plan: Plan, slicing: Slicing, backend: CpuBackend
     # Integers are costs to be minimised in any case.
     direction = 1 if is_integer else sign
     total: NDArray[Any] = np.zeros(slicing.sizes, dtype=dtype)
-    for scope, cells in _tables(plan, encoded.arena, Execution(problem, plan, backend), slicing.variables):
+    for scope, cells in kept_tables(Execution(problem, plan, backend), encoded.arena):
         axes = [scope.index(v) for v in slicing.variables if v in scope]
         shape = [size if v in scope else 1 for v, size in zip(slicing.variables, slicing.sizes, strict=True)]
         total = total + direction * cells.astype(dtype).transpose(axes).reshape(shape)
@@ -473,17 +482,15 @@ def _costs(original: Original, plan: Plan, slicing: Slicing, backend: CpuBackend
     return np.where(total.reshape(-1) >= plan.forbidden, worst, costs) if is_integer else costs
 
 
-def _tables(
-    plan: Plan, arena: NDArray[np.generic], execution: Execution, kept: Sequence[int]
-) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
-    """Return the tables left over the kept variables: messages of the roots, and factors."""
-    program = execution.program()
-    zone = run_once(execution.backend, program, arena).zone
+def kept_tables(execution: Execution, arena: NDArray[np.generic]) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
+    """Run a plan; return the tables left over its kept variables: messages of the roots, and factors."""
+    plan, program = execution.plan, execution.program()
+    zone = run_once(execution.backend, program, arena, execution.report).zone
     tables: list[tuple[tuple[int, ...], NDArray[Any]]] = []
     for output in plan.outputs:
         step = plan.steps[output.step]
         strides = [zone.itemsize * stride for stride in step.out_strides]
         start = (step.out_offset - program.zone[0]) * zone.itemsize
         tables.append((step.axes, np.ndarray(step.sizes, zone.dtype, zone, start, strides)))
-    inside = frozenset(kept)
+    inside = frozenset(plan.kept)
     return tables + [(f.scope, factor_view(arena, f)) for f in plan.factors if inside.issuperset(f.scope)]

@@ -53,6 +53,9 @@ TUPLES_FROM_SECONDS = 0.5
 LISTED_SECONDS = 0.05
 """Likewise, of writing out the cells of tables that list their tuples."""
 
+SLICED_FROM_SECONDS = 2.0
+"""Estimated seconds that segments cost from which slices are looked for, too: that takes 0.5 s and more."""
+
 SHARED_SECONDS = 0.3
 """Estimated seconds of a plan on one card from which a plan for several is made."""
 
@@ -304,7 +307,7 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
         plan = make_plan(problem, choice.order, machine, choice.memory, dtype, choice.sliced, plan)
         if options.tables == "sparse":
             plan = in_rows(plan, problem, machine, whole=True) or plan
-    plan = with_fused_steps(machine, problem, options, plan)
+    plan = with_fused_steps(machine, problem, options.dtype, plan)
     if options.room is None:
         plan = plan._replace(memory_limit=min(choice.memory, backend.memory()))
     return Planned(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
@@ -357,8 +360,8 @@ def fitting_plan(
 ) -> Plan:
     """Plan for one backend: dense tables, or rows where that is faster.
 
-    What does not fit goes onto rows, down the memory tiers, or into slices, whichever takes least time. Too many
-    slices, or too long a time, are planned too, for the figures; such a plan does not count as fitting.
+    What does not fit goes onto rows, down the memory tiers, or into slices or segments, whichever takes least time. Too
+    many slices, or too long a time, are planned too, for the figures; such a plan does not count as fitting.
 
     Raises:
         UnsupportedError: Rows are asked for, and not possible.
@@ -383,7 +386,9 @@ def fitting_plan(
         return rows_in_fine_slices(machine, problem, options, on_rows, memory, FINER**options.refined)
     if whole.fits:
         is_better = on_rows is not None and on_rows.fits and on_rows.seconds < whole.seconds + written
-        return on_rows if on_rows is not None and is_better else with_fused_steps(machine, problem, options, whole)
+        return (
+            on_rows if on_rows is not None and is_better else with_fused_steps(machine, problem, options.dtype, whole)
+        )
     from elimina.planning.tiers import in_tiers
 
     tiered = (
@@ -391,29 +396,36 @@ def fitting_plan(
         if options.is_kept
         else in_tiers(whole, CpuBackend(options.threads).memory(), arguments.path("scratch", options.scratch))
     )
-    sliced = _sliced(machine, memory, problem, order, options, whole)
-    others = [plan for plan in (tiered, sliced, on_rows) if plan is not None]
+    segmented = None
+    if whole.decode and not (options.is_kept or options.asks_for_slices):
+        from elimina.inference.parts import in_segments
+
+        segmented = in_segments(problem, order, machine, whole, options)
+    sliced = None
+    if segmented is None or segmented.seconds - whole.seconds > SLICED_FROM_SECONDS:
+        sliced = _sliced(machine, memory, problem, order, options, whole)
+    others = [plan for plan in (tiered, sliced, on_rows, segmented) if plan is not None]
     # What nothing makes fit is explained by its slices, or else by its tiers.
     plan = min(
         (plan for plan in others if plan.fits),
         key=lambda plan: _seconds_on(plan, backend) + (0.0 if plan is on_rows else written),
         default=sliced or tiered,
     )
-    plan = with_fused_steps(machine, problem, options, plan)
+    plan = with_fused_steps(machine, problem, options.dtype, plan)
     return plan if options.tables != "dense" else _with_other_tables(machine, problem, order, options, plan)
 
 
-def with_fused_steps(machine: Machine, problem: Problem, options: Options, plan: Plan) -> Plan:
+def with_fused_steps(machine: Machine, problem: Problem, dtype: str | None, plan: Plan) -> Plan:
     """Return a plan whose steps may eliminate several variables, where that is expected to be faster."""
     seconds = plan.seconds - machine.start
     is_small = plan.largest_table < FUSED_CELLS or seconds < FUSED_SECONDS
-    if is_small or not plan.fits or plan.sparse is not None or plan.stream is not None:
+    if is_small or not plan.fits or plan.sparse is not None or plan.stream is not None or plan.segments is not None:
         return plan
     if (slicing := plan.slicing) is None:
-        found = kept_plan(problem, plan.order, machine, plan.memory_limit, options.dtype, single=plan)
+        found = kept_plan(problem, plan.order, machine, plan.memory_limit, dtype, single=plan)
     else:
         fixed = slicing.variables, slicing.unsliced
-        found = make_plan(problem, plan.order, machine, plan.memory_limit, options.dtype, *fixed, single=plan)
+        found = make_plan(problem, plan.order, machine, plan.memory_limit, dtype, *fixed, single=plan)
     return found if found.fits and found.seconds - machine.start <= FUSED_SHARE * seconds else plan
 
 

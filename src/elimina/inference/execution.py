@@ -115,6 +115,8 @@ def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, An
     plan = execution.plan
     slicing = plan.slicing
     sliced = {} if slicing is None else {"slices": slicing.number, "sliced": list(slicing.names)}
+    if plan.segments is not None:
+        sliced = {"segments": len(plan.segments.ends)}
     if plan.shards is not None:
         sliced = {"cards": plan.shards.cards, "bytes_between_cards": plan.shards.moved * plan.itemsize}
     return {

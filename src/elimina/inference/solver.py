@@ -58,6 +58,9 @@ _FIRST_SHARE = 8
 _LEAST_SECONDS = 1e-3
 """Least seconds that a plan is made for, however little time is left."""
 
+_TOO_LONG = 4.0
+"""Estimated seconds of an optimum's elimination, for each second that is left, from which search goes on instead."""
+
 _MOST_REFINED = 6
 """Times that rows are made again in finer slices."""
 
@@ -97,9 +100,9 @@ class Solver:
             self._take(self.options.hint)
         own = described(task).portfolio
         if own is not None:
-            from elimina.inference import two_parts
+            from elimina.inference import parts
 
-            strategies: Portfolio = getattr(two_parts, own)(self)
+            strategies: Portfolio = getattr(parts, own)(self)
             return (yield from strategies)
         if self._kept is None and described(task).is_optimum:
             outcome = yield from self._before_planning()
@@ -268,6 +271,11 @@ class Solver:
             # A plan that does not fit may itself be large.
             del prepared, planned
             return (yield from search_to_the_end(problem, reason, options, self.run)), None
+        if turns and planned.plan.seconds > _TOO_LONG * self.run.seconds:
+            logger.info("search to the end: elimination would not end in time")
+            outcome = yield from search_to_the_end(planned.problem, "", options, self.run)
+            if outcome.failure is None:
+                return outcome, None
         if self._is_bounded_instead(planned.plan, options):
             return (yield from self._bounds_instead(planned, options)), None
         if self.options.on_plan is not None:

@@ -23,8 +23,8 @@ from elimina.inference.knowledge import Listener, combine
 from elimina.inference.minibucket import division, meet, note, running, sum_between
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
+from elimina.inference.parts import summation_does_not_fit, with_known
 from elimina.inference.shield import spread
-from elimina.inference.two_parts import summation_does_not_fit, with_known
 from elimina.order import Method, find_order
 from elimina.planning.fitting import IBound
 from elimina.planning.prepare import Problem, restrict

@@ -213,6 +213,20 @@ class Slicing(NamedTuple):
         return self.levels.count(0)
 
 
+class Segments(NamedTuple):
+    """An optimum's order in segments, of which one at a time keeps all of its messages (``inference.parts``).
+
+    Attributes:
+        ends: Place in the order behind the last variable of each segment.
+        whole: The plan that keeps all messages, which does not fit.
+        dtype: Override of the dtype of each segment's tables.
+    """
+
+    ends: tuple[int, ...]
+    whole: Plan
+    dtype: str | None
+
+
 class MiniBuckets(NamedTuple):
     """A partition of buckets into mini-buckets: the plan bounds the optimum.
 
@@ -272,6 +286,8 @@ class Plan(NamedTuple):
         fits_sparse: True if this plan does not fit, but a sparse one (which the options rule out) would.
         shards: Division among cards; None: one device runs the plan, or each of its slices. Steps and bytes are then
             those of each card.
+        segments: Segments of the order that run one after another; None: it has one. Steps and tables are then those
+            of the whole order; bytes, work and seconds are estimates of all runs.
     """
 
     task: str
@@ -303,6 +319,7 @@ class Plan(NamedTuple):
     minibuckets: MiniBuckets | None = None
     fits_sparse: bool = False
     shards: Shards | None = None
+    segments: Segments | None = None
 
     @property
     def runs(self) -> Sequence[int]:
@@ -311,7 +328,9 @@ class Plan(NamedTuple):
 
     @property
     def whole(self) -> Plan:
-        """The plan without slices, whose order has every variable."""
+        """The plan without slices or segments, whose order has every variable."""
+        if self.segments is not None:
+            return self.segments.whole
         return self if self.slicing is None else self.slicing.unsliced
 
     @property
@@ -387,6 +406,7 @@ class Plan(NamedTuple):
             "sliced": [] if slicing is None else list(slicing.names),
             "ibound": None if divided is None else divided.ibound,
             "cards": 1 if self.shards is None else self.shards.cards,
+            "segments": 1 if self.segments is None else len(self.segments.ends),
         }
         return json.dumps(figures)
 
@@ -418,6 +438,7 @@ class Plan(NamedTuple):
             *self._sparse_steps(),
             ("estimated time", seconds_text(self.seconds)),
             *([] if self.slicing is None else _slicing_rows(self, self.slicing)),
+            *self._segments(),
         ]
 
     def _streaming(self) -> list[tuple[str, str]]:
@@ -432,6 +453,14 @@ class Plan(NamedTuple):
             return []
         cards, _, _, divided, moved = self.shards
         return [("cards", f"{cards}; {len(divided)} steps divided, {bytes_text(moved * self.itemsize)} between cards")]
+
+    def _segments(self) -> list[tuple[str, str]]:
+        if self.segments is None:
+            return []
+        ends, whole, _ = self.segments
+        cost = f"{times_text(self.work, whole.work)} the work of one segment, which needs"
+        text = f"{len(ends)}; {cost} {bytes_text(whole.peak_bytes)} and {seconds_text(whole.seconds)}"
+        return [("segments", text)]
 
     def _divided(self) -> list[tuple[str, str]]:
         if self.minibuckets is None:
