@@ -54,7 +54,7 @@ LISTED_SECONDS = 0.05
 """Likewise, of writing out the cells of tables that list their tuples."""
 
 SLICED_FROM_SECONDS = 2.0
-"""Estimated seconds that segments cost from which slices are looked for, too: that takes 0.5 s and more."""
+"""Estimated seconds that segments cost from which slices are planned, too, which takes 0.5 s and more."""
 
 SHARED_SECONDS = 0.3
 """Estimated seconds of a plan on one card from which a plan for several is made."""

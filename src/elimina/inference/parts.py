@@ -335,7 +335,7 @@ class _Runs:
     Attributes:
         possible: False if nothing is allowed.
         chosen: A value for each variable of the model, as far as it is decoded.
-        offset: What all tables had taken out: see ``encode.Distances``.
+        offset: Sum of the best values of all tables: see ``encode.Distances``.
         costs: Distances whose sum is the optimum's.
     """
 
