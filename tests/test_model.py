@@ -106,6 +106,18 @@ def test_factors_may_be_scoped_by_a_generator():
         Model.from_arrays({"a": 2}, [((v for v in ("c",)), [1, 2])])
 
 
+def test_a_set_names_no_axes():
+    """The order of a set of names changes from run to run."""
+    model = Model.from_arrays([2, 2], [((0, 1), np.ones((2, 2)))], sense="probability")
+    for call in (
+        lambda: Model.from_arrays({"a": 2, "b": 2}, [({"a", "b"}, np.ones((2, 2)))]),
+        lambda: Table(frozenset({0, 1}), np.ones((2, 2))),
+        lambda: elimina.JunctionTree(model).joint({"x0", "x1"}),
+    ):
+        with pytest.raises(TypeError, match="takes a sequence in the order of the axes; a set has no order"):
+            call()
+
+
 def test_integer_scores_are_exact():
     model = Model.from_arrays([2], [([0], [2**62, FORBIDDEN]), ([0], [2**62 + 1, 0])], constant=2**62)
     assert model.is_integer

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <map>
 #include <unordered_map>
 
 #include "solver.hpp"
@@ -281,11 +282,19 @@ void add_extensions(Entries& table) {
 
 void cardinality(Call& c, bool closed) {
   c.same_length(1, 2);
-  const Values values = c.values(1);
-  Values sorted = values;
-  std::sort(sorted.begin(), sorted.end());
-  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) c.refuse("a value is counted twice");
-  post_cardinality(c.solver.engine(), c.views(0), values, c.views(2), closed);
+  const Values given = c.values(1);
+  const Views counts = c.views(2);
+  // A value that is listed twice is counted once, and both of its counts are equal.
+  std::map<Value, View> by_value;
+  for (std::size_t i = 0; i < given.size(); ++i)
+    if (const auto [known, is_new] = by_value.emplace(given[i], counts[i]); !is_new) post_equal(c.solver.engine(), known->second, counts[i]);
+  Values values;
+  Views distinct;
+  for (const auto& [value, count] : by_value) {
+    values.push_back(value);
+    distinct.push_back(count);
+  }
+  post_cardinality(c.solver.engine(), c.views(0), values, distinct, closed);
 }
 
 void add_counts(Entries& table) {

@@ -61,6 +61,16 @@ def wrong_type(name: str, given: Any, taken: str) -> TypeError:
     return TypeError(f"{name} is {what}; it takes {taken}")
 
 
+def in_order(name: str, given: Any) -> None:
+    """Refuse a set where elements belong to the axes of an array.
+
+    Raises:
+        TypeError: It is a set.
+    """
+    if isinstance(given, set | frozenset):
+        raise wrong_type(name, given, "a sequence in the order of the axes; a set has no order")
+
+
 def with_options(fields: Sequence[str], written: str) -> Callable[[Callable[Given, Found]], Callable[Given, Found]]:
     """Return a decorator for functions with an argument ``options``: an option given as an argument is explained.
 

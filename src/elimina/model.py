@@ -270,6 +270,7 @@ class Model(Displayed):
         for number, (scope, values) in enumerate(_pairs(factors)):
             if isinstance(scope, str) or not isinstance(scope, Iterable):
                 raise arguments.wrong_type(f"factors[{number}][0]", scope, "a sequence of variables, by name or index")
+            arguments.in_order(f"factors[{number}][0]", scope)
             members = list(scope)
             if not all(isinstance(v, str | int | np.integer) for v in members):
                 raise arguments.wrong_type(f"factors[{number}][0]", scope, "a sequence of variables, by name or index")

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from elimina._core import TableList
-from elimina.arguments import shown, value_in
+from elimina.arguments import in_order, shown, value_in
 from elimina.errors import InputError
 
 
@@ -90,6 +90,7 @@ class Table:
         """Build a dense table from an array, or a sparse one from ``sizes``, ``rows``, ``values`` and ``default``.
 
         Raises:
+            TypeError: The scope is a set.
             InputError: A variable occurs twice in the scope, the shapes do not fit one another, a row is outside the
                 domains, listed twice or not of integers, an integer table's default is not an integer, or a value is
                 masked, no number, or beyond 64 bits (also an integer that among floats would be rounded).
@@ -409,6 +410,7 @@ def _has_duplicates(rows: NDArray[np.int32], sizes: Sequence[int]) -> bool:
 
 
 def _integers(what: str, numbers: Sequence[int]) -> tuple[int, ...]:
+    in_order(what, numbers)
     try:
         return tuple(operator.index(number) for number in numbers)
     except TypeError:
@@ -441,8 +443,7 @@ def unmasked(what: str, values: ArrayLike) -> Values:
         InputError: They are not an array, or some are masked.
     """
     if isinstance(values, np.ma.MaskedArray):
-        masked = int(np.count_nonzero(np.ma.getmaskarray(values)))
-        if masked:
+        if masked := int(np.count_nonzero(np.ma.getmaskarray(values))):
             raise InputError(
                 f"{masked:,} of {what} are masked, and all {values.size:,} are needed: "
                 "fill them first (values.filled(...))"
@@ -485,8 +486,7 @@ def _mixed(value: int) -> str:
 def _as_doubles(array: Values) -> Values:
     with np.errstate(over="ignore", under="ignore"):
         doubles = array.astype(np.float64)
-    lost = (doubles == 0) != (array == 0)
-    lost |= np.isinf(doubles) != np.isinf(array)
+    lost = ((doubles == 0) != (array == 0)) | (np.isinf(doubles) != np.isinf(array))
     if lost.any():
         raise InputError(
             f"the value {array[lost].flat[0]!s} of a table of {array.dtype} is out of the range of 64-bit floats, "

@@ -31,6 +31,7 @@ class Description(NamedTuple):
         is_sum: True if probabilities are added up, which a model of costs does not have.
         is_optimum: True if it asks for the best assignment of all variables, which search may find.
         is_marginal: True if it asks for a distribution of each variable.
+        is_unrounded: True if it compares sums of integer costs, which floats would round.
         is_distribution: True if its answer sums to 1, so that factors which only scale it may be left out.
         takes_query: True if it asks for some variables only.
         keeps_query: True if all variables but those of its query are eliminated.
@@ -51,6 +52,7 @@ class Description(NamedTuple):
     is_sum: bool = False
     is_optimum: bool = False
     is_marginal: bool = False
+    is_unrounded: bool = False
     is_distribution: bool = False
     takes_query: bool = False
     keeps_query: bool = False
@@ -120,6 +122,7 @@ DESCRIPTIONS: dict[str, Description] = {
         "Number of optimal assignments, and their cost (integer costs).",
         problem="mpe",
         portfolio="count_optima",
+        is_unrounded=True,
         shown=(("value", "value"), ("optima", "count")),
     ),
 }

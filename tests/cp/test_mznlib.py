@@ -39,6 +39,7 @@ CASES = {
         "fzn_global_cardinality_closed",
         3,
     ),
+    "value twice": (f"{X} constraint global_cardinality(x, [0, 2, 0], [1, 1, 1]);", "fzn_global_cardinality", 12),
     "nvalue": (f"{FROM_0} var 0..4: n; constraint nvalue(n, x);", "fzn_nvalue", 64),
     "regular": (f"{X} constraint regular({WORD});", "fzn_regular", 28),
     "table": (f"{X} constraint table(x, {ROWS});", "fzn_table_int", 3),
@@ -111,6 +112,8 @@ REIFIED = {
     "maximum(2, x)": 19,
     "minimum(1, x)": 19,
     "sliding_sum(1, 3, 2, x)": 23,
+    "xorall([v > 1 | v in x])": 32,
+    "iffall([v > 0 | v in x])": 28,
 }
 """In how many of 64 assignments a constraint is true."""
 

@@ -96,6 +96,8 @@ CASES = [
      lambda x, y, z, b: 1 <= (x, y, z).count(0) <= 2 and (x, y, z).count(2) == b),
     (f'<cardinality> {X} <values closed="true"> 0 2 </values> <occurs> 1 2 </occurs> </cardinality>',
      lambda x, y, z, b: sorted((x, y, z)) == [0, 2, 2]),
+    (f"<cardinality> {X} <values> 0 2 0 </values> <occurs> 1..2 b 2..3 </occurs> </cardinality>",
+     lambda x, y, z, b: (x, y, z).count(0) == 2 and (x, y, z).count(2) == b),
     (f"<minimum> {X} <condition> (eq,b) </condition> </minimum>", lambda x, y, z, b: min(x, y, z) == b),
     (f"<maximum> {X} <condition> (ne,3) </condition> </maximum>", lambda x, y, z, b: max(x, y, z) != 3),
     (f"<element> {X} <index> b </index> <value> 2 </value> </element>", lambda x, y, z, b: (x, y, z)[b] == 2),

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import FORBIDDEN, MemoryLimitError, Model, UnsupportedError
+from elimina import FORBIDDEN, InputError, MemoryLimitError, Model, UnsupportedError
 from elimina.generate import random_model
 from elimina.inference import solver
 from tests import calls
@@ -102,3 +102,14 @@ def test_the_plan_names_the_task_that_is_asked():
     assert f"task: {TASK} (min-sum" in " ".join(repr(plan).split())
     # The free memory, from which the limit comes, may change between the calls.
     assert plan == elimina.plan(model)._replace(task=TASK, memory_limit=plan.memory_limit)
+
+
+def test_rounded_costs_are_not_counted():
+    large = Model.from_arrays([2] * 5, [((v,), [-(2**61), 2**61]) for v in range(5)])
+    with pytest.raises(InputError, match="exact sums of costs, which float64 rounds: leave the dtype out"):
+        elimina.solve(large, TASK, options=elimina.Options(dtype="float64"))
+    with pytest.raises(InputError, match=r"scale the costs down, or \(task mpe\) use dtype float64"):
+        elimina.solve(large, TASK)
+    scaled = Model.from_arrays([2] * 5, [((v,), [-(2**50), 2**50]) for v in range(5)])
+    assert elimina.solve(scaled, TASK).count == 1
+    assert elimina.solve(large, options=elimina.Options(dtype="float64")).value == -5 * 2**61

@@ -19,16 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.distributed.cluster import Tasks, stop_if_unwanted
-from elimina.errors import TimeLimitError, UnsupportedError
+from elimina.errors import TimeLimitError
 from elimina.inference.choose import host_memory
 from elimina.inference.consistency import Consistency, Units
 from elimina.inference.knowledge import FIRST_SECONDS, Knowledge, Limits, Listener
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
-from elimina.inference.search import LEAD, LONGEST_MESSAGES, MORE, MOST_COST, RISE, SEARCH_SHARE, searched_optimum
+from elimina.inference.search import LEAD, LONGEST_MESSAGES, MORE, RISE, SEARCH_SHARE, check_costs, searched_optimum
 from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
 from elimina.inference.strategy import shares_of
-from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem
 from elimina.result import Result
 
@@ -181,8 +180,7 @@ class ClusterSearch(Knowledge):
     """
 
     def __init__(self, problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> None:
-        if problem.model.is_integer and cost_bound(problem) > MOST_COST:
-            raise UnsupportedError(f"search adds costs up to {MOST_COST}, and the tables' ranges add up to more")
+        check_costs(problem)
         super().__init__(problem, limits, listener)
         self.options = options
         self.stats["tasks"] = 0

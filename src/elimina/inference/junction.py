@@ -233,7 +233,9 @@ class JunctionTree(Displayed):
             ImpossibleEvidenceError: The evidence has probability 0.
             InputError: There is no such variable, or one is named twice.
             MemoryLimitError: The plan needs more memory.
+            TypeError: The variables are a set, which has no order.
         """
+        arguments.in_order("variables", variables)
         asked = indices_of(self.model, variables, "variables")
         if len(set(asked)) != len(asked):
             twice = next(v for v in asked if asked.count(v) > 1)

@@ -17,7 +17,7 @@ from elimina.planning.plan import Plan
 from elimina.result import Bounds
 from elimina.states import Evidence, check_mapping
 from elimina.system import available_threads
-from elimina.tasks import Task, described
+from elimina.tasks import FLOATS, Task, described
 
 MOST_THREADS = 1024
 
@@ -319,6 +319,10 @@ _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
     (
         lambda o, task: o.method not in ("auto", "eliminate", *described(task).methods),
         "the method {method} cannot answer the task {task}: use auto or eliminate",
+    ),
+    (
+        lambda o, task: described(task).is_unrounded and o.dtype in FLOATS,
+        "{task} compares exact sums of costs, which {dtype} rounds: leave the dtype out, or use an integer",
     ),
     (
         lambda o, task: not described(task).is_optimum and o.upper_bound is not None,

@@ -94,6 +94,19 @@ AHEAD = 0.5
 """Share of its tree that a rival has left, relative to that of the search before it, up to which it takes its place."""
 
 
+def check_costs(problem: Problem) -> None:
+    """Check that search can add the costs.
+
+    Raises:
+        UnsupportedError: Integer costs are too large.
+    """
+    if problem.model.is_integer and (bound := cost_bound(problem)) > MOST_COST:
+        raise UnsupportedError(
+            f"search adds costs up to {MOST_COST:,}, and the tables' ranges add up to {bound - 1:,}; use --method "
+            "eliminate, or scale the costs down"
+        )
+
+
 def searched_optimum(
     problem: Problem,
     options: Options,
@@ -121,8 +134,7 @@ def searched_optimum(
         KeyboardInterrupt: The user interrupted.
         Stopped: The call is to end; what is known was told.
     """
-    if problem.model.is_integer and cost_bound(problem) > MOST_COST:
-        raise UnsupportedError(f"search adds costs up to {MOST_COST}, and the tables' ranges add up to more")
+    check_costs(problem)
     search = _Search(problem, options, limits, listener, paused)
     if tried is not None:
         search.learn(tried)

@@ -432,8 +432,8 @@ def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
             return name
     raise InputError(
         f"costs are too large for exact sums: a step may add {max(operands, 2)} numbers of up to {bound:,}, more than "
-        f"{dtype or 'int64'} holds; use dtype float64, which rounds"
-        + ("" if dtype in (None, "int64") else ", or a wider integer")
+        f"{dtype or 'int64'} holds; {'' if dtype in (None, 'int64') else 'use a wider integer, '}scale the costs down, "
+        "or (task mpe) use dtype float64, which rounds"
     )
 
 

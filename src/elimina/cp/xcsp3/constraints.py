@@ -244,7 +244,8 @@ def _cardinality(terms: Terms, given: Arguments) -> None:
     if len(counts) != len(values):
         raise TextError(f"<cardinality> has {len(values)} values and {len(counts)} numbers of occurrences")
     closed = values_at is not None and values_at.attributes.get("closed") == "true"
-    terms.model.cardinality(xs, dict(zip(values, counts, strict=True)), closed)
+    # Not a mapping: a value may be listed twice.
+    terms.model.post("global_cardinality_closed" if closed else "global_cardinality", xs, values, counts)
 
 
 def _extreme(terms: Terms, given: Arguments) -> None:
