@@ -48,7 +48,7 @@ from elimina.inference.propagator import Propagator
 from elimina.inference.solver import Question, Solver
 from elimina.inference.strategy import Budget, Portfolio, Strategy
 from elimina.model import Model
-from elimina.planning.machine import Machine
+from elimina.planning.machine import STORED_CELL_SECONDS, Machine
 from elimina.planning.plan import Plan, Segments
 from elimina.planning.planner import cost_bound, make_plan
 from elimina.planning.prepare import Problem, prepare
@@ -236,11 +236,11 @@ class _Profile:
         self.order = tree.variables[sequence].astype(np.int64)
         starts, separators = tree.separators
         logs = np.append(0.0, np.cumsum(np.log(sizes[separators])))
-        cells = np.exp(logs[starts[1:]] - logs[starts[:-1]])[sequence]
+        self._cells = np.exp(logs[starts[1:]] - logs[starts[:-1]])[sequence]
         parents = tree.parents[sequence]
         self._readers = np.where(parents < 0, np.arange(len(sequence)), place[parents])
-        self._spans = _PADDED * itemsize * cells
-        self._work = cells * sizes[self.order]
+        self._spans = _PADDED * itemsize * self._cells
+        self._work = self._cells * sizes[self.order]
         self._read = np.bincount(self._readers, self._spans, minlength=len(sequence))
         self._after = np.cumsum(self._spans) - np.cumsum(self._read)
 
@@ -269,6 +269,11 @@ class _Profile:
         first = (most - before + read)[:-1].max(initial=0.0)
         return max(first, float((own + read).max())), float(crossing.sum() + left.max()), float(read.max())
 
+    def crossing(self, ends: Sequence[int]) -> float:
+        """Return the cells of the messages that other segments read than the one that makes them."""
+        owners = np.searchsorted(ends, np.arange(len(self.order)), side="right")
+        return float(self._cells[owners[self._readers] > owners].sum())
+
     def work(self, ends: Sequence[int]) -> float:
         """Return the work of all runs, relative to that of one of all."""
         return 1 + float(self._work[: ends[-2]].sum() / self._work.sum())
@@ -288,6 +293,7 @@ def in_segments(problem: Problem, order: Sequence[int], machine: Machine, whole:
         return None
     profile = _Profile(problem, order, whole.itemsize)
     limits = () if machine.on_host else (("host", host_memory(options)),)
+    running = whole.seconds - machine.start
     plan = whole._replace(order=tuple(profile.order.tolist()), limits=limits)
     for ends in map(profile.ends, _SEGMENTS):
         if len(ends) < 2:
@@ -300,7 +306,7 @@ def in_segments(problem: Problem, order: Sequence[int], machine: Machine, whole:
         times = profile.work(ends)
         plan = plan._replace(
             bytes=tiers,
-            seconds=machine.start + times * (whole.seconds - machine.start),
+            seconds=machine.start + times * running + STORED_CELL_SECONDS * profile.crossing(ends),
             work=int(times * whole.work),
             operations=int(times * whole.operations),
             segments=Segments(tuple(ends), whole, options.dtype),
