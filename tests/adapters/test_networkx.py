@@ -83,3 +83,36 @@ def test_a_node_holds_one_table():
     model = elimina.Model(variables, tables, sense="probability", children=[0, 0])
     with pytest.raises(InputError, match="variable 'x' has several distributions"):
         to_networkx(model)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"states": {"a", "b"}}, "attribute 'states' of node 'y' is .*; give a list"),
+        ({"table": None}, "node 'y': a table holds integers of 64 bits or floats, not objects such as None"),
+        ({"table": [0.5, 0.5]}, "node 'y': a table's scope has length 2, but its array has 1 axes"),
+        ({"table": [[0.5, 0.5]]}, r"node 'y' has a table of the shape \(1, 2\); the numbers of states are \(2, 2\)"),
+    ],
+)
+def test_the_node_of_a_wrong_table_is_named(attributes, message):
+    graph = networkx.DiGraph([("x", "y")])
+    graph.add_node("x", states=["a", "b"], table=[0.5, 0.5])
+    graph.add_node("y", **{"states": ["a", "b"], "table": [[0.5, 0.5], [0.5, 0.5]], **attributes})
+    with pytest.raises(InputError, match=message):
+        from_networkx(graph)
+
+
+def test_the_edge_of_wrong_costs_is_named():
+    graph = networkx.Graph([("x", "x")])
+    graph.add_node("x", states=[0, 1])
+    graph.edges["x", "x"]["costs"] = np.eye(2)
+    with pytest.raises(InputError, match=r"edge \('x', 'x'\): a table's scope names a variable twice"):
+        from_networkx(graph)
+
+
+def test_a_cycle_of_parents_is_refused():
+    graph = networkx.DiGraph([("x", "y"), ("y", "x")])
+    for node in graph.nodes:
+        graph.add_node(node, states=[0, 1], table=np.full((2, 2), 0.5))
+    with pytest.raises(InputError, match="the parents of the graph's nodes form a cycle"):
+        from_networkx(graph)

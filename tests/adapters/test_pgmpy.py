@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import pandas as pd
-    from pgmpy.factors.discrete import TabularCPD
+    from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
     from pgmpy.inference import VariableElimination as Theirs
     from pgmpy.models import DiscreteBayesianNetwork
 
@@ -114,3 +114,56 @@ def test_states_are_given_and_returned_as_pgmpy_has_them():
     np.testing.assert_allclose(ours.predict_probability(frame).iloc[:, 0], [0.9, 0.2, 0.41])
     with pytest.raises(InputError, match="no state 2"):
         ours.query(["B"], {"A": 2})
+
+
+def test_virtual_evidence_about_one_variable_is_multiplied(student):
+    states = {"G": ["C", "A", "B"]}
+    once = TabularCPD("G", 3, [[0.1], [0.6], [0.3]], state_names=states)
+    sorted_states = {"G": ["A", "B", "C"]}
+    squared = TabularCPD("G", 3, [[0.36 / 0.46], [0.09 / 0.46], [0.01 / 0.46]], state_names=sorted_states)
+    ours, theirs = VariableElimination(student), Theirs(student)
+    same(ours.query(["I"], {}, [once, once]), theirs.query(["I"], {}, [squared], show_progress=False))
+    # What is observed stays observed.
+    same(ours.query(["I"], {"G": "B"}, [once]), theirs.query(["I"], {"G": "B"}, show_progress=False))
+    never = TabularCPD("G", 3, [[0.5], [0.5], [0.0]], state_names=states)
+    with pytest.raises(ImpossibleEvidenceError):
+        ours.map_query(["I"], {"G": "B"}, [never])
+
+
+def test_virtual_evidence_that_fits_no_variable(student):
+    ours = VariableElimination(student)
+    grades = TabularCPD("G", 2, [[0.5], [0.5]], state_names={"G": ["A", "B"]})
+    pair = DiscreteFactor(["I", "S"], [2, 2], np.ones(4))
+    with pytest.raises(InputError, match=r"about 'G' has the states \['A', 'B'\]; it has \['A', 'B', 'C'\]"):
+        ours.query(["I"], {}, [grades])
+    with pytest.raises(InputError, match="about 'I', 'S'; give distributions over one variable each"):
+        ours.query(["D"], {}, [pair])
+    with pytest.raises(InputError, match="no variable 'X'"):
+        ours.query(["D"], {}, [TabularCPD("X", 2, [[0.5], [0.5]])])
+    with pytest.raises(TypeError, match=r"virtual_evidence is .* it takes a list of distributions"):
+        ours.query(["D"], {}, grades)
+
+
+def test_arguments_of_wrong_types(student):
+    ours = VariableElimination(student)
+    for call, problem in (
+        (lambda: ours.query("D"), "variables is 'D' .*a list of variables"),
+        (lambda: ours.map_query("DI"), "variables is 'DI' .*a list of variables"),
+        (lambda: ours.query(["D"], [("I", 0)]), "evidence is .*a mapping from variables to states"),
+        (lambda: ours.predict([{"D": "easy"}]), "data is .*a pandas DataFrame"),
+        (lambda: ours.predict_probability([{"D": "easy"}]), "data is .*a pandas DataFrame"),
+    ):
+        with pytest.raises(TypeError, match=problem):
+            call()
+    with pytest.raises(InputError, match="two columns of the frame are named 'D'"):
+        ours.predict(pd.DataFrame([["easy", "easy"]], columns=["D", "D"]))
+
+
+def test_rows_without_columns_and_impossible_rows(student):
+    ours = VariableElimination(student)
+    empty = pd.DataFrame(index=[7, 8])
+    np.testing.assert_allclose(ours.predict_probability(empty)["I_1"], [0.3, 0.3])
+    assert ours.predict(empty).index.tolist() == [7, 8]
+    student.get_cpds("D").values[:] = [1, 0]
+    with pytest.raises(ImpossibleEvidenceError, match="row 1: the evidence has probability 0"):
+        VariableElimination(student).predict(pd.DataFrame({"D": ["easy", "hard"]}))

@@ -99,3 +99,22 @@ def test_an_integer_is_an_index_and_a_text_a_label(numbers, name, what):
     else:
         ours.setEvidence({name: what})
         np.testing.assert_allclose(ours.posterior(other).toarray(), expected, atol=1e-12)
+
+
+def test_what_names_no_variable_or_one_twice_is_refused(numbers):
+    ours = LazyPropagation(numbers)
+    for call, problem in (
+        (lambda: ours.setEvidence({77: 0}), "no variable of the id 77"),
+        (lambda: ours.posterior(77), "no variable of the id 77"),
+        (lambda: ours.eraseEvidence("colour"), "no variable 'colour'"),
+        (lambda: ours.setEvidence({"range": 1, numbers.idFromName("range"): 0}), "variable 'range' twice"),
+    ):
+        with pytest.raises(InputError, match=problem):
+            call()
+    for call, problem in (
+        (lambda: ours.setEvidence([("range", 1)]), "evidence is .*a mapping"),
+        (lambda: ours.setEvidence(None), "evidence is None"),
+        (lambda: ours.jointPosterior("range"), "variables is 'range'"),
+    ):
+        with pytest.raises(TypeError, match=problem):
+            call()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina.errors import InputError
+from elimina.errors import ImpossibleEvidenceError, InputError
 
 pytest.importorskip("sklearn")
 
@@ -115,3 +115,28 @@ def test_classes_of_several_types_keep_them(naive):
     model = Model(variables, naive.factors, sense="probability", children=naive.children)
     found = BayesNetClassifier(model, "y").fit({"a": [0, 1], "b": [0, 1]}, [0, "yes"]).predict([{"a": 0}])
     assert found.tolist() == [0]
+
+
+def test_arrays_have_a_column_for_each_feature(naive):
+    array, y = np.array([[0, 2], [1, 0], [1, 2]]), ["no", "yes", "yes"]
+    X = {"a": array[:, 0], "b": array[:, 1]}
+    expected = BayesNetClassifier(naive, "y").fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(BayesNetClassifier(naive, "y").fit(array, y).predict_proba(array), expected)
+    with pytest.raises(
+        InputError, match=r"each of the 2 variables but the target 'y'; this one has the shape \(3, 3\)"
+    ):
+        BayesNetClassifier(naive, "y").fit(np.zeros((3, 3), dtype=int), y)
+
+
+def test_a_frame_without_columns_has_cases(naive):
+    pandas = pytest.importorskip("pandas")
+    assert BayesNetClassifier(naive, "y").fit(None).predict(pandas.DataFrame(index=range(3))).tolist() == ["no"] * 3
+
+
+def test_an_impossible_case_has_no_prediction(naive):
+    factors = [naive.factors[0], Table([0, 1], [[1.0, 0.0], [1.0, 0.0]]), naive.factors[2]]
+    model = Model(naive.variables, factors, sense="probability", children=naive.children)
+    classifier = BayesNetClassifier(model, "y").fit(None)
+    assert classifier.predict_proba({"a": [0, 1]}).tolist() == [[0.5, 0.5], [0.0, 0.0]]
+    with pytest.raises(ImpossibleEvidenceError, match="row 1: the case has probability 0"):
+        classifier.predict({"a": [0, 1]})

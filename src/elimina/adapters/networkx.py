@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from elimina import arguments
 from elimina.errors import InputError
+from elimina.io.network import is_network
 from elimina.io.peers import imported
 from elimina.model import Model, Variable
 from elimina.table import Table
@@ -54,7 +55,7 @@ def from_networkx(graph: Any) -> Model:
 
     Raises:
         TypeError: It is not a graph.
-        InputError: A node has no states or no table, or a table does not fit.
+        InputError: A node has no states or no table, a table does not fit, or parents form a cycle.
     """
     networkx = imported("networkx", "networkx")
     if not isinstance(graph, networkx.Graph):
@@ -66,10 +67,9 @@ def from_networkx(graph: Any) -> Model:
     states = {v: _listed(v, "states", known) for v, known in graph.nodes(data="states")}
     variables = [Variable(str(v), len(known), known) for v, known in states.items()]
     if not graph.is_directed():
-        tables = [Table([index[v]], data["costs"]) for v, data in graph.nodes.items() if "costs" in data]
-        for u, v, data in graph.edges(data=True):
-            if "costs" in data:
-                tables.append(Table(sorted((index[u], index[v])), data["costs"]))
+        costs = [(f"node {v!r}", [index[v]], data) for v, data in graph.nodes.items()]
+        costs += [(f"edge {(u, v)!r}", sorted((index[u], index[v])), data) for u, v, data in graph.edges(data=True)]
+        tables = [_table(where, variables, scope, data["costs"]) for where, scope, data in costs if "costs" in data]
         return Model(variables, tables)
     factors = []
     for node, data in graph.nodes.items():
@@ -79,11 +79,27 @@ def from_networkx(graph: Any) -> Model:
         unknown = next((p for p in parents if p not in index), None)
         if unknown is not None:
             raise InputError(f"node {node!r} has the parent {unknown!r}, which the graph does not have")
-        factors.append(Table([*(index[p] for p in parents), index[node]], data["table"]))
-    return Model(variables, factors, sense="probability", children=range(len(variables)))
+        scope = [*(index[p] for p in parents), index[node]]
+        factors.append(_table(f"node {node!r}", variables, scope, data["table"]))
+    network = Model(variables, factors, sense="probability", children=range(len(variables)))
+    if not is_network(network):
+        raise InputError("the parents of the graph's nodes form a cycle, and a Bayesian network has none")
+    return network
+
+
+def _table(where: str, variables: Sequence[Variable], scope: Sequence[int], values: Any) -> Table:
+    """Make a table of a node or an edge, which errors name."""
+    try:
+        table = Table(scope, values)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+    wanted = tuple(variables[v].size for v in scope)
+    if table.sizes != wanted:
+        raise InputError(f"{where} has a table of the shape {table.sizes}; the numbers of states are {wanted}")
+    return table
 
 
 def _listed(node: Any, attribute: str, given: Any) -> list[Any]:
-    if isinstance(given, str) or not isinstance(given, Iterable):
+    if isinstance(given, str | set | frozenset) or not isinstance(given, Iterable):
         raise InputError(f"the attribute {attribute!r} of node {node!r} is {arguments.shown(given)}; give a list")
     return list(given)

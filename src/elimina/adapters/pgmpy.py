@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from elimina import api
+from elimina import api, arguments
 from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.inference.junction import JunctionTree
 from elimina.io.peers import from_pgmpy, imported, pgmpy_states
 from elimina.model import Model
-from elimina.states import StateIndex
+from elimina.states import StateIndex, check_mapping
 from elimina.system import require
 
 
@@ -49,7 +50,8 @@ class VariableElimination:
         Args:
             variables: Variables of the query.
             evidence: Mapping from variables to observed states.
-            virtual_evidence: Distributions of pgmpy over one variable each, as likelihoods.
+            virtual_evidence: Distributions of pgmpy over one variable each, as likelihoods. Those of one variable are
+                multiplied, also with its observed state.
             joint: True for the joint distribution, False for a dictionary of distributions.
             show_progress: Accepted for pgmpy's sake.
 
@@ -57,7 +59,7 @@ class VariableElimination:
             InputError: There is no such variable or state.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        known, names = self._evidence(evidence, virtual_evidence), [str(v) for v in variables]
+        known, names = self._evidence(evidence, virtual_evidence), _named("variables", variables)
         with self._tree.lock:
             self._tree.set_evidence(known)
             if joint:
@@ -76,7 +78,7 @@ class VariableElimination:
         Args:
             variables: Variables of the query; None for all that are not observed.
             evidence: Mapping from variables to observed states.
-            virtual_evidence: Distributions of pgmpy over one variable each, as likelihoods.
+            virtual_evidence: See ``query``.
             show_progress: Accepted for pgmpy's sake.
 
         Raises:
@@ -86,7 +88,7 @@ class VariableElimination:
         known = self._evidence(evidence, virtual_evidence)
         observed = set(map(str, evidence or {}))
         free = [v.name for v in self.model.variables if v.name not in observed]
-        asked = free if variables is None else [str(v) for v in variables]
+        asked = free if variables is None else _named("variables", variables)
         if set(asked) >= set(free):
             result = api.solve(self.model, "mpe", evidence=known)
         else:
@@ -105,7 +107,7 @@ class VariableElimination:
             data: pandas DataFrame with a column for each observed variable.
 
         Returns:
-            A DataFrame with the columns ``VARIABLE_STATE``.
+            A DataFrame with the columns ``VARIABLE_STATE``; zeros where the observations have probability 0.
         """
         pandas = require("pandas", "frames", "predict_probability")
         missing = self._missing(data)
@@ -130,38 +132,66 @@ class VariableElimination:
 
         Args:
             data: pandas DataFrame with a column for each observed variable; missing cells are not observed.
+
+        Raises:
+            ImpossibleEvidenceError: The observations of a row have probability 0.
         """
-        columns = list(map(str, data.columns))
         missing = self._missing(data)
+        columns = list(map(str, data.columns))
         answers: dict[tuple[Any, ...], dict[Any, Any]] = {}
         rows = []
-        for row in data.itertuples(index=False):
+        for number, row in enumerate(data.itertuples(index=False, name=None)):
             key = tuple(None if cell != cell or cell is None else cell for cell in row)
             if key not in answers:
                 known: dict[Hashable, Any] = {
                     name: cell for name, cell in zip(columns, key, strict=True) if cell is not None
                 }
-                answers[key] = {**self.map_query(evidence=known), **{self._nodes[str(v)]: x for v, x in known.items()}}
+                try:
+                    best = self.map_query(evidence=known)
+                except ImpossibleEvidenceError as error:
+                    raise ImpossibleEvidenceError(f"row {number}: {error}") from None
+                answers[key] = {**best, **{self._nodes[str(v)]: x for v, x in known.items()}}
             rows.append(answers[key])
         order = [*data.columns, *(self._nodes[name] for name in missing)]
         pandas = require("pandas", "frames", "predict")
         return pandas.DataFrame(rows, index=data.index, columns=order)
 
     def _missing(self, data: Any) -> list[str]:
-        names = set(map(str, data.columns))
+        if not hasattr(data, "columns") or not hasattr(data, "itertuples"):
+            raise arguments.wrong_type("data", data, "a pandas DataFrame")
+        names = list(map(str, data.columns))
+        twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+        if twice is not None:
+            raise InputError(f"two columns of the frame are named {twice!r}")
         missing = [v.name for v in self.model.variables if v.name not in names]
         if not missing:
             raise InputError("the data have a column for each variable: there is nothing to predict")
         return missing
 
     def _evidence(self, evidence: Mapping[Hashable, Any] | None, virtual: Sequence[Any] | None) -> dict[Any, Any]:
+        check_mapping("evidence", {} if evidence is None else evidence)
         known = {str(v): self._known(str(v), state) for v, state in (evidence or {}).items()}
+        if not isinstance(virtual, list | tuple | None):
+            raise arguments.wrong_type("virtual_evidence", virtual, "a list of distributions over one variable each")
         for factor in virtual or ():
-            name = str(factor.variables[0])
-            own = list(factor.state_names[factor.variables[0]])
-            values = np.asarray(factor.values, dtype=np.float64).ravel()
-            known[name] = [values[own.index(state)] for state in self._states[name]]
+            name, likelihoods = self._likelihoods(factor)
+            before = known.get(name, 1.0)
+            if not isinstance(before, float | np.ndarray):
+                before = np.arange(len(likelihoods)) == self.model[name].index(before)
+            known[name] = before * likelihoods
         return known
+
+    def _likelihoods(self, factor: Any) -> tuple[str, NDArray[np.float64]]:
+        """Return the variable of virtual evidence, and the likelihoods of its states in the model's order."""
+        variables = list(getattr(factor, "variables", []))
+        if len(variables) != 1:
+            names = ", ".join(map(repr, variables)) or arguments.shown(factor)
+            raise InputError(f"virtual evidence is about {names}; give distributions over one variable each")
+        name, own = self.model[str(variables[0])].name, list(factor.state_names[variables[0]])
+        if len(own) != len(self._states[name]) or any(state not in own for state in self._states[name]):
+            raise InputError(f"virtual evidence about {name!r} has the states {own}; it has {self._states[name]}")
+        values = np.asarray(factor.values, dtype=np.float64).ravel()
+        return name, values[[own.index(state) for state in self._states[name]]]
 
     def _known(self, name: str, state: Any) -> Any:
         """Return a state in elimina's terms: states of pgmpy are found by Python's equality."""
@@ -173,3 +203,9 @@ class VariableElimination:
         nodes = [self._nodes[name] for name in names]
         states = {self._nodes[name]: list(self._states[name]) for name in names}
         return discrete.DiscreteFactor(nodes, [self.model[name].size for name in names], values, state_names=states)
+
+
+def _named(argument: str, variables: Any) -> list[str]:
+    if isinstance(variables, str) or not isinstance(variables, Iterable):
+        raise arguments.wrong_type(argument, variables, "a list of variables")
+    return [str(v) for v in variables]

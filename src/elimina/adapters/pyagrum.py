@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from elimina import arguments
 from elimina.errors import InputError
 from elimina.inference.junction import JunctionTree
 from elimina.io.peers import arranged, from_pyagrum, imported
-from elimina.states import StateIndex
+from elimina.states import StateIndex, check_mapping
 
 Name = str | int
 
@@ -51,7 +52,8 @@ class LazyPropagation:
 
     def eraseEvidence(self, variable: Name) -> None:
         """Take back the evidence about a variable."""
-        self._set({v: what for v, what in self._evidence.items() if v != self._name(variable)})
+        erased = self._name(variable)
+        self._set({v: what for v, what in self._evidence.items() if v != erased})
 
     def eraseAllEvidence(self) -> None:
         """Take back all evidence."""
@@ -75,6 +77,8 @@ class LazyPropagation:
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
         """
+        if isinstance(variables, str):
+            raise arguments.wrong_type("variables", variables, "a set or list of names or ids")
         names = sorted(map(self._name, variables), key=self._network.idFromName)
         return self._tensor(names, self._tree.joint(names))
 
@@ -87,15 +91,28 @@ class LazyPropagation:
         return self._tree.entropy([self._name(variable)])
 
     def _name(self, variable: Name) -> str:
-        return variable if isinstance(variable, str) else str(self._network.variable(variable).name())
+        model = self._tree.model
+        if isinstance(variable, str):
+            return model[variable].name
+        if isinstance(variable, bool) or not isinstance(variable, int | np.integer):
+            raise arguments.wrong_type("variable", variable, "the name or the id of a variable")
+        if variable not in self._network.nodes():
+            raise InputError(f"the network has no variable of the id {variable}; it has {self._network.nodes()}")
+        return str(self._network.variable(int(variable)).name())
 
     def _set(self, evidence: dict[str, Any]) -> None:
         self._tree.set_evidence(evidence)
         self._evidence = evidence
 
     def _read(self, evidence: Mapping[Any, Any]) -> dict[str, Any]:
-        names = {self._name(v): what for v, what in evidence.items()}
-        return {name: self._known(name, what) for name, what in names.items()}
+        check_mapping("evidence", evidence)
+        known: dict[str, Any] = {}
+        for v, what in evidence.items():
+            name = self._name(v)
+            if name in known:
+                raise InputError(f"the evidence is about variable {name!r} twice, by its name and by its id")
+            known[name] = self._known(name, what)
+        return known
 
     def _known(self, name: str, what: Any) -> Any:
         """Return evidence in elimina's terms: in pyAgrum, an integer is an index, also where labels are integers."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.errors import InputError
+from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.inference.junction import JunctionTree
 from elimina.io import ModelLike, as_model
 from elimina.io.cases import Cases, as_cases
@@ -45,7 +45,8 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         """Estimate all distributions from complete cases, or keep those of the network.
 
         Args:
-            X: Data frame or mapping with a column for each variable but the target; None to keep the distributions.
+            X: Data frame or mapping with a column for each variable but the target, or an array of these columns in
+                the order of the network's variables; None to keep the distributions.
             y: States of the target.
 
         Raises:
@@ -67,10 +68,10 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Return the posterior of the target in each case, shape ``(cases, states)``.
+        """Return the posterior of the target in each case, shape ``(cases, states)``; zeros if a case is impossible.
 
         Args:
-            X: Data frame, mapping or list of mappings; cells that are missing are not observed.
+            X: Data frame, mapping, list of mappings, or array as for ``fit``; missing cells are not observed.
 
         Raises:
             InputError: A column is the target, or fits no variable.
@@ -81,12 +82,30 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         return np.ascontiguousarray(posteriors.marginals[self.target])
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Return the most probable state of the target in each case."""
-        best = self.predict_proba(X).argmax(axis=1)
-        chosen: NDArray[Any] = self.classes_[best]
+        """Return the most probable state of the target in each case.
+
+        Raises:
+            ImpossibleEvidenceError: A case has probability 0, so it has no most probable state.
+        """
+        posteriors = self.predict_proba(X)
+        impossible = posteriors.sum(axis=1) == 0
+        if impossible.any():
+            raise ImpossibleEvidenceError(
+                f"row {impossible.argmax()}: the case has probability 0, so it has no most probable state: change it, "
+                "or fit the network with smoothing"
+            )
+        chosen: NDArray[Any] = self.classes_[posteriors.argmax(axis=1)]
         return chosen
 
     def _features(self, X: Any, model: Model) -> Cases:
+        if isinstance(X, np.ndarray) and X.dtype.names is None:
+            names = [v.name for v in model.variables if v.name != self.target]
+            if X.ndim != 2 or X.shape[1] != len(names):
+                raise InputError(
+                    f"an array X has a column for each of the {len(names)} variables but the target {self.target!r}; "
+                    f"this one has the shape {X.shape}"
+                )
+            X = {name: X[:, place] for place, name in enumerate(names)}
         cases = as_cases(X, model)
         if model.index(self.target) in cases.columns:
             raise InputError(f"X has a column of the target {self.target!r}: leave it out")

@@ -191,6 +191,8 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
             if name in named:
                 raise InputError(f"two columns of the frame are named {name!r}")
             named[name] = frame.iloc[:, i]
+        if not named:
+            return _unobserved(len(frame))
     elif hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__dataframe__"):
         return _from_arrow(frame, model, indices)
     elif isinstance(frame, Mapping):
@@ -199,10 +201,14 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
         names = dict.fromkeys(name for record in frame for name in record)
         named = {name: [record.get(name) for record in frame] for name in names}
         if not named:
-            return Cases((), np.empty((len(frame), 0), dtype=np.int32))
+            return _unobserved(len(frame))
     else:
         raise arguments.wrong_type("cases", frame, _TAKEN)
     return _from_columns(named, model, indices)
+
+
+def _unobserved(cases: int) -> Cases:
+    return Cases((), np.empty((cases, 0), dtype=np.int32))
 
 
 def _from_arrow(frame: Any, model: Model, indices: bool) -> Cases:
