@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing
 import os
 import signal
 import socket
@@ -17,6 +18,7 @@ from pathlib import Path
 from distributed import Client, LocalCluster
 
 from elimina.distributed.cluster import known_workers
+from tests.distributed import worker
 
 
 @contextmanager
@@ -30,15 +32,18 @@ def scheduler() -> Iterator[LocalCluster]:
 @contextmanager
 def workers(address: str, count: int, *options: str) -> Iterator[list[int]]:
     """Worker processes that no scheduler restarts; their process ids."""
-    command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--no-nanny", "--no-dashboard"]
-    command += ["--nthreads", "1", "--host", "127.0.0.1", *options]
-    started = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for _ in range(count)]
+    given = [address, "--no-nanny", "--no-dashboard", "--nthreads", "1", "--host", "127.0.0.1", *options]
+    forked = multiprocessing.get_context("forkserver")
+    forked.set_forkserver_preload(["distributed.cli.dask_worker", "elimina.distributed"])
+    started = [forked.Process(target=worker.run, args=(given,), daemon=True) for _ in range(count)]
     try:
-        yield [process.pid for process in started]
+        for process in started:
+            process.start()
+        yield [process.pid for process in started if process.pid is not None]
     finally:
         for process in started:
             process.kill()
-            process.wait()
+            process.join()
 
 
 @contextmanager
@@ -131,8 +136,12 @@ def kill_at(
     number: int,
     after: float = 0,
     by: signal.Signals = signal.SIGKILL,
-) -> None:
-    """Make a worker (None: the first one that gets there) signal itself seconds after a call of a method, from 1 on."""
+) -> Path:
+    """Make a worker (None: the first one that gets there) signal itself seconds after a call of a method, from 1 on.
+
+    Returns:
+        The file that the worker makes when it gets there.
+    """
     token = Path(tempfile.gettempdir()) / f"elimina-{uuid.uuid4()}"
     atexit.register(token.unlink, missing_ok=True)
 
@@ -157,6 +166,7 @@ def kill_at(
         setattr(kind, method, counting)
 
     client.run(arm, module, owner, method, number, after, str(token), int(by), workers=[address] if address else None)
+    return token
 
 
 def addresses(client: Client) -> list[str]:

@@ -94,13 +94,15 @@ def test_limits():
 
 def test_too_many_slices_are_named_in_the_error():
     model = grid_model(14, 4, 0.2)
+    order = elimination_order(prepare(model, "mpe", {}), Options(order="min-fill", order_seconds=0.1))
     with pytest.raises(elimina.EliminaError, match=r"fixing \d+ variables \(x.*, \.\.\.\) would do it in .* slices of"):
-        calls.solve(model, device="cpu", memory=8 << 20, order="min-fill", slices=4, method="eliminate")
+        calls.solve(model, device="cpu", memory=8 << 20, order=order, slices=4, method="eliminate")
 
 
 def test_where_slices_are_of_no_use_none_are_looked_for():
     model = random_model(400, 10, 0.05, 0.1, seed=1)
-    options = {"device": "cpu", "order": "min-fill", "memory": 2**30}
+    order = elimination_order(prepare(model, "mpe", {}), Options(order="min-fill", order_seconds=0.1))
+    options = {"device": "cpu", "order": order, "memory": 2**30}
     started = time.process_time()
     assert calls.plan(model, **options, slices="never").slicing is None
     without = time.process_time() - started

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from elimina.backends import Run
 from elimina.planning.record import HEADER
@@ -96,12 +97,17 @@ def run_tiles(program, tiles, arena, device, peaks, rng):
 
 def copy(part, arena, device, *, upload):
     """One box."""
-    for index in itertools.product(*(range(count) for count, _, _ in part.rows)):
-        host = part.host + sum(i * row[1] for i, row in zip(index, part.rows, strict=True))
-        own = part.device + sum(i * row[2] for i, row in zip(index, part.rows, strict=True))
-        assert 0 <= host <= host + part.run <= len(arena)
-        assert 0 <= own <= own + part.run <= len(device)
-        if upload:
-            device[own : own + part.run] = arena[host : host + part.run]
-        else:
-            arena[host : host + part.run] = device[own : own + part.run]
+    assert all(host >= 0 and own >= 0 for _, host, own in part.rows)
+    of_arena = box(arena, part.host, [(count, stride) for count, stride, _ in part.rows], part.run)
+    of_device = box(device, part.device, [(count, stride) for count, _, stride in part.rows], part.run)
+    if upload:
+        of_device[...] = of_arena
+    else:
+        of_arena[...] = of_device
+
+
+def box(memory, start, rows, run):
+    """Return a view of rows of cells, whose strides are not negative."""
+    assert 0 <= start <= start + sum((count - 1) * stride for count, stride in rows) + run <= len(memory)
+    shape, strides = [*(count for count, _ in rows), run], [*(stride for _, stride in rows), 1]
+    return as_strided(memory[start:], shape, [stride * memory.itemsize for stride in strides])
