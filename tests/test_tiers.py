@@ -15,6 +15,7 @@ import pytest
 
 from elimina.backends.tiers import Scratch
 from elimina.errors import InputError, MemoryLimitError
+from elimina.inference import parts
 from elimina.model import Model
 from elimina.planning import tiers
 from tests import calls
@@ -35,8 +36,9 @@ def grid(rng, rows, columns, size, sense):
 
 @pytest.fixture
 def all_streamed(monkeypatch):
-    """Even the smallest step passes through the device."""
+    """Even the smallest step passes through the device, and nothing else is planned that would fit."""
     monkeypatch.setattr(tiers, "HOST_WORK", 0)
+    monkeypatch.setattr(parts, "in_segments", lambda *_: None)
 
 
 @pytest.mark.parametrize(

@@ -53,8 +53,8 @@ TUPLES_FROM_SECONDS = 0.5
 LISTED_SECONDS = 0.05
 """Likewise, of writing out the cells of tables that list their tuples."""
 
-SLICED_FROM_SECONDS = 2.0
-"""Estimated seconds that segments cost from which slices are planned, too, which takes 0.5 s and more."""
+OTHERS_FROM_SECONDS = 2.0
+"""Estimated seconds that segments cost from which slices and tiers are planned, too, which takes 0.5 to 5 s."""
 
 SHARED_SECONDS = 0.3
 """Estimated seconds of a plan on one card from which a plan for several is made."""
@@ -389,30 +389,29 @@ def fitting_plan(
         return (
             on_rows if on_rows is not None and is_better else with_fused_steps(machine, problem, options.dtype, whole)
         )
-    from elimina.planning.tiers import in_tiers
-
-    tiered = (
-        whole
-        if options.is_kept
-        else in_tiers(whole, CpuBackend(options.threads).memory(), arguments.path("scratch", options.scratch))
-    )
-    segmented = None
+    segmented = tiered = sliced = None
     if whole.decode and not (options.is_kept or options.asks_for_slices):
         from elimina.inference.parts import in_segments
 
         segmented = in_segments(problem, order, machine, whole, options)
-    sliced = None
-    if segmented is None or segmented.seconds - whole.seconds > SLICED_FROM_SECONDS:
+    if segmented is None or segmented.seconds - whole.seconds > OTHERS_FROM_SECONDS:
+        tiered = whole if options.is_kept else _in_tiers(whole, options)
         sliced = _sliced(machine, memory, problem, order, options, whole)
     others = [plan for plan in (tiered, sliced, on_rows, segmented) if plan is not None]
     # What nothing makes fit is explained by its slices, or else by its tiers.
     plan = min(
         (plan for plan in others if plan.fits),
         key=lambda plan: _seconds_on(plan, backend) + (0.0 if plan is on_rows else written),
-        default=sliced or tiered,
+        default=sliced or tiered or whole,
     )
     plan = with_fused_steps(machine, problem, options.dtype, plan)
     return plan if options.tables != "dense" else _with_other_tables(machine, problem, order, options, plan)
+
+
+def _in_tiers(whole: Plan, options: Options) -> Plan:
+    from elimina.planning.tiers import in_tiers
+
+    return in_tiers(whole, CpuBackend(options.threads).memory(), arguments.path("scratch", options.scratch))
 
 
 def with_fused_steps(machine: Machine, problem: Problem, dtype: str | None, plan: Plan) -> Plan:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from elimina.errors import InputError
 from elimina.planning.machine import DISK, PINNED, QUEUE_SECONDS, RUN_BYTES, TILE_SECONDS, speeds
@@ -59,6 +59,7 @@ def plan_stream(
     made: list[StreamedStep] = []
     wanted = {n for n in on_device if decode or n in outputs or not on_device.issuperset(steps[n].readers)}
     seconds, up = 0.0, 0
+    choices: dict[tuple[Any, ...], _Choice | None] = {}
     for number in sorted(on_device):
         step = steps[number]
         here = {o.source for o in step.operands if o.source in room.places}
@@ -67,7 +68,12 @@ def plan_stream(
         if not stays:
             wanted.add(number)
         record = record_of(step)
-        choice = _choose(record, here, stays, itemsize, staging)
+        # Steps of one shape are many: all rows of a grid.
+        tables = tuple((table.domain_stride, table.strides, table.source in here) for table in record.tables)
+        key = record.domain, record.sizes, record.lo, tables, stays
+        if key not in choices:
+            choices[key] = _choose(record, here, stays, itemsize, staging)
+        choice = choices[key]
         if choice is None:
             return None
         seconds, up = seconds + choice.seconds, up + choice.up
@@ -178,17 +184,25 @@ def _choose(record: Record, here: Collection[int], stays: bool, itemsize: int, r
         if best is not None and best.seconds <= _GOOD * _least(record, here, itemsize):
             break
         for lengths, cut in _cuts(record.sizes, priority):
+            if best is not None and _tiles(record.sizes, lengths) * (QUEUE_SECONDS + TILE_SECONDS) >= best.seconds:
+                break  # smaller tiles are more
+            if not _in_one_row(record, lengths, stays):
+                continue
             if lengths not in known:
                 known[lengths] = _parts(record, lengths, here, itemsize, room, whole)
             parts = known[lengths]
             spans = [part.slots * part.span for part in parts]
-            if sum(spans[:-1]) + (0 if stays else spans[-1]) > room or not _in_one_row(record, lengths, stays):
+            if sum(spans[:-1]) + (0 if stays else spans[-1]) > room:
                 continue
             for loops in _orders(cut, priority[0] if priority else -1):
                 choice = _estimate(record, lengths, loops, parts, itemsize)
                 if best is None or choice.seconds < best.seconds:
                     best = choice
     return best
+
+
+def _tiles(sizes: Sequence[int], lengths: Sequence[int]) -> int:
+    return math.prod([-(-size // length) for size, length in zip(sizes, lengths, strict=True)])
 
 
 def _least(record: Record, here: Collection[int], itemsize: int) -> float:
