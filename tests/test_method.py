@@ -322,7 +322,7 @@ def test_an_upper_bound_of_a_model_whose_costs_lie_far_apart(bound):
     ("options", "error", "problem"),
     [
         ({"method": "best"}, InputError, "unknown method 'best'; it is one of auto, eliminate, filter"),
-        ({"method": "mbe", "slices": 8}, InputError, "an i-bound cannot be combined with slices"),
+        ({"method": "mbe", "slices": 8}, InputError, "or the method mbe\\) cannot be combined with slices"),
         ({"method": "mbe", "ibound": 2, "tables": "sparse"}, InputError, "leave these out"),
         ({"method": "eliminate", "upper_bound": 3}, InputError, "cannot use an upper bound"),
         ({"upper_bound": 3.5}, TypeError, "takes an integer"),

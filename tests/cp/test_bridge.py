@@ -289,3 +289,12 @@ def test_real_costs(data_dir: Path, name: str) -> None:
     graphical = elimina.read(data_dir / "wcsp" / f"{name}.wcsp")
     found = cp.Model.from_model(graphical).solve()
     assert (found.status, found.value) == ("optimal", elimina.solve(graphical).value)
+
+
+@pytest.mark.parametrize(
+    ("name", "use"), [("a.yaml", "elimina dcop"), ("a.wcsp", "elimina solve"), ("a.tsp", "elimina tsp")]
+)
+def test_a_model_of_another_kind_names_its_command(tmp_path: Path, name: str, use: str) -> None:
+    (tmp_path / name).write_text("name: meetings\n")
+    with pytest.raises(InputError, match=f"use '{use}'"):
+        cp.read(tmp_path / name)

@@ -86,6 +86,12 @@ def test_an_upper_bound(client, method) -> None:
     assert (found.status, found.lower_bound) == ("infeasible", best)
 
 
+def test_an_upper_bound_is_for_integer_costs(client) -> None:
+    model = Model.from_arrays([2], [((0,), [0.2, 0.8])], sense="probability")
+    with pytest.raises(InputError, match="the upper bound 3 is for integer costs"):
+        calls.with_options(solve_optimum, model, client=client, upper_bound=3)
+
+
 def test_costs_too_large_for_soft_local_consistency(client) -> None:
     """Then there are only rounds of mini-buckets."""
     rng = np.random.default_rng(5)

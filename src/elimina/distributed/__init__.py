@@ -12,7 +12,7 @@ from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import ClusterBatch, Job, least_memory, options_for, plan_on, run_slices, solve_slices
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.anytime import Run
-from elimina.inference.call import observe
+from elimina.inference.call import check_upper_bound, observe
 from elimina.inference.knowledge import Limits
 from elimina.inference.method import LONGEST_SEARCH, SEARCHED_FROM_SECONDS
 from elimina.inference.options import DEFAULT, Options
@@ -74,6 +74,7 @@ def solve_optimum(
         raise InputError(
             f"a cluster finds optima by the methods auto and search, and runs slices; not by {asked.method!r}"
         )
+    check_upper_bound(model, asked.upper_bound)
     gap = float(asked.gap)
     run = Run("mpe", time_limit, asked.on_bounds, gap)
     run.sign = model.sign

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import CaseNetwork, TableList
-from elimina.errors import InputError
+from elimina.errors import InputError, UnsupportedError
 from elimina.inference.choose import Planned, plan_again, plan_problem
 from elimina.inference.execution import partition_result
 from elimina.inference.options import Options
@@ -234,6 +234,19 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
             f"the task {task} needs a query: name the variables whose most probable states are wanted (--query A,B)"
         )
     return asked
+
+
+def check_upper_bound(model: Model, upper_bound: int | None) -> None:
+    """Refuse an upper bound on costs if the model has none.
+
+    Raises:
+        UnsupportedError: The model is one of probabilities.
+    """
+    if upper_bound is not None and model.sense == "probability":
+        raise UnsupportedError(
+            f"the upper bound {upper_bound} is for integer costs, and this model has probabilities: leave it out, or "
+            "give the known assignment as a hint (--hint)"
+        )
 
 
 def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> Inquiry:

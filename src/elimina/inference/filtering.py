@@ -110,7 +110,8 @@ def filtered_optimum(
     """
     reason = why_unsupported(problem)
     if reason is not None:
-        raise UnsupportedError(f"{reason}; use --method eliminate")
+        way = "use --method eliminate" if limits.upper_bound is None else "use --method search, or give no upper bound"
+        raise UnsupportedError(f"{reason}; {way}")
     large = why_too_large(problem, memory)
     if large is not None:
         raise MemoryLimitError(f"{large}; give more memory (--memory), or use --method search")

@@ -307,7 +307,8 @@ _Clash = tuple[Callable[[Options, str], object], str]
 _CLASHES: tuple[_Clash, ...] = (
     (
         lambda o, _: o.ibound is not None and o.names_another_way,
-        "an i-bound cannot be combined with slices, a scratch directory or sparse tables: leave these out",
+        "mini-buckets (an i-bound, or the method mbe) cannot be combined with slices, a scratch directory or sparse "
+        "tables: leave these out",
     ),
 )
 """Options that exclude each other for every task, with the reasons."""

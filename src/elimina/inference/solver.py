@@ -12,7 +12,7 @@ from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import DeviceError, InputError, MemoryLimitError
 from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
-from elimina.inference.call import First, Prepared, indices_asked, observe, plan_call
+from elimina.inference.call import First, Prepared, check_upper_bound, indices_asked, observe, plan_call
 from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, turn_share, without_lost
 from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.knowledge import first_assignment, first_bounds
@@ -94,6 +94,7 @@ class Solver:
         """Yield the strategies, each chosen by the results so far."""
         model, task, _, query = self.question
         asked = indices_asked(model, task, query)
+        check_upper_bound(model, self.options.upper_bound)
         if not described(task).is_marginal:
             self._prepare(asked)
         if self.options.hint is not None:
