@@ -256,7 +256,7 @@ class Encoder {
   // Part of a factor that has an exponent of its own, with what of it is in the arena.
   struct Box {
     i64 start, count, exponent = 0;
-    Positive ends;
+    Positive ends = {};
   };
 
   void write_product(Written& written) {
