@@ -102,9 +102,10 @@ def main() -> None:
         given = str(limit) if share < 1 else "0"
         run = subprocess.run([*command, "--one", given], capture_output=True, text=True, check=True)
         found = json.loads(run.stdout)
-        slices = 1.0 if share >= 1 else sliced_work(model, whole, limit, arguments.device)
+        work = 1.0 if share >= 1 else sliced_work(model, whole, limit, arguments.device)
+        slices = f"{work:.3g}" if math.isfinite(work) else "none fit"
         shape = " x ".join(map(str, sides)) + f", {values} values"
-        cells = [shape, f"{limit / 2**30:.2f}", "none fit", "", "", "", f"{slices:.3g}"]
+        cells = [shape, f"{limit / 2**30:.2f}", "none fit", "", "", "", slices]
         if found["segments"]:
             cells[2:6] = (
                 str(found["segments"]),
