@@ -62,6 +62,16 @@ def test_names_and_states(tmp_path, caplog):
     assert not caplog.messages
 
 
+def test_scaled_costs(tmp_path, caplog):
+    """Costs with decimals become integers in a WCSP file; the factor is said."""
+    decimal = Model.from_arrays([2], [([0], [0.25, 1.5])])
+    elimina.write(decimal, tmp_path / "m.cfn")
+    assert not caplog.messages
+    elimina.write(decimal, tmp_path / "m.wcsp")
+    assert "costs are multiplied by 10^2" in caplog.text
+    assert elimina.read(tmp_path / "m.wcsp").score([1]) == 150
+
+
 def test_upper_bounds(tmp_path, caplog):
     bounded = Model.from_arrays([2], [([0], [1, 2])], upper_bound=2)
     problem = dcop.Problem.from_model(bounded)

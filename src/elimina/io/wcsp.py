@@ -10,6 +10,7 @@ the place of n has the tuples and the default of the i-th shared one. A default 
 from __future__ import annotations
 
 import itertools
+import logging
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
 from elimina.io.uai import numbered, read_count
 from elimina.model import LARGEST_DOMAIN, Model
 from elimina.table import FORBIDDEN, Table
+
+_logger = logging.getLogger("elimina")
 
 
 def read_function(text: Text, scope: list[int], target: GlobalFunctions) -> None:
@@ -236,6 +239,10 @@ def render(model: Model) -> Iterator[str]:
         InputError: A cost is negative, or no power of ten makes all of them 64-bit integers.
     """
     model, exponent = integer_costs(model)
+    if exponent:
+        _logger.warning(
+            "costs are multiplied by 10^%d, as WCSP files hold integers only; .cfn keeps decimals", exponent
+        )
     tables = [*model.factors, *([Table((), model.constant)] if model.constant else [])]
     for i, table in enumerate(tables):
         lowest = min([*table.values.reshape(-1)[:1].tolist(), int(table.values.min(initial=0)), table.default or 0])
