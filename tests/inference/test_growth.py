@@ -56,8 +56,7 @@ def model(family, n, sense="probability", states=3):
 
 
 def seconds(call):
-    """Return the processor time of a call, without collections of what other tests have left."""
-    gc.collect()
+    """Return the processor time of a call, without searches for garbage among what other tests have left."""
     gc.disable()
     try:
         started = time.process_time()

@@ -245,7 +245,7 @@ def test_widths_beyond_a_thousand_end_as_others_do(task, variables):
     if task == "count":
         model = with_constraints(model)
     try:
-        found = calls.solve(model, task, query=query, device="cpu", memory=MEMORY, time_limit=1.5)
+        found = calls.solve(model, task, query=query, device="cpu", memory=MEMORY, time_limit=1.0, order_seconds=0.1)
     except (MemoryLimitError, TimeLimitError):
         return
     assert found.status == "bounded"

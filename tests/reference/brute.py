@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from elimina._core import TableList
 from elimina.model import Model
@@ -62,14 +64,45 @@ def check_optimum(model: Model, result: Result, evidence: dict[int, int] | None 
         assert result.value == pytest.approx(expected, rel=1e-12, abs=1e-9)
 
 
+class Products(NamedTuple):
+    """The product of all factors for each assignment, exact: whole numbers, whose unit is a power of two.
+
+    Attributes:
+        assignments: (assignments, variables).
+        numbers: (assignments,) Python's integers.
+        unit: Number of ones in a product of 1.
+    """
+
+    assignments: NDArray[np.intp]
+    numbers: NDArray[np.object_]
+    unit: int
+
+
+def products(
+    model: Model, evidence: dict[int, int] | None = None, weights: dict[int, list[float]] | None = None
+) -> Products:
+    """Return the product of all factors and weights for each assignment that agrees with the evidence."""
+    listed = list(assignments(model, evidence))
+    columns = np.array(listed, np.intp).reshape(len(listed), len(model.sizes))
+    numbers, unit = np.full(len(listed), 1, object), 1
+    tables = [
+        (f.scope, {key: f.at(dict(zip(f.scope, key, strict=True))) for key in np.ndindex(f.sizes)})
+        for f in model.factors
+    ]
+    tables += [((v,), {(value,): float(x) for value, x in enumerate(weight)}) for v, weight in (weights or {}).items()]
+    for scope, cells in tables:
+        ratios = {key: Fraction(cell) for key, cell in cells.items()}
+        own = math.lcm(*(ratio.denominator for ratio in ratios.values()))
+        whole = {key: int(ratio * own) for key, ratio in ratios.items()}
+        numbers *= np.array([whole[tuple(key)] for key in columns[:, list(scope)].tolist()], object)
+        unit *= own
+    return Products(columns, numbers, unit)
+
+
 def partition(model: Model, evidence: dict[int, int] | None = None) -> float:
-    """Base-10 logarithm of the sum of all products, computed in exact rationals; minus infinity for 0."""
-    total = Fraction(0)
-    for assignment in assignments(model, evidence):
-        product = Fraction(1)
-        for factor in model.factors:
-            product *= Fraction(factor.at(assignment))
-        total += product
+    """Base-10 logarithm of the sum of all products, computed exactly; minus infinity for 0."""
+    found = products(model, evidence)
+    total = Fraction(sum(found.numbers), found.unit)
     if total == 0:
         return -math.inf
     log10 = math.log10(total.numerator) - math.log10(total.denominator)
@@ -83,18 +116,12 @@ def count(model: Model, evidence: dict[int, int] | None = None) -> int:
 
 
 def posteriors(model: Model, weights: dict[int, list[float]] | None = None) -> tuple[float, list[list[float]]]:
-    """Natural logarithm of the weighted sum, and each variable's posterior (zeros if that is 0); in exact rationals."""
-    sums = [[Fraction(0)] * size for size in model.sizes]
-    for assignment in assignments(model):
-        product = Fraction(1)
-        for factor in model.factors:
-            product *= Fraction(factor.at(assignment))
-        for v, weight in (weights or {}).items():
-            product *= Fraction(float(weight[assignment[v]]))
-        for v, value in enumerate(assignment):
-            sums[v][value] += product
-    total = sum(sums[0])
+    """Natural logarithm of the weighted sum, and each variable's posterior (zeros if that is 0); exact."""
+    found = products(model, weights=weights)
+    total = Fraction(sum(found.numbers), found.unit)
     if total == 0:
         return -math.inf, [[0.0] * size for size in model.sizes]
     log = math.log(total.numerator) - math.log(total.denominator) + model.constant
-    return log, [[float(x / total) for x in row] for row in sums]
+    columns = zip(found.assignments.T, model.sizes, strict=True)
+    sums = [[sum(found.numbers[column == value]) for value in range(size)] for column, size in columns]
+    return log, [[float(Fraction(x, found.unit) / total) for x in row] for row in sums]

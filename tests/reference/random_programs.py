@@ -159,11 +159,11 @@ class Builder:
 
     def _place(self, span, number):
         """The lowest place for an output; memory of messages that were read already may serve again."""
-        busy = [
-            n for n in range(number) if not self.reuse or not self.steps[n].readers or number in self.steps[n].readers
-        ]
-        busy += self.held
-        taken = sorted(self.spans[n] for n in busy)
+        if self.reuse:
+            busy = [n for n in range(number) if not self.steps[n].readers or number in self.steps[n].readers]
+            taken = sorted(self.spans[n] for n in (*busy, *self.held))
+        else:
+            taken = sorted(self.spans)
         at = 0
         for begin, end in taken:
             if at + span <= begin:

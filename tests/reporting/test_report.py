@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina import InputError, Model, Table, Variable, api, cp, dcop, reporting
+from elimina import InputError, Model, Options, Table, Variable, api, cp, dcop, reporting
 from elimina.cp.tsplib import read_tsp
 from elimina.generate import grid_model
 from elimina.reporting import page_graph
@@ -209,7 +209,8 @@ def test_large_counts():
 
 
 def test_what_does_not_fit_is_said():
-    report = elimina.report(grid_model(12, 6), "count", memory="64KiB", time_limit=120)
+    options = Options(order_seconds=0.1)
+    report = elimina.report(grid_model(12, 6), "count", memory="64KiB", time_limit=120, options=options)
     assert report.result is None
     assert any(text.startswith("No answer: ") for text in warnings(report))
     assert {"figures", "graph", "tree", "plan"} <= set(Page(report.html).sections)
@@ -223,7 +224,8 @@ def test_impossible_evidence():
 
 
 def test_a_time_limit_leaves_the_bounds():
-    report = elimina.report(grid_model(14, 8, seed=2), time_limit=3, memory="16MiB")
+    options = Options(order_seconds=0.1)
+    report = elimina.report(grid_model(14, 8, seed=2), time_limit=2, memory="16MiB", options=options)
     assert report.result.status in ("bounded", "optimal")
     assert {"figures", "answer", "graph"} <= set(Page(report.html).sections)
 
