@@ -83,6 +83,17 @@ def test_the_core_encodes_as_plain_numpy_does(kind, data):
     assert (found.impossible, found.exact, found.offset) == (expected.impossible, expected.exact, expected.offset)
 
 
+@pytest.mark.parametrize(("least", "exact"), [(1e-90, True), (1e-180, False)])
+def test_what_vanishes_beside_other_blocks_is_told(monkeypatch, least, exact):
+    """Each block of a product is in range by itself, but the smallest one may not be beside the largest."""
+    monkeypatch.setattr(table_module, "BLOCK_CELLS", 1)
+    model = Model.from_arrays([2], [((0,), [1.0, least])] * 2, sense="probability")
+    problem = prepare(model, "pr", {})
+    plan = make_plan(problem, [0], cpu_machine(1), 1 << 40)
+    assert encode(problem, plan).exact == exact
+    assert solve(model, "pr").log10_z == pytest.approx(0, abs=1e-15)
+
+
 @given(data=st.data())
 @settings(max_examples=60, deadline=None)
 def test_tables_of_one_scope_multiply(data):

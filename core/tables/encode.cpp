@@ -293,7 +293,9 @@ class Encoder {
       if (box.ends.high > 0 && box.exponent != exponent) {
         total_.resize(box.count);
         fetch(box.start, box.count, total_.data());
-        multiply(total_, int(std::max<i64>(box.exponent - exponent, -4000)));
+        const int shift = int(std::max<i64>(box.exponent - exponent, -4000));
+        exact &= std::ldexp(box.ends.low, shift) > 0;  // what becomes 0 is no longer among the positive values
+        multiply(total_, shift);
         box.ends = positive(total_);
         exact &= store_product(box);
       }
