@@ -16,6 +16,7 @@ import elimina
 from elimina import Model
 from elimina.backends.choose import get_backend
 from elimina.errors import InputError
+from elimina.inference import solver
 from elimina.inference.bucket import eliminate
 from elimina.inference.execution import Execution
 from elimina.planning.plan import Segments
@@ -152,3 +153,15 @@ def test_a_failure_in_a_segment_is_passed_on():
     memory = plan_of(model).peak_bytes * 3 // 4
     with pytest.raises(ZeroDivisionError):
         calls.solve(model, device="cpu", method="eliminate", memory=memory, progress=stop)
+
+
+@pytest.mark.parametrize("limit", [None, 60.0])
+def test_search_goes_on_where_elimination_would_not_end_in_time(monkeypatch, caplog, limit):
+    """However short: here no time is enough, if there is a limit at all."""
+    monkeypatch.setattr(solver, "_TOO_LONG", 0.0)
+    caplog.set_level("INFO", logger="elimina")
+    model = grid(6, 6)
+    found = calls.solve(model, device="cpu", time_limit=limit)
+    assert found.status == "optimal"
+    assert found.value == calls.solve(model, device="cpu", method="eliminate").value
+    assert ("search to the end" in caplog.text) == (limit is not None)
