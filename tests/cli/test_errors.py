@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 
 import pytest
@@ -66,7 +67,16 @@ def test_usage(elimina, arguments, problem):
             gzip.compress(b"a 1 2 0 9\n2\n", mtime=0)[:-9],
             "a.wcsp.gz: the gzip data are damaged or cut off",
         ),
-        ("a.wcsp.xz", b"123456", "a.wcsp.xz: the xz data are damaged"),
+        ("a.wcsp.xz", b"\xfd7zXZ\x00123456", "a.wcsp.xz: the xz data are damaged"),
+        (
+            "a.wcsp.xz",
+            b"123456",
+            "a.wcsp.xz: expected xz data: if the file is not compressed, leave .xz out of",
+        ),
+        ("a.wcsp.gz", b"a 1 2", "a.wcsp.gz: expected gzip data: if the file is not compressed, leave .gz out of its"),
+        ("a.wcsp", bz2.compress(b"a"), "a.wcsp: the file holds bzip2 data, and only gzip and xz are read: unpack it"),
+        ("a.bif", b"\x28\xb5\x2f\xfd\x24", "a.bif: the file holds zstd data"),
+        ("a.xml", b"PK\x03\x04\x14", "a.xml: the file holds zip data"),
         ("a.opb", b"\n", "a.opb:1: expected constraints, or a comment, but the file is empty"),
         ("a.txt", b"", "a.txt: unknown suffix '.txt'; models are uai, erg, wcsp, cfn, bif"),
         (

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import lzma
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -186,6 +189,18 @@ def test_a_bad_model_is_one_line(tmp_path: Path, text: str, message: str) -> Non
     assert result.returncode == 1
     assert result.stderr.startswith(f"fzn-elimina: {tmp_path / 'model.fzn'}:{message}")
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_compressed_models(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "model.fzn"
+    path.write_bytes(pack(f"{THREE}solve satisfy;".encode()))
+    result = subprocess.run([PROGRAM, str(path)], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout.count("----------")) == (0, 1)
+    path.write_bytes(path.read_bytes()[:-3])
+    result = subprocess.run([PROGRAM, str(path)], capture_output=True, text=True, check=False)
+    assert result.returncode == 1
+    assert result.stderr.startswith(f"fzn-elimina: {path}: the ")
 
 
 def test_a_missing_model_is_one_line(tmp_path: Path) -> None:

@@ -157,6 +157,20 @@ def test_maximize_and_improving_solutions() -> None:
     assert [4 * s[x] + 7 * s[y] - 100 for s in result.solutions] == values
 
 
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("ruled", [False, True])
+def test_an_objective_of_many_values_is_halved(sign: int, ruled: bool) -> None:
+    """One value after another took as many solutions as there are values."""
+    model = cp.Model()
+    x, y = model.int_var(-(10**6), 10**6, "x"), model.int_var(0, 3, "y")
+    model.add(x * sign + y <= 999)
+    model.maximize(x * sign)
+    if ruled:
+        model.search([y])
+    result = model.solve(options=cp.SearchOptions(node_limit=1000))
+    assert (result.status, result.value, result["y"]) == ("optimal", 999, 0)
+
+
 def test_a_constant_objective() -> None:
     model = cp.Model()
     model.bool_var()

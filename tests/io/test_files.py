@@ -61,6 +61,20 @@ def test_compressed_files(tmp_path, ending, pack):
             eio.read(path)
 
 
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])
+def test_compressed_files_under_a_plain_name(tmp_path, pack):
+    (tmp_path / "m.uai").write_bytes(pack(UAI))
+    assert eio.read(tmp_path / "m.uai").sizes == (2,)
+    (tmp_path / "m.uai").write_bytes(pack(UAI)[:-3])
+    with pytest.raises(FormatError, match=r"m\.uai: the (gzip|xz) data are"):
+        eio.read(tmp_path / "m.uai")
+
+
+def test_a_name_that_begins_as_bzip2_data(tmp_path):
+    (tmp_path / "m.wcsp").write_bytes(b"BZh9 1 2 0 9\n2\n")
+    assert eio.read(tmp_path / "m.wcsp").sizes == (2,)
+
+
 def test_a_link_to_nothing_is_not_close_to_itself(tmp_path):
     (tmp_path / "model.uai").symlink_to(tmp_path / "gone.uai")
     with pytest.raises(InputError, match=r"cannot read .*: No such file or directory$"):

@@ -82,6 +82,9 @@ Value within_limits(Value value, Place place) {
   return value;
 }
 
+// Advice where MiniZinc, told of this solver, compiles to what it takes.
+constexpr const char* kCompile = "; compile the MiniZinc model for this solver: elimina install-minizinc, then minizinc -c --solver elimina MODEL.mzn";
+
 // Intervals of a variable, also without a value: from a greater to a lesser bound.
 struct Bounds {
   Value lo = -kFree, hi = kFree;
@@ -98,8 +101,8 @@ void look_up(std::size_t item, const Poll& poll) {
 Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
     : document_(document), solver_(solver), sets_(document.variables.size()) {
   for (const Variable& v : document.variables) {
-    if (v.type == Type::real) unsupported(v.place, "the float variable " + std::string(v.name));
-    if (v.type == Type::set) unsupported(v.place, "the set variable " + std::string(v.name));
+    if (v.type == Type::real) unsupported(v.place, "the float variable " + std::string(v.name) + "; variables are integers and Booleans");
+    if (v.type == Type::set) unsupported(v.place, "the set variable " + std::string(v.name) + kCompile);
   }
   tie_all();
   if (!make_variables(poll)) {
@@ -215,7 +218,8 @@ void Instance::post_constraints(const Poll& poll) {
     try {
       post(c);
     } catch (const Refused& error) {
-      throw Malformed(c.place, "constraint " + std::string(c.name) + ": " + error.what());
+      const std::string problem(error.what()), name(c.name);
+      throw Malformed(c.place, "constraint " + (problem.starts_with(name + ":") ? problem : name + ": " + problem));
     }
   }
 }
@@ -224,7 +228,7 @@ void Instance::post(const Constraint& c) {
   const Alias* alias = alias_of(c.name);
   const Form form = alias ? alias->form : Form::same;
   const std::string name = alias ? alias->name : std::string(c.name);
-  if (form != Form::all_different && !is_constraint(name)) unsupported(c.place, "the constraint " + name.substr(0, 80));
+  if (form != Form::all_different && !is_constraint(name)) unsupported(c.place, "the constraint " + name.substr(0, 80) + kCompile);
   if (name.starts_with("set_in")) return post_member(c);
   std::vector<Argument> arguments;
   for (const Term& t : document_.items(c.arguments)) arguments.push_back(argument(t, c.place, "an argument"));

@@ -300,7 +300,7 @@ class Parser : public Reader {
     const Place here = place();
     const Term last = number();
     if (first.kind == Kind::real || last.kind == Kind::real) return {Kind::real, 1, 0};
-    if (last.value == INT64_MAX) throw Malformed(here, "the integer 9223372036854775807 is beyond a range");
+    if (last.value == INT64_MAX) throw Malformed(here, "unsupported: the integer 9223372036854775807 is beyond 2^52");
     return doc_.numbers_term(Kind::range, std::array{first.value, last.value});
   }
 

@@ -60,7 +60,7 @@ _LEAST_SECONDS = 1e-3
 @click.command(cls=Command, short_help="Solve a model of constraints by propagation and search.")
 @click.argument("file", type=click.Path())
 @number_option("--threads", default=1, least=1, help="Number of threads of the search.")
-@option("--free", is_flag=True, help="Ignore the model's search annotations; search by past conflicts, with restarts.")
+@option("--free", is_flag=True, help="Search by past conflicts, with restarts.")
 @option("--lns", is_flag=True, help="Search near the best solution, too (large neighbourhood search).")
 @choice_option(
     "--device", choices=DEVICES, metavar="DEVICE", help="Device that filters AllDifferent: auto, cpu or cuda."
@@ -83,7 +83,8 @@ def cp(
 ) -> None:
     """Find a solution, or the best one, of the constraints in FILE: .fzn, .xml (XCSP3) or .opb; also .gz, .xz.
 
-    The run ends with a proof, at the time limit or at Ctrl-C, and prints the best solution.
+    The run ends with a proof, at the time limit or at Ctrl-C, and prints the best solution. Search annotations of
+    FlatZinc are ignored; fzn-elimina follows them, and prints all solutions.
     """
     from elimina.cp import SearchOptions, read
 

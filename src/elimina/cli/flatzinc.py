@@ -111,10 +111,17 @@ class _Run:
 
     def _solve(self, text: bytes) -> int:
         options = self._options
-        from elimina._core import FlatZinc
+        from elimina._core import FlatZinc, TextError
 
         try:
+            if not text[:2].isascii():
+                from elimina.io.files import unpacked
+
+                text = unpacked(options.model, text)
             model = FlatZinc(text, self._goes_on)
+        except TextError as error:
+            _complain(f"{options.model}: {error}")
+            return ERROR
         except ValueError as error:
             _complain(f"{options.model}:{error}")
             return ERROR

@@ -30,6 +30,7 @@ from elimina.cp.running import (
     VARIABLE_ORDERINGS,
     Declaration,
     Device,
+    RuleOfSearch,
     Run,
     SearchOptions,
     Solution,
@@ -41,6 +42,7 @@ from elimina.cp.running import (
     called,
     go_on,
     is_view,
+    rules_of,
     view_of,
 )
 from elimina.display import Displayed, sample
@@ -72,7 +74,7 @@ class Model(Globals, Displayed):
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
         self._posts: list[tuple[str, Sequence[Numbers]]] = []
-        self._rules: list[tuple[Words, str, str]] = []
+        self._rules: list[RuleOfSearch] = []
         self._objective: Expression | None = None
         self._sign = 1
         # Numbers of the variables for which a file gives no bounds.
@@ -444,7 +446,7 @@ class Model(Globals, Displayed):
         solver, objective = self._build(run.deadline)
         accelerate(solver, device, threads)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
-        rules = self._rules or [(self._own(), "dom_w_deg", "indomain_min")]
+        rules = rules_of(self._rules, self._own(), objective)
         search: CpSearch = called(CpSearch, solvers, rules, objective, *how, *run.limits)
         return search
 

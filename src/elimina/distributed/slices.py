@@ -20,11 +20,11 @@ from elimina.errors import InputError, TimeLimitError
 from elimina.inference.answer import Posteriors
 from elimina.inference.anytime import Run
 from elimina.inference.batch import Batch
-from elimina.inference.bucket import eliminate, first_state, log2_sum
+from elimina.inference.bucket import eliminate, first_state
 from elimina.inference.call import plan_call
 from elimina.inference.checkpoint import State
 from elimina.inference.choose import Planned, limits_of
-from elimina.inference.execution import TOLERANCES, Execution, check_fits, partition_result
+from elimina.inference.execution import TOLERANCES, Execution, Scaled, check_fits, partition_result
 from elimina.inference.knowledge import first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import DEFAULT, Options
@@ -350,8 +350,12 @@ class _Shares:
 
     def _sum(self) -> Result:
         """Return the sum over the slices that have run."""
-        logs = [found.log10_z / math.log10(2) for found in self._found if found.log10_z is not None]
-        return partition_result(math.log10(2) * log2_sum(logs))
+        sums = [
+            Scaled.from_log2(found.log10_z / math.log10(2)) if found.value is None else Scaled.product([found.value])
+            for found in self._found
+            if found.log10_z is not None
+        ]
+        return partition_result(Scaled.total(sums))
 
 
 def _execution(job: Job, left: float | None, share: range | None, known: State) -> Execution:

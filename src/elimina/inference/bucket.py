@@ -25,6 +25,7 @@ from elimina.inference.encode import Encoded, Encoder, encode, factor_view
 from elimina.inference.execution import (
     TOLERANCES,
     Execution,
+    Scaled,
     Scales,
     check_fits,
     check_value,
@@ -223,34 +224,29 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
     scales = Scales(plan)
     sweep = Sweep(execution, clock)
     numbers, done = execution.places(sweep.count), execution.state["done"]
-    # A number for each slice that has run, in both sweeps; None where it has to run again.
-    logs: list[float | None] = execution.state.get("logs", [])[:done]
+    # The sum of each slice that has run, in both sweeps; None where it has to run again.
+    known = execution.state.get("sums", [])[:done]
+    sums = [None if one is None else Scaled(*one) for one in known]
     sweep.done = min(done, len(numbers))
     for part in filter(None, sweep.run(numbers[sweep.done :])):
         if part.run is None:
-            logs.append(-math.inf)
+            sums.append(Scaled(0.0, 0))
         elif part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
-            logs.append(part.encoded.offset + scales.log2_sum(part.run))
+            sums.append(scales.sum_of(part.run).times(part.encoded.factor))
         else:
-            logs.append(None)
-        execution.save({"logs": logs, "done": len(logs)})
+            sums.append(None)
+        execution.save({"sums": sums, "done": len(sums)})
         if execution.learn is not None and plan.slicing is not None:
-            lower = math.log10(2) * log2_sum([log for log in logs if log is not None])
+            lower = Scaled.total([one for one in sums if one is not None]).log10
             execution.learn(Result("bounded", "pr", None, lower, None, stats=statistics(execution, {})))
     del sweep
-    left = [number for number, log in zip(numbers, logs, strict=False) if log is None][len(logs) - len(numbers) :]
+    left = [number for number, one in zip(numbers, sums, strict=False) if one is None][len(sums) - len(numbers) :]
     # A sweep over nothing would still encode.
     for part in filter(None, Sweep(execution, clock, "log-sum-exp").run(left) if left else ()):
         total = -math.inf if part.run is None else part.encoded.offset + math.fsum(roots(plan, part.run))
-        logs.append(total / math.log(2))
-        execution.save({"logs": logs, "done": len(logs)})
-    return partition_result(math.log10(2) * log2_sum([log for log in logs if log is not None]))
-
-
-def log2_sum(logs: Sequence[float]) -> float:
-    """Base-2 logarithm of the sum of numbers that are given by their base-2 logarithms."""
-    top = max(logs, default=-math.inf)
-    return top if top == -math.inf else top + math.log2(math.fsum(2.0 ** (log - top) for log in logs))
+        sums.append(Scaled.from_log2(total / math.log(2)))
+        execution.save({"sums": sums, "done": len(sums)})
+    return partition_result(Scaled.total([one for one in sums if one is not None]))
 
 
 def _count(execution: Execution, clock: dict[str, float]) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from elimina._core import CaseNetwork, TableList
 from elimina.errors import InputError, UnsupportedError
 from elimina.inference.choose import Planned, plan_again, plan_problem
-from elimina.inference.execution import partition_result
+from elimina.inference.execution import Scaled, partition_result
 from elimina.inference.options import Options
 from elimina.model import Model, Variable
 from elimina.order import Order
@@ -281,6 +282,9 @@ _MOST_COMBINATIONS = 4e6
 _LEAST_SECONDS = 1.0
 """Shortest time limit that no small network reaches."""
 
+_MOST_LOG = 700.0
+"""Largest natural logarithm, and its negation the least, whose number a float holds."""
+
 _EXACT_COUNT = 2.0**53
 """Largest count up to which doubles hold all of them."""
 
@@ -291,7 +295,7 @@ class SmallAnswer(NamedTuple):
     Attributes:
         shares: Probabilities, one variable after the other; NaN where the sum is 0, empty where only that is asked for.
         log_sum: Natural logarithm of the sum of everything.
-        sum: The sum itself, where a float holds it.
+        sum: The sum itself; 0 or infinity where no float holds it.
         width: Induced width.
         largest: Cells of the largest table.
         work: Combinations of output cells and eliminated values.
@@ -305,6 +309,13 @@ class SmallAnswer(NamedTuple):
     largest: int
     work: int
     cells: int
+
+    @property
+    def total(self) -> Scaled:
+        """The sum, as exact as it is known."""
+        if sys.float_info.min <= self.sum < math.inf:
+            return Scaled.product([self.sum])
+        return Scaled.from_log2(self.log_sum / math.log(2))
 
 
 class SmallNetwork:
@@ -328,7 +339,10 @@ class SmallNetwork:
         if found is None:
             return None
         known = SmallAnswer(*found)
-        return known._replace(log_sum=known.log_sum + self._constant) if self._constant else known
+        if not self._constant:
+            return known
+        factor = math.exp(self._constant) if abs(self._constant) < _MOST_LOG else 0.0
+        return known._replace(log_sum=known.log_sum + self._constant, sum=known.sum * factor)
 
 
 def is_small(model: Model, options: Options) -> bool:
@@ -395,11 +409,11 @@ def answer_at_once(
 
 
 def _result(model: Model, task: Task, found: SmallAnswer) -> Result:
-    log10_z = found.log_sum / math.log(10)
     if task == "pr":
-        return partition_result(log10_z)
+        return partition_result(found.total)
     if task == "count":
         return Result("exact", "count", int(found.sum))
+    log10_z = found.log_sum / math.log(10)
     if log10_z == -math.inf:
         return Result("infeasible", "mar", log10_z=log10_z)
     return Result("exact", "mar", log10_z=log10_z, marginals=Marginals(model.variables, found.shares))

@@ -33,7 +33,7 @@ SAVE_SECONDS = 1.0
 
 _FILE = "elimina-checkpoint.json"
 _MESSAGES = "elimina-messages-"
-_VERSION = 1
+_VERSION = 2
 
 
 class Checkpoint:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from elimina import table as tables_of_models
 from elimina._core import TableList, rows_sort, rows_sorted
 from elimina.errors import InputError
+from elimina.inference.execution import Scaled
 from elimina.planning.layout import Layout, field_bits, listing_table, section
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem, allowed_ranges
@@ -48,6 +49,7 @@ class Encoded(NamedTuple):
         impossible: True if nothing is allowed, seen before the run: a factor without free variables is forbidden or has
             probability 0 (the model's constant, too), or all integer costs of one table are forbidden.
         exact: False if a product of two positive numbers left the normal range while factors were joined.
+        factor: Factor of the arena's sum whose logarithm the constants are (``sum-product``), without its rounding.
     """
 
     arena: Array
@@ -55,6 +57,7 @@ class Encoded(NamedTuple):
     ranges: NDArray[np.float64]
     impossible: bool
     exact: bool
+    factor: Scaled = Scaled(1.0, 0)
 
     @property
     def offset(self) -> int | float:
@@ -143,9 +146,11 @@ class Encoder:
         ranges = np.zeros((len(self._factors), 2))
         if self._rule == "products":
             values = [float(table.values) for table in constants]
-            logs = constant / math.log(2), int(self._exponents.sum()), *(math.log2(v) for v in values if v > 0)
+            exponent = int(self._exponents.sum())
+            logs = constant / math.log(2), exponent, *(math.log2(v) for v in values if v > 0)
             possible, exact = possible and all(values), bool(self._exact.all())
-            return Encoded(self.arena, logs, self._ranges.copy(), not possible, exact)
+            factor = Scaled.product(values, exponent).times(Scaled.from_log2(constant / math.log(2)))
+            return Encoded(self.arena, logs, self._ranges.copy(), not possible, exact, factor)
         if self._rule == "support":
             ends = allowed_ranges(constants, self._sense)
             return Encoded(self.arena, (0,), ranges, not possible or None in ends, True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -209,12 +210,71 @@ def _slices_needed(plan: Plan) -> str:
     )
 
 
-def partition_result(log10_z: float) -> Result:
+_LARGEST_EXPONENT = sys.float_info.max_exp
+_LEAST_EXPONENT = sys.float_info.min_exp
+
+
+class Scaled(NamedTuple):
+    """The number ``fraction * 2**exponent``, which is not negative. Whole numbers below 2^53 are exact.
+
+    Attributes:
+        fraction: 0, or a float from 0.5 on and below 1.
+        exponent: Power of two; 0 for the number 0.
+    """
+
+    fraction: float
+    exponent: int
+
+    @staticmethod
+    def product(factors: Iterable[float], exponent: int = 0) -> Scaled:
+        """Return the product of some finite factors, times a power of two."""
+        fraction, exponent = 1.0, int(exponent)
+        for factor in factors:
+            # The factor first: the product of a number near 1 and a subnormal one would lose digits.
+            own, power = math.frexp(factor)
+            fraction, carried = math.frexp(fraction * own)
+            exponent += power + carried
+        own, carried = math.frexp(fraction)
+        return Scaled(own, exponent + carried) if own else Scaled(0.0, 0)
+
+    @staticmethod
+    def from_log2(log: float) -> Scaled:
+        """Return the number of a base-2 logarithm; of minus infinity, 0."""
+        if log == -math.inf:
+            return Scaled(0.0, 0)
+        exponent = math.floor(log)
+        return Scaled.product([2.0 ** (log - exponent)], exponent)
+
+    @staticmethod
+    def total(numbers: Sequence[Scaled]) -> Scaled:
+        """Return the sum of numbers."""
+        top = max((number.exponent for number in numbers if number.fraction), default=0)
+        parts = (math.ldexp(number.fraction, number.exponent - top) for number in numbers)
+        return Scaled.product([math.fsum(parts)], top)
+
+    def times(self, other: Scaled) -> Scaled:
+        """Return the product with another number."""
+        return Scaled.product([self.fraction, other.fraction], self.exponent + other.exponent)
+
+    @property
+    def value(self) -> float | None:
+        """The number as a float; None where it leaves the normal range."""
+        if self.fraction and not _LEAST_EXPONENT <= self.exponent <= _LARGEST_EXPONENT:
+            return None
+        return math.ldexp(self.fraction, self.exponent)
+
+    @property
+    def log10(self) -> float:
+        """Base-10 logarithm; minus infinity of 0."""
+        if not self.fraction:
+            return -math.inf
+        value = self.value
+        return math.log10(self.fraction) + self.exponent * math.log10(2) if value is None else math.log10(value)
+
+
+def partition_result(total: Scaled) -> Result:
     """Return the answer to the task ``pr``."""
-    if log10_z == -math.inf:
-        return Result("infeasible", "pr", 0.0, log10_z=log10_z)
-    value = 10.0**log10_z if -307 < log10_z < 308 else None
-    return Result("exact", "pr", value, log10_z=log10_z)
+    return Result("exact" if total.fraction else "infeasible", "pr", total.value, log10_z=total.log10)
 
 
 def check_value(
@@ -307,12 +367,9 @@ class Scales:
         sources = self._steps.sources
         return np.where(sources >= 0, sources, len(self._steps) + self._steps.factors)
 
-    def log2_sum(self, run: Run) -> float:
-        """Base-2 logarithm of the product of the roots' values, without scaling; minus infinity if one is 0."""
-        values = roots(self._plan, run)
-        if not all(value > 0 for value in values):
-            return -math.inf
-        return float(self.root_exponents(run.peaks)) + math.fsum(map(math.log2, values))
+    def sum_of(self, run: Run) -> Scaled:
+        """Return the product of the roots' values, without scaling."""
+        return Scaled.product(roots(self._plan, run), int(self.root_exponents(run.peaks)))
 
     def root_exponents(self, peaks: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the power of two by which the roots' values have to be multiplied, all of them together.

@@ -17,6 +17,7 @@ from elimina.inference.encode import Encoded, encode
 from elimina.inference.execution import (
     TOLERANCES,
     Execution,
+    Scaled,
     check_fits,
     partition_result,
     roots,
@@ -384,7 +385,7 @@ def meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["
 def sum_between(lower: float, upper: float) -> Result:
     """Return the result that bounds on the base-10 logarithm of a sum prove."""
     if upper == -math.inf or meet(lower, upper, _SUM_TOLERANCE):
-        return partition_result(upper)
+        return partition_result(Scaled.from_log2(upper / math.log10(2)))
     return Result("bounded", "pr", None, lower, upper)
 
 

@@ -44,6 +44,10 @@ class Format(NamedTuple):
 
 
 COMPRESSIONS = (".gz", ".xz")
+_MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0"}
+"""First bytes of compressed data."""
+_UNREAD = re.compile(rb"(?P<bzip2>BZh[1-9]1AY&SY)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)")
+"""First bytes of data that another program has to unpack."""
 _MOST_NAMES = 1000
 """Names of a folder that are compared with that of a missing file."""
 DISTRIBUTED_HINT = "distributed problems are for elimina.dcop.read, 'elimina dcop' and 'elimina convert'"
@@ -71,21 +75,38 @@ def shown(token: bytes) -> str:
 
 
 def load(path: Path) -> bytes:
-    """Return the whole file, decompressed if its name ends in .gz or .xz; a name such as ``-.uai`` is standard input.
+    """Return the whole file, decompressed (see ``unpacked``); a name such as ``-.uai`` is standard input.
 
     Raises:
         InputError: The file cannot be read.
-        TextError: The compressed data are damaged, truncated or followed by something else.
+        TextError: The compressed data cannot be read.
     """
     try:
         data = _standard_input() if path.name.startswith("-.") else path.read_bytes()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}{_close_to(path)}") from error
-    if path.suffix.lower() == ".gz":
-        return _gunzip(data)
-    if path.suffix.lower() == ".xz":
-        return _unxz(data)
-    return data
+    return unpacked(path, data)
+
+
+def unpacked(path: Path, data: bytes) -> bytes:
+    """Return a file's data, decompressed if its name ends in .gz or .xz, or if they begin as gzip or xz data.
+
+    Raises:
+        TextError: The data are damaged, cut off or followed by something else, or another program has to unpack them.
+    """
+    suffix = path.suffix.lower()
+    if suffix not in COMPRESSIONS:
+        suffix = next((known for known, magic in _MAGIC.items() if data.startswith(magic)), "")
+    if not suffix:
+        if other := _UNREAD.match(data):
+            raise TextError(f"the file holds {other.lastgroup} data, and only gzip and xz are read: unpack it first")
+        return data
+    kind = {".gz": "gzip", ".xz": "xz"}[suffix]
+    if not data:
+        raise TextError(f"expected {kind} data, but the file is empty")
+    if not data.startswith(_MAGIC[suffix]):
+        raise TextError(f"expected {kind} data: if the file is not compressed, leave {suffix} out of its name")
+    return _gunzip(data) if suffix == ".gz" else _unxz(data)
 
 
 def _close_to(path: Path) -> str:
@@ -110,8 +131,6 @@ def _gunzip(data: bytes) -> bytes:
     import gzip
     import zlib
 
-    if not data:
-        raise TextError("expected gzip data, but the file is empty")
     try:
         return gzip.decompress(data)
     except (EOFError, OSError, zlib.error) as error:
