@@ -29,7 +29,7 @@ KINDS = {
     ),
     "partition of a bucket": (
         r"MiniBuckets::divide\(|def (by_scope|partition_by_content)\(|fill_bins",
-        ["core/plan/mini_buckets.cpp", "src/elimina/inference/content.py"],
+        ["core/plan/mini_buckets.cpp", "src/elimina/inference/clusters.py"],
     ),
     "comparison with a device's name": (
         r"[!=]= \"(cuda|cpu|gpu)\"",

@@ -49,6 +49,8 @@ def test_optimum_is_that_of_bucket_elimination(kind: str) -> None:
     for seed in range(170):
         problem = random_problem(kind, seed)
         check_optimum(problem, threads=1, heuristic=HEURISTICS[seed % 4], seed=seed)
+        # Agents that are timed work one by one.
+        check_optimum(problem, threads=1, timer=float)
         statuses.add(solve(problem, threads=1).status)
     assert statuses == {"optimal", "infeasible"}
 

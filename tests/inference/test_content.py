@@ -14,7 +14,7 @@ import elimina
 from elimina import InputError, Model
 from elimina._core import FORBIDDEN_COST
 from elimina.generate import grid_model, random_model
-from elimina.inference.content import partition_by_content
+from elimina.inference.clusters import partition_by_content
 from elimina.inference.encode import distances, tables_of
 from elimina.order import find_order
 from elimina.planning.fitting import make_bounded_plan

@@ -24,7 +24,6 @@ from elimina.dcop.problem import (
     Value,
     begin,
     hear,
-    views,
 )
 from elimina.dcop.tuple_filter import FilterBucket
 from elimina.display import count_text, seconds_text
@@ -235,6 +234,53 @@ class Agent:
             self._outgoing.append(Message(self.name, owner, source, target, body))
 
 
+class Agreement(NamedTuple):
+    """A pseudo-tree that agents have agreed on, and the messages that they exchanged for it.
+
+    Attributes:
+        places: Place of each variable, in their order.
+        messages: Number of messages of each kind of ``TRAVERSAL``.
+        clocks: Clock of each agent, in seconds.
+    """
+
+    places: Sequence[Traversal]
+    messages: Sequence[int]
+    clocks: Sequence[float]
+
+
+def agree(
+    problem: Problem,
+    settings: Settings,
+    order: str = "fifo",
+    delay: float = 0.0,
+    jitter: float = 0.0,
+    seed: int = 0,
+    watch: Callable[[int], None] = lambda operations: None,
+) -> Agreement:
+    """Let the core deliver the messages that build the pseudo-tree, on a reliable network.
+
+    Args:
+        problem: Problem whose variables belong to agents.
+        settings: Settings that all agents share.
+        order: Order of deliveries, as of ``Network``.
+        delay: Delay of a message, as of ``Network``.
+        jitter: Random delay, as of ``Network``.
+        seed: Random seed of delays and deliveries.
+        watch: Called now and then with 0 operations.
+    """
+    neighbours: list[set[int]] = [set() for _ in problem.owners]
+    for table in problem.model.factors:
+        for variable in table.scope:
+            neighbours[variable].update(table.scope)
+    prefers_reached = settings.heuristic == "most-connected"
+    places = []
+    for variable, near in enumerate(neighbours):
+        near.discard(variable)
+        places.append(Traversal(variable, settings.rank(variable, len(near)), sorted(near), prefers_reached))
+    made = build_pseudo_tree(places, problem.owners, len(problem.agents), order, delay, jitter, seed, watch)
+    return Agreement(places, *made)
+
+
 def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: int = 0) -> Tree:
     """Let agents make their pseudo-tree, and no more.
 
@@ -244,59 +290,40 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
         seed: Random seed of the heuristic ``random``.
     """
     settings = Settings(problem.model.sense, problem.model.is_integer, heuristic=heuristic, seed=seed)
-    agents = [Agent(view) for view in views(problem, settings)]
-    exchange(agents, "fifo", 0.0, 0.0, 0, lambda operations: None)
-    return pseudo_tree(problem, agents)
-
-
-def exchange(
-    agents: Sequence[Agent], order: str, delay: float, jitter: float, seed: int, watch: Callable[[int], None]
-) -> tuple[list[int], list[float]]:
-    """Let the core deliver the messages that build the pseudo-tree, on a reliable network.
-
-    Args:
-        agents: All of them, none started.
-        order: Order of deliveries, as of ``Network``.
-        delay: Delay of a message, as of ``Network``.
-        jitter: Random delay, as of ``Network``.
-        seed: Random seed of delays and deliveries.
-        watch: Called now and then with 0 operations.
-
-    Returns:
-        Number of messages of each kind of ``TRAVERSAL``, and the clock of each agent.
-    """
-    owners = {v: number for number, agent in enumerate(agents) for v in agent.places}
-    places = {v: place for agent in agents for v, place in agent.places.items()}
-    variables = sorted(places)
-    return build_pseudo_tree(
-        [places[v] for v in variables], [owners[v] for v in variables], len(agents), order, delay, jitter, seed, watch
-    )
+    return tree_of_places(problem, agree(problem, settings).places)
 
 
 def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> Tree:
-    """Return the pseudo-tree that agents have made: in its order children come before their parents.
+    """Return the pseudo-tree that agents have made: see ``tree_of_places``."""
+    places = {v: place for agent in agents for v, place in agent.places.items()}
+    return tree_of_places(problem, [places[v] for v in range(len(places))])
+
+
+def tree_of_places(problem: Problem, places: Sequence[Traversal]) -> Tree:
+    """Return the pseudo-tree from the place of each variable: in its order children come before their parents.
 
     Raises:
         InternalError: It is not a pseudo-tree of the problem.
     """
-    places = {v: place for agent in agents for v, place in agent.places.items()}
-    tree = bucket_tree([table.scope for table in problem.model.factors if table.scope], _order(places))
+    parents = [place.parent for place in places]
+    order = _order(parents, [place.visit for place in places])
+    tree = bucket_tree([table.scope for table in problem.model.factors if table.scope], order)
     for node in tree.nodes:
         parent = tree.nodes[node.parent].variable if node.parent >= 0 else -1
-        if parent != places[node.variable].parent:
+        if parent != parents[node.variable]:
             raise InternalError(
                 f"variable {node.variable} is not a child of {parent} in the pseudo-tree; please report this"
             )
     return tree
 
 
-def _order(places: Mapping[int, Traversal]) -> list[int]:
+def _order(parents: Sequence[int], visits: Sequence[int]) -> list[int]:
     """Return the variables by the roots of their trees, those visited last first."""
-    roots: dict[int, int] = {}
-    for variable in sorted(places, key=lambda v: places[v].visit):
-        parent = places[variable].parent
-        roots[variable] = roots[parent] if parent >= 0 else variable
-    return sorted(places, key=lambda v: (roots[v], -places[v].visit))
+    roots = list(range(len(parents)))
+    for variable in sorted(roots, key=visits.__getitem__):
+        if parents[variable] >= 0:
+            roots[variable] = roots[parents[variable]]
+    return sorted(range(len(parents)), key=lambda v: (roots[v], -visits[v]))
 
 
 class Forecast(NamedTuple):
@@ -349,6 +376,32 @@ def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
     except OverflowError:
         seconds = math.inf
     return Forecast(tree.width, max(contexts, default=1), tables, operations, seconds)
+
+
+MOST_SECONDS = 3600.0
+"""Estimated time of MB-DPOP from which on it is not begun without a time limit."""
+
+
+def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: bool) -> Forecast:
+    """Return the forecast of MB-DPOP.
+
+    Args:
+        problem: Problem whose variables belong to agents.
+        settings: With a limit on a message's cells.
+        threads: Number of CPU threads of an agent.
+        is_limited: True if the run has a time limit.
+
+    Raises:
+        MemoryLimitError: More than an estimated hour, and there is no time limit.
+    """
+    ahead = forecast(problem, settings, threads)
+    if ahead.seconds > MOST_SECONDS and not is_limited:
+        raise MemoryLimitError(
+            f"{ahead}, within the memory limit; give agents more (--memory), try "
+            "another --heuristic, send fewer tuples (--algo dpop --filter), bound the optimum (--algo "
+            "adpop --ibound), or set a --time-limit to start anyway"
+        )
+    return ahead
 
 
 def _again(tree: Tree, cuts: Sequence[set[int]], sizes: Sequence[int], number: int) -> int:

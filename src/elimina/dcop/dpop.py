@@ -25,7 +25,7 @@ from elimina.planning.prepare import allowed_ranges
 from elimina.table import Table
 from elimina.tasks import LARGEST
 
-_WIDEST = 1 << 61
+WIDEST = 1 << 61
 """Integer costs of a function may be that far apart."""
 
 
@@ -231,7 +231,7 @@ class Bucket:
             largest = sum((max(-float(low), float(high), float(high) - float(low)) for low, high in known), 0.0)
             return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf
         spread = sum(high - low for low, high in known)
-        return self._checked(spread, spread >= _WIDEST, "64-bit integers add exactly"), max(spread + 1, IMPOSSIBLE)
+        return self._checked(spread, spread >= WIDEST, "64-bit integers add exactly"), max(spread + 1, IMPOSSIBLE)
 
     def _checked(self, spread: int | float, is_too_wide: bool, what: str) -> int | float:
         if is_too_wide:

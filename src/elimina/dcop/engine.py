@@ -236,6 +236,25 @@ class Engine:
             session.close()
         return MessageTable(values, plan.forbidden, spread, operations, size, dtype)
 
+    def effort(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> tuple[int, int]:
+        """Return the operations and bytes of ``eliminate`` without doing it; see ``MessageTable``.
+
+        Args:
+            sizes: Domain sizes of the variable and of the message's.
+            scopes: Scope of each table, as places among these.
+            dtype: Number type of the message.
+        """
+        cells = math.prod(sizes)
+        if dtype != "int64" and cells <= AT_ONCE:
+            return len(scopes) * cells, np.dtype(np.int64).itemsize * cells
+        shaped = self._shaped(sizes, scopes, dtype)
+        return shaped.operations, shaped.bytes
+
+    @property
+    def host(self) -> Backend:
+        """The CPU, with the engine's threads."""
+        return self._backends["cpu"]
+
     def holds(self, values: Any) -> bool:
         """Return whether a table is on this engine's GPU."""
         return not isinstance(values, _HOST_TYPES) and int(values.device.id) in cards_of(self.device)

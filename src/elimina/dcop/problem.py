@@ -202,7 +202,11 @@ class Utility(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes: the cells, three numbers for each variable (the variable, its visit, its size) and four more."""
-        return int(self.values.nbytes) + _WORD * (3 * len(self.scope) + 4)
+        return _table_bytes(int(self.values.nbytes), len(self.scope))
+
+
+def _table_bytes(cells: int, variables: int) -> int:
+    return cells + _WORD * (3 * variables + 4)
 
 
 class Rank(NamedTuple):
@@ -276,7 +280,11 @@ class Value(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes: two numbers for each variable, and their number."""
-        return _WORD + 2 * _WORD * len(self.values or ())
+        return _values_bytes(len(self.values or ()))
+
+
+def _values_bytes(variables: int) -> int:
+    return _WORD + 2 * _WORD * variables
 
 
 class Label(NamedTuple):
@@ -398,6 +406,16 @@ class Message(NamedTuple):
         """Bytes: of the body, and four numbers more."""
         body = self.body
         return FIXED[type(body)] if isinstance(body, TRAVERSAL) else _HEADER + body.size
+
+
+def sizes_of_messages(cells: int, variables: int) -> tuple[int, int]:
+    """Return the bytes of a ``Util`` message with one table, and of the ``Value`` message that answers it.
+
+    Args:
+        cells: Bytes of the table's cells.
+        variables: Number of variables of the table.
+    """
+    return _HEADER + 2 * _WORD + _table_bytes(cells, variables), _HEADER + _values_bytes(variables)
 
 
 Send = Callable[[int, Body], None]

@@ -12,14 +12,13 @@ import heapq
 import math
 import random
 import sys
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple, get_args
 
 from elimina import arguments
-from elimina.dcop.agent import Agent, exchange
+from elimina.dcop.agent import Agent, Agreement
 from elimina.dcop.engine import Cards, Engine
 from elimina.dcop.problem import FIXED, KINDS, TRAVERSAL, Message
 from elimina.errors import DcopError, InputError
@@ -65,6 +64,10 @@ class Network(NamedTuple):
     def is_reliable(self) -> bool:
         """True if each message arrives once by itself."""
         return not (self.loss or self.duplicate or self.crashes)
+
+    def delay_from(self, generator: random.Random) -> float:
+        """Return how long a message takes, in seconds."""
+        return self.delay + (generator.uniform(0, self.jitter) if self.jitter else 0.0)
 
     @property
     def patience(self) -> float:
@@ -167,6 +170,40 @@ class Figures(NamedTuple):
     repeated: int
 
 
+class Tally:
+    """Numbers and bytes of messages between agents, by kind."""
+
+    def __init__(self) -> None:
+        self._messages: dict[type, int] = dict.fromkeys(KINDS, 0)
+        # Of kinds whose messages have no fixed size.
+        self._bytes: dict[type, int] = dict.fromkeys(KINDS, 0)
+        self._largest = 0
+
+    def add(self, kind: type, size: int) -> None:
+        """Count a message of a number of bytes."""
+        self._messages[kind] += 1
+        if kind not in FIXED:
+            self._bytes[kind] += size
+            self._largest = max(self._largest, size)
+
+    def add_agreement(self, agreement: Agreement) -> None:
+        """Count the messages that built the pseudo-tree."""
+        for kind, number in zip(TRAVERSAL, agreement.messages, strict=True):
+            self._messages[kind] += number
+
+    def figures(self, seconds: float, operations: int, repeated: int) -> Figures:
+        """Return the figures of a run; for the arguments see ``Figures``."""
+        kinds = [kind for kind, number in self._messages.items() if number]
+        return Figures(
+            seconds,
+            operations,
+            {KINDS[kind]: self._messages[kind] for kind in kinds},
+            {KINDS[kind]: self._bytes[kind] + FIXED.get(kind, 0) * self._messages[kind] for kind in kinds},
+            max([self._largest, *(FIXED.get(kind, 0) for kind in kinds)]),
+            repeated,
+        )
+
+
 class _Transmission(NamedTuple):
     """A message on its way: its number on its link, and the sender's clocks; or (no message) an acknowledgement."""
 
@@ -215,6 +252,7 @@ class Simulation:
         listener: Told of each delivery.
         watch: Told of each elimination how many operations it took.
         cards: GPUs that agents share; while an agent works on one, others go on. None: all work one after another.
+        agreement: The pseudo-tree, if the agents have their places in it. None: they build it by messages.
     """
 
     def __init__(
@@ -226,6 +264,7 @@ class Simulation:
         listener: Callable[[Delivery], None] | None = None,
         watch: Callable[[int], None] | None = None,
         cards: Cards | None = None,
+        agreement: Agreement | None = None,
     ) -> None:
         self._hosts = {agent.name: _Host(agent) for agent in agents}
         self._network, self._timer, self._revive = network, timer, revive
@@ -233,10 +272,11 @@ class Simulation:
         self._random = random.Random(network.seed)
         self._queue = Queue(network.order, self._random)
         self._crashes, self._is_reliable = dict(network.crashes), network.is_reliable
-        self._messages: dict[type, int] = dict.fromkeys(KINDS, 0)
-        # Of kinds whose messages have no fixed size.
-        self._bytes: dict[type, int] = dict.fromkeys(KINDS, 0)
-        self._largest = self._repeated = 0
+        self._tally, self._repeated = Tally(), 0
+        if agreement is not None:
+            self._tally.add_agreement(agreement)
+            for host, clock in zip(self._hosts.values(), agreement.clocks, strict=True):
+                host.clock = clock
 
     @property
     def agents(self) -> list[Agent]:
@@ -249,8 +289,6 @@ class Simulation:
         Raises:
             DcopError: A message was never acknowledged, or an agent did not finish.
         """
-        if self._is_reliable and self._listener is None and self._timer is time.perf_counter:
-            self._agree_on_tree()
         for host in self._hosts.values():
             self._start(host, 0.0)
         hosts, is_reliable = self._hosts, self._is_reliable
@@ -278,27 +316,9 @@ class Simulation:
 
     def figures(self) -> Figures:
         """Return the clocks and messages so far."""
-        kinds = [kind for kind, number in self._messages.items() if number]
-        return Figures(
-            max((host.clock for host in self._hosts.values()), default=0.0),
-            max((host.operations for host in self._hosts.values()), default=0),
-            {KINDS[kind]: self._messages[kind] for kind in kinds},
-            {KINDS[kind]: self._bytes[kind] + FIXED.get(kind, 0) * self._messages[kind] for kind in kinds},
-            max([self._largest, *(FIXED.get(kind, 0) for kind in kinds)]),
-            self._repeated,
-        )
-
-    def _agree_on_tree(self) -> None:
-        """Let the core deliver the messages that build the pseudo-tree."""
-        agents, network = self.agents, self._network
-        if any(place.is_done for agent in agents for place in agent.places.values()):
-            return
-        watch = self._watch or (lambda operations: None)
-        messages, clocks = exchange(agents, network.order, network.delay, network.jitter, network.seed, watch)
-        for kind, number in zip(TRAVERSAL, messages, strict=True):
-            self._messages[kind] += number
-        for host, clock in zip(self._hosts.values(), clocks, strict=True):
-            host.clock = clock
+        clocks = (host.clock for host in self._hosts.values())
+        operations = (host.operations for host in self._hosts.values())
+        return self._tally.figures(max(clocks, default=0.0), max(operations, default=0), self._repeated)
 
     def _take(self, cards: Cards) -> tuple[float, Any] | None:
         """Return the next event, when what has been done on GPUs is sent; wait for them if there is no other."""
@@ -381,10 +401,13 @@ class Simulation:
     def _post(self, host: _Host, messages: Iterable[Message]) -> None:
         clock, operations = host.clock, host.operations
         if self._is_reliable:
-            put, delay = self._queue.put, self._delay
+            put, delay, count = self._queue.put, self._network.delay_from, self._tally.add
             for message in messages:
-                self._count(message)
-                put(clock + delay(), _Transmission(message.sender, message.receiver, 0, message, clock, operations))
+                count(type(message.body), message.size)
+                put(
+                    clock + delay(self._random),
+                    _Transmission(message.sender, message.receiver, 0, message, clock, operations),
+                )
             return
         for message in messages:
             receiver = message.receiver
@@ -394,29 +417,17 @@ class Simulation:
                 self._repeated += 1
             else:
                 host.counted[receiver] += 1
-                self._count(message)
+                self._tally.add(type(message.body), message.size)
             packet = _Transmission(message.sender, receiver, number, message, clock, operations)
             host.waiting[receiver, number] = packet
             self._transmit(packet, clock)
             self._remind(host, packet, clock, 0)
 
-    def _count(self, message: Message) -> None:
-        kind = type(message.body)
-        self._messages[kind] += 1
-        if kind not in FIXED:
-            size = message.size
-            self._bytes[kind] += size
-            self._largest = max(self._largest, size)
-
-    def _delay(self) -> float:
-        jitter = self._network.jitter
-        return self._network.delay + (self._random.uniform(0, jitter) if jitter else 0.0)
-
     def _transmit(self, packet: _Transmission, time: float) -> None:
         """Send a packet, or lose it, or send it twice."""
         for _ in range(2 if self._random.random() < self._network.duplicate else 1):
             if self._random.random() >= self._network.loss:
-                self._queue.put(time + self._delay(), packet)
+                self._queue.put(time + self._network.delay_from(self._random), packet)
 
     def _remind(self, host: _Host, packet: _Transmission, time: float, tries: int) -> None:
         """Set a timer that repeats a packet if no acknowledgement has come; each wait is longer."""

@@ -13,11 +13,13 @@ from typing import Any, Literal, NamedTuple, get_args
 from elimina import arguments
 from elimina.backends.choose import device_name
 from elimina.backends.cpu import CpuBackend
-from elimina.dcop.agent import Agent, Finished, Forecast, forecast, pseudo_tree
+from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, look_ahead, pseudo_tree
+from elimina.dcop.dpop import Effort
 from elimina.dcop.engine import Cards, Engine
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, views
 from elimina.dcop.simulator import Figures, Network, Simulation
-from elimina.errors import DeviceError, InputError, MemoryLimitError, TimeLimitError
+from elimina.dcop.together import solve_together
+from elimina.errors import DeviceError, InputError, TimeLimitError
 from elimina.inference.execution import check_value, epsilon
 from elimina.inference.knowledge import combine, first_bounds
 from elimina.inference.minibucket import result_between
@@ -28,6 +30,7 @@ from elimina.planning.fitting import LARGEST_IBOUND
 from elimina.planning.prepare import allowed_ranges, prepare
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.tasks import FLOATS, INTEGERS
+from elimina.tree import Tree
 
 logger = logging.getLogger("elimina")
 
@@ -99,9 +102,6 @@ RELIABLE = Network()
 
 _BYTES_OF_A_CELL = 32
 """Bytes that MB-DPOP allows for a cell of a message: an agent holds several tables, also larger ones of children."""
-
-MOST_SECONDS = 3600.0
-"""Estimated time of MB-DPOP from which on it is not begun without a time limit."""
 
 
 class AgentOptions(NamedTuple):
@@ -201,26 +201,17 @@ def solve(
     run = _SimulatedRun(problem, started)
     given = {"algorithm": algorithm, "ibound": options.ibound, "filtering": options.filtering, "device": device}
     try:
-        known = {view.name: view for view in views(problem, settings)}
-        ahead = (
-            None
-            if settings.most_cells is None
-            else _looked_ahead(problem, settings, CpuBackend(threads).threads, time_limit)
-        )
-        if ahead is not None and options.on_forecast is not None:
-            options.on_forecast(ahead)
-
-        def simulation(shared: Cards | None) -> Simulation:
-            watch = _Watch(engine.deadline, ahead, options.progress)
-            team = [Agent(view, engine) for view in known.values()]
-            return Simulation(
-                team, network, options.timer, lambda name: Agent(known[name], engine), options.listener, watch, shared
-            )
-
-        with contextlib.ExitStack() as stack:
-            for each in (engine, *cards):
-                stack.enter_context(each.keeping_memory())
-            agents, figures = run.finished(simulation, cards)
+        agreement = _agreement(problem, settings, network, options, engine.deadline)
+        # On several GPUs agents are those of the devices.
+        if agreement is not None and not cards and algorithm == "dpop" and options.filtering is None:
+            run.begun = time.perf_counter()
+            watch = _Watch(engine.deadline)
+            together = solve_together(problem, settings, agreement, network, engine, watch)
+            if together is not None:
+                result, tree, efforts, figures = together
+                stats = {**_statistics_on(tree, len(problem.agents), efforts, figures), **given}
+                return result.replace(stats={**stats, "seconds": run.seconds()})
+        agents, figures = _simulated(run, problem, settings, agreement, network, options, (engine, *cards), threads)
     except KeyboardInterrupt:
         return run.ended("interrupt", given)
     except TimeLimitError:
@@ -232,6 +223,56 @@ def solve(
     if options.filtering is not None:
         stats.update(_rows(problem, agents))
     return result.replace(stats={**stats, "seconds": run.seconds()})
+
+
+def _agreement(
+    problem: Problem, settings: Settings, network: Network, options: AgentOptions, deadline: float
+) -> Agreement | None:
+    """Return the pseudo-tree that the core lets agents build; None if messages are lost, timed or watched singly."""
+    if not network.is_reliable or options.listener is not None or options.timer is not time.perf_counter:
+        return None
+    how = (network.order, network.delay, network.jitter, network.seed)
+    return agree(problem, settings, *how, _Watch(deadline))
+
+
+def _simulated(
+    run: _SimulatedRun,
+    problem: Problem,
+    settings: Settings,
+    agreement: Agreement | None,
+    network: Network,
+    options: AgentOptions,
+    engines: Sequence[Engine],
+    threads: int | None,
+) -> tuple[list[Agent], Figures]:
+    """Run agents, each of which eliminates its own variables, until they have finished."""
+    engine, *cards = engines
+    known = {view.name: view for view in views(problem, settings)}
+    ahead = None
+    if settings.most_cells is not None:
+        ahead = look_ahead(problem, settings, CpuBackend(threads).threads, engine.deadline < math.inf)
+        if options.on_forecast is not None:
+            options.on_forecast(ahead)
+    places = None if agreement is None else dict(enumerate(agreement.places))
+
+    def simulation(shared: Cards | None) -> Simulation:
+        watch = _Watch(engine.deadline, ahead, options.progress)
+        team = [Agent(view, engine, places) for view in known.values()]
+        return Simulation(
+            team,
+            network,
+            options.timer,
+            lambda name: Agent(known[name], engine),
+            options.listener,
+            watch,
+            shared,
+            agreement,
+        )
+
+    with contextlib.ExitStack() as stack:
+        for each in engines:
+            stack.enter_context(each.keeping_memory())
+        return run.finished(simulation, cards)
 
 
 def _engines(names: Sequence[str], threads: int | None) -> list[Engine]:
@@ -295,24 +336,12 @@ class _SimulatedRun:
         figures = Figures(0.0, 0, {}, {}, 0, 0) if simulation is None else simulation.figures()
         result = early_answer(self._problem, agents)
         cause = None if result.status == "optimal" else ended_by
-        stats = {**partial_statistics(len(self._problem.agents), agents, figures), **given, "seconds": self.seconds()}
+        stats = {
+            **partial_statistics(len(self._problem.agents), _efforts(agents), figures),
+            **given,
+            "seconds": self.seconds(),
+        }
         return result.replace(ended_by=cause, stats=stats)
-
-
-def _looked_ahead(problem: Problem, settings: Settings, threads: int, time_limit: float | None) -> Forecast:
-    """Return the forecast of MB-DPOP.
-
-    Raises:
-        MemoryLimitError: More than an estimated hour, and there is no time limit.
-    """
-    ahead = forecast(problem, settings, threads)
-    if ahead.seconds > MOST_SECONDS and time_limit is None:
-        raise MemoryLimitError(
-            f"{ahead}, within the memory limit; give agents more (--memory), try "
-            "another --heuristic, send fewer tuples (--algo dpop --filter), bound the optimum (--algo "
-            "adpop --ibound), or set a --time-limit to start anyway"
-        )
-    return ahead
 
 
 class _Watch:
@@ -321,8 +350,8 @@ class _Watch:
     def __init__(
         self,
         deadline: float,
-        ahead: Forecast | None,
-        progress: Callable[[float], None] | None,
+        ahead: Forecast | None = None,
+        progress: Callable[[float], None] | None = None,
     ) -> None:
         self._deadline = deadline
         self._all = 0 if ahead is None else ahead.operations
@@ -434,23 +463,30 @@ def _constants(model: Model) -> list[int | float]:
 def statistics(problem: Problem, agents: Iterable[Finished], figures: Figures) -> dict[str, Any]:
     """Return the figures of a run, as ``solve`` describes them."""
     agents = list(agents)
-    tree = pseudo_tree(problem, agents)
+    return _statistics_on(pseudo_tree(problem, agents), len(problem.agents), _efforts(agents), figures)
+
+
+def _efforts(agents: Iterable[Finished]) -> list[Effort]:
+    return [effort for agent in agents for effort in agent.efforts]
+
+
+def _statistics_on(tree: Tree, number: int, efforts: Sequence[Effort], figures: Figures) -> dict[str, Any]:
+    """Return the figures of a run on a pseudo-tree: see ``partial_statistics``."""
     depths: list[int] = []
     for node in reversed(tree.nodes):
         depths.append(depths[len(tree.nodes) - 1 - node.parent] + 1 if node.parent >= 0 else 1)
-    known = partial_statistics(len(agents), agents, figures)
+    known = partial_statistics(number, efforts, figures)
     return {**known, "induced_width": tree.width, "depth": max(depths, default=0)}
 
 
-def partial_statistics(number: int, agents: Iterable[Finished], figures: Figures) -> dict[str, Any]:
+def partial_statistics(number: int, efforts: Sequence[Effort], figures: Figures) -> dict[str, Any]:
     """Return the figures of a run that may have been ended, without the width and depth of an unknown pseudo-tree.
 
     Args:
         number: Number of agents.
-        agents: Agents as they are; none of a run that did not begin.
+        efforts: Work of eliminating each variable; none of a run that did not begin.
         figures: Clocks and messages of the run.
     """
-    efforts = [effort for agent in agents for effort in agent.efforts]
     dtypes = {dtype for effort in efforts for dtype in effort.dtypes}
     return {
         "induced_width": None,

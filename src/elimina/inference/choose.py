@@ -335,7 +335,7 @@ def _divide(
     """Return the partition by content, if it is asked for, or expected to take no longer than the messages."""
     if options.partition == "scope" or not problem.described.is_optimum:
         return None
-    from elimina.inference.content import partition_by_content
+    from elimina.inference.clusters import partition_by_content
 
     most = math.inf if options.partition == "content" else seconds
     return lambda ibound: partition_by_content(problem, order, ibound, host_memory(options), most, options.host_threads)

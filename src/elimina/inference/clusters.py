@@ -1,4 +1,4 @@
-"""Costs moved between clusters: the joined tables of mini-buckets, along the messages that they send.
+"""Mini-buckets by the contents of tables; costs moved between their joined tables, along the messages that they send.
 
 Join-graph linear programming (Ihler, Flerova, Dechter and Otten 2012, "Join-graph based cost-shifting schemes",
 algorithm JGLP): each pass takes messages up the tree of mini-buckets, which leaves a bound in its roots, and hands
@@ -15,6 +15,7 @@ import itertools
 import logging
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,14 +23,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, Stopped, stopped
+from elimina._core import partition_by_content as partition
 from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.inference.beam import Found, beam_searches
 from elimina.inference.choose import host_memory
-from elimina.inference.content import partition_by_content
 from elimina.inference.encode import Distances, distances, tables_of
 from elimina.inference.options import Options
-from elimina.planning.machine import SHIFTED_CELL_SECONDS, SHIFTED_CLUSTER_SECONDS
+from elimina.planning.machine import (
+    COMPARED_PAIR_SECONDS,
+    JOINED_CELL_SECONDS,
+    PARTITIONED_BUCKET_SECONDS,
+    PLANNED_BUCKET_SECONDS,
+    SHIFTED_CELL_SECONDS,
+    SHIFTED_CLUSTER_SECONDS,
+)
 from elimina.planning.prepare import Problem
 from elimina.result import Result
 from elimina.tree import Node, Partition, bucket_tree
@@ -45,6 +53,61 @@ Floats = NDArray[np.float64]
 """Tables in units: arrays of NumPy, or of a GPU."""
 
 _Runs = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+_MOST_JOINED_CELLS = 2**28
+"""Most cells of all joined tables of a partition together."""
+
+_JOINED_CELL_BYTES = 32
+"""Bytes per cell of joined tables, their sources and targets, and their messages."""
+
+
+def partition_by_content(
+    problem: Problem, order: Sequence[int], ibound: int, memory: int, seconds: float, threads: int
+) -> Partition | None:
+    """Divide each bucket by the tables' values; None where that takes too much, or nothing is allowed.
+
+    Content-based greedy partitions (Rollon and Dechter 2010, "New mini-bucket partitioning heuristics for bounding the
+    probability of evidence", section 4), with costs for probabilities: tables that gain most from a joint message are
+    joined. The messages have to be known for it, so they are made here, on the host, before the plan; what the plan
+    keeps is which table goes where.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        order: The free variables in elimination order.
+        ibound: The most variables of a message.
+        memory: Bytes that it may take.
+        seconds: Estimated time that it may take, besides a part of what the plan takes.
+        threads: Number of CPU threads that compare tables.
+
+    Raises:
+        Stopped: The call is to end.
+    """
+    sizes = problem.model.sizes
+    position = {v: i for i, v in enumerate(order)}
+    scopes = [tuple(sorted(group.scope, key=position.__getitem__)) for group in problem.groups]
+    nodes = bucket_tree(scopes, order, ibound=ibound).nodes
+    cells = sum(sizes[node.variable] * math.prod(sizes[v] for v in node.separator) for node in nodes)
+    tables = Counter[int]()
+    for node in nodes:
+        tables[node.variable] += len(node.factors) + len(node.children)
+    pairs = sum(number * number for number in tables.values())
+    needed = JOINED_CELL_SECONDS * cells + COMPARED_PAIR_SECONDS * pairs + PARTITIONED_BUCKET_SECONDS * len(nodes)
+    if cells > min(_MOST_JOINED_CELLS, memory // _JOINED_CELL_BYTES) or needed > seconds + PLANNED_BUCKET_SECONDS * len(
+        nodes
+    ):
+        return None
+    known = distances(problem, FORBIDDEN_COST)
+    if not known.possible:
+        return None
+    costs = []
+    for group, table in zip(problem.groups, tables_of(problem, known.costs), strict=True):
+        axes = sorted(range(len(group.scope)), key=lambda axis: position[group.scope[axis]])
+        costs.append(np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64).transpose(axes).ravel())
+    # What is forbidden costs more than anything that is not.
+    most = 1.0 + sum(float(table.max(initial=0, where=np.isfinite(table))) for table in costs)
+    places = [[position[v] for v in scope] for scope in scopes]
+    return partition([sizes[v] for v in order], places, costs, ibound, most, threads)
 
 
 class Cluster(NamedTuple):

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from elimina._core import FORBIDDEN_COST, shift_costs
 from elimina.backends.choose import devices_of
 from elimina.inference.choose import asked_backend, host_memory
-from elimina.inference.clusters import JoinGraph
-from elimina.inference.content import partition_by_content
+from elimina.inference.clusters import JoinGraph, partition_by_content
 from elimina.inference.encode import distances, largest_of, tables_of
 from elimina.inference.execution import widened
 from elimina.inference.options import Options

@@ -1,0 +1,227 @@
+"""DPOP of small tables in one process: one plan along the pseudo-tree makes the messages of all agents.
+
+A bucket of DPOP is one of bucket elimination in the order of the pseudo-tree, and integers add up to the same sums in
+any sequence. So the optimum, the assignment (ties included) and each message are those of agents that eliminate one
+variable after another; their numbers and sizes follow from the tree.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.backends import Backend
+from elimina.dcop.agent import Agreement, tree_of_places
+from elimina.dcop.dpop import WIDEST, Effort
+from elimina.dcop.engine import AT_ONCE, LEAST_WORK, Engine, bucket_dtype
+from elimina.dcop.problem import Problem, Settings, Util, Value, sizes_of_messages
+from elimina.dcop.simulator import Figures, Network, Queue, Tally
+from elimina.errors import InputError
+from elimina.inference.bucket import eliminate
+from elimina.inference.execution import Execution
+from elimina.planning.planner import make_plan
+from elimina.planning.prepare import allowed_ranges, prepare
+from elimina.result import Result
+from elimina.tree import Tree
+
+_CELL = np.dtype(np.int64).itemsize
+"""Bytes of a cell of a small bucket while its tables are added."""
+
+
+class Together(NamedTuple):
+    """The answer of agents whose variables were eliminated together.
+
+    Attributes:
+        result: The answer, without figures.
+        tree: The pseudo-tree.
+        efforts: Work of eliminating each variable.
+        figures: Clocks and messages of the run.
+    """
+
+    result: Result
+    tree: Tree
+    efforts: Sequence[Effort]
+    figures: Figures
+
+
+class _Bucket(NamedTuple):
+    """A variable's elimination: its work, and the bytes of the messages to and from its parent."""
+
+    effort: Effort
+    util: int
+    value: int
+
+
+def solve_together(
+    problem: Problem,
+    settings: Settings,
+    agreement: Agreement,
+    network: Network,
+    engine: Engine,
+    watch: Callable[[int], None],
+) -> Together | None:
+    """Solve a problem whose tables are small on average.
+
+    Args:
+        problem: Problem whose variables belong to agents.
+        settings: Settings that all agents share.
+        agreement: The agents' pseudo-tree.
+        network: A reliable network.
+        engine: Engine of the agents.
+        watch: Called now and then with 0 operations.
+
+    Returns:
+        None where each agent has to eliminate its own variables: costs are floats, nothing is allowed, messages are
+        bounded or filtered, agents have memory limits, or tables are not small.
+    """
+    if not settings.is_integer or (settings.ibound, settings.memory) != (None, None):
+        return None
+    tree = tree_of_places(problem, agreement.places)
+    sizes = problem.model.sizes
+    cells = [math.prod([sizes[v] for v in (node.variable, *node.separator)]) for node in tree.nodes]
+    if max(cells, default=0) >= LEAST_WORK or sum(cells) > AT_ONCE * len(cells):
+        return None
+    watch(0)
+    started = time.perf_counter()
+    try:
+        buckets = _buckets(problem, tree, engine)
+        result = None if buckets is None else _optimum(problem, tree, engine.host)
+    except InputError:
+        # Agents say whose costs are too far apart.
+        return None
+    if buckets is None or result is None:
+        return None
+    watch(0)
+    passes = _Passes(problem, agreement, network, buckets, time.perf_counter() - started)
+    return Together(result, tree, [bucket.effort for bucket in buckets.values()], passes.run())
+
+
+def _optimum(problem: Problem, tree: Tree, backend: Backend) -> Result | None:
+    """Eliminate all variables in the order of the pseudo-tree; None if nothing is allowed, or there is no memory."""
+    prepared = prepare(problem.model, "mpe", {})
+    free = set(prepared.free)
+    order = [v for v in tree.order if v in free]
+    plan = make_plan(prepared, order, backend.machine, backend.memory(), hasty=True)
+    if not plan.fits:
+        return None
+    result = eliminate(Execution(prepared, plan, backend), {})
+    return None if result.assignment is None else result.replace(task="dcop", stats={})
+
+
+def _buckets(problem: Problem, tree: Tree, engine: Engine) -> dict[int, _Bucket] | None:
+    """Return each variable's elimination; None if a table allows nothing, or costs are far apart."""
+    model = problem.model
+    ranges = allowed_ranges(model.factors, model.sense)
+    tables = [(table.scope, ends) for table, ends in zip(model.factors, ranges, strict=True) if table.scope]
+    buckets: dict[int, _Bucket] = {}
+    sent: list[tuple[int | float, int]] = []
+    for node in tree.nodes:
+        own = [tables[f] for f in node.factors]
+        if any(ends is None for _, ends in own):
+            return None
+        spread = sum([ends[1] - ends[0] for _, ends in own if ends is not None])
+        if spread >= WIDEST:
+            return None
+        spread += sum([sent[child][0] for child in node.children])
+        place = {v: number for number, v in enumerate((node.variable, *node.separator))}
+        sizes = tuple([model.variables[v].size for v in place])
+        scopes = dict.fromkeys([tuple(sorted([place[v] for v in scope])) for scope, _ in own])
+        arrived = [tuple([place[v] for v in tree.nodes[child].separator]) for child in reversed(node.children)]
+        dtype = bucket_dtype(len(scopes) + len(arrived), spread)
+        cells, width = math.prod(sizes[1:]), len(node.separator)
+        size = cells * np.dtype(dtype).itemsize
+        sent.append((spread, size))
+        effort = Effort()
+        if scopes or arrived:
+            operations, most = engine.effort(sizes, (*scopes, *arrived), dtype)
+            held = sum([sent[child][1] for child in node.children])
+            effort = Effort(operations, most + held, width, cells, 1, frozenset((dtype,)))
+        buckets[node.variable] = _Bucket(effort, *sizes_of_messages(size, width))
+    return buckets
+
+
+class _Passes:
+    """Delivery of the messages of both passes, whose work and sizes are known.
+
+    Args:
+        problem: Problem whose variables belong to agents.
+        agreement: The agents' pseudo-tree, and their clocks.
+        network: A reliable network.
+        buckets: Each variable's elimination.
+        seconds: Time that all of them took, of which each has a share by its operations.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        agreement: Agreement,
+        network: Network,
+        buckets: Mapping[int, _Bucket],
+        seconds: float,
+    ) -> None:
+        self._owners, self._places, self._buckets = problem.owners, agreement.places, buckets
+        self._clocks, self._operations = list(agreement.clocks), [0] * len(problem.agents)
+        self._silent = [len(place.children) for place in agreement.places]
+        operations = sum(bucket.effort.operations for bucket in buckets.values())
+        self._seconds = seconds / max(1, operations)
+        self._random = random.Random(network.seed)
+        self._queue = Queue(network.order, self._random)
+        self._network, self._tally = network, Tally()
+        self._tally.add_agreement(agreement)
+
+    def run(self) -> Figures:
+        """Deliver messages until there are none."""
+        own: list[list[int]] = [[] for _ in self._clocks]
+        for variable, owner in enumerate(self._owners):
+            own[owner].append(variable)
+        for agent, variables in enumerate(own):
+            self._act(agent, [v for v in variables if not self._silent[v]], [])
+        while (event := self._queue.take()) is not None:
+            arrival, (kind, target, operations) = event
+            agent = self._owners[target]
+            self._clocks[agent] = max(self._clocks[agent], arrival)
+            self._operations[agent] = max(self._operations[agent], operations)
+            if kind is Value:
+                self._act(agent, [], [target])
+            elif self._hears_last(target):
+                self._act(agent, [target], [])
+        return self._tally.figures(max(self._clocks, default=0.0), max(self._operations, default=0), 0)
+
+    def _hears_last(self, variable: int) -> bool:
+        """Return whether a table was the last one that a variable waited for."""
+        self._silent[variable] -= 1
+        return not self._silent[variable]
+
+    def _act(self, agent: int, ready: Iterable[int], told: Iterable[int]) -> None:
+        """Let an agent eliminate variables that are ready, and choose the values of those that were told others."""
+        ready, told = deque(ready), list(told)
+        while ready or told:
+            if told:
+                source = told.pop()
+                for child in self._places[source].children:
+                    if self._owners[child] == agent:
+                        told.append(child)
+                    else:
+                        self._send(agent, child, Value, self._buckets[child].value)
+                continue
+            source = ready.popleft()
+            bucket, parent = self._buckets[source], self._places[source].parent
+            self._clocks[agent] += bucket.effort.operations * self._seconds
+            self._operations[agent] += bucket.effort.operations
+            if parent < 0:
+                told.append(source)
+            elif self._owners[parent] != agent:
+                self._send(agent, parent, Util, bucket.util)
+            elif self._hears_last(parent):
+                ready.append(parent)
+
+    def _send(self, agent: int, target: int, kind: type, size: int) -> None:
+        self._tally.add(kind, size)
+        delay = self._network.delay_from(self._random)
+        self._queue.put(self._clocks[agent] + delay, (kind, target, self._operations[agent]))
