@@ -14,6 +14,7 @@
 #include "costs.hpp"
 #include "listener.hpp"
 #include "module.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -43,13 +44,8 @@ void make_search(Search* self, std::vector<int> sizes, Words<const std::int64_t>
 nb::dict run(Search& search, double seconds, double nodes, double memory, nb::object poll) {
   if (std::isnan(seconds) || !(nodes >= 0) || !(memory >= 0)) throw nb::value_error("the limits are numbers, nodes and memory at least 0");
   Ended ended;
-  const Limits limits{seconds, static_cast<std::uint64_t>(std::min(nodes, 1e18)), static_cast<std::size_t>(std::min(memory, 1e18)),
-                      [&](Cost lower, Cost best, std::uint64_t count, const std::vector<int>* value) { return tell(poll, ended, lower, best, count, value); }};
-  bool done;
-  {
-    nb::gil_scoped_release release;
-    done = search.run(limits);
-  }
+  const Limits limits{seconds, static_cast<std::uint64_t>(std::min(nodes, 1e18)), static_cast<std::size_t>(std::min(memory, 1e18)), listener_of(poll, ended)};
+  const bool done = unlocked([&] { return search.run(limits); });
   if (ended.raised) throw nb::python_error();
   nb::dict result;
   result["value"] = search.has_solution() ? search.best() : std::vector<int>{};

@@ -19,9 +19,11 @@
 #include "cases/plan.hpp"
 #include "exec/dense/dense.hpp"
 #include "exec/exact_count.hpp"
+#include "kinds.hpp"
 #include "module.hpp"
 #include "stop.hpp"
 #include "table_list.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -33,24 +35,6 @@ template <class T>
 using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using AnyRows = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-SemiringKind semiring_kind(const std::string& name) {
-  constexpr std::array<const char*, 4> names{"min-sum", "sum-product", "log-sum-exp", "count"};
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw nb::value_error(("unknown semiring " + name).c_str());
-  return SemiringKind(found - names.begin());
-}
-
-ValueKind value_kind(const Arena& arena, SemiringKind semiring) {
-  const bool minimum = semiring == SemiringKind::min_sum, count = semiring == SemiringKind::count;
-  if (minimum && arena.dtype() == nb::dtype<i16>()) return ValueKind::int16;
-  if (minimum && arena.dtype() == nb::dtype<i32>()) return ValueKind::int32;
-  if (minimum && arena.dtype() == nb::dtype<i64>()) return ValueKind::int64;
-  if (!count && arena.dtype() == nb::dtype<float>()) return ValueKind::float32;
-  if (!count && arena.dtype() == nb::dtype<double>()) return ValueKind::float64;
-  if (count && arena.dtype() == nb::dtype<u64>()) return ValueKind::uint64;
-  throw nb::value_error("the semiring has no kernel for the arena's dtype");
-}
 
 void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> starts, Words<const int> members, Words<const i64> strides, Words<const i64> offsets,
                   Words<const double> least, Words<const i64> asked, Words<const i64> places, i64 first, i64 last) {
@@ -104,11 +88,7 @@ nb::object answer_case(CaseNetwork& network, nb::dict evidence) {
 }
 
 nb::bytes count_exactly(Words<const i64> words, Words<const i64> starts, Words<const i64> roots, Words<const u64> factors) {
-  LongInteger count;
-  {
-    nb::gil_scoped_release release;
-    count = exact_count({words.data(), words.size()}, {starts.data(), starts.size()}, {roots.data(), roots.size()}, factors.data());
-  }
+  LongInteger count = unlocked([&] { return exact_count({words.data(), words.size()}, {starts.data(), starts.size()}, {roots.data(), roots.size()}, factors.data()); });
   return nb::bytes(reinterpret_cast<const char*>(count.data()), count.size() * sizeof(u64));
 }
 
@@ -119,7 +99,7 @@ class DenseSession {
                Words<const i64> outputs, Arena arena, Words<double> peaks, int threads)
       : words_(words), starts_(starts), arena_(arena), peaks_(peaks) {
     const SemiringKind kind = semiring_kind(semiring);
-    kind_ = value_kind(arena, kind);
+    kind_ = value_kind(arena.dtype(), kind);
     nb::gil_scoped_release release;
     executor_ = std::make_unique<DenseExecutor>(DenseRun{kind, kind_, parameter, integer_parameter, words.data(), starts.data(),
                                                          i64(starts.size()), outputs.data(), i64(outputs.size()), arena.data(), peaks.data(), threads});

@@ -9,6 +9,7 @@
 #include "costs.hpp"
 #include "listener.hpp"
 #include "module.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -16,20 +17,11 @@ using namespace nb::literals;
 namespace elimina::filter {
 namespace {
 
-Poll listener_of(const nb::object& poll, Ended& ended) {
-  return [&](Cost lower, Cost best, const std::vector<int>* value) { return tell(poll, ended, lower, best, value); };
-}
-
 nb::dict minimise_costs(std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members, const Costs& costs, Cost upper,
                         double seconds, std::size_t most_rows, std::uint64_t seed, nb::object poll) {
   const Network network = network_of(std::move(sizes), {starts, members}, costs, 0, upper);
   Ended ended;
-  const Poll listener = listener_of(poll, ended);
-  Report report;
-  {
-    nb::gil_scoped_release release;
-    report = minimise(network, {seconds, most_rows, seed, listener});
-  }
+  Report report = unlocked([&] { return minimise(network, {seconds, most_rows, seed, listener_of(poll, ended)}); });
   if (ended.raised) throw nb::python_error();
   nb::dict result;
   result["interrupted"] = ended.interrupted;
@@ -55,12 +47,7 @@ std::tuple<Cost, Functions> shift_costs(std::vector<int> sizes, Words<const std:
                       Cost upper, double seconds, Cost least_gain, nb::object poll) {
   const Network network = network_of(std::move(sizes), {starts, members}, costs, constant, upper);
   Ended ended;
-  const Poll listener = listener_of(poll, ended);
-  Network shifted;
-  {
-    nb::gil_scoped_release release;
-    shifted = shift(network, seconds, least_gain, listener);
-  }
+  Network shifted = unlocked([&] { return shift(network, seconds, least_gain, listener_of(poll, ended)); });
   if (elimina::stopped()) throw elimina::Stopped{};
   if (ended.interrupted) PyErr_SetNone(PyExc_KeyboardInterrupt);
   if (ended.raised || ended.interrupted) throw nb::python_error();

@@ -35,3 +35,8 @@ bool tell(const nanobind::object& listener, Ended& ended, Arguments... arguments
   if (ended.interrupted) PyErr_Clear();
   return false;
 }
+
+// A poll that tells the listener.
+inline auto listener_of(const nanobind::object& listener, Ended& ended) {
+  return [&](auto... arguments) { return tell(listener, ended, arguments...); };
+}

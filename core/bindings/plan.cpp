@@ -12,6 +12,7 @@
 
 #include "arrays.hpp"
 #include "module.hpp"
+#include "unlocked.hpp"
 #include "plan/arena.hpp"
 #include "plan/contents.hpp"
 #include "plan/mini_buckets.hpp"
@@ -111,11 +112,7 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
 }
 
 nb::tuple make_bounds(std::shared_ptr<PlannedTree> tree, int tables, i64 cells) {
-  RowBounds made;
-  {
-    nb::gil_scoped_release release;
-    made = row_bounds(tree->tree, tree->scopes, tree->sizes, tables, cells);
-  }
+  RowBounds made = unlocked([&] { return row_bounds(tree->tree, tree->scopes, tree->sizes, tables, cells); });
   return nb::make_tuple(PlannedSteps{tree, std::move(made.steps)}, lists_of(made.own), lists_of(made.rest));
 }
 

@@ -7,12 +7,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <tuple>
 
 #include "arrays.hpp"
+#include "kinds.hpp"
 #include "module.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -29,18 +30,10 @@ using MadeValues = nb::ndarray<nb::numpy, nb::ndim<1>>;
 using Rows = std::tuple<MadeKeys, MadeValues, i64>;
 
 Ring ring_of(const std::string& semiring, double parameter, i64 integer_parameter, nb::dlpack::dtype dtype) {
-  constexpr std::array<const char*, 4> names{"min-sum", "sum-product", "log-sum-exp", "count"};
-  const auto found = std::find(names.begin(), names.end(), semiring);
-  if (found == names.end()) throw nb::value_error(("unknown semiring " + semiring).c_str());
-  const SemiringKind kind = SemiringKind(found - names.begin());
-  const auto made = [&](ValueKind value) { return Ring{kind, value, parameter, integer_parameter}; };
-  const bool count = kind == SemiringKind::count;
-  if (kind == SemiringKind::min_sum && dtype == nb::dtype<i32>()) return made(ValueKind::int32);
-  if (kind == SemiringKind::min_sum && dtype == nb::dtype<i64>()) return made(ValueKind::int64);
-  if (!count && dtype == nb::dtype<float>()) return made(ValueKind::float32);
-  if (!count && dtype == nb::dtype<double>()) return made(ValueKind::float64);
-  if (count && dtype == nb::dtype<u64>()) return made(ValueKind::uint64);
-  throw nb::value_error("sparse tables have no such semiring in that dtype");
+  const SemiringKind kind = semiring_kind(semiring);
+  const ValueKind value = value_kind(dtype, kind);
+  if (value == ValueKind::int16) throw nb::value_error("sparse tables have no 16-bit values");
+  return {kind, value, parameter, integer_parameter};
 }
 
 const RowsFunctions& functions_of(std::size_t words) {
@@ -90,13 +83,9 @@ Rows join(const std::string& semiring, double parameter, i64 integer_parameter, 
   const Ring ring = ring_of(semiring, parameter, integer_parameter, left_values.dtype());
   const Table left = table_of(left_keys, left_values), right = table_of(right_keys, right_values);
   const RowsFunctions& functions = functions_of(words);
-  Made made;
-  {
-    nb::gil_scoped_release release;
-    made = functions.join(ring, left, right, {group.data(), low, eliminate, most},
-                          {stage.data(), budget, integer_budget}, threads);
-  }
-  return rows_of(std::move(made), words, left_values.dtype());
+  const JoinOrder order{group.data(), low, eliminate, most};
+  const StageOrder limits{stage.data(), budget, integer_budget};
+  return rows_of(unlocked([&] { return functions.join(ring, left, right, order, limits, threads); }), words, left_values.dtype());
 }
 
 Rows project(const std::string& semiring, double parameter, i64 integer_parameter, Keys keys, Values values, u64 low,
@@ -104,12 +93,7 @@ Rows project(const std::string& semiring, double parameter, i64 integer_paramete
   const Ring ring = ring_of(semiring, parameter, integer_parameter, values.dtype());
   const Table table = table_of(keys, values);
   const RowsFunctions& functions = functions_of(keys.shape(1));
-  Made made;
-  {
-    nb::gil_scoped_release release;
-    made = functions.project(ring, table, low, threads);
-  }
-  return rows_of(std::move(made), keys.shape(1), values.dtype());
+  return rows_of(unlocked([&] { return functions.project(ring, table, low, threads); }), keys.shape(1), values.dtype());
 }
 
 Rows semi_join(Keys keys, Values values, Keys others, Words<const u64> group, int threads) {
@@ -118,12 +102,7 @@ Rows semi_join(Keys keys, Values values, Keys others, Words<const u64> group, in
   const Table left = table_of(keys, values), right{others.data(), nullptr, i64(others.shape(0))};
   const RowsFunctions& functions = functions_of(keys.shape(1));
   const int bytes = value_bytes(values);
-  Made made;
-  {
-    nb::gil_scoped_release release;
-    made = functions.semi_join(left, bytes, right, group.data(), threads);
-  }
-  return rows_of(std::move(made), keys.shape(1), values.dtype());
+  return rows_of(unlocked([&] { return functions.semi_join(left, bytes, right, group.data(), threads); }), keys.shape(1), values.dtype());
 }
 
 bool sorted(Keys keys, int threads) {
@@ -136,12 +115,7 @@ Rows sort(Keys keys, Values values, int threads) {
   const Table table = table_of(keys, values);
   const RowsFunctions& functions = functions_of(keys.shape(1));
   const int bytes = value_bytes(values);
-  Made made;
-  {
-    nb::gil_scoped_release release;
-    made = functions.sort(table, bytes, threads);
-  }
-  return rows_of(std::move(made), keys.shape(1), values.dtype());
+  return rows_of(unlocked([&] { return functions.sort(table, bytes, threads); }), keys.shape(1), values.dtype());
 }
 
 MadeKeys move(Keys keys, Matrix<const i64> segments, int words, int threads) {
@@ -149,12 +123,7 @@ MadeKeys move(Keys keys, Matrix<const i64> segments, int words, int threads) {
   functions_of(std::size_t(std::max(words, 0)));
   const RowsFunctions& functions = functions_of(keys.shape(1));
   const i64 rows = i64(keys.shape(0));
-  Buffer made;
-  {
-    nb::gil_scoped_release release;
-    made = functions.move(keys.data(), rows, segments.data(), i64(segments.shape(0)), words, threads);
-  }
-  return made_keys(std::move(made), rows, std::size_t(words));
+  return made_keys(unlocked([&] { return functions.move(keys.data(), rows, segments.data(), i64(segments.shape(0)), words, threads); }), rows, std::size_t(words));
 }
 
 Rows from_dense(const std::string& semiring, double parameter, i64 integer_parameter, Values cells, Matrix<const i64> axes,
@@ -165,12 +134,7 @@ Rows from_dense(const std::string& semiring, double parameter, i64 integer_param
   if (all != i64(cells.size())) throw nb::value_error("the sizes do not make up the table");
   const Ring ring = ring_of(semiring, parameter, integer_parameter, cells.dtype());
   const RowsFunctions& functions = functions_of(std::size_t(std::max(words, 0)));
-  Made made;
-  {
-    nb::gil_scoped_release release;
-    made = functions.from_dense(ring, cells.data(), axes.data(), sizes.data(), int(sizes.size()));
-  }
-  return rows_of(std::move(made), std::size_t(words), cells.dtype());
+  return rows_of(unlocked([&] { return functions.from_dense(ring, cells.data(), axes.data(), sizes.data(), int(sizes.size())); }), std::size_t(words), cells.dtype());
 }
 
 void to_dense(Keys keys, Values values, Matrix<const i64> terms, nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu> cells) {

@@ -11,6 +11,7 @@
 #include "arrays.hpp"
 #include "listener.hpp"
 #include "module.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -78,12 +79,8 @@ nb::dict search_tree(const Cells& cells, const Words<const std::int64_t>& tables
   const Problem problem(arena_of(cells, forbidden), span_of(tables), sizes, parents, contexts_of(starts, contexts), integral);
   Options options = options_of(problem, upper, std::move(start), seconds, nodes, threads, memory, seed);
   Ended ended;
-  options.poll = [&](double lower, double best, std::uint64_t count, const std::vector<int>* value) { return tell(poll, ended, lower, best, count, value); };
-  Report report;
-  {
-    nb::gil_scoped_release release;
-    report = search(problem, options);
-  }
+  options.poll = listener_of(poll, ended);
+  Report report = unlocked([&] { return search(problem, options); });
   if (ended.raised) throw nb::python_error();
   nb::dict result = result_of(report);
   result["interrupted"] = ended.interrupted;

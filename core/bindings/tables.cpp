@@ -17,6 +17,7 @@
 #include "module.hpp"
 #include "network/incumbent.hpp"
 #include "table_list.hpp"
+#include "unlocked.hpp"
 #include "tables/encode.hpp"
 
 namespace nb = nanobind;
@@ -288,11 +289,7 @@ nb::tuple encode_factors(const TableList& own, const std::string& sense, const s
   if (!numbers)
     for (i64 number = 0; number < i64(offsets.size()); ++number) all.push_back(number);
   const std::span<const i64> wanted = numbers ? span_of(*numbers) : std::span<const i64>(all);
-  Written written;
-  {
-    nb::gil_scoped_release release;
-    written = encode(own.tables, sense_of(sense), rule_of(rule), limit, places, wanted, type, static_cast<char*>(arena.data()), block);
-  }
+  Written written = unlocked([&] { return encode(own.tables, sense_of(sense), rule_of(rule), limit, places, wanted, type, static_cast<char*>(arena.data()), block); });
   const std::size_t count = written.exponents.size();
   return nb::make_tuple(array_of(std::move(written.ranges), std::array<std::size_t, 2>{count, 2}), array_of(std::move(written.exponents)), array_of(std::move(written.exact)));
 }
@@ -315,11 +312,7 @@ void bind_tables(nb::module_& m) {
       .def("idle", &idle, "The dense tables of at most 2^20 cells that depend on some of their axes alone: number and the other axes.")
       .def("largest", &largest, "The first table of the most cells (counted up to 2^62); -1 if there is none.")
       .def("incumbent", [](const TableList& own, const std::string& sense, u64 descent, u64 moves, i64 table, i64 listed_table, i64 all) {
-            network::Incumbent found;
-            {
-              nb::gil_scoped_release release;
-              found = network::incumbent(own.tables, sense_of(sense), {descent, moves, table, listed_table, all});
-            }
+            network::Incumbent found = unlocked([&] { return network::incumbent(own.tables, sense_of(sense), {descent, moves, table, listed_table, all}); });
             return nb::make_tuple(std::move(found.values), found.cost);
           }, "sense"_a, "descent"_a, "moves"_a, "table"_a, "listed_table"_a, "all"_a,
            "Find an assignment by a descent that visits so many cells, and as many tabu moves, on copies of the tables with at most so many cells (`all`: of all copies). "

@@ -7,6 +7,7 @@
 
 #include "arrays.hpp"
 #include "module.hpp"
+#include "unlocked.hpp"
 #include "tables/text.hpp"
 
 namespace nb = nanobind;
@@ -30,7 +31,7 @@ template <class T, class Read>
 Array<T> numbers(Text& text, std::uint64_t count, const char* what, Read read) {
   std::vector<T> out;
   {
-    nb::gil_scoped_release unlocked;
+    nb::gil_scoped_release release;
     text.scanner.need(count, what);
     out.resize(count);
     read(std::span<T>(out));
@@ -39,11 +40,7 @@ Array<T> numbers(Text& text, std::uint64_t count, const char* what, Read read) {
 }
 
 std::pair<Array<std::int64_t>, Array<std::int64_t>> lists(Text& text, std::uint64_t count, std::int64_t bound, const char* what) {
-  Scanner::Lists result;
-  {
-    nb::gil_scoped_release unlocked;
-    result = text.scanner.lists(count, bound, what);
-  }
+  Scanner::Lists result = unlocked([&] { return text.scanner.lists(count, bound, what); });
   return {array_of(std::move(result.offsets)), array_of(std::move(result.members))};
 }
 
@@ -51,7 +48,7 @@ std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint
   std::vector<std::int32_t> rows;
   std::vector<std::int64_t> costs;
   {
-    nb::gil_scoped_release unlocked;
+    nb::gil_scoped_release release;
     text.scanner.need(count, "a tuple");
     text.scanner.need(count * (sizes.size() + 1), "a state or cost of a tuple");
     rows.resize(count * sizes.size());
@@ -64,18 +61,14 @@ std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint
 std::tuple<Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>> functions(Text& text, std::uint64_t most, const Words<const std::int64_t>& sizes,
                                                                                     std::int64_t bound, std::int64_t forbidden, std::int64_t dense,
                                                                                     std::int64_t ratio) {
-  Scanner::Functions found;
-  {
-    nb::gil_scoped_release unlocked;
-    found = text.scanner.functions(most, span_of(sizes), {bound, forbidden, dense, ratio});
-  }
+  Scanner::Functions found = unlocked([&] { return text.scanner.functions(most, span_of(sizes), {bound, forbidden, dense, ratio}); });
   return {array_of(std::move(found.starts)), array_of(std::move(found.members)), array_of(std::move(found.costs))};
 }
 
 std::tuple<Array<std::int64_t>, Array<double>, Array<double>, Array<double>> bif_rows(Text& text, std::size_t child_size, const std::vector<std::vector<std::string>>& labels) {
   elimina::ConditionalRows rows;
   {
-    nb::gil_scoped_release unlocked;
+    nb::gil_scoped_release release;
     std::vector<elimina::LabelIndex> index(labels.size());
     for (std::size_t p = 0; p < labels.size(); ++p)
       for (std::size_t i = 0; i < labels[p].size(); ++i) index[p].emplace(labels[p][i], i);
@@ -86,11 +79,7 @@ std::tuple<Array<std::int64_t>, Array<double>, Array<double>, Array<double>> bif
 }
 
 nb::object bracket_items(Text& text, bool as_words) {
-  elimina::Items items;
-  {
-    nb::gil_scoped_release unlocked;
-    items = elimina::bracket_items(text.scanner, as_words);
-  }
+  elimina::Items items = unlocked([&] { return elimina::bracket_items(text.scanner, as_words); });
   if (as_words || !items.words.empty()) {
     nb::list words;
     for (const auto& word : items.words) words.append(as_bytes(word));

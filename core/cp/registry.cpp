@@ -15,10 +15,11 @@ namespace {
 // The arguments of one constraint, read as what they have to be.
 class Call {
  public:
-  Call(Solver& solver, const std::string& name, const std::vector<Argument>& arguments) : solver(solver), name_(name), arguments_(arguments) {}
+  Call(Solver& solver, const std::string& name, const std::vector<Argument>& arguments) : solver_(solver), name_(name), arguments_(arguments) {}
 
-  Solver& solver;
   Control control;
+
+  Engine& engine() const { return solver_.engine(); }
 
   [[noreturn]] void refuse(const std::string& why) const { throw Refused(name_ + ": " + why); }
 
@@ -77,8 +78,8 @@ class Call {
   }
 
   View known(View x) const {
-    if (x.var < 0) return solver.fixed(x.offset);
-    const Domains& d = solver.domains();
+    if (x.var < 0) return solver_.fixed(x.offset);
+    const Domains& d = solver_.domains();
     if (x.var >= d.count()) refuse("there is no variable " + std::to_string(x.var));
     const __int128 a = static_cast<__int128>(x.scale) * d.lo(x.var) + x.offset, b = static_cast<__int128>(x.scale) * d.hi(x.var) + x.offset;
     if (x.scale == 0 || std::max(a, b) > kLimit || std::min(a, b) < -kLimit || std::abs(x.offset) > kLimit)
@@ -87,10 +88,11 @@ class Call {
   }
 
   View zero_one(View x) const {
-    if (solver.domains().lo(x) < 0 || solver.domains().hi(x) > 1) refuse("a Boolean is 0 or 1");
+    if (solver_.domains().lo(x) < 0 || solver_.domains().hi(x) > 1) refuse("a Boolean is 0 or 1");
     return x;
   }
 
+  Solver& solver_;
   const std::string& name_;
   const std::vector<Argument>& arguments_;
 };
@@ -105,17 +107,17 @@ using Entries = std::unordered_map<std::string, Entry>;
 
 void add_comparisons(Entries& table) {
   for (const std::string kind : {"int", "bool"}) {
-    table[kind + "_eq"] = {2, true, [](Call& c) { post_equal(c.solver.engine(), c.view(0), c.view(1), c.control); }};
-    table[kind + "_ne"] = {2, true, [](Call& c) { post_different(c.solver.engine(), c.view(0), c.view(1), c.control); }};
-    table[kind + "_le"] = {2, true, [](Call& c) { post_at_most(c.solver.engine(), c.view(0), c.view(1), c.control); }};
-    table[kind + "_lt"] = {2, true, [](Call& c) { post_at_most(c.solver.engine(), c.view(0) + 1, c.view(1), c.control); }};
-    table[kind + "_ge"] = {2, true, [](Call& c) { post_at_most(c.solver.engine(), c.view(1), c.view(0), c.control); }};
-    table[kind + "_gt"] = {2, true, [](Call& c) { post_at_most(c.solver.engine(), c.view(1) + 1, c.view(0), c.control); }};
+    table[kind + "_eq"] = {2, true, [](Call& c) { post_equal(c.engine(), c.view(0), c.view(1), c.control); }};
+    table[kind + "_ne"] = {2, true, [](Call& c) { post_different(c.engine(), c.view(0), c.view(1), c.control); }};
+    table[kind + "_le"] = {2, true, [](Call& c) { post_at_most(c.engine(), c.view(0), c.view(1), c.control); }};
+    table[kind + "_lt"] = {2, true, [](Call& c) { post_at_most(c.engine(), c.view(0) + 1, c.view(1), c.control); }};
+    table[kind + "_ge"] = {2, true, [](Call& c) { post_at_most(c.engine(), c.view(1), c.view(0), c.control); }};
+    table[kind + "_gt"] = {2, true, [](Call& c) { post_at_most(c.engine(), c.view(1) + 1, c.view(0), c.control); }};
   }
   table["bool2int"] = table["int_eq"];
   table["bool2int"].reifiable = false;
   table["bool_not"] = table["bool_ne"];
-  table["set_in"] = {2, true, [](Call& c) { post_member(c.solver.engine(), c.view(0), c.values(1), c.control); }};
+  table["set_in"] = {2, true, [](Call& c) { post_member(c.engine(), c.view(0), c.values(1), c.control); }};
 }
 
 // The right-hand side may be a variable, too.
@@ -125,8 +127,8 @@ void linear(Call& c, Relation relation, bool by_domains = false) {
   Views xs = c.views(1);
   coefficients.push_back(-1);
   xs.push_back(c.view(2));
-  post_linear(c.solver.engine(), relation, coefficients, xs, 0, c.control);
-  if (by_domains) post_sum_of_domains(c.solver.engine(), coefficients, xs);
+  post_linear(c.engine(), relation, coefficients, xs, 0, c.control);
+  if (by_domains) post_sum_of_domains(c.engine(), coefficients, xs);
 }
 
 void add_linear(Entries& table) {
@@ -143,21 +145,21 @@ void maximum(Call& c, const Views& xs, View z, bool least) {
   Views signed_xs = xs;
   if (least)
     for (View& x : signed_xs) x = -x;
-  post_maximum(c.solver.engine(), signed_xs, least ? -z : z);
+  post_maximum(c.engine(), signed_xs, least ? -z : z);
 }
 
 void add_arithmetic(Entries& table) {
   table["int_plus"] = {3, false, [](Call& c) {
-                         post_linear(c.solver.engine(), Relation::equal, {1, 1, -1}, {c.view(0), c.view(1), c.view(2)}, 0);
+                         post_linear(c.engine(), Relation::equal, {1, 1, -1}, {c.view(0), c.view(1), c.view(2)}, 0);
                        }};
   table["int_minus"] = {3, false, [](Call& c) {
-                          post_linear(c.solver.engine(), Relation::equal, {1, -1, -1}, {c.view(0), c.view(1), c.view(2)}, 0);
+                          post_linear(c.engine(), Relation::equal, {1, -1, -1}, {c.view(0), c.view(1), c.view(2)}, 0);
                         }};
-  table["int_times"] = {3, false, [](Call& c) { post_times(c.solver.engine(), c.view(0), c.view(1), c.view(2)); }};
-  table["int_div"] = {3, false, [](Call& c) { post_divide(c.solver.engine(), c.view(0), c.view(1), c.view(2)); }};
-  table["int_mod"] = {3, false, [](Call& c) { post_remainder(c.solver.engine(), c.view(0), c.view(1), c.view(2)); }};
-  table["int_pow"] = {3, false, [](Call& c) { post_power(c.solver.engine(), c.view(0), c.view(1), c.view(2)); }};
-  table["int_abs"] = {2, false, [](Call& c) { post_absolute(c.solver.engine(), c.view(0), c.view(1)); }};
+  table["int_times"] = {3, false, [](Call& c) { post_times(c.engine(), c.view(0), c.view(1), c.view(2)); }};
+  table["int_div"] = {3, false, [](Call& c) { post_divide(c.engine(), c.view(0), c.view(1), c.view(2)); }};
+  table["int_mod"] = {3, false, [](Call& c) { post_remainder(c.engine(), c.view(0), c.view(1), c.view(2)); }};
+  table["int_pow"] = {3, false, [](Call& c) { post_power(c.engine(), c.view(0), c.view(1), c.view(2)); }};
+  table["int_abs"] = {2, false, [](Call& c) { post_absolute(c.engine(), c.view(0), c.view(1)); }};
   table["int_max"] = {3, false, [](Call& c) { maximum(c, {c.view(0), c.view(1)}, c.view(2), false); }};
   table["int_min"] = {3, false, [](Call& c) { maximum(c, {c.view(0), c.view(1)}, c.view(2), true); }};
   table["array_int_maximum"] = {2, false, [](Call& c) { maximum(c, c.views(1), c.view(0), false); }};
@@ -171,34 +173,22 @@ Views clause(const Call& c) {
 }
 
 void add_booleans(Entries& table) {
-  table["bool_and"] = {3, false, [](Call& c) { post_all_true(c.solver.engine(), {c.boolean(0), c.boolean(1)}, c.boolean(2)); }};
-  table["bool_or"] = {3, false, [](Call& c) {
-                        post_clause(c.solver.engine(), {c.boolean(0), c.boolean(1)}, Control::reified(c.boolean(2)));
-                      }};
-  table["bool_xor"] = {3, false, [](Call& c) {
-                         post_different(c.solver.engine(), c.boolean(0), c.boolean(1), Control::reified(c.boolean(2)));
-                       }};
-  table["bool_clause"] = {2, true, [](Call& c) { post_clause(c.solver.engine(), clause(c), c.control); }};
-  table["array_bool_or"] = {2, false, [](Call& c) { post_clause(c.solver.engine(), c.booleans(0), Control::reified(c.boolean(1))); }};
-  table["array_bool_and"] = {2, false, [](Call& c) { post_all_true(c.solver.engine(), c.booleans(0), c.boolean(1)); }};
+  table["bool_and"] = {3, false, [](Call& c) { post_all_true(c.engine(), {c.boolean(0), c.boolean(1)}, c.boolean(2)); }};
+  table["bool_or"] = {3, false, [](Call& c) { post_clause(c.engine(), {c.boolean(0), c.boolean(1)}, Control::reified(c.boolean(2))); }};
+  table["bool_xor"] = {3, false, [](Call& c) { post_different(c.engine(), c.boolean(0), c.boolean(1), Control::reified(c.boolean(2))); }};
+  table["bool_clause"] = {2, true, [](Call& c) { post_clause(c.engine(), clause(c), c.control); }};
+  table["array_bool_or"] = {2, false, [](Call& c) { post_clause(c.engine(), c.booleans(0), Control::reified(c.boolean(1))); }};
+  table["array_bool_and"] = {2, false, [](Call& c) { post_all_true(c.engine(), c.booleans(0), c.boolean(1)); }};
   // The Boolean implies the conjunction, or the disjunction.
-  table["array_bool_and_imp"] = {2, false, [](Call& c) {
-                                   for (const View x : c.booleans(0)) post_at_most(c.solver.engine(), c.boolean(1), x);
-                                 }};
-  table["array_bool_or_imp"] = {2, false, [](Call& c) {
-                                  post_clause(c.solver.engine(), c.booleans(0), Control::implied(c.boolean(1)));
-                                }};
-  table["array_bool_xor"] = {1, false, [](Call& c) { post_odd(c.solver.engine(), c.booleans(0)); }};
+  table["array_bool_and_imp"] = {2, false, [](Call& c) { for (const View x : c.booleans(0)) post_at_most(c.engine(), c.boolean(1), x); }};
+  table["array_bool_or_imp"] = {2, false, [](Call& c) { post_clause(c.engine(), c.booleans(0), Control::implied(c.boolean(1))); }};
+  table["array_bool_xor"] = {1, false, [](Call& c) { post_odd(c.engine(), c.booleans(0)); }};
 }
 
 void add_elements(Entries& table) {
   for (const std::string kind : {"int", "bool"}) {
-    table["array_" + kind + "_element"] = {3, false, [](Call& c) {
-                                             post_element(c.solver.engine(), c.view(0) - 1, c.values(1), c.view(2));
-                                           }};
-    table["array_var_" + kind + "_element"] = {3, false, [](Call& c) {
-                                                 post_element(c.solver.engine(), c.view(0) - 1, c.views(1), c.view(2));
-                                               }};
+    table["array_" + kind + "_element"] = {3, false, [](Call& c) { post_element(c.engine(), c.view(0) - 1, c.values(1), c.view(2)); }};
+    table["array_var_" + kind + "_element"] = {3, false, [](Call& c) { post_element(c.engine(), c.view(0) - 1, c.views(1), c.view(2)); }};
   }
 }
 
@@ -209,11 +199,11 @@ void add_all_different(Entries& table) {
   const std::pair<const char*, Consistency> kinds[] = {{"value", Consistency::value}, {"bounds", Consistency::bounds}};
   for (const auto& [name, consistency] : kinds)
     table[std::string("all_different_") + name] = {
-        1, false, [consistency = consistency](Call& c) { post_all_different(c.solver.engine(), c.views(0), consistency); }};
+        1, false, [consistency = consistency](Call& c) { post_all_different(c.engine(), c.views(0), consistency); }};
   for (const auto& [suffix, side] : kSides)
     table[std::string("all_different_domain") + suffix] = {
-        1, false, [side = side](Call& c) { post_all_different(c.solver.engine(), c.views(0), Consistency::domain, side); }};
-  table["all_different_except_0"] = {1, false, [](Call& c) { post_all_different_except(c.solver.engine(), c.views(0), 0); }};
+        1, false, [side = side](Call& c) { post_all_different(c.engine(), c.views(0), Consistency::domain, side); }};
+  table["all_different_except_0"] = {1, false, [](Call& c) { post_all_different_except(c.engine(), c.views(0), 0); }};
 }
 
 // Arguments: successors, both ends and the length of each edge, whether the circuit has it, the circuit's length.
@@ -235,18 +225,18 @@ void weighted_circuit(Call& c) {
   std::sort(pairs.begin(), pairs.end());
   const auto twice = std::adjacent_find(pairs.begin(), pairs.end());
   if (twice != pairs.end()) c.refuse("edge " + std::to_string(twice->first) + " to " + std::to_string(twice->second) + " is given twice");
-  post_weighted_circuit(c.solver.engine(), c.views(0), std::move(graph), c.booleans(4), c.view(5));
+  post_weighted_circuit(c.engine(), c.views(0), std::move(graph), c.booleans(4), c.view(5));
 }
 
 void add_graphs(Entries& table) {
   for (const auto& [suffix, side] : kSides) {
-    table[std::string("circuit") + suffix] = {1, false, [side = side](Call& c) { post_circuit(c.solver.engine(), c.views(0), side); }};
-    table[std::string("subcircuit") + suffix] = {1, false, [side = side](Call& c) { post_subcircuit(c.solver.engine(), c.views(0), side); }};
+    table[std::string("circuit") + suffix] = {1, false, [side = side](Call& c) { post_circuit(c.engine(), c.views(0), side); }};
+    table[std::string("subcircuit") + suffix] = {1, false, [side = side](Call& c) { post_subcircuit(c.engine(), c.views(0), side); }};
   }
   table["weighted_circuit"] = {6, false, weighted_circuit};
   table["inverse"] = {2, false, [](Call& c) {
                         c.same_length(0, 1);
-                        post_inverse(c.solver.engine(), c.views(0), c.views(1));
+                        post_inverse(c.engine(), c.views(0), c.views(1));
                       }};
 }
 
@@ -271,12 +261,12 @@ void add_extensions(Entries& table) {
   for (const std::string kind : {"int", "bool"})
     table["table_" + kind] = {2, false, [](Call& c) {
                                 if (c.length(0) == 0 || c.length(1) % c.length(0) != 0) c.refuse("each row has a value for each variable");
-                                post_table(c.solver.engine(), c.views(0), c.values(1));
+                                post_table(c.engine(), c.views(0), c.values(1));
                               }};
   table["regular"] = {6, false, [](Call& c) {
                         Views xs = c.views(0);
                         for (View& x : xs) x = x - 1;
-                        post_regular(c.solver.engine(), xs, automaton(c));
+                        post_regular(c.engine(), xs, automaton(c));
                       }};
 }
 
@@ -287,21 +277,21 @@ void cardinality(Call& c, bool closed) {
   // A value that is listed twice is counted once, and both of its counts are equal.
   std::map<Value, View> by_value;
   for (std::size_t i = 0; i < given.size(); ++i)
-    if (const auto [known, is_new] = by_value.emplace(given[i], counts[i]); !is_new) post_equal(c.solver.engine(), known->second, counts[i]);
+    if (const auto [known, is_new] = by_value.emplace(given[i], counts[i]); !is_new) post_equal(c.engine(), known->second, counts[i]);
   Values values;
   Views distinct;
   for (const auto& [value, count] : by_value) {
     values.push_back(value);
     distinct.push_back(count);
   }
-  post_cardinality(c.solver.engine(), c.views(0), values, distinct, closed);
+  post_cardinality(c.engine(), c.views(0), values, distinct, closed);
 }
 
 void add_counts(Entries& table) {
-  table["count_eq"] = {3, false, [](Call& c) { post_count(c.solver.engine(), c.views(0), c.view(1), c.view(2)); }};
+  table["count_eq"] = {3, false, [](Call& c) { post_count(c.engine(), c.views(0), c.view(1), c.view(2)); }};
   table["global_cardinality"] = {3, false, [](Call& c) { cardinality(c, false); }};
   table["global_cardinality_closed"] = {3, false, [](Call& c) { cardinality(c, true); }};
-  table["nvalue"] = {2, false, [](Call& c) { post_distinct_values(c.solver.engine(), c.views(1), c.view(0)); }};
+  table["nvalue"] = {2, false, [](Call& c) { post_distinct_values(c.engine(), c.views(1), c.view(0)); }};
 }
 
 // Sums of sizes stay within 64 bits.
@@ -320,14 +310,14 @@ void add_resources(Entries& table) {
   table["cumulative"] = {4, false, [](Call& c) {
                            c.same_length(0, 1);
                            c.same_length(0, 2);
-                           post_cumulative(c.solver.engine(), c.views(0), c.views(1), c.views(2), c.view(3));
+                           post_cumulative(c.engine(), c.views(0), c.views(1), c.views(2), c.view(3));
                          }};
   table["bin_packing_load"] = {3, false, [](Call& c) {
                                  c.same_length(1, 2);
-                                 post_bin_packing(c.solver.engine(), c.views(0), c.views(1), sizes(c, 2));
+                                 post_bin_packing(c.engine(), c.views(0), c.views(1), sizes(c, 2));
                                }};
-  table["lex_less"] = {2, false, [](Call& c) { post_lexicographic(c.solver.engine(), c.views(0), c.views(1), true); }};
-  table["lex_lesseq"] = {2, false, [](Call& c) { post_lexicographic(c.solver.engine(), c.views(0), c.views(1), false); }};
+  table["lex_less"] = {2, false, [](Call& c) { post_lexicographic(c.engine(), c.views(0), c.views(1), true); }};
+  table["lex_lesseq"] = {2, false, [](Call& c) { post_lexicographic(c.engine(), c.views(0), c.views(1), false); }};
 }
 
 const Entries& table() {

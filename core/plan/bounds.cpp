@@ -17,12 +17,14 @@ class Bounds {
 
   RowBounds run() {
     for (int number = 0; number < int(tree_.size()); ++number) {
-      Reads reads = factors_of(number);
+      Reads reads;
+      writer_.add_factors(number, reads);
       for (const int child : tree_.children[number]) reads.insert(reads.end(), up_[child].begin(), up_[child].end());
       up_[number] = eliminate(reads, tree_.variables[number]);
     }
     for (int number = int(tree_.size()) - 1; number >= 0; --number) {
-      Reads known = factors_of(number);
+      Reads known;
+      writer_.add_factors(number, known);
       known.insert(known.end(), down_[number].begin(), down_[number].end());
       for (const int child : tree_.children[number]) {
         Reads reads = known;
@@ -46,20 +48,9 @@ class Bounds {
  private:
   using Reads = std::vector<Read>;
 
-  Reads factors_of(int number) const {
-    Reads reads;
-    for (const int f : tree_.factors[number]) reads.push_back({f, -1, f});
-    return reads;
-  }
-
-  bool has(const Read& read, int variable) const {
-    const auto scope = writer_.scope_of(read);
-    return std::find(scope.begin(), scope.end(), variable) != scope.end();
-  }
-
   Reads eliminate(const Reads& reads, int variable) {
     Reads left, own;
-    for (const Read& read : reads) (has(read, variable) ? own : left).push_back(read);
+    for (const Read& read : reads) (writer_.has(read, variable) ? own : left).push_back(read);
     for (Reads& part : mini_buckets(own)) {
       left.push_back(writer_.eliminate(variable, writer_.scope_of_all(part, variable), part));
     }

@@ -22,7 +22,7 @@ class Passes {
     upward_.reserve(tree.size());
     for (int number = 0; number < int(tree.size()); ++number) {
       chosen_.clear();
-      add_factors(number, chosen_);
+      writer_.add_factors(number, chosen_);
       for (const int child : tree.children[number]) chosen_.push_back(upward_[child]);
       upward_.push_back(writer_.eliminate(tree.variables[number], writer_.scope(tree.separators[number]), chosen_));
     }
@@ -65,10 +65,6 @@ class Passes {
     return std::move(made);
   }
 
-  void add_factors(int number, Reads& reads) const {
-    for (const int f : tree_.factors[number]) reads.push_back({f, -1, f});
-  }
-
   bool is_kept_variable(int v) const { return tree_.position[v] >= int(tree_.order.size()); }
   bool is_kept(std::span<const int> scope) const {
     return std::all_of(scope.begin(), scope.end(), [&](int v) { return is_kept_variable(v); });
@@ -76,10 +72,6 @@ class Passes {
   void by_position(std::vector<int>& scope) const {
     if (scope.size() < 2) return;
     std::sort(scope.begin(), scope.end(), [&](int a, int b) { return tree_.position[a] < tree_.position[b]; });
-  }
-  bool has(const Read& read, int variable) const {
-    const auto scope = writer_.scope_of(read);
-    return std::find(scope.begin(), scope.end(), variable) != scope.end();
   }
 
   // The downward pass, as far as the wanted variables need it.
@@ -114,7 +106,7 @@ class Passes {
 
   void send(int number, const std::vector<char>& listens, bool own) {
     live_.clear();
-    add_factors(number, live_);
+    writer_.add_factors(number, live_);
     if (downward_[number] != kNone) live_.push_back(downward_[number]);
     children_.assign(tree_.children[number].begin(), tree_.children[number].end());
     std::sort(children_.begin(), children_.end(), [&](int a, int b) {
@@ -167,7 +159,7 @@ class Passes {
     const std::size_t before = writer_.made().steps.size();
     const Target target{-1, variable};
     contract(first, {&target, 1}, true);
-    if (writer_.made().steps.size() > before && live_.size() > first && has(live_[first], variable)) return live_[first].source;
+    if (writer_.made().steps.size() > before && live_.size() > first && writer_.has(live_[first], variable)) return live_[first].source;
     chosen_.assign(live_.begin() + std::ptrdiff_t(first), live_.end());
     std::vector<int> axes = writer_.variables_of_all(chosen_);
     if (std::find(axes.begin(), axes.end(), variable) == axes.end()) axes.push_back(variable);

@@ -461,7 +461,7 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
     while (to < sequence.size() && tree.variables[sequence[to]] == tree.variables[sequence[from]]) {
       const int number = sequence[to++];
       Level::Part& part = parts.emplace_back(Level::Part{number, fusion.take(number), weights.empty() ? 1.0 : weights[number]});
-      for (const int f : tree.factors[number]) part.reads.push_back({f, -1, f});
+      writer.add_factors(number, part.reads);
       for (const int child : tree.children[number])
         if (!fusion.waits(child)) part.reads.push_back({-1, written[child], own[child]});
     }

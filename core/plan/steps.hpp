@@ -65,6 +65,13 @@ class Writer {
   const Steps& made() const { return made_; }
   int scope(std::span<const int> variables);
   std::span<const int> scope_of(const Read& read) const { return made_.scopes[read.scope]; }
+  bool has(const Read& read, int variable) const {
+    const auto scope = scope_of(read);
+    return std::find(scope.begin(), scope.end(), variable) != scope.end();
+  }
+  void add_factors(int number, std::vector<Read>& reads) const {
+    for (const int f : tree_.factors[number]) reads.push_back({f, -1, f});
+  }
   i64 cells(std::span<const int> scope) const { return cells_of(scope, sizes_); }
   i64 size(int variable) const { return variable < 0 ? 1 : sizes_[variable]; }
   int position(int variable) const { return tree_.position[variable]; }

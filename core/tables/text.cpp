@@ -26,20 +26,24 @@ std::string_view without_plus(std::string_view text) {
 
 enum class Number { ok, not_a_number, out_of_range };
 
-Number parse(std::string_view text, std::int64_t& value) {
-  text = without_plus(text);
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (last != text.data() + text.size() || error == std::errc::invalid_argument) return Number::not_a_number;
-  return error == std::errc() ? Number::ok : Number::out_of_range;
-}
-
-// Also an overflow: a positive literal below the smallest double, since a silent 0 would mean 'impossible'.
-Number parse(std::string_view text, double& value) {
+// Out of range is also a positive literal below the smallest double, since a silent 0 would mean 'impossible'.
+template <class T>
+Number parse(std::string_view text, T& value) {
   text = without_plus(text);
   const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (last != text.data() + text.size() || error == std::errc::invalid_argument) return Number::not_a_number;
   if (error != std::errc()) return Number::out_of_range;
-  return std::isfinite(value) ? Number::ok : Number::not_a_number;
+  if constexpr (std::is_floating_point_v<T>) return std::isfinite(value) ? Number::ok : Number::not_a_number;
+  return Number::ok;
+}
+
+template <class T>
+T number_of(Scanner& scanner, std::string_view text, const char* what, const char* range) {
+  T value = 0;
+  const Number kind = parse(text, value);
+  if (kind == Number::out_of_range) scanner.fail(std::string(what) + range, text);
+  if (kind != Number::ok) scanner.fail(what, text);
+  return value;
 }
 
 }  // namespace
@@ -139,29 +143,10 @@ std::int64_t Scanner::integer(const char* what) {
       at_ = mark_ + minus;
     }
   }
-  std::int64_t value = 0;
-  switch (parse(text, value)) {
-    case Number::ok:
-      return value;
-    case Number::out_of_range:
-      fail(std::string(what) + " that fits 64 bits", text);
-    default:
-      fail(what, text);
-  }
+  return number_of<std::int64_t>(*this, text, what, " that fits 64 bits");
 }
 
-double Scanner::real(const char* what) {
-  const std::string_view text = number_token(what);
-  double value = 0;
-  switch (parse(text, value)) {
-    case Number::ok:
-      return value;
-    case Number::out_of_range:
-      fail(std::string(what) + " within the range of a double", text);
-    default:
-      fail(what, text);
-  }
-}
+double Scanner::real(const char* what) { return number_of<double>(*this, number_token(what), what, " within the range of a double"); }
 
 void Scanner::need(std::uint64_t count, const char* what) {
   skip();

@@ -150,11 +150,6 @@ class TableGroups(Unpacked[Group]):
         scopes: Scopes of the groups.
         starts: Start of each group's members, and the end of the last one's.
         members: Tables of the groups, int32.
-
-    Attributes:
-        scopes: See above.
-        starts: See above.
-        members: See above.
     """
 
     def __init__(self, scopes: Scopes, starts: NDArray[np.int64], members: NDArray[np.int32]) -> None:

@@ -264,7 +264,7 @@ def test_the_core_refuses_what_it_has_no_kernel_for():
     peaks = np.zeros(0)
     with pytest.raises(ValueError, match="unknown semiring most"):
         DenseSession("most", 0, 0, words, words, words, np.zeros(1, np.int32), peaks, 1)
-    with pytest.raises(ValueError, match="no kernel for the arena's dtype"):
+    with pytest.raises(ValueError, match="no kernel for this dtype"):
         DenseSession("sum-product", 0, 0, words, words, words, np.zeros(1, np.int32), peaks, 1)
 
 

@@ -39,28 +39,7 @@ DeviceBatch::DeviceBatch(Engine& engine, std::unique_ptr<FilterDevice> device, b
   changes_.most = std::min<std::size_t>(domains_.rows().size() / 4 + 1024, std::size_t{1} << 18);
 }
 
-DeviceBatch::~DeviceBatch() {
-  domains_.tell_changes(nullptr);
-  release(rows_);
-  release(scratch_);
-  release(bounds_);
-  release(match_);
-  release(member_store_);
-  release(words_);
-  release(new_bounds_);
-  release(matches_);
-  release(host_parts_);
-  release(part_store_);
-  release(host_lists_);
-  release(list_store_);
-  release(host_free_);
-  release(free_store_);
-  release(barriers_);
-  release(done_);
-  release(losses_);
-  release(labels_);
-  release(answers_);
-}
+DeviceBatch::~DeviceBatch() { domains_.tell_changes(nullptr); }
 
 void DeviceBatch::enlist(const Domains& d, Matching& matching) {
   matching.filter_by(*this, members_.size());
@@ -76,14 +55,9 @@ template <class T>
 void DeviceBatch::reserve(Store<T>& store, std::size_t count, Place place) {
   if (store.size() >= count) return;
   const std::size_t bytes = std::max(count, store.size() * 3 / 2) * sizeof(T);
-  release(store);
+  store.release();
+  store.owner = device_.get();
   store.piece = device_->allocate(place, bytes);
-}
-
-template <class T>
-void DeviceBatch::release(Store<T>& store) {
-  if (store.piece.bytes > 0) device_->free(store.piece);
-  store.piece = {};
 }
 
 std::size_t DeviceBatch::variables(Matching& matching) {
@@ -195,20 +169,24 @@ void DeviceBatch::take_memory() {
   reserve(bounds_, static_cast<std::size_t>(domains_.count()), Place::device);
   reserve(member_store_, members_.size(), Place::device);
   reserve(match_, members_.size(), Place::device);
-  reserve(scratch_, words, Place::device);
-  reserve(part_store_, matchings_.size(), Place::device);
-  reserve(list_store_, members_.size(), Place::device);
-  reserve(free_store_, free, Place::device);
-  reserve(barriers_, matchings_.size(), Place::device);
+  reserve_for_parts(matchings_.size(), members_.size(), free, words, losses, members_.size());
   reserve(words_, changes_.most, Place::shared);
   reserve(new_bounds_, members_.size(), Place::shared);
   reserve(matches_, 4 * members_.size(), Place::shared);
-  reserve(host_parts_, matchings_.size(), Place::shared);
-  reserve(host_lists_, members_.size(), Place::shared);
+}
+
+void DeviceBatch::reserve_for_parts(std::size_t parts, std::size_t lists, std::size_t free, std::size_t scratch, std::size_t losses, std::size_t labels) {
+  reserve(scratch_, scratch, Place::device);
+  reserve(part_store_, parts, Place::device);
+  reserve(list_store_, lists, Place::device);
+  reserve(free_store_, free, Place::device);
+  reserve(barriers_, parts, Place::device);
+  reserve(host_parts_, parts, Place::shared);
+  reserve(host_lists_, lists, Place::shared);
   reserve(host_free_, free, Place::shared);
   reserve(losses_, losses, Place::shared);
-  reserve(labels_, members_.size(), Place::shared);
-  reserve(answers_, matchings_.size(), Place::shared);
+  reserve(labels_, labels, Place::shared);
+  reserve(answers_, parts, Place::shared);
   reserve(done_, 1, Place::shared);
 }
 
@@ -260,18 +238,7 @@ void DeviceBatch::write_changes(const Domains& d) {
 }
 
 void DeviceBatch::run() {
-  reserve(scratch_, scratch_words_, Place::device);
-  reserve(part_store_, parts_.size(), Place::device);
-  reserve(list_store_, lists_.size(), Place::device);
-  reserve(barriers_, parts_.size(), Place::device);
-  reserve(host_parts_, parts_.size(), Place::shared);
-  reserve(host_lists_, lists_.size(), Place::shared);
-  reserve(host_free_, free_values_.size(), Place::shared);
-  reserve(free_store_, free_values_.size(), Place::device);
-  reserve(losses_, losses_count_, Place::shared);
-  reserve(labels_, labels_count_, Place::shared);
-  reserve(answers_, parts_.size(), Place::shared);
-  reserve(done_, 1, Place::shared);
+  reserve_for_parts(parts_.size(), lists_.size(), free_values_.size(), scratch_words_, losses_count_, labels_count_);
   std::copy(parts_.begin(), parts_.end(), host_parts_.host());
   std::copy(lists_.begin(), lists_.end(), host_lists_.host());
   std::copy(free_values_.begin(), free_values_.end(), host_free_.host());

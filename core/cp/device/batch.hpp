@@ -41,6 +41,13 @@ class DeviceBatch {
   template <class T>
   struct Store {
     FilterDevice::Piece piece;
+    FilterDevice* owner = nullptr;
+
+    ~Store() { release(); }
+    void release() {
+      if (piece.bytes > 0) owner->free(piece);
+      piece = {};
+    }
     T* host() const { return static_cast<T*>(piece.host); }
     T* device() const { return reinterpret_cast<T*>(piece.device); }
     std::size_t size() const { return piece.bytes / sizeof(T); }
@@ -57,6 +64,7 @@ class DeviceBatch {
   void add_parts(Matching& matching);
   void write_changes(const Domains& d);
   void take_memory();
+  void reserve_for_parts(std::size_t parts, std::size_t lists, std::size_t free, std::size_t scratch, std::size_t losses, std::size_t labels);
   void upload_all(const Domains& d);
   bool is_answered(const Domains& d);
   void run();
@@ -64,8 +72,6 @@ class DeviceBatch {
   bool apply(Engine& engine, const Job& job, bool is_answered);
   template <class T>
   void reserve(Store<T>& store, std::size_t count, FilterDevice::Place place);
-  template <class T>
-  void release(Store<T>& store);
 
   Domains& domains_;
   std::unique_ptr<FilterDevice> device_;

@@ -17,51 +17,40 @@ struct Alias {
   Form form;
 };
 
-// Names that other solvers' libraries and old versions of MiniZinc's give to constraints.
+// Names that other solvers' libraries and old versions of MiniZinc's give to constraints; without the prefixes of MiniZinc's own library and this one.
 const Alias* alias_of(std::string_view name) {
   static const std::unordered_map<std::string_view, Alias> table{
-      {"fzn_all_different_int", {"all_different", Form::all_different}},
       {"all_different_int", {"all_different", Form::all_different}},
       {"all_different", {"all_different", Form::all_different}},
       {"alldifferent", {"all_different", Form::all_different}},
       {"jacop_alldiff", {"all_different", Form::all_different}},
       {"gecode_all_different_int", {"all_different", Form::all_different}},
       {"minicpp_all_different", {"all_different", Form::all_different}},
-      {"fzn_alldifferent_except_0", {"all_different_except_0", Form::same}},
-      {"elimina_circuit", {"circuit", Form::successors}},
-      {"fzn_circuit", {"circuit", Form::successors}},
+      {"alldifferent_except_0", {"all_different_except_0", Form::same}},
       {"circuit", {"circuit", Form::successors}},
       {"jacop_circuit", {"circuit", Form::successors}},
       {"minicpp_circuit", {"circuit", Form::successors}},
       {"gecode_circuit", {"circuit", Form::successors_from}},
-      {"elimina_subcircuit", {"subcircuit", Form::successors}},
-      {"fzn_subcircuit", {"subcircuit", Form::successors}},
       {"subcircuit", {"subcircuit", Form::successors}},
       {"jacop_subcircuit", {"subcircuit", Form::successors}},
-      {"elimina_inverse", {"inverse", Form::inverse}},
-      {"fzn_inverse", {"inverse", Form::inverse}},
       {"inverse", {"inverse", Form::inverse}},
-      {"fzn_table_int", {"table_int", Form::same}},
-      {"fzn_table_bool", {"table_bool", Form::same}},
       {"gecode_table_int", {"table_int", Form::same}},
       {"gecode_table_bool", {"table_bool", Form::same}},
-      {"fzn_regular", {"regular", Form::same}},
       {"gecode_regular", {"regular", Form::same}},
-      {"fzn_cumulative", {"cumulative", Form::same}},
-      {"fzn_count_eq", {"count_eq", Form::same}},
       {"jacop_count", {"count_eq", Form::same}},
-      {"fzn_global_cardinality", {"global_cardinality", Form::same}},
-      {"fzn_global_cardinality_closed", {"global_cardinality_closed", Form::same}},
-      {"fzn_nvalue", {"nvalue", Form::same}},
-      {"fzn_lex_less_int", {"lex_less", Form::same}},
-      {"fzn_lex_less_bool", {"lex_less", Form::same}},
-      {"fzn_lex_lesseq_int", {"lex_lesseq", Form::same}},
-      {"fzn_lex_lesseq_bool", {"lex_lesseq", Form::same}},
-      {"elimina_bin_packing_load", {"bin_packing_load", Form::bins}},
-      {"fzn_bin_packing_load", {"bin_packing_load", Form::bins}},
+      {"lex_less_int", {"lex_less", Form::same}},
+      {"lex_less_bool", {"lex_less", Form::same}},
+      {"lex_lesseq_int", {"lex_lesseq", Form::same}},
+      {"lex_lesseq_bool", {"lex_lesseq", Form::same}},
       {"bin_packing_load", {"bin_packing_load", Form::bins}}};
   const auto place = table.find(name);
   return place == table.end() ? nullptr : &place->second;
+}
+
+std::string_view without_prefix(std::string_view name) {
+  for (const std::string_view prefix : {"fzn_", "elimina_"})
+    if (name.starts_with(prefix)) return name.substr(prefix.size());
+  return name;
 }
 
 bool is_constraint(std::string_view name) {
@@ -225,9 +214,10 @@ void Instance::post_constraints(const Poll& poll) {
 }
 
 void Instance::post(const Constraint& c) {
-  const Alias* alias = alias_of(c.name);
+  const std::string_view plain = without_prefix(c.name);
+  const Alias* alias = alias_of(plain);
   const Form form = alias ? alias->form : Form::same;
-  const std::string name = alias ? alias->name : std::string(c.name);
+  const std::string name(alias ? alias->name : is_constraint(plain) ? plain : c.name);
   if (form != Form::all_different && !is_constraint(name)) unsupported(c.place, "the constraint " + name.substr(0, 80) + kCompile);
   if (name.starts_with("set_in")) return post_member(c);
   std::vector<Argument> arguments;
@@ -260,7 +250,7 @@ void Instance::post(const Constraint& c) {
       expect(3);
       count_from_zero(1, 1);
       break;
-    default: return post_named(name == "int_lin_eq" && wants_domains(c) ? "int_lin_eq_domain" : name, arguments);
+    default: return post_named(name == "int_lin_eq" ? name + first_of(c, {{"domain", "_domain"}}) : name, arguments);
   }
   const bool is_cycle = form == Form::successors || form == Form::successors_from;
   solver_.post(is_cycle && !name.ends_with("_reif") ? name + side(c) : name, arguments);
@@ -279,7 +269,7 @@ void Instance::post_named(const std::string& name, const std::vector<Argument>& 
 // A range is two comparisons.
 void Instance::post_member(const Constraint& c) {
   const Terms terms = document_.items(c.arguments);
-  const std::string suffix(c.name.substr(6));
+  const std::string suffix(without_prefix(c.name).substr(6));
   const std::size_t count = suffix.empty() ? 2 : 3;
   if (terms.size() != count) throw Refused("expected " + std::to_string(count) + " arguments, found " + std::to_string(terms.size()));
   const Argument x{view(terms[0], c.place, "what is in a set")};
@@ -302,28 +292,23 @@ void Instance::post_member(const Constraint& c) {
   post("int_le", {x, hi});
 }
 
-bool Instance::wants_domains(const Constraint& c) const {
-  const Terms annotations = document_.items(c.annotations);
-  return std::any_of(annotations.begin(), annotations.end(), [&](const Term& t) { return t.kind == Kind::atom && document_.text(t) == "domain"; });
-}
-
-std::string Instance::side(const Constraint& c) const {
-  for (const Term& annotation : document_.items(c.annotations)) {
-    if (annotation.kind != Kind::atom) continue;
-    const std::string_view text = document_.text(annotation);
-    if (text == "cpu" || text == "gpu") return "_" + std::string(text);
-  }
+// The end of a name that the first known annotation stands for.
+std::string Instance::first_of(const Constraint& c, std::initializer_list<std::pair<std::string_view, const char*>> known) const {
+  for (const Term& annotation : document_.items(c.annotations))
+    for (const auto& [text, end] : known)
+      if (annotation.kind == Kind::atom && document_.text(annotation) == text) return end;
   return "";
 }
 
+std::string Instance::side(const Constraint& c) const { return first_of(c, {{"cpu", "_cpu"}, {"gpu", "_gpu"}}); }
+
 std::string Instance::consistency(const Constraint& c) const {
-  for (const Term& annotation : document_.items(c.annotations)) {
-    if (annotation.kind != Kind::atom) continue;
-    const std::string_view text = document_.text(annotation);
-    if (text == "value" || text == "value_propagation") return "_value";
-    if (text == "bounds" || text == "boundsZ" || text == "bounds_propagation") return "_bounds";
-  }
-  return "_domain" + side(c);
+  const std::string given = first_of(c, {{"value", "_value"},
+                                         {"value_propagation", "_value"},
+                                         {"bounds", "_bounds"},
+                                         {"boundsZ", "_bounds"},
+                                         {"bounds_propagation", "_bounds"}});
+  return given.empty() ? "_domain" + side(c) : given;
 }
 
 View Instance::view(const Term& t, Place place, const char* what) const {

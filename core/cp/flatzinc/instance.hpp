@@ -50,7 +50,7 @@ class Instance {
   void post(const Constraint& c);
   void post_named(const std::string& name, const std::vector<Argument>& arguments);
   void post_member(const Constraint& c);
-  bool wants_domains(const Constraint& c) const;
+  std::string first_of(const Constraint& c, std::initializer_list<std::pair<std::string_view, const char*>> known) const;
   std::string consistency(const Constraint& c) const;
   std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;

@@ -173,9 +173,7 @@ class Json : public Reader {
       if (count + static_cast<__int128>(values.size()) > kMost) throw Malformed(here, "a set of several ranges has at most 2^24 values");
       for (std::int64_t k = 0; k < static_cast<std::int64_t>(count); ++k) values.push_back(bounds[i] + k);
     }
-    std::sort(values.begin(), values.end());
-    values.erase(std::unique(values.begin(), values.end()), values.end());
-    return doc_.numbers_term(Kind::set, values);
+    return set_of(values);
   }
 
   Term expression(int depth, bool annotated) {
@@ -183,18 +181,17 @@ class Json : public Reader {
     const char c = peek();
     if (c == '-' || (c >= '0' && c <= '9')) return number();
     if (c == '"') return named(annotated);
-    if (c == '[') {
-      const std::size_t base = stack_.size();
-      each_element([&] {
-        const Term t = expression(depth + 1, annotated);
-        stack_.push_back(t);
-      });
-      const Term result = doc_.array_term(std::span(stack_).subspan(base));
-      stack_.resize(base);
-      return result;
-    }
+    if (c == '[') return gathered(&Document::array_term, [&] { elements(depth + 1, annotated); });
     if (c == '{') return object(depth, annotated);
     return {Kind::boolean, 0, boolean()};
+  }
+
+  // The expressions of an array, on the stack.
+  void elements(int depth, bool annotated) {
+    each_element([&] {
+      const Term t = expression(depth, annotated);
+      stack_.push_back(t);
+    });
   }
 
   Term named(bool annotated) {
@@ -214,25 +211,16 @@ class Json : public Reader {
     if (at(parts, "string", [&] { result = doc_.text_term(Kind::string, string()); })) return result;
     std::string_view id;
     if (!annotated || !at(parts, "id", [&] { id = string(); })) throw Malformed(here, "expected a value, found an object without \"set\" or \"string\"");
-    const std::size_t base = stack_.size();
-    at(parts, "args", [&] { each_element([&] { stack_.push_back(expression(depth + 1, true)); }); });
-    result = doc_.call_term(id, std::span(stack_).subspan(base));
-    stack_.resize(base);
-    return result;
+    return call_of(id, [&] { at(parts, "args", [&] { elements(depth + 1, true); }); });
   }
 
   List expressions(const Members& parts, std::string_view member, bool annotated) {
-    const std::size_t base = stack_.size();
-    at(parts, member, [&] {
-      each_element([&] {
-        // An annotation's own name may be that of a variable.
-        const Term t = annotated && peek() == '"' ? doc_.text_term(Kind::atom, string()) : expression(0, annotated);
-        stack_.push_back(t);
-      });
-    });
-    const List result = doc_.list(std::span(stack_).subspan(base));
-    stack_.resize(base);
-    return result;
+    // An annotation's own name may be that of a variable.
+    const auto element = [&] {
+      const Term t = annotated && peek() == '"' ? doc_.text_term(Kind::atom, string()) : expression(0, annotated);
+      stack_.push_back(t);
+    };
+    return gathered(&Document::list, [&] { at(parts, member, [&] { each_element(element); }); });
   }
 
   void variable(std::string_view name, Place here) {
@@ -305,8 +293,6 @@ class Json : public Reader {
     if (!at(parts, "objective", [&] { doc_.solve.objective = expression(0, false); })) throw Malformed(doc_.solve.place, "expected a member \"objective\"");
   }
 
-  Document doc_;
-  std::vector<Term> stack_;
   std::set<std::string_view> shown_;
 };
 

@@ -231,10 +231,7 @@ class Parser : public Reader {
     const Place here = place();
     Constraint c{name("a constraint's name"), {}, {}, here};
     expect('(');
-    const std::size_t base = stack_.size();
-    arguments(')', 0, false);
-    c.arguments = doc_.list(std::span(stack_).subspan(base));
-    stack_.resize(base);
+    c.arguments = gathered(&Document::list, [&] { arguments(')', 0, false); });
     c.annotations = annotations();
     doc_.constraints.push_back(c);
   }
@@ -250,24 +247,19 @@ class Parser : public Reader {
   }
 
   List annotations() {
-    const std::size_t base = stack_.size();
-    while (peek() == ':' && end_ - at_ >= 2 && at_[1] == ':') {
-      at_ += 2;
-      const std::string_view id = name("an annotation");
-      stack_.push_back(peek() == '(' ? call(id, 0) : doc_.text_term(Kind::atom, id));
-    }
-    const List result = doc_.list(std::span(stack_).subspan(base));
-    stack_.resize(base);
-    return result;
+    return gathered(&Document::list, [&] {
+      while (peek() == ':' && end_ - at_ >= 2 && at_[1] == ':') {
+        at_ += 2;
+        const std::string_view id = name("an annotation");
+        const Term t = peek() == '(' ? call(id, 0) : doc_.text_term(Kind::atom, id);
+        stack_.push_back(t);
+      }
+    });
   }
 
   Term call(std::string_view id, int depth) {
     expect('(');
-    const std::size_t base = stack_.size();
-    arguments(')', depth + 1, true);
-    const Term result = doc_.call_term(id, std::span(stack_).subspan(base));
-    stack_.resize(base);
-    return result;
+    return call_of(id, [&] { arguments(')', depth + 1, true); });
   }
 
   // Expressions up to `close`, on the stack.
@@ -287,11 +279,7 @@ class Parser : public Reader {
     if (c == '{') return set();
     if (c == '"') return string();
     if (!accept('[')) fail("an expression");
-    const std::size_t base = stack_.size();
-    arguments(']', depth + 1, annotated);
-    const Term result = doc_.array_term(std::span(stack_).subspan(base));
-    stack_.resize(base);
-    return result;
+    return gathered(&Document::array_term, [&] { arguments(']', depth + 1, annotated); });
   }
 
   Term number_or_range() {
@@ -316,9 +304,7 @@ class Parser : public Reader {
       if (peek() != '}') expect(',');
     }
     if (real) return {Kind::real, 1, 0};
-    std::sort(values_.begin(), values_.end());
-    values_.erase(std::unique(values_.begin(), values_.end()), values_.end());
-    return doc_.numbers_term(Kind::set, values_);
+    return set_of(values_);
   }
 
   Term string() {
@@ -353,8 +339,6 @@ class Parser : public Reader {
     return doc_.items(array)[static_cast<std::size_t>(i - 1)];
   }
 
-  Document doc_;
-  std::vector<Term> stack_;
   std::vector<std::int64_t> values_;
 };
 

@@ -1,7 +1,9 @@
 // Common reader of both forms of FlatZinc: a position in a text, white space, numbers.
 #pragma once
+#include <algorithm>
 #include <bit>
 #include <charconv>
+#include <functional>
 
 #include "document.hpp"
 
@@ -96,6 +98,29 @@ class Reader {
     if ((++items_ & kPatience) == 0 && poll_ && !poll_()) throw Abandoned{};
   }
 
+  // What the document makes of the terms that `read` puts on the stack.
+  template <class Make, class Read>
+  auto gathered(Make make, Read read) {
+    const std::size_t base = stack_.size();
+    read();
+    const auto result = std::invoke(make, doc_, std::span<const Term>(stack_).subspan(base));
+    stack_.resize(base);
+    return result;
+  }
+  template <class Read>
+  Term call_of(std::string_view id, Read read) {
+    return gathered([&](Document& doc, std::span<const Term> terms) { return doc.call_term(id, terms); }, read);
+  }
+
+  // A set of values in any order, some of them more than once.
+  Term set_of(std::vector<std::int64_t>& values) {
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    return doc_.numbers_term(Kind::set, values);
+  }
+
+  Document doc_;
+  std::vector<Term> stack_;
   std::string_view text_;
   const char* at_;
   const char* end_;

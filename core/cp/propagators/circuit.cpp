@@ -120,20 +120,17 @@ class AtMostOneCycle final : public Propagator {
   std::vector<std::uint8_t> is_entered_;
 };
 
+template <class Cycle>
+void post_cycle(Engine& engine, const Views& successors, Side side) {
+  if (successors.empty()) return;
+  engine.post(std::make_unique<Cycle>(successors));
+  post_all_different(engine, successors, Consistency::domain, side);
+  if (successors.size() > 1) post_connected(engine, successors);
+}
+
 }  // namespace
 
-void post_circuit(Engine& engine, const Views& successors, Side side) {
-  if (successors.empty()) return;
-  engine.post(std::make_unique<OneCycle>(successors));
-  post_all_different(engine, successors, Consistency::domain, side);
-  if (successors.size() > 1) post_connected(engine, successors);
-}
-
-void post_subcircuit(Engine& engine, const Views& successors, Side side) {
-  if (successors.empty()) return;
-  engine.post(std::make_unique<AtMostOneCycle>(successors));
-  post_all_different(engine, successors, Consistency::domain, side);
-  if (successors.size() > 1) post_connected(engine, successors);
-}
+void post_circuit(Engine& engine, const Views& successors, Side side) { post_cycle<OneCycle>(engine, successors, side); }
+void post_subcircuit(Engine& engine, const Views& successors, Side side) { post_cycle<AtMostOneCycle>(engine, successors, side); }
 
 }  // namespace elimina::cp

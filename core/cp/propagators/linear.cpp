@@ -167,29 +167,24 @@ class Linear final : public Propagator {
 
   // Bounds of the sum are up to date while only the other side is changed.
   bool keep_below(Domains& d, Value most) {
-    const Value slack = most - lo_;
-    if (slack >= widest_) return true;
-    scanned_ = true;
-    for (std::size_t i = first_; i < terms_.size(); ++i) {
-      const Term t = terms_[i];
-      if (hi(d, t) - lo(d, t) <= slack) continue;
-      const Value limit = lo(d, t) + slack;
-      if (!(t.factor > 0 ? d.set_hi(t.var, floor_div(limit, t.factor)) : d.set_lo(t.var, ceil_div(limit, t.factor)))) return false;
-    }
-    return true;
+    return keep_within(d, most - lo_, [&](const Term& t, Value slack) { return limit(d, t, lo(d, t) + slack, t.factor > 0); });
   }
 
   bool keep_above(Domains& d, Value least) {
-    const Value slack = hi_ - least;
+    return keep_within(d, hi_ - least, [&](const Term& t, Value slack) { return limit(d, t, hi(d, t) - slack, t.factor < 0); });
+  }
+
+  template <class Cut>
+  bool keep_within(const Domains& d, Value slack, Cut cut) {
     if (slack >= widest_) return true;
     scanned_ = true;
-    for (std::size_t i = first_; i < terms_.size(); ++i) {
-      const Term t = terms_[i];
-      if (hi(d, t) - lo(d, t) <= slack) continue;
-      const Value limit = hi(d, t) - slack;
-      if (!(t.factor > 0 ? d.set_lo(t.var, ceil_div(limit, t.factor)) : d.set_hi(t.var, floor_div(limit, t.factor)))) return false;
-    }
+    for (std::size_t i = first_; i < terms_.size(); ++i)
+      if (const Term t = terms_[i]; hi(d, t) - lo(d, t) > slack && !cut(t, slack)) return false;
     return true;
+  }
+
+  static bool limit(Domains& d, const Term& t, Value to, bool is_most) {
+    return is_most ? d.set_hi(t.var, floor_div(to, t.factor)) : d.set_lo(t.var, ceil_div(to, t.factor));
   }
 
   // Both sides; once more until the bounds of the sum stay, but never long without a return.

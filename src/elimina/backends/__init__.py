@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -156,49 +156,6 @@ class TableSession(Session, Protocol):
 
     def take(self, table: FactorLayout) -> Any:
         """Return a table of the arena after a run: an array of its own, on the device."""
-        ...
-
-
-class PeerSession(Session, Protocol):
-    """A session of a program that is divided among devices, whose arenas it reads.
-
-    What is queued runs after what was queued before.
-    """
-
-    def copy_from(self, boxes: Iterable[tuple[Any, FactorLayout, FactorLayout]]) -> None:
-        """Queue copies from other sessions' arenas.
-
-        Args:
-            boxes: Session of each box, its cells in that session's arena, and their place in this one's arena.
-
-        Raises:
-            DeviceError: A device failed, or does not reach another one's memory.
-        """
-        ...
-
-    def queue(self, steps: NDArray[np.int64], share: float) -> None:
-        """Queue successive steps.
-
-        Args:
-            steps: Numbers of the steps.
-            share: Share of the program's work that is done after them.
-        """
-        ...
-
-    def join_peaks(self, others: Sequence[Any], step: int) -> None:
-        """Queue the join of the output range of a step's part with those of its parts in other sessions."""
-        ...
-
-    def follow(self, others: Sequence[Any]) -> None:
-        """Let what is queued from now on wait for all that other sessions have queued by now."""
-        ...
-
-    def finish(self, progress: Progress | None) -> Run:
-        """Wait until all that is queued has run; the seconds of the copies are those of the phase ``exchange``."""
-        ...
-
-    def cancel(self) -> None:
-        """End what is queued."""
         ...
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Stop, Stopped, obey, stopped
-from elimina.backends import Backend, PeerSession, Progress, Run
+from elimina.backends import Backend, Progress, Run
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import DeviceError, InputError
 from elimina.planning.machine import cuda_machine
@@ -22,6 +22,8 @@ from elimina.planning.program import Phase, Program, boxes, work_of
 
 if TYPE_CHECKING:
     from elimina.backends import Session
+    from elimina.backends.cpu import CpuSession
+    from elimina.backends.cuda.backend import CardSession
     from elimina.planning.machine import Machine
 
 Made = TypeVar("Made")
@@ -83,10 +85,10 @@ class ShardSession:
         self._program, self._shards = program, program.shards
         self._stop = Stop()
         self._pool = ThreadPoolExecutor(len(members), "elimina")
-        self._opened: dict[int, PeerSession] = {}
+        self._opened: dict[int, CpuSession | CardSession] = {}
 
         def open_one(card: int) -> None:
-            self._opened[card] = cast(PeerSession, members[card].open(program, factors))
+            self._opened[card] = cast("CpuSession | CardSession", members[card].open(program, factors))
 
         started = time.perf_counter()
         try:
@@ -116,7 +118,7 @@ class ShardSession:
         ran = time.perf_counter() - started - exchange
         return runs[0]._replace(seconds={"upload": self._upload, "run": ran, "exchange": exchange})
 
-    def _queue(self, sessions: Sequence[PeerSession]) -> None:
+    def _queue(self, sessions: Sequence[CpuSession | CardSession]) -> None:
         others = [[other for other in sessions if other is not session] for session in sessions]
 
         def meet() -> None:
@@ -209,7 +211,7 @@ class ShardSession:
             ) from error
 
 
-def _cancel(session: PeerSession) -> None:
+def _cancel(session: CpuSession | CardSession) -> None:
     with contextlib.suppress(DeviceError):
         session.cancel()
 

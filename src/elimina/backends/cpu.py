@@ -182,28 +182,28 @@ class CpuSession:
         """Copy a table: see ``TableSession.take``."""
         return self._view(table).copy()
 
-    def copy_from(self, boxes: Iterable[tuple[CpuSession, FactorLayout, FactorLayout]]) -> None:
-        """Copy cells of other sessions at once: see ``PeerSession.copy_from``."""
+    def copy_from(self, boxes: Iterable[tuple[Any, FactorLayout, FactorLayout]]) -> None:
+        """Copy cells of other sessions at once: see ``CardSession.copy_from``."""
         started = time.perf_counter()
         for other, source, target in boxes:
             self._view(target)[...] = other._view(source)
         self._copying += time.perf_counter() - started
 
     def queue(self, steps: NDArray[np.int64], share: float) -> None:
-        """Run steps at once: see ``PeerSession.queue``."""
+        """Run steps at once: see ``CardSession.queue``."""
         self._queued = self.run(steps)
 
-    def join_peaks(self, others: Sequence[CpuSession], step: int) -> None:
-        """Join output ranges at once: see ``PeerSession.join_peaks``."""
+    def join_peaks(self, others: Sequence[Any], step: int) -> None:
+        """Join output ranges at once: see ``CardSession.join_peaks``."""
         for other in others:
             low = min((own for own in (self._peaks[step, 1], other._peaks[step, 1]) if own > 0), default=0.0)
             self._peaks[step] = max(self._peaks[step, 0], other._peaks[step, 0]), low
 
-    def follow(self, others: Sequence[CpuSession]) -> None:
+    def follow(self, others: Sequence[Any]) -> None:
         """Nothing: what is queued has run."""
 
     def finish(self, progress: Progress | None) -> Run:
-        """Return the last run: see ``PeerSession.finish``."""
+        """Return the last run: see ``CardSession.finish``."""
         assert self._queued is not None
         return self._queued._replace(peaks=self._peaks.copy(), seconds={"exchange": self._copying})
 

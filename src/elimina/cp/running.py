@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import util
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +21,7 @@ from elimina.errors import DeviceError, InputError, MemoryLimitError, TimeLimitE
 from elimina.result import EndedBy, Result, Status, phase_seconds
 
 if TYPE_CHECKING:
+    from elimina._core import FlatZinc
     from elimina.cp.model import Model
 
 
@@ -91,19 +92,6 @@ class SearchOptions(NamedTuple):
 DEFAULT = SearchOptions()
 
 
-class Filterable(Protocol):
-    """A solver, or a FlatZinc model, before it is searched."""
-
-    def device_delay(self) -> float:
-        """Return the seconds of search before the search for a device."""
-
-    def accelerate(self, device: CpDevice, measures: bool) -> None:
-        """Let a device filter from now on."""
-
-    def accelerate_later(self, find: Callable[[], Future[CpDevice | None]]) -> None:
-        """After a delay, look for a device and use it."""
-
-
 @functools.cache
 def cuda_device(number: int = 0) -> CpDevice:
     """Return the compiled kernel for a CUDA device, for use by a solver.
@@ -117,7 +105,7 @@ def cuda_device(number: int = 0) -> CpDevice:
     return CpDevice(number, *CudaBackend(number).binary(kernels.DIVIDE))
 
 
-def accelerate(solver: Filterable, device: str, threads: int = 1) -> None:
+def accelerate(solver: CpSolver | FlatZinc, device: str, threads: int = 1) -> None:
     """Let a GPU filter AllDifferent constraints, if requested or if it may be faster.
 
     Args:

@@ -54,12 +54,6 @@ class Steps(Sequence[Step]):
         starts: Start of each record.
         spans: Elements of each step's output, padding included.
         factors: Factor of each table that is read, over all steps; -1 for a message.
-
-    Attributes:
-        words: See above.
-        starts: See above.
-        spans: See above.
-        factors: See above.
     """
 
     def __init__(self, words: Integers, starts: Integers, spans: Integers, factors: NDArray[np.int32]) -> None:
@@ -360,10 +354,6 @@ class Outputs(Unpacked[Output]):
     Args:
         steps: Step that writes each output.
         scopes: Scopes of the outputs.
-
-    Attributes:
-        steps: See above.
-        scopes: See above.
     """
 
     def __init__(self, steps: Integers, scopes: Scopes) -> None:

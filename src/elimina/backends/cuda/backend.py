@@ -229,7 +229,10 @@ class CudaRows:
 
 
 class CardSession(CudaSession):
-    """A program that is divided among cards, on one of them: see ``PeerSession``."""
+    """A program that is divided among cards, on one of them, which reads the arenas of the others.
+
+    What is queued runs after what was queued before.
+    """
 
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         super().__init__(backend, program, factors)
@@ -238,8 +241,15 @@ class CardSession(CudaSession):
             # The link and the card's own memory are at work at the same time.
             self._local = self._cuda.Stream(non_blocking=True)
 
-    def copy_from(self, boxes: Iterable[tuple[CardSession, FactorLayout, FactorLayout]]) -> None:
-        """Queue copies from other cards over their link: see ``PeerSession.copy_from``."""
+    def copy_from(self, boxes: Iterable[tuple[Any, FactorLayout, FactorLayout]]) -> None:
+        """Queue copies from other sessions' arenas, over the cards' link.
+
+        Args:
+            boxes: Session of each box, its cells in that session's arena, and their place in this one's arena.
+
+        Raises:
+            DeviceError: A device failed, or does not reach another one's memory.
+        """
         item, here = self._program.dtype.itemsize, self._backend.number
         with self._here():
             ends = [self._cuda.Event() for _ in range(2)]
@@ -257,7 +267,7 @@ class CardSession(CudaSession):
             self._copies.append(ends)
 
     def queue(self, steps: NDArray[np.int64], share: float) -> None:
-        """Queue successive steps: see ``PeerSession.queue``."""
+        """Queue successive steps, after which a share of the program's work is done."""
         phase = copy(self.part)
         phase.layout = phase.layout.phase(int(steps[0]), int(steps[-1]) + 1, len(self._program.starts))
         with self._here():
@@ -265,8 +275,8 @@ class CardSession(CudaSession):
             self.launch_steps(phase, False)
             self._marks.append((self._passed(self._stream), share))
 
-    def join_peaks(self, others: Sequence[CardSession], step: int) -> None:
-        """Queue the join of output ranges: see ``PeerSession.join_peaks``."""
+    def join_peaks(self, others: Sequence[Any], step: int) -> None:
+        """Queue the join of the output range of a step's part with those of its parts in other sessions."""
         cupy = self._backend.cupy
         with self._here():
             high, low = (self._peaks_of(self, step)[end : end + 1] for end in range(2))
@@ -281,8 +291,8 @@ class CardSession(CudaSession):
         memory = self._cuda.UnownedMemory(at, PEAKS_BYTES, session._memory, self._backend.number)
         return self._backend.cupy.ndarray((2,), np.float64, self._cuda.MemoryPointer(memory, 0))
 
-    def follow(self, others: Sequence[CardSession]) -> None:
-        """Wait, on the card, for what others have queued: see ``PeerSession.follow``."""
+    def follow(self, others: Sequence[Any]) -> None:
+        """Let what is queued from now on wait, on the card, for all that other sessions have queued by now."""
         with self._here():
             for other in others:
                 self._backend.reach(other._backend)
@@ -297,7 +307,7 @@ class CardSession(CudaSession):
         return event
 
     def finish(self, progress: Progress | None) -> Run:
-        """Wait until all that is queued has run: see ``PeerSession.finish``."""
+        """Wait until all that is queued has run; the seconds of the copies are those of the phase ``exchange``."""
         with self._here():
             results, done = self._download(self.part.layout)
             self._wait(done, progress)
@@ -307,7 +317,7 @@ class CardSession(CudaSession):
             return self._collect(results, {"exchange": exchange})
 
     def cancel(self) -> None:
-        """End what is queued: see ``PeerSession.cancel``."""
+        """End what is queued."""
         with self._here():
             self._stop(self.part)
 

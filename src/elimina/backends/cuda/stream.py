@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,32 +53,6 @@ def copy_box(runtime: Any, to: int, source: int, run: int, rows: Rows, stream: i
             runtime.memcpyAsync(at + i * to_stride, start + i * from_stride, run, runtime.memcpyDefault, stream)
 
 
-class Arena(Protocol):
-    """The arena of a streamed program."""
-
-    array: NDArray[np.generic]
-
-    def prepare(self, tile: Tile) -> None:
-        """Begin to read the data of a later tile, if they are written already."""
-        ...
-
-    def upload(self, tile: Tile, base: int, stream: Any) -> None:
-        """Queue the uploads of the tile to the device's memory."""
-        ...
-
-    def download(self, tile: Tile, base: int, stream: Any) -> None:
-        """Queue the downloads of the tile."""
-        ...
-
-    def settle(self) -> None:
-        """Wait until all that was downloaded is in the arena; the device has nothing left to do."""
-        ...
-
-    def close(self) -> None:
-        """Give the memory back."""
-        ...
-
-
 class PinnedArena:
     """In the host's memory, which the device copies from and to by itself."""
 
@@ -97,10 +71,10 @@ class PinnedArena:
         target[len(given) :] = 0
 
     def prepare(self, tile: Tile) -> None:
-        """Nothing: see ``Arena.prepare``."""
+        """Nothing: the device copies by itself."""
 
     def upload(self, tile: Tile, base: int, stream: Any) -> None:
-        """Copy boxes to the device: see ``Arena.upload``."""
+        """Queue the uploads of the tile to the device's memory."""
         for part in tile.uploads:
             rows = [(n, own * self._item, host * self._item) for n, host, own in part.rows]
             source = self._pointer + part.host * self._item
@@ -109,7 +83,7 @@ class PinnedArena:
             )  # fmt: skip
 
     def download(self, tile: Tile, base: int, stream: Any) -> None:
-        """Copy boxes to the host: see ``Arena.download``."""
+        """Queue the downloads of the tile."""
         for part in tile.downloads:
             rows = [(n, host * self._item, own * self._item) for n, host, own in part.rows]
             to = self._pointer + part.host * self._item
@@ -118,10 +92,10 @@ class PinnedArena:
             )  # fmt: skip
 
     def settle(self) -> None:
-        """Nothing: see ``Arena.settle``."""
+        """Nothing: what was downloaded is in the arena."""
 
     def close(self) -> None:
-        """Free the arena: see ``Arena.close``."""
+        """Give the memory back."""
         self._runtime.hostUnregister(self._pointer)
         del self.array
 
@@ -144,7 +118,7 @@ class FileArena:
         self._writes: dict[int, list[Future[None]]] = {}
 
     def prepare(self, tile: Tile) -> None:
-        """Begin to read: see ``Arena.prepare``."""
+        """Begin to read the data of a later tile, if they are written already."""
         known = tile.written <= self._queued and not any(n <= tile.written for n in self._unwritten())
         if known and tile.number not in self._prepared:
             self._begin(tile)
@@ -164,7 +138,7 @@ class FileArena:
             self._file.read(stage.view[at : at + size], offset)
 
     def upload(self, tile: Tile, base: int, stream: Any) -> None:
-        """Copy boxes to the device: see ``Arena.upload``."""
+        """Queue the uploads of the tile to the device's memory."""
         if tile.number not in self._prepared:
             self._finish(tile.written)
             self._begin(tile)
@@ -181,7 +155,7 @@ class FileArena:
         stage.copied.record(stream)
 
     def download(self, tile: Tile, base: int, stream: Any) -> None:
-        """Copy boxes to the host: see ``Arena.download``."""
+        """Queue the downloads of the tile."""
         self._queued = tile.number
         if not tile.downloads:
             return
@@ -214,14 +188,14 @@ class FileArena:
                 job.result()
 
     def settle(self) -> None:
-        """Wait for the file: see ``Arena.settle``."""
+        """Wait until all that was downloaded is in the file; the device has nothing left to do."""
         for stage in self._up:
             stage.finish()
         self._finish(max(self._writes, default=0))
         self._prepared.clear()
 
     def close(self) -> None:
-        """Free the arena: see ``Arena.close``."""
+        """Give the memory back."""
         self._threads.shutdown(cancel_futures=True)
         self._file.close()
         del self.array, self._up, self._down
@@ -285,7 +259,7 @@ class StreamSession(TiledSession):
             self._cuda.runtime.memsetAsync(self._base, 0, self._fixed, self._queues[UP].ptr)
             self._queues[UP].synchronize()
             place = PinnedArena if program.scratch is None else FileArena
-            self._place: Arena = place(backend, program, factors)
+            self._place: PinnedArena | FileArena = place(backend, program, factors)
         # The steps' output ranges, the stop flag that no one raises, packed tiles, tables.
         self._records_at = self._base + 16 * len(program.starts) + VECTOR_BYTES
         self._tables_at = self._base + self._fixed - MARGIN

@@ -1,9 +1,9 @@
-"""Sparse tables: the interface of devices that join them, and the host as such a device, by the compiled core."""
+"""Sparse tables: devices that join them, and the host as such a device, by the compiled core."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,12 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.layout import DTYPES, Layout
 from elimina.system import available_threads
 from elimina.tasks import SEMIRINGS
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.backend import CudaRows
+
+RowsDevice: TypeAlias = "CpuRows | CudaRows"
+"""A device that joins sparse tables; arrays are the device's own. ``SparseTables`` puts its operations together."""
 
 
 class Rows(NamedTuple):
@@ -46,66 +52,6 @@ class Order(NamedTuple):
     low: int
     eliminate: bool
     most: int
-
-
-class RowsDevice(Protocol):
-    """The operations that differ between devices; arrays are the device's own. ``SparseTables`` puts them together."""
-
-    semiring: str
-    dtype: np.dtype[Any]
-    parameter: float
-
-    def upload(self, array: NDArray[Any]) -> Any:
-        """Return an array on the device."""
-        ...
-
-    def download(self, array: Any) -> NDArray[Any]:
-        """Return an array on the host."""
-        ...
-
-    def address(self, array: Any) -> int:
-        """Return the address of an array's first element."""
-        ...
-
-    def move(self, keys: Any, segments: NDArray[np.int64], words: int) -> Any:
-        """Return the keys in another layout."""
-        ...
-
-    def is_sorted(self, keys: Any) -> bool:
-        """Return whether no key is less than the one before it."""
-        ...
-
-    def sort(self, keys: Any, values: Any) -> tuple[Any, Any]:
-        """Return the tuples sorted by key."""
-        ...
-
-    def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
-        """Return keys, values and number of candidates of the join of sorted tables in one layout."""
-        ...
-
-    def project(self, rows: Rows, low: int) -> tuple[Any, Any]:
-        """Return keys and values without the low field."""
-        ...
-
-    def semi_join(self, left: Rows, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
-        """Return the rows whose bits of ``group`` occur among other sorted keys."""
-        ...
-
-    def from_dense(self, cells: Any, axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int) -> tuple[Any, Any]:
-        """Return the feasible cells, in the order of their keys."""
-        ...
-
-    def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> Any:
-        """Return a dense table's cells; cells without a tuple hold the semiring's zero."""
-        ...
-
-    def peaks(self, values: Any) -> tuple[float, float]:
-        """Return the largest and the smallest value; zeros if there is none."""
-        ...
-
-    def scale(self, values: Any, factor: float) -> Any:
-        """Return the values times a factor."""
-        ...
 
 
 def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> None:

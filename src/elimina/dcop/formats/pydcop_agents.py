@@ -90,12 +90,10 @@ class AgentReader:
         self._read_hosting()
         self._read_routes()
         for section, node in self._entries("distribution_hints"):
-            if section.text == "must_host":
-                self._read_must_host(node)
-            elif section.text == "host_with":
-                self._read_host_with(node)
-            else:
+            if section.text not in ("must_host", "host_with"):
                 self.file.fail(section, f"expected must_host or host_with, found {section.text[:40]!r}")
+            if not self.file.is_empty(node):
+                self._read_hint(section.text, node)
         return [
             AgentProfile(
                 name,
@@ -173,19 +171,12 @@ class AgentReader:
                     if self._routes.setdefault(a, {}).setdefault(b, value) != value:
                         self.file.fail(other, f"the route between {first!r} and {second!r} has two costs")
 
-    def _read_must_host(self, node: YamlNode) -> None:
-        if self.file.is_empty(node):
-            return
-        for key, hosted in self.file.mapping(node, "must_host").entries.values():
-            agent = self._agent(key, key.text)
-            for item, name in self._items(hosted, "the name of a variable or constraint"):
-                if self.must_host.setdefault(self._computation(item, name), agent) != agent:
-                    self.file.fail(item, f"agents {self.must_host[name]!r} and {agent!r} both must host {name!r}")
-
-    def _read_host_with(self, node: YamlNode) -> None:
-        if self.file.is_empty(node):
-            return
-        for key, others in self.file.mapping(node, "host_with").entries.values():
-            first = self._computation(key, key.text)
-            for item, name in self._items(others, "the name of a variable or constraint"):
-                self.host_with.append((first, self._computation(item, name)))
+    def _read_hint(self, kind: str, node: YamlNode) -> None:
+        for key, listed in self.file.mapping(node, kind).entries.values():
+            first = self._agent(key, key.text) if kind == "must_host" else self._computation(key, key.text)
+            for item, name in self._items(listed, "the name of a variable or constraint"):
+                self._computation(item, name)
+                if kind == "host_with":
+                    self.host_with.append((first, name))
+                elif self.must_host.setdefault(name, first) != first:
+                    self.file.fail(item, f"agents {self.must_host[name]!r} and {first!r} both must host {name!r}")
