@@ -34,7 +34,6 @@ KINDS = {
     "comparison with a device's name": (
         r"[!=]= \"(cuda|cpu|gpu)\"",
         [
-            "core/cp/flatzinc/instance.cpp",
             "src/elimina/backends/choose.py",
             "src/elimina/cli/flatzinc.py",
             "src/elimina/cli/solve.py",

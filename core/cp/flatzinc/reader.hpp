@@ -98,7 +98,7 @@ class Reader {
     if ((++items_ & kPatience) == 0 && poll_ && !poll_()) throw Abandoned{};
   }
 
-  // What the document makes of the terms that `read` puts on the stack.
+  // Term or list that the document makes of what `read` puts on the stack.
   template <class Make, class Read>
   auto gathered(Make make, Read read) {
     const std::size_t base = stack_.size();
