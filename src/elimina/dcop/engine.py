@@ -108,7 +108,7 @@ def plan_bucket(
 _SHAPES = 4096
 """Plans that are kept."""
 
-_NOTICEABLE = 64 << 20
+NOTICEABLE = 64 << 20
 """Bytes from which the device is asked how many are free."""
 
 LEAST_WORK = 1 << 24
@@ -216,7 +216,7 @@ class Engine:
         backend, plan, program, output, size, operations = self._shaped(
             sizes, tuple(scope for scope, _ in tables), dtype
         )
-        if size > _NOTICEABLE:
+        if size > NOTICEABLE:
             left = backend.memory()
             room = left if room is None else min(left, room)
         if room is not None and size > room:

@@ -18,7 +18,7 @@ from elimina.dcop.dpop import Effort
 from elimina.dcop.engine import Cards, Engine
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, views
 from elimina.dcop.simulator import Figures, Network, Simulation
-from elimina.dcop.together import solve_together
+from elimina.dcop.together import exact_answer, solve_together
 from elimina.errors import DeviceError, InputError, TimeLimitError
 from elimina.inference.execution import check_value, epsilon
 from elimina.inference.knowledge import combine, first_bounds
@@ -447,9 +447,7 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
     if any(effort.parts > 1 for agent in agents for effort in agent.efforts):
         return result_between(model, total, chosen).replace(task="dcop")
     if model.is_integer:
-        result = result_between(model, total, chosen).replace(task="dcop")
-        check_value("int64", total, math.inf if result.value is None else result.value, [])
-        return result
+        return exact_answer(model, total, chosen)
     score = model.score(chosen)
     check_value("float64", total, score, [], 2 * rounding_of(model))
     return result_between(model, sign * min(sign * total, sign * score), chosen).replace(task="dcop")

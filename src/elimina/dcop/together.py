@@ -16,22 +16,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.backends import Backend
+from elimina.backends import Backend, run_once
 from elimina.dcop.agent import Agreement, tree_of_places
 from elimina.dcop.dpop import WIDEST, Effort
-from elimina.dcop.engine import AT_ONCE, LEAST_WORK, Engine, bucket_dtype
+from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, Engine, bucket_dtype
 from elimina.dcop.problem import Problem, Settings, Util, Value, sizes_of_messages
 from elimina.dcop.simulator import Figures, Network, Queue, Tally
 from elimina.errors import InputError
-from elimina.inference.bucket import eliminate
-from elimina.inference.execution import Execution
+from elimina.inference.bucket import decode_value
+from elimina.inference.encode import encode
+from elimina.inference.execution import check_value, roots
+from elimina.inference.minibucket import result_between
+from elimina.model import Model
+from elimina.planning.plan import MOST_BYTES
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import allowed_ranges, prepare
+from elimina.planning.program import pack
 from elimina.result import Result
+from elimina.tasks import INTEGERS
 from elimina.tree import Tree
 
-_CELL = np.dtype(np.int64).itemsize
-"""Bytes of a cell of a small bucket while its tables are added."""
+_ITEM_SIZES = {dtype: np.dtype(dtype).itemsize for dtype in INTEGERS}
+_TYPES = {dtype: frozenset((dtype,)) for dtype in INTEGERS}
+_NO_EFFORT = Effort()
 
 
 class Together(NamedTuple):
@@ -104,44 +111,73 @@ def solve_together(
 
 def _optimum(problem: Problem, tree: Tree, backend: Backend) -> Result | None:
     """Eliminate all variables in the order of the pseudo-tree; None if nothing is allowed, or there is no memory."""
-    prepared = prepare(problem.model, "mpe", {})
+    model = problem.model
+    prepared = prepare(model, "mpe", {})
     free = set(prepared.free)
-    order = [v for v in tree.order if v in free]
-    plan = make_plan(prepared, order, backend.machine, backend.memory(), hasty=True)
-    if not plan.fits:
+    plan = make_plan(prepared, [v for v in tree.order if v in free], backend.machine, MOST_BYTES, hasty=True)
+    if plan.peak_bytes > NOTICEABLE and plan.peak_bytes > backend.memory():
         return None
-    result = eliminate(Execution(prepared, plan, backend), {})
-    return None if result.assignment is None else result.replace(task="dcop", stats={})
+    encoded = encode(prepared, plan)
+    run = run_once(backend, pack(plan, len(model.variables)), encoded.arena)
+    total = decode_value(prepared, plan, encoded, roots(plan, run))
+    if total is None or model.is_beyond_bound(total):
+        return None
+    assert run.assignment is not None
+    values = run.assignment.tolist()
+    return exact_answer(model, total, prepared.complete(range(len(values)), values))
+
+
+def exact_answer(model: Model, total: int | float, chosen: Sequence[int]) -> Result:
+    """Return the answer of integer costs.
+
+    Args:
+        model: Model of the problem.
+        total: The optimum, in the model's units.
+        chosen: A value for each variable.
+
+    Raises:
+        InternalError: The assignment is not worth the optimum.
+    """
+    result = result_between(model, total, chosen).replace(task="dcop")
+    check_value("int64", total, math.inf if result.value is None else result.value, [])
+    return result
 
 
 def _buckets(problem: Problem, tree: Tree, engine: Engine) -> dict[int, _Bucket] | None:
     """Return each variable's elimination; None if a table allows nothing, or costs are far apart."""
     model = problem.model
     ranges = allowed_ranges(model.factors, model.sense)
-    tables = [(table.scope, ends) for table, ends in zip(model.factors, ranges, strict=True) if table.scope]
+    if None in ranges:
+        return None
+    tables = [
+        (table.scope, ends[1] - ends[0])
+        for table, ends in zip(model.factors, ranges, strict=True)
+        if table.scope and ends is not None
+    ]
     buckets: dict[int, _Bucket] = {}
     sent: list[tuple[int | float, int]] = []
     for node in tree.nodes:
         own = [tables[f] for f in node.factors]
-        if any(ends is None for _, ends in own):
-            return None
-        spread = sum([ends[1] - ends[0] for _, ends in own if ends is not None])
+        spread = sum([spread for _, spread in own])
         if spread >= WIDEST:
             return None
-        spread += sum([sent[child][0] for child in node.children])
-        place = {v: number for number, v in enumerate((node.variable, *node.separator))}
-        sizes = tuple([model.variables[v].size for v in place])
+        scope = (node.variable, *node.separator)
+        sizes = tuple([model.variables[v].size for v in scope])
+        place = {v: number for number, v in enumerate(scope)}
         scopes = dict.fromkeys([tuple(sorted([place[v] for v in scope])) for scope, _ in own])
+        held = 0
+        for child in reversed(node.children):
+            spread += sent[child][0]
+            held += sent[child][1]
         arrived = [tuple([place[v] for v in tree.nodes[child].separator]) for child in reversed(node.children)]
         dtype = bucket_dtype(len(scopes) + len(arrived), spread)
         cells, width = math.prod(sizes[1:]), len(node.separator)
-        size = cells * np.dtype(dtype).itemsize
+        size = cells * _ITEM_SIZES[dtype]
         sent.append((spread, size))
-        effort = Effort()
+        effort = _NO_EFFORT
         if scopes or arrived:
             operations, most = engine.effort(sizes, (*scopes, *arrived), dtype)
-            held = sum([sent[child][1] for child in node.children])
-            effort = Effort(operations, most + held, width, cells, 1, frozenset((dtype,)))
+            effort = Effort(operations, most + held, width, cells, 1, _TYPES[dtype])
         buckets[node.variable] = _Bucket(effort, *sizes_of_messages(size, width))
     return buckets
 
@@ -185,8 +221,10 @@ class _Passes:
         while (event := self._queue.take()) is not None:
             arrival, (kind, target, operations) = event
             agent = self._owners[target]
-            self._clocks[agent] = max(self._clocks[agent], arrival)
-            self._operations[agent] = max(self._operations[agent], operations)
+            if arrival > self._clocks[agent]:
+                self._clocks[agent] = arrival
+            if operations > self._operations[agent]:
+                self._operations[agent] = operations
             if kind is Value:
                 self._act(agent, [], [target])
             elif self._hears_last(target):
