@@ -98,6 +98,14 @@ def test_no_file(monkeypatch):
         calibration.save({"step": 1.0})
 
 
+def test_a_folder_that_cannot_be_made(monkeypatch, tmp_path):
+    (tmp_path / "plain").touch()
+    monkeypatch.setenv(machine.FILE, str(tmp_path / "plain" / "speeds.json"))
+    for save in (calibration.prepare_file, lambda: calibration.save({"step": 1.0})):
+        with pytest.raises(InputError, match=f"cannot save .*: File exists; set {machine.FILE} to the path of a file"):
+            save()
+
+
 def test_the_file_is_in_the_cache_folder(monkeypatch, tmp_path):
     monkeypatch.delenv(machine.FILE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -77,7 +77,9 @@ Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Eff
   LocalSearch local(std::move(view), 0);
   local.start(std::vector<int>(local.count()));
   local.descend(effort.descent);
-  if (const u64 moves = std::min(effort.moves, kVisits * u64(copies.cells))) local.run(moves);
+  // Nothing is below the sum of the tables' least costs.
+  const u64 moves = std::min(effort.moves, kVisits * u64(copies.cells));
+  if (moves > 0 && local.cost() > 0) local.run(moves);
   Incumbent found;
   for (std::size_t v = 0; v < name.size(); ++v) found.values.emplace_back(name[v], local.best()[v]);
   if (!is_integer || i64(copies.members.size()) < tables.size()) return found;

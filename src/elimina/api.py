@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from elimina import arguments
+from elimina.errors import MemoryLimitError
 from elimina.inference.anytime import Run
 from elimina.inference.call import answer_at_once, plan_call
 from elimina.inference.options import DEFAULT, Options, options_of
@@ -126,6 +127,9 @@ def solve(
         return _solve(model, chosen, evidence, _listed(query), time_limit, told)
 
 
+_NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out --checkpoint"
+
+
 def _solve(
     model: ModelLike,
     chosen: Task,
@@ -157,7 +161,12 @@ def _solve(
             with set_aside(len(asked.factors)):
                 run.pursue(Solver(question, checked, run, kept).portfolio())
 
-    result = run.answer(work)
+    try:
+        result = run.answer(work)
+    except MemoryLimitError as error:
+        if checkpoint is None:
+            raise
+        raise MemoryLimitError(f"{error}; {_NEEDS_LESS}") from None
     # First bounds may be the whole answer before elimination, which removes its checkpoint itself, is done.
     if result.ended_by is None and opened:
         opened[0].remove()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -76,16 +77,39 @@ def save(found: Mapping[str, float]) -> Path:
     """Keep measured speeds in the user's cache folder, and return the path of the file.
 
     Raises:
-        InputError: There is to be no file.
+        InputError: There is to be no file, or it cannot be written.
     """
-    path = _file()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path = prepare_file()
     text = json.dumps({name: float(f"{value:.{_DIGITS}g}") for name, value in found.items()}, indent=2)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-        file.write(text + "\n")
-    os.replace(file.name, path)
+    with _writing(path):
+        with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
+            file.write(text + "\n")
+        os.replace(file.name, path)
     speeds.cache_clear()
     return path
+
+
+def prepare_file() -> Path:
+    """Make the folder of the file of measured speeds, and return the path of the file.
+
+    Raises:
+        InputError: There is to be no file, or the folder cannot be made.
+    """
+    path = _file()
+    with _writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"cannot save the calibration in {path}: {error.strerror or error}; set {FILE} to the path of a file in "
+            "another folder"
+        ) from error
 
 
 def reset() -> Path | None:

@@ -286,5 +286,7 @@ def test_a_step_of_one_tile_reports_while_it_runs(threads):
     builder.step(rows, [], [], [last], outer=0, mid=0)
     told: list[float] = []
     run_once(CpuBackend(threads), *builder.program(), progress=told.append)
-    assert len(told) > 5
+    # Turns that take little time are doubled, so that a fast machine reports after 1, 3 and 7 eighths.
+    assert len(told) >= 3
+    assert told[0] < 0.2
     assert told == sorted(told)

@@ -38,5 +38,14 @@ def test_a_damaged_file_is_named(elimina, file):
     assert f"elimina: ignored the calibration in {file}" in ran.err
 
 
+def test_a_file_that_cannot_be_written_is_an_error_before_the_measurement(elimina, monkeypatch, tmp_path):
+    (tmp_path / "plain").touch()
+    monkeypatch.setenv(machine.FILE, str(tmp_path / "plain" / "speeds.json"))
+    monkeypatch.setattr(calibration, "measure", lambda: pytest.fail("it was measured"))
+    ran = elimina("calibrate")
+    assert (ran.code, ran.out) == (1, "")
+    assert f"File exists; set {machine.FILE} to the path of a file in another folder\n" in ran.err
+
+
 def test_show_and_reset_exclude_each_other(elimina, file):
     assert elimina("calibrate", "--show", "--reset").code == 2

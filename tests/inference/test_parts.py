@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import Model
 from elimina.backends.choose import get_backend
-from elimina.errors import InputError
+from elimina.errors import InputError, MemoryLimitError
 from elimina.inference import solver
 from elimina.inference.bucket import eliminate
 from elimina.inference.execution import Execution
@@ -130,6 +130,16 @@ def test_memory_stays_within_the_limit():
     assert (value, one) == (same, 1)
     assert segments > 1
     assert peak < 1.25 * limit < most
+
+
+def test_what_a_checkpoint_rules_out_is_advised(tmp_path):
+    model = grid(8, 60)
+    memory = calls.plan(model, device="cpu").peak_bytes * 3 // 4
+    asked = {"device": "cpu", "method": "eliminate", "memory": memory, "slices": "never"}
+    with pytest.raises(MemoryLimitError, match=r"segments .* may need less: leave out --checkpoint"):
+        calls.solve(model, checkpoint=tmp_path, **asked)
+    found = calls.solve(model, **asked)
+    assert (found.status, found.stats["segments"] > 1) == ("optimal", True)
 
 
 def test_a_limit_ends_segments():

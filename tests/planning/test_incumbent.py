@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -108,3 +110,21 @@ def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, card):
     plan = calls.plan(model, order=range(100))
     assert plan.device == ("cuda" if card else "cpu")
     assert len(sought) == (0 if card else 1)
+
+
+def test_a_descent_to_the_least_costs_ends_the_search(monkeypatch) -> None:
+    """Nothing is better, and moves until all visits are used took as long as for any other problem."""
+    monkeypatch.setattr(planner, "_VISITS", 10**8)
+
+    difference = np.subtract.outer(np.arange(100), np.arange(100))
+
+    def seconds(least: int) -> float:
+        """Time of a loop of equalities, one of which is off by so much: the least cost of an assignment."""
+        scopes = [(0, 1), (1, 2), (2, 3), (0, 3)]
+        tables = [(scope, np.abs(difference - (least if scope == (0, 3) else 0))) for scope in scopes]
+        problem = prepare(Model.from_arrays([100] * 4, tables), "mpe", {})
+        started = time.process_time()
+        assert incumbent_cost(problem) == least
+        return time.process_time() - started
+
+    assert seconds(0) < seconds(1) / 3

@@ -52,6 +52,7 @@ def calibrate(show: bool, reset: bool) -> None:
             click.echo(_line(name, value, given[name]))
         click.echo(f"measured, from {path}" if is_measured else "built-in: 'elimina calibrate' measures this machine")
         return
+    calibration.prepare_file()  # before the measurement, which would be lost
     found = {}
     for name, value in calibration.measure():
         found[name] = value

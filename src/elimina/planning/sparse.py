@@ -41,7 +41,7 @@ def why_dense(problem: Problem) -> str | None:
     if described(problem.task).has_rows and not problem.kept:
         return None
     tasks = ", ".join(tasks_that(lambda task: task.has_rows))
-    return f"rows are for the tasks {tasks}, without cases, not for {problem.task}"
+    return f"sparse tables are for the tasks {tasks}, without cases, not for {problem.task}"
 
 
 class Fill(NamedTuple):
