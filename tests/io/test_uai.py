@@ -51,6 +51,13 @@ def test_bayes_names_the_children(tmp_path):
     np.testing.assert_array_equal(model.factors[1].values, [[0.128, 0.872, 0], [0.92, 0.08, 0]])
 
 
+def test_the_dialect_of_pyagrum_is_refused(tmp_path):
+    """Its tables of several parents would be read with the parents' axes swapped."""
+    (tmp_path / "m.uai").write_text("BAYES\n1\n3 \n1\n1 0   # a\n\n3\n  0.25 0.5 0.25 \n")
+    with pytest.raises(FormatError, match=r"m\.uai: the comment in line 5 is that of pyAgrum, .* as \.bifxml"):
+        elimina.read(tmp_path / "m.uai")
+
+
 def test_a_child_that_is_not_last_is_moved_there(tmp_path):
     values = np.arange(6.0).reshape(2, 3) / [3, 5, 7]
     variables = [elimina.Variable("a", 2), elimina.Variable("b", 3)]

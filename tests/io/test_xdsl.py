@@ -94,3 +94,12 @@ def test_other_nodes(tmp_path, kind):
 def test_dynamic_networks(tmp_path):
     with pytest.raises(UnsupportedError, match=r"m\.xdsl:20: the network is a dynamic one"):
         read(tmp_path, XDSL.replace("  </nodes>\n", "  </nodes><dynamic numslices='3'/>\n"))
+
+
+def test_several_parents_in_files_of_pyagrum(tmp_path):
+    """pyAgrum lets the first parent vary fastest, and so the table would be read with its axes swapped."""
+    comment = "<!-- This network was created by pyAgrum 3.3.1 for any purpose you want -->\n<smile"
+    with pytest.raises(FormatError, match=r"'wet' has several parents, which pyAgrum orders .*: save .* as \.bifxml"):
+        read(tmp_path, XDSL.replace("<smile", comment, 1))
+    single = XDSL.replace("<smile", comment, 1).replace("rain\n               c", "rain")
+    assert [f.scope for f in read(tmp_path, single).factors] == [(1, 0), (1,), (1, 2)]

@@ -303,8 +303,9 @@ def parse_xdsl(document: Document) -> Model:
         if node.tag != "cpt":
             raise UnsupportedError(f"node {name!r} is a <{node.tag[:40]}> node; elimina handles <cpt> nodes only")
         builder.add_variable(name, [_id(part) for part in document.visit(node) if part.tag == "state"])
+    is_foreign = document.contains(b"created by pyAgrum")
     for node in document.visit(nodes):
-        _read_probabilities(document, node, builder)
+        _read_probabilities(document, node, builder, is_foreign)
     document.line = nodes.line
     return builder.model()
 
@@ -315,13 +316,18 @@ def _id(element: Element) -> str:
     return element.attributes["id"]
 
 
-def _read_probabilities(document: Document, node: Element, builder: NetworkBuilder) -> None:
+def _read_probabilities(document: Document, node: Element, builder: NetworkBuilder, is_foreign: bool) -> None:
     name = _id(node)
     child = builder.index(name)
     parents = []
     for part in document.visit(node):
         if part.tag == "parents":
             parents += [builder.index(parent) for parent in part.text.split()]
+    if is_foreign and len(parents) > 1:
+        raise TextError(
+            f"node {name!r} has several parents, which pyAgrum orders in another way than GeNIe: save the network as "
+            ".bifxml"
+        )
     shape = builder.shape(parents, child)
     table = document.only(node, "probabilities", f"node {name!r}")
     values = read_probabilities(document, table.raw_text.encode(), math.prod(shape), name)

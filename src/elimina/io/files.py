@@ -293,6 +293,10 @@ class Document:
         """Return the rest of the text, unread."""
         return b""
 
+    def contains(self, text: bytes) -> bool:
+        """Return whether the file holds a text, be it in a comment."""
+        return text in self._data
+
     def root(self, tag: str) -> Element:
         """Parse the file and return its outermost element, which must have this name.
 

@@ -36,6 +36,20 @@ _MOST_CONSTANTS = 64
 logger = logging.getLogger("elimina")
 
 
+def _open_text(data: bytes) -> Text:
+    """Open a file, which must have no comments: they mark pyAgrum's dialect, whose tables have another order of axes.
+
+    Raises:
+        TextError: There is a comment.
+    """
+    if (place := data.find(b"#")) >= 0:
+        raise TextError(
+            f"the comment in line {data.count(10, 0, place) + 1} is that of pyAgrum, whose .uai files order the "
+            "parents of a table in another way than the format says: save the network as .bifxml"
+        )
+    return Text(data)
+
+
 def parse(text: Text) -> Model:
     """Read a model; the arrays of its factors are views of one array."""
     sizes, scopes, children = read_preamble(text)
@@ -140,7 +154,7 @@ def _as_factors(log_constant: float) -> list[float]:
     return [math.exp(log_constant / count)] * count
 
 
-UAI = Format(("probability",), Text, parse, render)
+UAI = Format(("probability",), _open_text, parse, render)
 
 
 def parse_logarithms(text: Text) -> Model:
