@@ -49,18 +49,14 @@ bool Search::run(const Limits& limits) {
   most_nodes_ = limits.nodes;
   most_open_ = limits.memory / (sizeof(Open) + 16 * sizeof(Decision));
   has_room_ = open_.size() < most_open_;
-  run_threads(
-      static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); },
-      [&] {
-        if (!tell(limits) || Clock::now() >= deadline_) {
-          stop_ = true;
-          changed_.notify_all();
-        }
-      },
-      [&] {
-        stop_ = true;
-        changed_.notify_all();
-      });
+  const auto stop = [&] {
+    stop_ = true;
+    changed_.notify_all();
+  };
+  const auto poll = [&] {
+    if (!tell(limits) || Clock::now() >= deadline_) stop();
+  };
+  run_threads(static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); }, poll, stop);
   return open_.empty();
 }
 

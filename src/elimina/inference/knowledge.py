@@ -89,9 +89,7 @@ class Knowledge:
         self.is_empty = False
         # Nothing is left to be searched, though rounding errors may leave the bounds apart.
         self.is_exhausted = False
-        # What no plan has said yet.
-        figures = {"induced_width": None, "largest_table": 0, "total_cells": 0, "peak_bytes": 0, "device": "cpu"}
-        self.stats: dict[str, Any] = {**figures, "dtype": None, "nodes": 0, "rounds": 0, "turns": 0, "profile": []}
+        self.stats: dict[str, Any] = {**NO_PLAN, "nodes": 0, "rounds": 0, "turns": 0, "profile": []}
         self.clock: dict[str, float] = {}
         self.started = time.monotonic()
 

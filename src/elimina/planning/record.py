@@ -46,6 +46,12 @@ MAX_OPERANDS = 16
 """Tables that one step reads at most."""
 
 
+def tables(record: list[int]) -> list[list[int]]:
+    """Return the offset, domain stride, source and strides of each table that a record reads."""
+    size, at = TABLE_STRIDES + record[AXES], HEADER + AXIS_WORDS * record[AXES]
+    return [record[at + n * size : at + (n + 1) * size] for n in range(record[TABLES])]
+
+
 DEPTH, SIDE, WORK = 4, 8, 1 << 16
 """Values of the eliminated variable, rows or columns, and combinations from which a step is a matrix product."""
 

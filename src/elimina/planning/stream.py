@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.record import HEADER
+from elimina.planning.record import HEADER, tables
 
 UNIT_BYTES = 64
 """Rows of a part start at multiples of this, where its table's own do not say where."""
@@ -152,9 +152,8 @@ def read_record(words: NDArray[np.int64], start: int) -> Record:
     record = words[start : start + words[start]].tolist()
     axes, lo = record[3], record[4] + record[5]
     at = HEADER + 3 * axes
-    tables = [record[at + n * (3 + axes) : at + (n + 1) * (3 + axes)] for n in range(record[9])]
     sizes, out_strides = record[HEADER:at:3], record[HEADER + 1 : at : 3]
-    read = [Table(table[0], table[1], table[2], tuple(table[3:])) for table in tables]
+    read = [Table(table[0], table[1], table[2], tuple(table[3:])) for table in tables(record)]
     return Record(record[1], tuple(sizes), lo, (*read, Table(record[12], 0, -1, tuple(out_strides))))
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
+from elimina.display import cut
 from elimina.errors import InputError
 from elimina.io.files import NOT_XML
 from elimina.system import require
@@ -147,6 +148,13 @@ class Canvas(Picture):
         width, height = self.text_width(text, points), points * 1.2 / _POINTS_PER_INCH
         left, low = x - width / 2 if centred else x, y - height / 2
         self._cover(np.array([[left, low], [left + width, low + height]]))
+
+    def title(self, title: str, figures: str, gap: float = 0.15) -> None:
+        """Write a title and figures above the drawing, as large as the picture needs."""
+        low, high = self.bounds
+        size = max(10.0, 0.6 * float(high[0] - low[0]))
+        text = f"{cut(title, 60)}: {figures}" if title else figures
+        self.text(low[0], high[1] + gap + size / 72, text, size, gid="title", centred=False, color=FAINT)
 
     def boxes(self, centres: Points, widths: Points, height: float, gid: str, fill: Any = FILL) -> None:
         """Draw rounded boxes with outlines; ``fill`` is a colour or one for each."""

@@ -18,7 +18,7 @@ from elimina.io import ModelLike, as_model
 from elimina.io.files import checked_xml, save
 from elimina.model import Model
 from elimina.result import Result
-from elimina.viz.canvas import FAINT, FILL, MOST_LARGE, MOST_SMALL, Canvas, Points, Style
+from elimina.viz.canvas import FILL, MOST_LARGE, MOST_SMALL, Canvas, Points, Style
 from elimina.viz.layouts import is_acyclic, layered_layout, stress_layout
 
 Edge = tuple[int, int]
@@ -88,11 +88,7 @@ def draw_graph(model: Model, title: str, result: Result | None = None, observed:
     else:
         canvas.circles(places, widths / 2, "nodes", fills)
         _name_hubs(canvas, model, edges, places)
-    low, high = canvas.bounds
-    figures = f"{count} variables, {len(edges)} {'arrows' if directed else 'edges'}"
-    title = f"{cut(title, 60)}: {figures}" if title else figures
-    size = max(10.0, 0.6 * float(high[0] - low[0]))
-    canvas.text(low[0], high[1] + 0.15 + size / 72, title, size, gid="title", centred=False, color=FAINT)
+    canvas.title(title, f"{count} variables, {len(edges)} {'arrows' if directed else 'edges'}")
     return canvas
 
 

@@ -68,7 +68,8 @@ def draw_tree(model: Model, title: str) -> Canvas:
             for i, line in enumerate(lines):
                 canvas.text(centre[0], top - i * _LINE, line, _FONT, gid="name", zorder=5)
     _draw_legend(canvas, digits)
-    _draw_title(canvas, cliques, model, title)
+    cells = [math.prod(model.variables[v].size for v in clique.scope) for clique in cliques]
+    canvas.title(title, f"{len(cells)} cliques, {_cells(sum(cells))} cells, {_cells(max(cells))} in the largest")
     return canvas
 
 
@@ -209,15 +210,6 @@ def _power(digits: float) -> str:
     return f"1e{digits:.0f}" if digits > 3 else str(round(10**digits))
 
 
-def _draw_title(canvas: Canvas, cliques: Sequence[Clique], model: Model, title: str) -> None:
-    low, high = canvas.bounds
-    cells = [math.prod(model.variables[v].size for v in clique.scope) for clique in cliques]
-    figures = f"{len(cells)} cliques, {_cells(sum(cells))} cells, {_cells(max(cells))} in the largest"
-    text = f"{title[:60]}: {figures}" if title else figures
-    size = max(10.0, 0.6 * float(high[0] - low[0]))
-    canvas.text(low[0], high[1] + 0.15 + size / 72, text, size, gid="title", centred=False, color=FAINT)
-
-
 def _cells(count: int) -> str:
     return str(count) if count < 10**6 else f"{10 ** (math.log10(count) % 1):.2f}e{math.log10(count) // 1:.0f}"
 
@@ -272,11 +264,8 @@ def draw_pseudotree(tree: Tree, scopes: Sequence[Sequence[int]], labels: Sequenc
             canvas.text(across, up, name, style.font, gid="name", zorder=5)
     else:
         canvas.circles(centres, np.full(count, _DOT), "variables")
-    low, high = canvas.bounds
     figures = f"{count} variables, depth {max(levels) + 1}, width {tree.width}, {len(back)} back edges (dotted)"
-    text = f"{title[:60]}: {figures}" if title else figures
-    size = max(10.0, 0.6 * float(high[0] - low[0]))
-    canvas.text(low[0], high[1] + 0.2 + size / 72, text, size, gid="title", centred=False, color=FAINT)
+    canvas.title(title, figures, 0.2)
     return canvas
 
 

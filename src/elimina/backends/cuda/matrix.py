@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elimina.backends.cuda.record import is_aligned, merge, tables, widen
+from elimina.backends.cuda.record import is_aligned, merge, widen
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
-from elimina.planning.record import HEADER, LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK
+from elimina.planning.record import HEADER, LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK, tables
 
 MOST_CALLS = 64
 """Calls of the library for one step: batches whose matrices do not lie at regular distances take one each."""
@@ -61,7 +61,7 @@ class Matrix(NamedTuple):
     lhs: Operand
     rhs: Operand
     out: Operand
-    places: tuple[tuple[int, int, int], ...]
+    places: tuple[tuple[int, ...], ...]
     sources: tuple[int, int]
     scalar: int
     words: int
@@ -112,11 +112,7 @@ def choose(program: Program, number: int, start: int, record: list[int], scalar:
     if max(sizes[row], columns, depth, batch, left.pitch, right.pitch, out.pitch) > LARGEST:
         return None
     places = tuple(
-        (
-            sum(digit * strides[axis][0] for digit, axis in zip(found, others, strict=False)),
-            sum(digit * strides[axis][1] for digit, axis in zip(found, others, strict=False)),
-            sum(digit * strides[axis][2] for digit, axis in zip(found, others, strict=False)),
-        )
+        tuple(sum(digit * strides[axis][k] for digit, axis in zip(found, others, strict=False)) for k in range(3))
         for found in digits
     )
     record[:] = own

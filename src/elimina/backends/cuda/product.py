@@ -20,8 +20,8 @@ from elimina.backends.cuda.kernels import (
     product_kernel,
     product_shapes,
 )
-from elimina.backends.cuda.record import rearrange, tables
-from elimina.planning.record import HEADER
+from elimina.backends.cuda.record import rearrange
+from elimina.planning.record import HEADER, tables
 
 SHARED = 228 << 10
 """Bytes of shared memory of a multiprocessor."""

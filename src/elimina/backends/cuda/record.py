@@ -8,16 +8,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from elimina.backends.cuda.kernels import OUTERS
-from elimina.planning.record import HEADER
+from elimina.planning.record import HEADER, tables
 
 LONGEST_ROW = 1 << 16
 """Cells of the longest row that is made for the sake of where rows start."""
-
-
-def tables(record: list[int]) -> list[list[int]]:
-    """Offset, domain stride, source and strides of each table."""
-    axes, at = record[3], HEADER + 3 * record[3]
-    return [record[at + n * (3 + axes) : at + (n + 1) * (3 + axes)] for n in range(record[9])]
 
 
 def rearrange(record: list[int], outer: Sequence[int], mid: Sequence[int], order: Sequence[int]) -> None:

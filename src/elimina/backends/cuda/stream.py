@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from elimina.backends import Progress
 from elimina.backends.cuda import tile as cuda_tile
-from elimina.backends.cuda.record import tables
 from elimina.backends.tiers import Piece, Report, Scratch, TiledSession, pieces, with_following
 from elimina.planning.program import Program
-from elimina.planning.record import HEADER
+from elimina.planning.record import HEADER, tables
 from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_record
 from elimina.planning.tiers import DOWNLOAD_STAGES, MARGIN, RECORD_BYTES, RECORDS, UPLOAD_STAGES, fixed_bytes
 from elimina.system import available_threads

@@ -21,10 +21,10 @@ from elimina.backends.cuda.kernels import (
     tile_kernel,
 )
 from elimina.backends.cuda.product import RESERVED, SHARED
-from elimina.backends.cuda.record import is_aligned, is_dense, lengthen, merge, outers_of, share, tables, widen
+from elimina.backends.cuda.record import is_aligned, is_dense, lengthen, merge, outers_of, share, widen
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
-from elimina.planning.record import HEADER
+from elimina.planning.record import HEADER, tables
 
 START = 500.0
 """Cost of starting a block, in rows of the product per fast cell."""
