@@ -29,6 +29,8 @@ CLAIMS = (
 COLOURS = ("#3949ab", "#00897b", "#e53935", "#8e24aa")
 GREY = "#888"
 LEFT, WIDTH, ROW = 230, 720, 26
+_POWERS = -1.3, 3.4
+"""Ends of the axis of ratios, as powers of ten."""
 
 
 def read(name: str) -> dict[str, Any]:
@@ -45,16 +47,16 @@ def speed() -> str:
         marks += [_line(LEFT, y, WIDTH - 20, y, "#8883"), _text(LEFT - 10, y + 4, label, "end")]
         for cells in read(name)["rows"]:
             if cells[column]:
-                x = _place(float(cells[column].replace(",", "")), -1.3, 3)
+                x = _place(float(cells[column].replace(",", "")), *_POWERS)
                 marks.append(
                     f'<circle cx="{x:.1f}" cy="{y}" r="5" fill="{COLOURS[0]}" fill-opacity="0.6">'
                     f"<title>{escape(cells[0])}: {escape(cells[column])}</title></circle>"
                 )
     bottom = ROW * (len(CLAIMS) + 1)
     for power in (-1, 0, 1, 2, 3):
-        x = _place(10.0**power, -1.3, 3)
+        x = _place(10.0**power, *_POWERS)
         marks += [_line(x, 10, x, bottom, GREY if power == 0 else "#8884"), _text(x, bottom + 16, f"{10.0**power:g}")]
-    marks.append(_text(_place(1, -1.3, 3), bottom + 34, "times as fast as the peer (right of 1: elimina is faster)"))
+    marks.append(_text(_place(1, *_POWERS), bottom + 34, "times as fast as the peer (right of 1: elimina is faster)"))
     return _svg(bottom + 44, marks, "Speed against other packages")
 
 

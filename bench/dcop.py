@@ -1,7 +1,7 @@
 """Distributed problems: simulated runtimes of DPOP and ADPOP beside the published ones, many agents, and pyDCOP.
 
     python bench/dcop.py [--agents cpu cuda] [--instances 10] [--limit 60] [--table 1 2 3 11] [--match REGEX]
-        [--many 10000] [--peer PYTHON] [--filter FILE ...] [--frodo]
+        [--many 10000] [--peer PYTHON] [--filter FILE ...] [--frodo] [--record]
 
 Tables 1 to 3 and Fig. 11 are those of Fioretto, Pontelli, Yeoh and Dechter (2018): the published induced width and
 simulated runtimes (seconds; DPOP on a CPU, GpuDBE on a GTX Titan; 'oom': out of memory) beside ours: the mean width of
@@ -10,7 +10,8 @@ network; an agent has one core, or the device. A cell whose largest table does n
 than `limit` seconds at 10^9 combinations a second (cuda: 10^11), prints that instead; `--match` chooses rows. Fig. 11
 has no numbers; beside it are the speed-ups of Table 5 (GTX Titan).
 
-`--many`: wall and processor time of DPOP with so many agents, on a random tree and on a chain with chords.
+`--many`: wall and processor time of DPOP with so many agents, on a random tree and on a chain with chords; the median
+of three runs.
 
 `--peer`: pyDCOP's DPOP, with its own pseudo-trees (whose heuristic is our `most-connected`), on graph colouring (each
 variable with two to five of the last five); PYTHON has pydcop (see `baselines/pydcop_dpop.py`). Wall time
@@ -43,13 +44,15 @@ import numpy as np
 from elimina.dcop import AgentOptions, Problem, read, solve
 from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Heuristic
-from elimina.dcop.solve import Algorithm
+from elimina.dcop.solve import DEFAULT, Algorithm
 from elimina.display import count_text, seconds_text
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
 from elimina.model import Model, Variable
+from elimina.result import Result
 from elimina.table import Table
 from papers import GRID, RANDOM, SCALE_FREE, family
+from record import Record
 
 Times = Sequence[tuple[float | None, float | None]]
 RANDOM_DPOP: Times = [
@@ -163,26 +166,45 @@ def figure(args: argparse.Namespace) -> None:
             print(f"z {z:2}: {texts}  {published(known)} {ratio}  {text}", flush=True)
 
 
-def many(count: int) -> None:
-    print(f"\n{count} agents in one process: wall and processor time")
+def many_problem(name: str, count: int) -> Problem:
+    """Return a problem of so many agents: a random tree, or a chain with chords, in a random numbering."""
     rng = np.random.default_rng(0)
-    edges = {
-        "random tree": [(int(rng.integers(0, v)), v) for v in range(1, count)],
-        "chain with chords": [(u, v) for v in range(1, count) for u in {v - 1, max(0, v - int(rng.integers(1, 4)))}],
-    }
-    for name, pairs in edges.items():
-        place = rng.permutation(count).tolist()
-        tables = [Table((place[a], place[b]), rng.integers(0, 100, (3, 3))) for a, b in pairs]
-        problem = Problem.from_model(Model([Variable(f"x{v}", 3) for v in range(count)], tables))
+    if name == "random tree":
+        pairs = [(int(rng.integers(0, v)), v) for v in range(1, count)]
+    else:
+        pairs = [(u, v) for v in range(1, count) for u in {v - 1, max(0, v - int(rng.integers(1, 4)))}]
+    place = rng.permutation(count).tolist()
+    tables = [Table((place[a], place[b]), rng.integers(0, 100, (3, 3))) for a, b in pairs]
+    return Problem.from_model(Model([Variable(f"x{v}", 3) for v in range(count)], tables))
+
+
+def timed(problem: Problem, runs: int, options: AgentOptions = DEFAULT) -> tuple[float, float, Result]:
+    """Return the medians of wall and processor time, and the last answer."""
+    times, busy = [], []
+    for _ in range(runs):
         started, processor = time.perf_counter(), time.process_time()
-        stats = solve(problem).stats
-        seconds, processor = time.perf_counter() - started, time.process_time() - processor
+        result = solve(problem, options=options)
+        times.append(time.perf_counter() - started)
+        busy.append(time.process_time() - processor)
+    return statistics.median(times), statistics.median(busy), result
+
+
+def many(counts: Sequence[int]) -> Record:
+    print("\nAgents in one process: wall and processor time")
+    columns = ["graph", "agents", "s", "processor, s", "processor, us per agent", "width", "depth", "messages"]
+    record = Record("dpop-of-many-agents", columns, "Medians of three runs; 3 values, random costs.")
+    for name, count in itertools.product(("random tree", "chain with chords"), counts):
+        seconds, processor, result = timed(many_problem(name, count), 3)
+        stats = result.stats
         messages = sum(stats["messages"].values())
         print(
-            f"{name}: {seconds:.2f} s, processor {processor:.2f} s, width {stats['induced_width']}, "
+            f"{name}, {count}: {seconds:.3f} s, processor {processor:.3f} s, width {stats['induced_width']}, "
             f"depth {stats['depth']}, {messages} messages, simulated {stats['simulated_seconds']:.3f} s",
             flush=True,
         )
+        times = f"{seconds:.3g}", f"{processor:.3g}", f"{1e6 * processor / count:.0f}"
+        record.add(name, f"{count:,}", *times, stats["induced_width"], f"{stats['depth']:,}", f"{messages:,}")
+    return record
 
 
 def colouring(count: int, colours: int, seed: int = 0) -> tuple[list[tuple[int, int]], list[list[list[int]]]]:
@@ -192,26 +214,25 @@ def colouring(count: int, colours: int, seed: int = 0) -> tuple[list[tuple[int, 
     return pairs, [(rng.integers(0, 10, (colours, colours)) + 100 * np.eye(colours, dtype=int)).tolist() for _ in pairs]
 
 
-def against_pydcop(python: str, limit: float) -> None:
+def against_pydcop(python: str, limit: float) -> Record:
     print("\nDPOP on graph colouring: elimina and pyDCOP, wall time (s)")
     script = Path(__file__).with_name("baselines") / "pydcop_dpop.py"
+    columns = ["variables, colours", "elimina", "pyDCOP", "its computations alone", "ratio", "ratio of processor time"]
+    note = "Graph colouring, seconds; elimina: median of nine runs; pyDCOP 0.1.1: one run, without reading."
+    record = Record("dpop-against-pydcop", columns, note)
     for count, colours in itertools.product(COLOURED, COLOURS):
         edges, costs = colouring(count, colours)
         tables = [Table(edge, np.array(table)) for edge, table in zip(edges, costs, strict=True)]
         problem = Problem.from_model(Model([Variable(f"x{v}", colours) for v in range(count)], tables))
-        times, busy = [], []
-        for _ in range(9):
-            started, processor = time.perf_counter(), time.process_time()
-            result = solve(problem, options=AgentOptions(heuristic="most-connected"))
-            times.append(time.perf_counter() - started)
-            busy.append(time.process_time() - processor)
-        ours, own = statistics.median(times), statistics.median(busy)
+        ours, own, result = timed(problem, 9, AgentOptions(heuristic="most-connected"))
         line = json.dumps({"sizes": [colours] * count, "edges": edges, "costs": costs})
         start = f"{count:4} variables, {colours} colours, width {result.stats['induced_width']}: elimina {ours:.4f}"
+        name = f"{count}, {colours}"
         try:
             done = subprocess.run([python, str(script)], input=line, capture_output=True, text=True, timeout=limit)
         except subprocess.TimeoutExpired:
             print(f"{start}, pyDCOP more than {seconds_text(limit)}: more than {limit / ours:.0f} times", flush=True)
+            record.add(name, f"{ours:.4f}", f"more than {limit:.0f}", "", "", "")
             continue
         if done.returncode:
             raise SystemExit(f"the peer failed:\n{done.stderr}")
@@ -224,6 +245,9 @@ def against_pydcop(python: str, limit: float) -> None:
         print(
             f"of the processor {own:.4f} and {peer['processor']:.3f}: {peer['processor'] / own:.0f} times", flush=True
         )
+        times = f"{seconds / ours:.0f}", f"{peer['processor'] / own:.0f}"
+        record.add(name, f"{ours:.4f}", f"{seconds:.3f}", f"{alone:.3f}", *times)
+    return record
 
 
 def filtered(files: Sequence[str]) -> None:
@@ -270,8 +294,9 @@ def main() -> None:
     parser.add_argument("--table", nargs="*", type=int, default=[1, 2, 3, 11], choices=[1, 2, 3, 11])
     parser.add_argument("--limit", type=float, default=60)
     parser.add_argument("--match", default="", help="regular expression on the rows of tables 1 to 3")
-    parser.add_argument("--many", type=int, default=10_000)
+    parser.add_argument("--many", type=int, nargs="*", default=[10_000], metavar="N")
     parser.add_argument("--peer", metavar="PYTHON")
+    parser.add_argument("--record", action="store_true", help="keep the tables of --many and --peer in bench/results")
     parser.add_argument("--frodo", action="store_true")
     parser.add_argument("--filter", nargs="+", metavar="FILE", default=[])
     args = parser.parse_args()
@@ -290,14 +315,16 @@ def main() -> None:
         table("Table 3: grids of side^2 variables in rows of 4, side d", rows, GRID_DPOP, args, "most-connected")
     if 11 in args.table:
         figure(args)
-    if args.many:
-        many(args.many)
+    counts = [count for count in args.many if count]
+    records = [many(counts)] if counts else []
     if args.peer:
-        against_pydcop(args.peer, args.limit)
+        records.append(against_pydcop(args.peer, args.limit))
     if args.frodo:
         against_frodo(args)
     if args.filter:
         filtered(args.filter)
+    for record in records if args.record else ():
+        print(f"wrote {record.save()}")
 
 
 if __name__ == "__main__":
