@@ -95,7 +95,7 @@ def run(problem: Problem, agents: str, heuristic: Heuristic, ibound: int | None 
     result = solve(
         problem, algorithm, threads=1, options=AgentOptions(ibound=ibound, agents=agents, heuristic=heuristic)
     )
-    return {**result.stats, "answer": result[2:5]}
+    return {**result.stats, "answer": (result.value, result.lower_bound, result.upper_bound)}
 
 
 def combinations(problem: Problem, heuristic: Heuristic) -> tuple[int, float]:
