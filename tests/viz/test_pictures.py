@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 import xml.etree.ElementTree as ET
 from itertools import combinations
 
@@ -232,3 +233,17 @@ def test_a_large_network_fits_a_page(shape):
     canvas = draw_graph(Model(variables, tables, sense="probability", children=range(count)), "")
     width, height = np.subtract(*canvas.bounds[::-1])
     assert max(width, height) < 5 * min(width, height)
+
+
+def test_letters_that_the_font_lacks(tmp_path, caplog):
+    """One line names them, where Matplotlib warned of each where it was measured; an SVG file holds them as text."""
+    model = Model([Variable("变\n量", 2)], [Table((0,), [0.5, 0.5])], sense="probability")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        picture = plot(model)
+        picture.save(tmp_path / "m.svg")
+        assert not caplog.records
+        picture.save(tmp_path / "m.png")
+    assert "变 量" in (tmp_path / "m.svg").read_text("utf-8")
+    (record,) = caplog.records
+    assert "lacks '变', '量', and boxes take their place; write a .svg file" in record.getMessage()

@@ -148,8 +148,8 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
 def convert(source: str, target: str, no_check: bool) -> None:
     """Write the model in SOURCE to TARGET. The suffixes name the formats (.wcsp, .uai, .cfn, .bif, .xmlbif, .erg).
 
-    SOURCE may also be .net, .xdsl or a small .fzn (FlatZinc). Either file may end in .gz or .xz.
-    Costs become probabilities exp(-cost); probabilities become costs -ln(p), rounded.
+    SOURCE may also be .net, .xdsl, .cnf, .wcnf, .qpbo, or a small .fzn, .opb or XCSP3 file. Either file may end in .gz
+    or .xz. Costs become probabilities exp(-cost); probabilities become costs -ln(p), rounded.
 
     Distributed problems are .yaml (pyDCOP), .json and .xml (FRODO's XCSP; XDisCSP is read only). A model without agents
     gets one for each variable. A probability model in an .xml file is XMLBIF.

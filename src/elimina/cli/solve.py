@@ -182,9 +182,10 @@ def solve(
     no_check: bool,
     **options: Any,
 ) -> None:
-    """Answer a task on the model in FILE (.wcsp, .uai, .cfn, .bif, .xmlbif, .net, .xdsl, .erg; also .gz, .xz).
+    """Answer a task on the model in FILE.
 
-    Small constraint models (.fzn, .opb, XCSP3's .xml) are converted to cost tables. Solve large ones with 'elimina cp'.
+    FILE is .wcsp, .cfn, .uai, .bif, .xmlbif, .net, .xdsl, .erg, .cnf, .wcnf or .qpbo; also .gz, .xz. Small constraint
+    models (.fzn, .opb, XCSP3's .xml) are converted to cost tables. Solve large ones with 'elimina cp'.
     """
     started = time.monotonic()
     inputs = file, cases, options["order"], *options["evidence"], *options["query"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import math
 import os
 import secrets
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.display import cut
+from elimina.display import cut, sample
 from elimina.errors import InputError
 from elimina.io.files import NOT_XML
 from elimina.system import require
@@ -32,6 +33,16 @@ Points = NDArray[np.float64]
 
 MOST_LARGE, MOST_SMALL = 60, 250
 """Most nodes with large and with small names."""
+
+
+_logger = logging.getLogger("elimina")
+
+_BREAKS = str.maketrans("\t\n\r", "   ")
+
+
+def _line(text: str) -> str:
+    """Return a text as one line of characters that XML can hold."""
+    return NOT_XML.sub("\ufffd", text).translate(_BREAKS)
 
 
 class Style(NamedTuple):
@@ -119,6 +130,7 @@ class Canvas(Picture):
 
     def __init__(self) -> None:
         super().__init__(need("matplotlib.figure").Figure())
+        self._letters: set[str] = set()
         self._axes = self._figure.add_axes((0, 0, 1, 1))
         self._axes.axis("off")
         self._measure = need("matplotlib.textpath").TextToPath()
@@ -133,16 +145,18 @@ class Canvas(Picture):
 
     def text_width(self, text: str, points: float) -> float:
         """Return the width of a line of text in inches."""
-        text = NOT_XML.sub("\ufffd", text)
         font = need("matplotlib.font_manager").FontProperties(size=points)
-        width: float = self._measure.get_text_width_height_descent(text, font, False)[0]
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Glyph")
+            width: float = self._measure.get_text_width_height_descent(_line(text), font, False)[0]
         return width / _POINTS_PER_INCH
 
     def text(
         self, x: float, y: float, text: str, points: float, *, gid: str, centred: bool = True, **style: Any
     ) -> None:
         """Write a line of text that is centred on ``x`` or begins there; ``y`` is half its height."""
-        text = NOT_XML.sub("\ufffd", text)
+        text = _line(text)
+        self._letters.update(text)
         style = {"color": INK, "va": "center", "ha": "center" if centred else "left", **style}
         self._axes.text(x, y, text, gid=gid, fontsize=points, parse_math=False, **style)
         width, height = self.text_width(text, points), points * 1.2 / _POINTS_PER_INCH
@@ -228,6 +242,21 @@ class Canvas(Picture):
         if len(points):
             self._low = np.minimum(self._low, points.min(axis=0))
             self._high = np.maximum(self._high, points.max(axis=0))
+
+    def _render(self, target: Path | io.StringIO, suffix: str) -> None:
+        # A viewer of SVG chooses a font that has the letters.
+        if suffix != "svg" and (missing := self._missing()):
+            _logger.warning(
+                "the picture's font, %s, lacks %s, and boxes take their place; write a .svg file",
+                *(need("matplotlib").rcParams["font.sans-serif"][0], sample(map(repr, missing), len(missing))),
+            )
+        super()._render(target, suffix)
+
+    def _missing(self) -> list[str]:
+        """Return the letters that the font lacks."""
+        fonts = need("matplotlib.font_manager")
+        known = fonts.get_font(fonts.findfont(fonts.FontProperties())).get_charmap()
+        return sorted(letter for letter in self._letters if ord(letter) not in known)
 
     def _prepared(self) -> tuple[Any, float]:
         low, high = self._low - _MARGIN, self._high + _MARGIN
