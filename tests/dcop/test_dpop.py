@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import pickle
 
 import numpy as np
 import pytest
 
 from elimina import FORBIDDEN, Model, Table, Variable
 from elimina.backends.cpu import CpuBackend
-from elimina.dcop import Problem
+from elimina.dcop import Network, Problem
 from elimina.dcop.agent import pseudo_tree
-from elimina.dcop.problem import HEURISTICS
+from elimina.dcop.problem import HEURISTICS, CostsError, names_in_errors
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
 from elimina.inference.execution import Execution
@@ -174,8 +175,10 @@ def test_dtype_is_the_narrowest_exact_one(scale: int) -> None:
 
 def test_costs_that_integers_cannot_add() -> None:
     far = Table((0, 1), np.array([[0, 2**62], [1, 2]]))
-    with pytest.raises(InputError, match="more than 64-bit integers add exactly; scale them down"):
-        solve(Problem.from_model(Model([Variable("x", 2), Variable("y", 2)], [far])))
+    named = Model([Variable("x", 2), Variable("y", 2)], [far])
+    for network in (Network(), Network(loss=0.1)):
+        with pytest.raises(InputError, match=r"of variable '[xy]' add .* than 64-bit integers add exactly; scale them"):
+            solve(Problem.from_model(named), network=network)
     floats = [Table((0, 1), np.array([[0, 1e308], [1, 2]]))] * 3
     with pytest.raises(InputError, match="more than a float can hold"):
         solve(Problem.from_model(Model([Variable("x", 2), Variable("y", 2)], floats)))
@@ -228,3 +231,12 @@ def test_costs_that_are_small_beside_those_not_taken() -> None:
 def test_options_refused(options, message: str) -> None:
     with pytest.raises(InputError, match=message):
         solve(Problem.from_model(grid_model(2, 2)), **options)
+
+
+def test_errors_of_agents_name_variables() -> None:
+    """Agents know numbers only, and a cluster makes their errors again from parts."""
+    error = pickle.loads(pickle.dumps(CostsError("the subtree of variable", 1, "are too far apart")))
+    model = Model([Variable("x", 2), Variable("y", 2)], [])
+    expected = r"^the costs of the subtree of variable 'y' are too far apart$"
+    with pytest.raises(InputError, match=expected), names_in_errors(model):
+        raise error

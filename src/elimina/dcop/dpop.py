@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from elimina._core import TableList, Traversal, mini_buckets
 from elimina.dcop.engine import IMPOSSIBLE, Engine, bucket_dtype, row
-from elimina.dcop.problem import Context, Label, Send, Settings, Util, Utility, Value
+from elimina.dcop.problem import Context, CostsError, Label, Send, Settings, Util, Utility, Value
 from elimina.display import bytes_text, count_text
-from elimina.errors import InputError, MemoryLimitError
+from elimina.errors import MemoryLimitError
 from elimina.inference.encode import distances_of
 from elimina.planning.prepare import allowed_ranges
 from elimina.table import Table
@@ -235,10 +235,8 @@ class Bucket:
 
     def _checked(self, spread: int | float, is_too_wide: bool, what: str) -> int | float:
         if is_too_wide:
-            raise InputError(
-                f"costs of variable {self._variable} add up to {spread:.3g}, more than {what}; scale them down, and "
-                "write forbidden ones as such"
-            )
+            problem = f"add up to {spread:.3g}, more than {what}; scale them down, and write forbidden ones as such"
+            raise CostsError("variable", self._variable, problem)
         return spread
 
     def _message(self, tables: Sequence[Utility], number: int, engine: Engine, room: int | None) -> Utility:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
@@ -17,6 +18,34 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from elimina.backends.sparse import Rows
+
+
+class CostsError(InputError):
+    """Costs that are too far apart for their number type.
+
+    Args:
+        owner: ``variable``, or what of it.
+        variable: Index of the variable: agents know no names.
+        problem: Description of what is wrong, and what to do.
+    """
+
+    def __init__(self, owner: str, variable: int, problem: str) -> None:
+        self.owner, self.variable, self.problem = owner, variable, problem
+        super().__init__(f"the costs of {owner} {variable} {problem}")
+
+    def __reduce__(self) -> tuple[type[CostsError], tuple[str, int, str]]:
+        """Make the error again from its parts, as clusters do with what a worker raises."""
+        return type(self), (self.owner, self.variable, self.problem)
+
+
+@contextlib.contextmanager
+def names_in_errors(model: Model) -> Iterator[None]:
+    """Give variables their names in errors of agents."""
+    try:
+        yield
+    except CostsError as error:
+        name = model.variables[error.variable].name
+        raise InputError(f"the costs of {error.owner} {name!r} {error.problem}") from None
 
 
 @dataclass(frozen=True)

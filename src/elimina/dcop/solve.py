@@ -16,7 +16,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, look_ahead, pseudo_tree
 from elimina.dcop.dpop import Effort
 from elimina.dcop.engine import Cards, Engine
-from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, views
+from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, names_in_errors, views
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.dcop.together import exact_answer, solve_together
 from elimina.errors import DeviceError, InputError, TimeLimitError
@@ -201,17 +201,18 @@ def solve(
     run = _SimulatedRun(problem, started)
     given = {"algorithm": algorithm, "ibound": options.ibound, "filtering": options.filtering, "device": device}
     try:
-        agreement = _agreement(problem, settings, network, options, engine.deadline)
-        # On several GPUs agents are those of the devices.
-        if agreement is not None and not cards and algorithm == "dpop" and options.filtering is None:
-            run.begun = time.perf_counter()
-            watch = _Watch(engine.deadline)
-            together = solve_together(problem, settings, agreement, network, engine, watch)
-            if together is not None:
-                result, tree, efforts, figures = together
-                stats = {**_statistics_on(tree, len(problem.agents), efforts, figures), **given}
-                return result.replace(stats={**stats, "seconds": run.seconds()})
-        agents, figures = _simulated(run, problem, settings, agreement, network, options, (engine, *cards), threads)
+        with names_in_errors(problem.model):
+            agreement = _agreement(problem, settings, network, options, engine.deadline)
+            # On several GPUs agents are those of the devices.
+            if agreement is not None and not cards and algorithm == "dpop" and options.filtering is None:
+                run.begun = time.perf_counter()
+                watch = _Watch(engine.deadline)
+                together = solve_together(problem, settings, agreement, network, engine, watch)
+                if together is not None:
+                    result, tree, efforts, figures = together
+                    stats = {**_statistics_on(tree, len(problem.agents), efforts, figures), **given}
+                    return result.replace(stats={**stats, "seconds": run.seconds()})
+            agents, figures = _simulated(run, problem, settings, agreement, network, options, (engine, *cards), threads)
     except KeyboardInterrupt:
         return run.ended("interrupt", given)
     except TimeLimitError:

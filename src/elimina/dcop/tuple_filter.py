@@ -20,9 +20,9 @@ from elimina.backends.sparse import Rows
 from elimina.backends.sparse.tables import Lookup, RowGuard, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
-from elimina.dcop.problem import Cost, Limit, Listed, Send, Utility, Value
+from elimina.dcop.problem import Cost, CostsError, Limit, Listed, Send, Utility, Value
 from elimina.display import bytes_text
-from elimina.errors import InputError, MemoryLimitError
+from elimina.errors import MemoryLimitError
 from elimina.planning.layout import Layout
 
 _BYTES_OF_A_ROW = 48
@@ -50,10 +50,10 @@ class _Scale(NamedTuple):
         for dtype, widest in _WIDEST.items():
             if most < widest:
                 return _Scale(most + 1, dtype)
-        raise InputError(
-            f"costs of the subtree of variable {variable} are up to {spread} apart, more than 64-bit integers "
-            "can hold; scale them down, or leave out --filter"
+        problem = (
+            f"are up to {spread} apart, more than 64-bit integers can hold; scale them down, or leave out --filter"
         )
+        raise CostsError("the subtree of variable", variable, problem)
 
     def scaled(self, cells: Any, forbidden: int | float) -> NDArray[Any]:
         """Return the cells in this scale; those from a limit on are forbidden."""

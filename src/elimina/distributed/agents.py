@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from elimina.dcop.problem import AgentView, Problem, Settings, views
+from elimina.dcop.problem import AgentView, Problem, Settings, names_in_errors, views
 from elimina.dcop.simulator import Figures
 from elimina.dcop.solve import (
     DEFAULT,
@@ -138,7 +138,8 @@ def solve_agents(
     ended_by: EndedBy
     is_done = False
     try:
-        outcomes = run.outcomes(math.inf if time_limit is None else started + time_limit)
+        with names_in_errors(problem.model):
+            outcomes = run.outcomes(math.inf if time_limit is None else started + time_limit)
         is_done = True
     except (KeyboardInterrupt, TimeLimitError) as error:
         ended_by = "time-limit" if isinstance(error, TimeLimitError) else "interrupt"
