@@ -38,6 +38,7 @@ std::int64_t luby(std::int64_t i) {
 
 // One connected component of what the reductions leave. After some greedy runs, annealings of whole trees from fresh
 // greedy orders (to find good regions) take turns with annealings of the best trees piece by piece (to exploit them).
+// The first annealings are short ones: a small problem's run is over before a long one ends.
 // Those of whole trees depend on nothing before them: other threads make them ahead of their rounds, so that the result is
 // the same for any number of threads.
 class ComponentSearch {
@@ -50,7 +51,7 @@ class ComponentSearch {
   }
 
   void step(Clock& clock) {
-    if (round_ < warm_up() || !options_.anneal || cost().largest > annealable)
+    if (round_ < warm_up || !options_.anneal || cost().largest > annealable)
       greedy_step(clock);
     else if (is_whole(round_))
       whole_step(clock);
@@ -78,12 +79,16 @@ class ComponentSearch {
   };
 
   static constexpr Vertex whole_first = 1000;
+  static constexpr std::int64_t warm_up = 2;      // greedy runs before the first annealing: more of them find little
+  static constexpr std::int64_t short_turns = 2;  // of three rounds each
   static constexpr std::size_t elite_size = 2;
   static constexpr double entry_seconds = 40e-9;  // of an entry of a separator, to make it and to add up its cost: VM
 
-  std::int64_t warm_up() const { return graph_.count() <= whole_first ? 10 : 8; }
+  // Share of an annealing's full length: it doubles with every third round.
+  static double share_of(std::int64_t round) { return std::min(1.0, std::exp2(static_cast<double>((round - warm_up) / 3 - short_turns))); }
+
   bool is_whole(std::int64_t round) const {
-    const std::int64_t turn = round - warm_up();
+    const std::int64_t turn = round - warm_up;
     return graph_.count() <= whole_first ? turn % 3 == 0 : turn % 3 == 2 && graph_.count() <= largest_patch;
   }
 
@@ -108,7 +113,7 @@ class ComponentSearch {
     Random random = random_for(round_);
     const std::size_t slot = random.below(static_cast<Vertex>(elite_.size()));
     const Vertex piece = 30 + random.below(120);
-    Order order = anneal_pieces(graph_, elite_[slot].order, piece, {0.5, 0.03, 300}, options_.limit, random, clock);
+    Order order = anneal_pieces(graph_, elite_[slot].order, piece, {0.5, 0.03, std::llround(300 * share_of(round_))}, options_.limit, random, clock);
     keep(slot, candidate(std::move(order), clock));
   }
 
@@ -152,7 +157,7 @@ class ComponentSearch {
   }
 
   void add_ahead(Clock& clock, std::launch policy) {
-    std::int64_t round = std::max(round_, ahead_.empty() ? warm_up() : ahead_.back().round + 1);
+    std::int64_t round = std::max(round_, ahead_.empty() ? warm_up : ahead_.back().round + 1);
     while (!is_whole(round)) ++round;
     auto own = std::make_unique<Clock>(clock, unbounded);
     auto found = std::async(policy, [this, round, &own = *own] { return anneal_whole(round, own); });
@@ -162,12 +167,12 @@ class ComponentSearch {
 
   Candidate anneal_whole(std::int64_t round, Clock& clock) const {
     Random random = random_for(round);
-    const std::int64_t length = luby((round - warm_up()) / 3 + 1);
+    const double length = share_of(round) * static_cast<double>(luby(std::max<std::int64_t>(1, (round - warm_up) / 3 + 1 - short_turns)));
     const Rule rule = options_.rules[random.below(static_cast<Vertex>(options_.rules.size()))];
     auto start = greedy(graph_, rule, 0.2, unbounded, random, clock);
     auto annealer = make_annealer({graph_, graph_.count(), std::move(*start)}, options_.limit);
-    const std::int64_t sweeps = std::clamp<std::int64_t>(400'000 / graph_.count(), 200, 1000);
-    annealer->anneal({0.8, 0.05, sweeps * length}, random, clock);
+    const double sweeps = std::clamp(4e5 / graph_.count(), 200.0, 1000.0);
+    annealer->anneal({0.8, 0.05, std::llround(sweeps * length)}, random, clock);
     return candidate(annealer->best(), clock);
   }
 

@@ -18,7 +18,7 @@ struct Options {
 inline constexpr double worth_a_search = 0.2e-3;
 
 // Share of a run's time that the search for its order may take: a longer one seldom saves as much.
-inline constexpr double search_share = 0.25;
+inline constexpr double search_share = 0.15;
 
 Order search(const Graph& graph, const Options& options, Clock& clock);
 

@@ -58,6 +58,11 @@ def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
     return dataclasses.replace(found, order=tuple([problem.free[v] for v in found.order]))
 
 
+def is_settled(order: Order) -> bool:
+    """Return whether a search ended because its run is not worth more: a longer one would end at the same place."""
+    return order.method == "auto" and order.seconds >= SEARCH_SHARE / 2 * order.seconds_at(CELLS_PER_SECOND)
+
+
 def elimination_order(problem: Problem, options: Options, rough: Order | None = None, runs: int = 1) -> tuple[int, ...]:
     """Return an order of the free variables: searched for, or the given one without the variables that are fixed.
 

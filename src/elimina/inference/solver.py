@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
 from collections.abc import Generator, Iterator, Sequence
@@ -29,7 +30,7 @@ from elimina.inference.method import (
     search_to_the_end,
 )
 from elimina.inference.options import Options
-from elimina.inference.ordering import elimination_order, quick_order, rough_order
+from elimina.inference.ordering import elimination_order, is_settled, quick_order, rough_order
 from elimina.inference.shield import uncollected
 from elimina.inference.shifting import Original
 from elimina.inference.strategy import Attempt, Budget, Paused, Portfolio, Strategy
@@ -192,8 +193,13 @@ class Solver:
     def _quick_order(self, seconds: float) -> Order:
         """Find a better order by a short search, and keep it in place of the quick one."""
         rough = self._rough_order()
+        if is_settled(rough):
+            return rough
         with self.run.phase("order"):
-            found = min(rough, quick_order(self._problem, self.options, seconds), key=lambda order: order.total_cells)
+            found = quick_order(self._problem, self.options, seconds)
+        if rough.total_cells < found.total_cells:
+            # So much time has gone into it that a search of the same length is not worth while.
+            found = dataclasses.replace(rough, method=found.method, seconds=rough.seconds + found.seconds)
         assert self._first is not None
         self._first = self._first._replace(rough=found)
         return found
