@@ -298,43 +298,52 @@ def _part_layout(part: Sequence[int], neighbours: Sequence[Sequence[int]], rng: 
         return np.zeros((1, 2))
     place = {v: i for i, v in enumerate(part)}
     local = [[place[u] for u in neighbours[v]] for v in part]
-    sources = range(n) if n <= _MOST_BY_STRESS else _far_apart(local, _PIVOTS)
-    distances = np.stack([_distances(local, s) for s in sources])
+    all_pairs = n <= _MOST_BY_STRESS
+    pivots = np.arange(n) if all_pairs else _far_apart(local, _PIVOTS)
+    distances = np.stack([_distances(local, s) for s in pivots])
     start = _pivot_places(distances[:: max(len(distances) // _PIVOTS, 1)]) + rng.normal(scale=0.05, size=(n, 2))
-    if n <= _MOST_BY_STRESS:
-        return _majorise(distances, start)
+    if all_pairs:
+        return _majorise(distances, pivots, None, start, _ROUNDS)
     links = np.array([(v, u) for v, near in enumerate(local) for u in near])
-    return _majorise_sparsely(distances, np.array(sources), links, start)
+    return _majorise(distances, pivots, links, start, _SPARSE_ROUNDS)
 
 
-def _majorise_sparsely(
-    distances: NDArray[np.float64], pivots: NDArray[np.int64], links: NDArray[np.int64], places: Places
+def _majorise(
+    distances: NDArray[np.float64],
+    pivots: NDArray[np.int64],
+    links: NDArray[np.int64] | None,
+    places: Places,
+    rounds: int,
 ) -> Places:
     """Majorise the stress of neighbours, and of nodes and pivots, each for all nodes nearest to it.
 
     Args:
         distances: Float array of shape ``(pivots, nodes)``.
         pivots: Nodes.
-        links: Pairs of neighbours, in both directions.
+        links: Pairs of neighbours, in both directions and sorted; None where all nodes are pivots.
         places: Places to begin with.
+        rounds: Most rounds.
     """
-    nearest = distances.argmin(axis=0)
-    regions = np.bincount(nearest, minlength=len(pivots)).astype(np.float64)
+    regions = np.bincount(distances.argmin(axis=0), minlength=len(pivots))
     away = distances.T
     with np.errstate(divide="ignore"):
-        weights = np.where(away > 1, regions / away**2, 0)
-    heads, tails = links.T
-    total = weights.sum(axis=1) + np.bincount(heads, minlength=len(places))
-    for _ in range(_SPARSE_ROUNDS):
-        moved = np.empty_like(places)
-        gaps = [places[:, axis, None] - places[pivots, axis] for axis in (0, 1)]
-        ratio = weights * away / np.maximum(np.hypot(*gaps), 1e-9)
-        steps = places[heads] - places[tails]
-        lengths = np.maximum(np.hypot(*steps.T), 1e-9)
-        for axis in (0, 1):
-            pull = weights @ places[pivots, axis] + (ratio * gaps[axis]).sum(axis=1)
-            near = places[tails, axis] + steps[:, axis] / lengths
-            moved[:, axis] = (pull + np.bincount(heads, near, len(places))) / total
+        weights = np.where(away > (links is not None), regions / away**2, 0)
+    weighted = weights * away
+    total = weights.sum(axis=1, keepdims=True)
+    if links is not None:
+        heads, tails = links.T
+        degrees = np.bincount(heads)
+        firsts = np.cumsum(degrees) - degrees
+        total += degrees[:, None]
+    for _ in range(rounds):
+        ends = places[pivots]
+        squares = (places**2).sum(axis=1)[:, None] + (ends**2).sum(axis=1) - 2 * (places @ ends.T)
+        ratio = weighted / np.sqrt(np.maximum(squares, 1e-18))
+        pull = weights @ ends + ratio.sum(axis=1, keepdims=True) * places - ratio @ ends
+        if links is not None:
+            steps = places[heads] - places[tails]
+            pull += np.add.reduceat(places[tails] + steps / np.maximum(np.hypot(*steps.T), 1e-9)[:, None], firsts)
+        moved = pull / total
         change = np.abs(moved - places).max()
         places = moved
         if change < _TOLERANCE * distances.max():
@@ -342,14 +351,14 @@ def _majorise_sparsely(
     return places
 
 
-def _far_apart(local: Sequence[Sequence[int]], count: int) -> list[int]:
+def _far_apart(local: Sequence[Sequence[int]], count: int) -> NDArray[np.int64]:
     """Return nodes of which each is as far as possible from those before it."""
     chosen = [0]
     nearest = _distances(local, 0)
     while len(chosen) < count:
         chosen.append(int(np.argmax(nearest)))
         nearest = np.minimum(nearest, _distances(local, chosen[-1]))
-    return chosen
+    return np.array(chosen)
 
 
 def _distances(local: Sequence[Sequence[int]], start: int) -> NDArray[np.float64]:
@@ -374,24 +383,6 @@ def _pivot_places(distances: NDArray[np.float64]) -> Places:
     spread = np.abs(places).max(axis=0)
     result: Places = places / np.where(spread > 0, spread, 1) * (distances.max() / 2)
     return result
-
-
-def _majorise(distances: NDArray[np.float64], places: Places) -> Places:
-    """Majorise the stress whose weights are 1 / distance^2, all nodes at once."""
-    with np.errstate(divide="ignore"):
-        weights = np.where(distances > 0, 1 / distances**2, 0)
-    total = weights.sum(axis=1, keepdims=True)
-    for _ in range(_ROUNDS):
-        norms = (places**2).sum(axis=1)
-        lengths = np.sqrt(np.maximum(norms[:, None] + norms - 2 * (places @ places.T), 0))
-        ratio = weights * distances / np.maximum(lengths, 1e-9)
-        pull = weights @ places + ratio.sum(axis=1, keepdims=True) * places - ratio @ places
-        moved = pull / total
-        change = np.abs(moved - places).max()
-        places = moved
-        if change < _TOLERANCE * distances.max():
-            break
-    return places
 
 
 def _side_by_side(count: int, parts: Sequence[tuple[Sequence[int], Places]]) -> Places:
