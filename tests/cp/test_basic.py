@@ -365,8 +365,9 @@ def test_errors_name_the_culprit() -> None:
         (lambda: model.int_var(0, 2**60), "beyond"),
         (lambda: x + y, "x and y belong to different models"),
         (lambda: x * 1.5, "a factor is a whole number or an expression, not 1.5"),
-        (lambda: model.add(True), "gets a comparison"),
-        (lambda: bool(x == 1), "is a constraint"),
+        (lambda: model.add(True), "gets a comparison of expressions, not True; of a Boolean b, write b == 1 or b == 0"),
+        (lambda: bool(x == 1), "^x == 1 is a constraint"),
+        (lambda: 1 <= x <= 2, "^x >= 1 is a constraint"),
         (lambda: model.add(y == 1), "y .*belongs to another model"),
         (lambda: model.add(x == 1, iff=x, only_if=x), "give one of them"),
         (lambda: model.post("int_eq", x, "a"), "not 'a'"),
@@ -404,3 +405,25 @@ def test_names_are_unique():
             again()
     model.int_vars(2, 0, 1)
     assert dict(model.solve().assignment) == {"x[0]": 0, "x[1]": 0}
+
+
+def test_texts_of_expressions_and_relations() -> None:
+    """Factors of 1 are left out, and the constant of a relation is on the right."""
+    model = cp.Model()
+    x, y = model.int_var(0, 3, "x"), model.int_var(0, 3, "y")
+    texts = {
+        "x": x,
+        "-x": -x,
+        "2*x - y - 3": 2 * x - y - 3,
+        "-x + y + 1": 1 - x + y,
+        "0": x - x,
+        "-4": x - x - 4,
+        "x >= 1": x >= 1,
+        "x <= 0": x < 1,
+        "x - y == 0": x == y,
+        "x + 3*y != 2": x + 3 * y != 2,
+        "x + y >= 2": -x - y <= -2,
+        "-2 <= 0": (x - x) <= 2,
+    }
+    assert {str(made) for made in texts.values()} == set(texts)
+    assert all(str(made) == text for text, made in texts.items())

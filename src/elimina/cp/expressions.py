@@ -145,10 +145,24 @@ class Expression:
     def __str__(self) -> str:
         if self.name:
             return self.name
-        parts = [f"{factor}*{self.model.name_of(var)}" for var, factor in self.terms.items()]
-        return " + ".join([*parts, str(self.constant)] if self.constant or not parts else parts)
+        text = ""
+        for var, factor in self.terms.items():
+            size = "" if abs(factor) == 1 else f"{abs(factor)}*"
+            text += f"{_sign(factor, bool(text))}{size}{self.model.name_of(var)}"
+        if self.constant or not text:
+            text += f"{_sign(self.constant, bool(text))}{abs(self.constant)}"
+        return text
 
     __repr__ = __str__
+
+
+_SYMBOLS = {"eq": "==", "ne": "!=", "le": "<="}
+
+
+def _sign(number: int, is_later: bool) -> str:
+    if is_later:
+        return " - " if number < 0 else " + "
+    return "-" if number < 0 else ""
 
 
 class Relation:
@@ -171,7 +185,14 @@ class Relation:
         )
 
     def __str__(self) -> str:
-        return f"{self.left} {'==' if self.name == 'eq' else '!=' if self.name == 'ne' else '<='} 0"
+        terms, constant = self.left.terms, self.left.constant
+        if not terms:
+            return f"{constant} {_SYMBOLS[self.name]} 0"
+        # The constant is on the right, and some factor on the left is positive.
+        sign = 1 if max(terms.values()) > 0 else -1
+        left = Expression(self.left.model, {var: sign * factor for var, factor in terms.items()}, 0)
+        symbol = ">=" if (self.name, sign) == ("le", -1) else _SYMBOLS[self.name]
+        return f"{left} {symbol} {-sign * constant}"
 
     __repr__ = __str__
 

@@ -217,7 +217,9 @@ class Model(Globals, Displayed):
             InputError: It is not a relation, or one of another model, or both Booleans are given.
         """
         if not isinstance(relation, Relation):
-            raise InputError(f"Model.add gets a comparison of expressions, not {relation!r}")
+            raise InputError(
+                f"Model.add gets a comparison of expressions, not {relation!r}; of a Boolean b, write b == 1 or b == 0"
+            )
         if iff is not None and only_if is not None:
             raise InputError(f"{relation}: iff includes only_if; give one of them")
         self._check(relation.left)
