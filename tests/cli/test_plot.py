@@ -20,7 +20,13 @@ def test_errors(elimina, radio, monkeypatch):
     assert "'forest' is not one of" in elimina("plot", radio, "--what", "forest", "-o", "x.svg").err
     assert elimina("plot", "no.wcsp", "-o", "x.svg").err == "elimina: cannot read no.wcsp: No such file or directory\n"
     ran = elimina("plot", radio, "-o", "x.gif")
-    assert (ran.code, ran.err) == (1, "elimina: x.gif: pictures are written to .svg, .png, .pdf files\n")
+    assert (ran.code, ran.err) == (
+        1,
+        (
+            "elimina: x.gif: pictures are written to .svg, .png, .pdf files, and a model's graph also to .dot and "
+            ".graphml files ('elimina plot', elimina.viz.write_graph)\n"
+        ),
+    )
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     ran = elimina("plot", radio, "-o", "x.svg")
     assert ran.code == 1

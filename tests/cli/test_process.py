@@ -214,6 +214,16 @@ def test_convert_keeps_the_optimum(elimina, radio, suffix):
     assert value == pytest.approx(-1352 if "uai" in suffix else 1352)
 
 
+def test_convert_replaces_no_source(elimina, radio, tmp_path):
+    (tmp_path / "link.wcsp").symlink_to(radio)
+    before = Path(radio).read_bytes()
+    for target in (radio, tmp_path / "link.wcsp"):
+        ran = elimina("convert", radio, target)
+        assert (ran.code, ran.out) == (1, "")
+        assert f"cannot write {target}: it is an input of this command; name another file (TARGET)" in ran.err
+    assert Path(radio).read_bytes() == before
+
+
 def test_convert_networks(elimina, tmp_path):
     (tmp_path / "a.net").write_text(NET.replace('my \\"net\\"', "rain"))
     assert elimina("convert", "a.net", "b.xmlbif.gz", "--no-check") == (0, "", "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elimina.cli.options import number_option, share_option
+from elimina.cli.options import check_no_input, number_option, share_option
 from elimina.cli.terminal import Command, Decorated, option, together
 from elimina.errors import InputError
 from elimina.io import DISTRIBUTED, FORMATS, convert_sense, read, write
@@ -157,6 +157,7 @@ def convert(source: str, target: str, no_check: bool) -> None:
     from elimina import dcop
     from elimina.dcop.formats import is_distributed
 
+    check_no_input("TARGET", Path(target), source)
     source = source_of(source)
     if is_distributed(source):
         problem = dcop.read(source)

@@ -67,7 +67,10 @@ def format_of(path: Path) -> str:
     """
     suffix = path.suffix.lower().removeprefix(".")
     if suffix not in SUFFIXES:
-        raise InputError(f"{path}: pictures are written to {', '.join('.' + s for s in SUFFIXES)} files")
+        raise InputError(
+            f"{path}: pictures are written to {', '.join('.' + s for s in SUFFIXES)} files, and a model's graph also "
+            "to .dot and .graphml files ('elimina plot', elimina.viz.write_graph)"
+        )
     return suffix
 
 
