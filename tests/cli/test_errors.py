@@ -84,6 +84,7 @@ def test_usage(elimina, arguments, problem):
             b"",
             ", qpbo, lg, fzn, opb, yaml, yml, json (perhaps with .gz or .xz), and 'elimina tsp' reads .tsp files",
         ),
+        ("plain", b"", "; a file of another name is read from standard input, such as - --from wcsp < plain"),
         ("a.uai.evid", b"0", "a.uai.evid: unknown suffix '.evid' of a model (a file of evidence goes beside one: "),
     ],
 )

@@ -131,11 +131,12 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
 
         if is_distributed(path):
             return dcop.read(path).model
-    if suffix not in (*FORMATS, "evid") and Path(path).is_file():
+    if suffix not in (*FORMATS, "evid") and Path(path).exists() and not Path(path).is_dir():
         known = ", ".join((*FORMATS, *_CONVERTED))
         raise InputError(
             f"{path}: unknown suffix {suffix and '.' + suffix!r}; models are {known} (perhaps with .gz or .xz), and "
-            "'elimina tsp' reads .tsp files"
+            "'elimina tsp' reads .tsp files; a file of another name is read from standard input, such as "
+            f"- --from wcsp < {path}"
         )
     return read(path, check=not no_check)
 
