@@ -30,7 +30,7 @@ struct Lists {
     close();
   }
   i64 size() const { return i64(starts.size()) - 1; }
-  std::span<const int> operator[](i64 number) const {
+  [[gnu::always_inline]] std::span<const int> operator[](i64 number) const {
     return {items.data() + starts[number], items.data() + starts[number + 1]};
   }
 };

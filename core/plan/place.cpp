@@ -9,6 +9,8 @@
 namespace elimina::plan {
 namespace {
 
+constexpr i64 kAhead = 2;  // steps
+constexpr i64 kLineWords = 8, kFetched = 24;  // of a line of the cache; of a record: its header and three axes
 constexpr i64 kMostSpan = i64{1} << 58;  // elements of an arena: offsets of larger ones in bytes may leave a word
 
 class Placer {
@@ -33,7 +35,10 @@ class Placer {
       looks.look();
       measure(number);
       if (last_reader_[number] >= 0) place(number);
-      if (is_recorded) write(number);
+      if (is_recorded) {
+        fetch_records(number + kAhead);
+        write(number);
+      }
       account(number, runs[levels.empty() ? 0 : levels[number]]);
       if (!keep) make_room(number, levels);
     }
@@ -113,6 +118,16 @@ class Placer {
       live_ -= cells_of_output(source);
       if (layout_.is_addressable) arena_.give_back(out_offsets_[source], out_spans_[source]);
       last_reader_[source] = kGone;
+    }
+  }
+
+  // Loads what `find_strides` reads for a later step into the cache: records of earlier steps lie anywhere in memory.
+  void fetch_records(i64 number) const {
+    if (number >= count()) return;
+    for (const Read& read : steps_.reads_of(number)) {
+      if (read.source < 0 || read.source >= i64(layout_.starts.size())) continue;
+      const i64* const record = layout_.words.data() + layout_.starts[read.source];
+      for (i64 word = 0; word < kFetched; word += kLineWords) __builtin_prefetch(record + word);
     }
   }
 

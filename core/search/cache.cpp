@@ -20,7 +20,7 @@ Word note(std::uint64_t nodes, bool solved, int best) {
 constexpr std::size_t first_buckets = 1 << 12;
 constexpr std::size_t least_part = 4;  // of the bytes, for entries
 constexpr int most_tries = 1000;
-constexpr std::size_t least_shared = 1 << 14;  // buckets from which several threads move entries: about a millisecond
+constexpr std::size_t least_shared_buckets = 1 << 14;  // buckets from which several threads move entries: about a millisecond
 
 std::uint64_t nodes_of(Word note) { return note >> 33; }
 bool solved_of(Word note) { return note >> 32 & 1; }
@@ -105,7 +105,7 @@ void Cache::grow(int threads) {
   const std::size_t old = active_;
   active_ *= 2;
   for (std::size_t end = old; end > 0;) {
-    const std::size_t begin = threads > 1 && end > least_shared ? end - end / 2 : 0;
+    const std::size_t begin = threads > 1 && end > least_shared_buckets ? end - end / 2 : 0;
     if (begin == 0) {
       move(begin, end);
     } else {

@@ -44,6 +44,15 @@ void CellIndex::find_windows(i64 cells, bool ascending, int lanes) {
   }
 }
 
+Scratch::~Scratch() = default;
+
+void* Scratch::grow(i64 bytes) {
+  data_ = std::make_unique_for_overwrite<std::byte[]>(std::size_t(bytes_ = bytes + bytes / 2));
+  return data_.get();
+}
+
+TileLayout::~TileLayout() = default;
+
 void TileLayout::lay_out(StepView step, i64 wanted_items) {
   step_ = step;
   domain_ = step[kDomain], tables_ = step[kTables], a_ = step[kTablesA], b_ = a_ + step[kTablesB];

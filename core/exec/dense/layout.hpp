@@ -1,5 +1,7 @@
 // Tiles of a step of many combinations, and the places of its cells: all that does not depend on the values.
 #pragma once
+#include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "elimina/program.hpp"
@@ -39,6 +41,20 @@ struct CellIndex {
   void find_windows(i64 cells, bool ascending, int lanes);
 };
 
+// Memory that is kept from step to step; its contents are not.
+class Scratch {
+ public:
+  ~Scratch();
+  void* take(i64 bytes) { return bytes <= bytes_ ? data_.get() : grow(bytes); }
+  void* data() const { return data_.get(); }
+
+ private:
+  void* grow(i64 bytes);
+
+  std::unique_ptr<std::byte[]> data_;
+  i64 bytes_ = 0;
+};
+
 class TileLayout {
  public:
   i64 items() const { return items_; }
@@ -52,6 +68,7 @@ class TileLayout {
   };
 
   explicit TileLayout(Kind kind) : kind_(kind) {}
+  ~TileLayout();
   void lay_out(StepView step, i64 wanted_items);
 
   StepView step_{};

@@ -82,17 +82,17 @@ class LevelStep {
         for (i64 i = 0; i < cells; ++i) largest[i] = std::max(largest[i], values[i]);
     }
     const V* own = from[step_[kTablesA]];
-    switch (step_[kTables]) {
+    if constexpr (is_integer<V>) switch (step_[kTables]) {
       case 2: return finish<2>(sums, largest, own, cells, out);
       case 3: return finish<3>(sums, largest, own, cells, out);
       case 4: return finish<4>(sums, largest, own, cells, out);
       case 5: return finish<5>(sums, largest, own, cells, out);
       case 6: return finish<6>(sums, largest, own, cells, out);
-      default: return finish<0>(sums, largest, own, cells, out);
     }
+    finish<0>(sums, largest, own, cells, out);
   }
 
-  // Division by a compile-time constant becomes a multiplication.
+  // Division of integers by a compile-time constant becomes a multiplication.
   template <int fixed_count>
   void finish(const V* __restrict sums, const V* __restrict largest, const V* __restrict own, i64 cells, V* __restrict out) const {
     const int number = int(step_[kTablesA]), count = fixed_count ? fixed_count : int(step_[kTables]);

@@ -1,5 +1,7 @@
 // The innermost loops of matrix products, compiled once for each instruction set, with products and sums fused where it can.
-#include "exec/dense/product.hpp"
+#include "exec/dense/product_tile.hpp"
+
+#include <cstring>
 
 namespace elimina::ELIMINA_ISA {
 namespace {

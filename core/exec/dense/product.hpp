@@ -6,19 +6,11 @@
 #include <type_traits>
 #include <vector>
 
+#include "exec/dense/product_tile.hpp"
 #include "exec/dense/tile.hpp"
 #include "elimina/product.hpp"
 
 namespace elimina::ELIMINA_ISA {
-
-constexpr int kProductRows = kVectorBytes == 64 ? 8 : 4;
-constexpr int kProductVectors = 3;
-template <class V>
-constexpr int kProductColumns = kProductVectors * kVectorBytes / int(sizeof(V));
-
-// tile[row][column] = sum over `depth` values of d of a[d][row] b[d][column]. A source of its own, whose products and sums may be fused.
-void multiply_tile(const double* a, const double* b, i64 depth, double* tile);
-void multiply_tile(const float* a, const float* b, i64 depth, float* tile);
 
 template <class R>
 inline constexpr bool multiplies = false;

@@ -3,7 +3,6 @@
 // variable, read along it.
 #pragma once
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "exec/dense/dot.hpp"
@@ -16,19 +15,11 @@
 
 namespace elimina::ELIMINA_ISA {
 
-// Memory that is kept from step to step; its contents are not.
 template <class T>
-class Buffer {
+class Buffer : Scratch {
  public:
-  T* take(i64 count) {
-    if (count > count_) data_ = std::make_unique_for_overwrite<T[]>(count_ = count + count / 2);
-    return data_.get();
-  }
-  T* data() const { return data_.get(); }
-
- private:
-  std::unique_ptr<T[]> data_;
-  i64 count_ = 0;
+  T* take(i64 count) { return static_cast<T*>(Scratch::take(count * i64(sizeof(T)))); }
+  T* data() const { return static_cast<T*>(Scratch::data()); }
 };
 
 template <class R>
@@ -206,14 +197,14 @@ class TileStep : public TileLayout {
     run_row(ring_, row, streamed ? kStreams : domain_, cells, space.row.data(), out, past_caches_);
   }
 
-  void constant_row(const V* a, i64 cells, V* out) const {
+  [[gnu::cold]] void constant_row(const V* a, i64 cells, V* out) const {
     Sum sum = ring_.start();
     for (i64 d = 0; d < domain_; ++d) ring_.add(sum, ring_.combine(a[d], ring_.one()));
     std::fill(out, out + cells, ring_.finish(sum));
   }
 
   // More tables than a kernel of rows takes, one cell after another.
-  void cell_by_cell(const Workspace<R>& space, const V* b, i64 cells, V* out) const {
+  [[gnu::cold]] void cell_by_cell(const Workspace<R>& space, const V* b, i64 cells, V* out) const {
     for (i64 i = 0; i < cells; ++i) {
       Sum sum = ring_.start();
       for (i64 d = 0; d < domain_; ++d) {

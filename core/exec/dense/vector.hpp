@@ -13,33 +13,14 @@
 #endif
 
 #include "exec/dense/isa.hpp"
+#include "exec/dense/lanes.hpp"
 #include "exec/dense/layout.hpp"
 #include "elimina/semiring.hpp"
 
 namespace elimina::ELIMINA_ISA {
 
-// Vectors have the width of the registers, because GCC keeps wider vectors in memory. `kPermutes`: any permutation of one or two vectors is one instruction.
-#if defined(__AVX512BW__)
-constexpr int kVectorBytes = 64;
-constexpr bool kPermutes = true;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
-constexpr bool kPermutes = false;
-#else
-constexpr int kVectorBytes = 16;
-constexpr bool kPermutes = false;
-#endif
 constexpr int kBlockVectors = 4;
 constexpr i64 kStreams = 32;
-
-template <class V>
-struct VectorOf {
-  typedef V type __attribute__((vector_size(kVectorBytes)));
-};
-template <class V>
-using Vector = typename VectorOf<V>::type;
-template <class V>
-constexpr int kLanes = kVectorBytes / sizeof(V);
 
 // An integer as wide as the value.
 template <class V>

@@ -33,19 +33,24 @@ Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
 }
 
 // The cells above `zero`, or below it, in the keys' order: `axes` are terms, the most significant field first.
-template <int W, class Value>
-Made rows_of_cells(const Value* cells, Value zero, bool above, const i64* axes, const i64* sizes, int count) {
+template <class Value>
+Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const i64* axes, const i64* sizes, int count) {
   i64 all = 1;
   for (int axis = 0; axis < count; ++axis) all *= sizes[axis];
   Made made;
   made.candidates = all;
-  made.keys = Buffer(all * i64(sizeof(Key<W>)));
+  const i64 key_bytes = words * i64(sizeof(u64));
+  made.keys = Buffer(all * key_bytes);
   made.values = Buffer(all * i64(sizeof(Value)));
-  Writer<W, Value> writer{made.keys.as<Key<W>>(), made.values.as<Value>()};
+  u64* keys = made.keys.as<u64>();
+  Value* values = made.values.as<Value>();
   std::vector<i64> digit(std::size_t(count), 0);
-  Key<W> key{};
+  Key<kMostWords> key{};
   for (i64 n = 0, cell = 0; n < all; ++n) {
-    if (above ? cells[cell] > zero : cells[cell] < zero) writer.put(key, cells[cell]);
+    if (above ? cells[cell] > zero : cells[cell] < zero) {
+      keys = std::copy_n(key.word, words, keys);
+      *values++ = cells[cell];
+    }
     for (int axis = count - 1; axis >= 0; --axis) {
       const i64* term = axes + axis * kTermWords;
       i64& value = digit[std::size_t(axis)];
@@ -60,8 +65,8 @@ Made rows_of_cells(const Value* cells, Value zero, bool above, const i64* axes, 
       value = 0;
     }
   }
-  made.rows = writer.rows;
-  made.keys.shrink(made.rows * i64(sizeof(Key<W>)));
+  made.rows = values - made.values.as<Value>();
+  made.keys.shrink(made.rows * key_bytes);
   made.values.shrink(made.rows * i64(sizeof(Value)));
   return made;
 }

@@ -64,7 +64,7 @@ class Functions final : public RowsFunctions {
   Made from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes, int count) const override {
     return with_ring(ring, [&]<class R>(const R& r) {
       using V = typename R::Value;
-      return rows_of_cells<W>(static_cast<const V*>(cells), r.finish(r.start()), r.better(V(1), V(0)), axes, sizes, count);
+      return rows_of_cells<V>(W, static_cast<const V*>(cells), r.finish(r.start()), r.better(V(1), V(0)), axes, sizes, count);
     });
   }
 
