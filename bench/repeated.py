@@ -1,6 +1,6 @@
 """Repeated queries of one network, in turns with compiled-knowledge: three observed variables, all posteriors.
 
-    python bench/repeated.py --peer PEER_PYTHON [--queries 500] [--record]
+    python bench/repeated.py --peer PEER_PYTHON [--queries 1000] [--record]
 
 ``PEER_PYTHON`` is a Python 3.12 with ``pip install compiled-knowledge``, which brings the networks and compiles each
 into an arithmetic circuit. The observed states are drawn from the network. The figures are medians over the queries:
@@ -25,8 +25,10 @@ from record import Record
 
 NETWORKS = ("Asia", "Cancer", "Survey", "Sachs", "Child", "Alarm", "Insurance", "Hailfinder", "Hepar2", "Pathfinder")
 OBSERVED = 3
-WARM_UP = 20
-"""Queries before those that count."""
+TURN = 50
+"""Queries that one of both answers before it is the other's turn."""
+WARM_UP = 5
+"""Queries of a turn before those that count."""
 
 
 class Peer:
@@ -59,10 +61,24 @@ def drawn_queries(tree: elimina.JunctionTree, number: int) -> list[list[tuple[in
     return [[(v, int(row[v])) for v in sorted(rng.sample(variables, OBSERVED))] for row in samples]
 
 
+def answered(
+    tree: elimina.JunctionTree, queries: list[list[tuple[int, int]]]
+) -> tuple[list[float], dict[str, np.ndarray]]:
+    """Return the seconds of each query, and the marginals of the last one."""
+    variables, seconds = tree.model.variables, []
+    for query in queries:
+        evidence = {variables[v].name: variables[v].state(state) for v, state in query}
+        started = time.perf_counter()
+        tree.set_evidence(evidence)
+        marginals = tree.marginals()
+        seconds.append(time.perf_counter() - started)
+    return seconds, marginals
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peer", required=True, help="Python with compiled-knowledge")
-    parser.add_argument("--queries", type=int, default=500)
+    parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--record", action="store_true", help="write bench/results/repeated-queries.json")
     options = parser.parse_args()
     peer = Peer(options.peer)
@@ -74,16 +90,17 @@ def main() -> None:
     for name in NETWORKS:
         model = model_of(peer.ask(name=name))
         tree = elimina.JunctionTree(model, options=elimina.Options(threads=1))
-        queries = drawn_queries(tree, WARM_UP + options.queries)
-        theirs = peer.ask(name=name, queries=queries)
-        ours = []
-        for query in queries:
-            evidence = {model.variables[v].name: model.variables[v].state(state) for v, state in query}
-            started = time.perf_counter()
-            tree.set_evidence(evidence)
-            marginals = tree.marginals()
-            ours.append(time.perf_counter() - started)
-        own, whole, alone = (1e6 * statistics.median(t[WARM_UP:]) for t in (ours, theirs["whole"], theirs["alone"]))
+        queries = drawn_queries(tree, options.queries)
+        ours, whole_of_peer, alone_of_peer = [], [], []
+        for first in range(0, len(queries), TURN):
+            turn = queries[first : first + TURN]
+            theirs = peer.ask(name=name, queries=turn)
+            seconds, marginals = answered(tree, turn)
+            # The processor's caches are the other's when a turn begins.
+            ours += seconds[WARM_UP:]
+            whole_of_peer += theirs["whole"][WARM_UP:]
+            alone_of_peer += theirs["alone"][WARM_UP:]
+        own, whole, alone = (1e6 * statistics.median(seconds) for seconds in (ours, whole_of_peer, alone_of_peer))
         pairs = zip(marginals.values(), theirs["last"], strict=True)
         difference = max(float(np.abs(found - expected).max()) for found, expected in pairs)
         ratios = f"{whole / own:.2f}", f"{alone / own:.2f}"
