@@ -184,3 +184,11 @@ def test_ibounds_beyond_the_cores_integers_are_those_of_all_variables(method, ib
     found = calls.solve(model, method=method, ibound=ibound)
     assert (found.status, found.value) == ("optimal", 1)
     assert calls.plan(model, ibound=ibound).fits
+
+
+def test_bounds_without_shifts_order_variables_that_shifted_tables_lost():
+    # Beside costs of 1e300, the shifted table of both variables is a constant.
+    factors = [([0], np.array([1e300, 0.0])), ([], np.array(-1e300)), ([1, 0], np.array([[0.0, 0.0], [1.0, 0.0]]))]
+    model = Model.from_arrays([2, 2], factors, sense="max-cost")
+    result = calls.solve(model, "mpe", method="mbe", order="pseudo-tree", ibound=1, device="cpu")
+    assert result.lower_bound <= 1.0 <= result.upper_bound

@@ -228,12 +228,18 @@ class Solver:
         outcome = Attempt()
         for shift in dict.fromkeys((options.shift, "none")):
             for partition in ("auto", "scope") if options.partition == "auto" else (options.partition,):
-                order = None if self._first is None else self._first.order
-                one = options._replace(shift=shift, partition=partition, order=order or options.order)
+                one = options._replace(shift=shift, partition=partition, order=self._known_order() or options.order)
                 outcome = yield from self._elimination(one)
                 if outcome.found is not None and outcome.found.stats.get("partition") != "content":
                     break
         return outcome
+
+    def _known_order(self) -> tuple[int, ...] | None:
+        """Return the order of a plan that was made, with the variables that no table of shifted costs depends on."""
+        if self._first is None or self._first.order is None:
+            return None
+        order = tuple(self._first.order)
+        return (*sorted(set(self._first.problem.free).difference(order)), *order)
 
     def _elimination(self, options: Options) -> Portfolio:
         """Plan and run; if sparse tables do not fit, run in finer slices, or with dense tables."""
