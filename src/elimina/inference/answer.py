@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import normalise_columns
 from elimina.display import bars_of, bytes_text, html_of, sample, text_of
 from elimina.errors import MemoryLimitError
 from elimina.model import Variable
@@ -72,6 +73,19 @@ class Places:
         at = self._steps.offsets_of(numbers) - self._first
         return np.arange(len(owners)) + (at - starts)[owners], starts, owners
 
+    @functools.cached_property
+    def parts(self) -> list[slice]:
+        """Each output's part of ``vectors``."""
+        places, starts, _ = self.vectors
+        return [slice(a, b) for a, b in itertools.pairwise([*starts.tolist(), len(places)])]
+
+    @functools.cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """``vectors`` as ``normalise_columns`` takes them: place, values, strides, and first row of each output."""
+        places, starts, owners = self.vectors
+        ones = np.ones_like(starts)
+        return np.stack([places[starts], np.bincount(owners, minlength=len(starts)), ones, ones, starts], axis=1)
+
 
 class Answer(NamedTuple):
     """Output of a propagation.
@@ -112,15 +126,19 @@ class Answer(NamedTuple):
         Returns:
             One array a marginal, the values along its last axis; NaN where all are 0.
         """
-        cells, starts = self.shares(scale)
-        ends = [*starts.tolist(), cells.shape[-1]]
-        return [cells[..., a:b] for a, b in itertools.pairwise(ends)]
+        cells, _ = self.shares(scale)
+        parts = self.places.parts
+        return [cells[part] for part in parts] if cells.ndim == 1 else [cells[..., part] for part in parts]
 
     def shares(self, scale: str = "sum") -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return ``vectors`` as one array, and the start of each."""
         places, starts, owners = self.places.vectors
         if not len(starts):
             return np.zeros(0), starts
+        if scale == "sum" and not self.logarithmic and self.zone.ndim == 1 and self.zone.dtype == np.float64:
+            found = np.empty((len(places), 1))
+            if normalise_columns(self.zone, self.places.rows, found).all():
+                return found[:, 0], starts
         cells = self.zone[..., places].astype(np.float64, copy=False)
         if scale == "sum" and not self.logarithmic:
             sums = np.add.reduceat(cells, starts, axis=-1)
