@@ -135,8 +135,9 @@ class JunctionTree(Displayed):
         return planned
 
     @functools.cached_property
-    def _ends(self) -> list[int]:
-        return list(itertools.accumulate(self.model.sizes, initial=0))
+    def _parts(self) -> list[tuple[str, slice]]:
+        ends = itertools.pairwise(itertools.accumulate(self.model.sizes, initial=0))
+        return [(v.name, slice(*own)) for v, own in zip(self.model.variables, ends, strict=True)]
 
     @functools.cached_property
     def _output(self) -> dict[int, int]:
@@ -446,9 +447,8 @@ class JunctionTree(Displayed):
         if known is not None:
             if known.log_sum == -math.inf:
                 raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
-            ends, shares = self._ends, known.shares.copy()
-            chosen = range(len(self.model.variables)) if asked is None else asked
-            return {self.model.variables[v].name: shares[ends[v] : ends[v + 1]] for v in chosen}
+            shares, parts = known.shares.copy(), self._parts
+            return {name: shares[part] for name, part in (parts if asked is None else [parts[v] for v in asked])}
         names, outputs, ones = self._all if asked is None else self._places(asked)
         answer = self._run(semiring, outputs)
         if not answer.is_possible or self._fixed_log_sum == -math.inf:
