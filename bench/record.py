@@ -65,7 +65,7 @@ def machine() -> str:
         model = next(line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         pass
-    return f"{model}, {len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f}"
+    return f"{model}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
 
 
 def commit() -> str:
