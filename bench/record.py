@@ -58,7 +58,7 @@ def _shown(argument: str) -> str:
 
 
 def machine() -> str:
-    """Return the processor, its cores that may be used, and the load at present."""
+    """Return the processor, its cores, and the load at present."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
