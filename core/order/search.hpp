@@ -17,7 +17,7 @@ struct Options {
 // Seconds of a run from which its order is worth more than reductions and a greedy run.
 inline constexpr double worth_a_search = 0.2e-3;
 
-// Share of a run's time that the search for its order may take: a longer one seldom saves as much.
+// Share of a run's time that the search for its order may take: 28 of 227 searches then took longer than their runs, 56 with 0.25 (decision 20).
 inline constexpr double search_share = 0.15;
 
 Order search(const Graph& graph, const Options& options, Clock& clock);
