@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from elimina.planning.machine import Machine
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
+
+if TYPE_CHECKING:
+    from elimina._core import CasePlanner
 
 
 class Run(NamedTuple):
@@ -76,6 +79,54 @@ class Session(Protocol):
 
 
 @runtime_checkable
+class SlicingSession(Session, Protocol):
+    """A session that skips the cells that observed values rule out."""
+
+    def fix(self, values: NDArray[np.int32]) -> None:
+        """Compute only the cells with given values of variables from now on.
+
+        Every step with a variable whose value changed has to run again, and all that depend on it. Other cells of the
+        outputs hold the semiring's zero. A message with given axes lies at its place without gaps and without these
+        axes, row by row.
+
+        Args:
+            values: int32, a value for each variable; -1 where none is given.
+        """
+        ...
+
+    def run_cases(
+        self, variables: NDArray[np.int32], values: NDArray[np.int32]
+    ) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
+        """Run all steps for one row of values after another, with nothing given of other variables.
+
+        Args:
+            variables: int32, the variables of the columns.
+            values: int32 of shape ``(cases, columns)``; -1 where none is given.
+
+        Returns:
+            ``Run.zone`` and ``Run.peaks`` of each case: shapes ``(cases,
+                elements)`` and ``(cases, steps, 2)``.
+        """
+        ...
+
+    def run_planned(
+        self, planner: CasePlanner, variables: NDArray[np.int32], values: NDArray[np.int32]
+    ) -> tuple[NDArray[np.generic], NDArray[np.float64], NDArray[np.bool_]]:
+        """Run a plan of its own for each row of values, in ``sum-product``; all messages of the program are lost.
+
+        Args:
+            planner: Planner of cases in the program's arena.
+            variables: int32, the variables of the columns.
+            values: int32 of shape ``(cases, columns)``; -1 where none is given.
+
+        Returns:
+            ``Run.zone`` of each case without the roots of the program, the natural logarithm of the sum of everything,
+            and whether both can be relied on: there was a plan that fits, and no product can have become 0.
+        """
+        ...
+
+
+@runtime_checkable
 class GatheringSession(Session, Protocol):
     """A session whose arena lies in one piece."""
 
@@ -105,6 +156,27 @@ class TableSession(Session, Protocol):
 
     def take(self, table: FactorLayout) -> Any:
         """Return a table of the arena after a run: an array of its own, on the device."""
+        ...
+
+
+@runtime_checkable
+class KeepingSession(Session, Protocol):
+    """A session whose messages have no place in an arena."""
+
+    def fetch_message(self, number: int) -> NDArray[np.uint8]:
+        """Return the complete output of a step as bytes, after a run of the step."""
+        ...
+
+    def load_message(self, number: int, data: NDArray[np.uint8]) -> None:
+        """Restore the output of a step from the bytes of ``fetch_message``, in another session of the same program."""
+        ...
+
+    def message_table(self, number: int) -> NDArray[np.generic]:
+        """Return the output of a step as a dense table, after a run of it, with the step's axes."""
+        ...
+
+    def factor_table(self, number: int) -> NDArray[np.generic]:
+        """Return a factor as a dense table, with the axes of its layout."""
         ...
 
 

@@ -120,29 +120,13 @@ class CpuSession:
         self._arena[offset : offset + len(values)] = values
 
     def fix(self, values: NDArray[np.int32]) -> None:
-        """Compute only the cells with given values of variables from now on.
-
-        Every step with a variable whose value changed has to run again, and all that depend on it. Other cells of the
-        outputs hold the semiring's zero. A message with given axes lies at its place without gaps and without these
-        axes, row by row.
-
-        Args:
-            values: int32, a value for each variable; -1 where none is given.
-        """
+        """Compute only cells with given values: see ``SlicingSession.fix``."""
         self._core.fix(values)
 
     def run_cases(
         self, variables: NDArray[np.int32], values: NDArray[np.int32]
     ) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
-        """Run all steps for one row of values after another, with nothing given of other variables.
-
-        Args:
-            variables: int32, the variables of the columns.
-            values: int32 of shape ``(cases, columns)``; -1 where none is given.
-
-        Returns:
-            ``Run.zone`` and ``Run.peaks`` of each case: shapes ``(cases, elements)`` and ``(cases, steps, 2)``.
-        """
+        """Run all steps for one row of values after another: see ``SlicingSession.run_cases``."""
         first, last = self._program.zone
         zones = np.empty((len(values), last - first), dtype=self._program.dtype)
         peaks = np.empty((len(values), self._peaks.size))
@@ -153,17 +137,7 @@ class CpuSession:
     def run_planned(
         self, planner: CasePlanner, variables: NDArray[np.int32], values: NDArray[np.int32]
     ) -> tuple[NDArray[np.generic], NDArray[np.float64], NDArray[np.bool_]]:
-        """Run a plan of its own for each row of values, in ``sum-product``; all messages of the program are lost.
-
-        Args:
-            planner: Planner of cases in the program's arena.
-            variables: See ``run_cases``.
-            values: See ``run_cases``.
-
-        Returns:
-            ``Run.zone`` of each case without the roots of the program, the natural logarithm of the sum of everything,
-            and whether both can be relied on: there was a plan that fits, and no product can have become 0.
-        """
+        """Run a plan of its own for each row of values: see ``SlicingSession.run_planned``."""
         first, last = self._program.zone
         zones = np.zeros((len(values), last - first), dtype=self._program.dtype)
         logs, sound = np.zeros(len(values)), np.zeros(len(values), dtype=bool)

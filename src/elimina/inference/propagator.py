@@ -9,13 +9,12 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import GatheringSession, Progress
-from elimina.backends.cpu import CpuSession
+from elimina.backends import GatheringSession, KeepingSession, Progress, SlicingSession
 from elimina.errors import InputError, InternalError
 from elimina.inference.answer import Answer, Places, step_table
 from elimina.inference.call import weights_of
@@ -28,7 +27,6 @@ from elimina.planning.steps import Outputs, Reach, Steps
 
 if TYPE_CHECKING:
     from elimina._core import CasePlanner
-    from elimina.backends.sparse.session import RowsSession
 
 Array = NDArray[Any]
 
@@ -89,9 +87,9 @@ class Propagator:
         self._session.close()
 
     @functools.cached_property
-    def _slicing(self) -> CpuSession | None:
+    def _slicing(self) -> SlicingSession | None:
         """The session, if it can leave given values out."""
-        return self._session if isinstance(self._session, CpuSession) and not self._plan.kept else None
+        return self._session if isinstance(self._session, SlicingSession) and not self._plan.kept else None
 
     @functools.cached_property
     def _homes(self) -> dict[int, int]:
@@ -314,8 +312,8 @@ class Propagator:
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
         """Return a factor with the present evidence, up to a constant: its scope and values."""
         factor = self._plan.factors[number]
-        if self._plan.sparse is not None:
-            return factor.scope, cast("RowsSession", self._session).factor_table(number)
+        if isinstance(self._session, KeepingSession):
+            return factor.scope, self._session.factor_table(number)
         region = self._session.fetch(factor.offset, factor.span)
         table = self._nothing(factor.sizes)
         given = self._given(factor.scope)
@@ -335,8 +333,8 @@ class Propagator:
     def message(self, number: int) -> tuple[tuple[int, ...], Array]:
         """Return the output of a step of the last run, up to a constant: its scope and values."""
         step = self._plan.steps[number]
-        if self._plan.sparse is not None:
-            return step.axes, cast("RowsSession", self._session).message_table(number)
+        if isinstance(self._session, KeepingSession):
+            return step.axes, self._session.message_table(number)
         cells = self._session.fetch(step.out_offset, step.out_span)
         given = self._given(step.axes)
         if all(isinstance(index, slice) for index in given):

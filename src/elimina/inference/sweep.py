@@ -11,12 +11,12 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import Run, Session
+from elimina.backends import KeepingSession, Run, Session
 from elimina.backends.choose import devices_of
 from elimina.inference.encode import Encoded, Encoder
 from elimina.inference.execution import Execution
@@ -30,7 +30,6 @@ from elimina.table import Tables
 from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
-    from elimina.backends.sparse.session import RowsSession
     from elimina.inference.checkpoint import Checkpoint, State
 
 
@@ -107,8 +106,8 @@ class Groups:
             data = self._checkpoint.read_messages(saved)
             at = 0
             for number, size in steps:
-                if self._plan.sparse is not None:
-                    cast("RowsSession", session).load_message(number, data[at : at + size])
+                if isinstance(session, KeepingSession):
+                    session.load_message(number, data[at : at + size])
                 else:
                     session.load(self._plan.steps[number].out_offset, data[at : at + size].view(self._plan.dtype))
                 at += size
@@ -121,8 +120,8 @@ class Groups:
         def arrays() -> Iterator[NDArray[np.generic]]:
             for number in (n for n in range(begin, end) if self._is_needed(n, end)):
                 step = self._plan.steps[number]
-                if self._plan.sparse is not None:
-                    array: NDArray[np.generic] = cast("RowsSession", session).fetch_message(number)
+                if isinstance(session, KeepingSession):
+                    array: NDArray[np.generic] = session.fetch_message(number)
                 else:
                     array = session.fetch(step.out_offset, step.out_span)
                 sizes.append([number, array.nbytes])

@@ -97,7 +97,7 @@ class RowsSession:
         return self._factors[offset : offset + span].copy()
 
     def fetch_message(self, number: int) -> NDArray[np.uint8]:
-        """Return the complete output of a step as bytes, after a run of the step: it has no place in an arena."""
+        """Return a message as bytes: see ``KeepingSession.fetch_message``."""
         table = self._messages[number]
         if isinstance(table, Flat):
             head, parts = np.array([1, 0], dtype=np.int64), [np.ascontiguousarray(table.cells)]
@@ -110,7 +110,7 @@ class RowsSession:
         return np.concatenate([part.reshape(-1).view(np.uint8) for part in (head, *parts)])
 
     def load_message(self, number: int, data: NDArray[np.uint8]) -> None:
-        """Restore the output of a step from the bytes of ``fetch_message``, in another session of the same program."""
+        """Read a message from bytes: see ``KeepingSession.load_message``."""
         words = int(data[:8].view(np.int64)[0])
         step = self._sparse.steps[number]
         if words == 1:
@@ -127,12 +127,12 @@ class RowsSession:
         self._put(number, Rows(layout, self._device.upload(keys), self._device.upload(values)))
 
     def message_table(self, number: int) -> Array:
-        """Return the output of a step as a dense table, after a run of it, with the step's axes."""
+        """Return a message as a dense table: see ``KeepingSession.message_table``."""
         step = self._sparse.steps[number]
         return Flat(self._cells(number), step.axes, step.sizes, step.out_strides).view
 
     def factor_table(self, number: int) -> Array:
-        """Return a factor as a dense table, with the axes of its layout."""
+        """Return a factor as a dense table: see ``KeepingSession.factor_table``."""
         return self._dense_factor(self._sparse.factors[number]).view
 
     def close(self) -> None:
