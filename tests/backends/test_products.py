@@ -160,7 +160,9 @@ def test_any_product_on_a_device(seed, dtype, shape):
 
     program = product_program(random.Random(seed), dtype, **shape)
     factors = values_of(program, seed, (1e-3, 1e4))
-    reference.assert_same(program, run_once(CudaBackend(), program, factors), reference.run(program, factors))
+    session = CudaBackend().open(program, factors)
+    reference.assert_same(program, session.run(), reference.run(program, factors), by_the_library(session))
+    session.close()
 
 
 @pytest.mark.gpu
@@ -188,9 +190,42 @@ def test_library_products_on_a_device(dtype, batch, rows, columns, depth):
         factors = values_of(program, 7, (1e-3, 1e4))
         expected = reference.run(program, factors)
         session = backend.open(program, factors)
-        kinds = [isinstance(launch, matrix.Matrix) for launch in session.part.layout.launches]
-        assert kinds[-1]
+        assert by_the_library(session) == [len(program.starts) - 1]
         # The later runs are graphs.
         for _ in range(3):
-            reference.assert_same(program, session.run(), expected)
+            reference.assert_same(program, session.run(), expected, by_the_library(session))
         session.close()
+
+
+def by_the_library(session):
+    """Steps that the library computes, whose ranges may be bounds."""
+    return [launch.number for launch in session.part.layout.launches if isinstance(launch, matrix.Matrix)]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("messages", [(False, False), (False, True), (True, True)])
+def test_ranges_of_library_products_follow_the_values(dtype, messages):
+    """A bound serves where both tables are close together; where they are not, or were changed, the output is read."""
+    from elimina.backends.cuda.backend import CudaBackend
+
+    shape = {"rows": (500,), "columns": (300,), "depth": 200, "messages": messages, "shuffled": False}
+    program = product_program(random.Random(7), dtype, **shape)
+    far = float(np.finfo(dtype).tiny) ** 0.6
+    values = values_of(program, 7)
+    session = CudaBackend().open(program, values)
+    last = len(program.starts) - 1
+    for smallest, is_bound in ((None, True), (far, False), (None, True)):
+        changed = values.copy()
+        if smallest is not None:
+            changed[[0, -1]] = smallest
+        session.load(0, changed)
+        expected = reference.run(program, changed)
+        for _ in range(3):
+            run = session.run()
+            reference.assert_same(program, run, expected, [last])
+            is_power = math.frexp(run.peaks[last, 0])[0] == 0.5
+            assert is_power is is_bound
+            if not is_bound:
+                np.testing.assert_allclose(run.peaks[last], expected.peaks[last], rtol=1e-4)
+    session.close()

@@ -88,7 +88,7 @@ def test_kernels_about_the_library(compiler):
     names = []
     for dtype in map(np.dtype, ("float32", "float64")):
         names += [kernels.extremes_kernel("sum-product", dtype, cells) for cells in (1, 16 // dtype.itemsize)]
-        names.append(kernels.scale_kernel("sum-product", dtype))
+        names += [kernels.scale_kernel("sum-product", dtype), kernels.range_kernel("sum-product", dtype)]
     for architecture in sorted({*OTHERS, max(known)}):
         assert compile_names(names, architecture) == "", architecture
 

@@ -23,7 +23,7 @@ class Run(NamedTuple):
     Attributes:
         zone: The elements of all outputs, from ``Program.zone``'s start on; of the program's dtype.
         peaks: float64 of shape (steps, 2): the largest and the smallest positive value of each step's output, before
-            scaling; zeros unless the semiring is scaled (``sum-product``).
+            scaling, or bounds of them; zeros unless the semiring is scaled (``sum-product``).
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
             Ties go to the smallest value index.
         seconds: Time by phase: ``upload``, ``run``, ``decode``, ``download``.

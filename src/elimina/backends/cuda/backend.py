@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from elimina.backends import Progress, Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import WORDS, CudaDevice, words_of
-from elimina.backends.cuda.session import PEAKS_BYTES, CudaSession
+from elimina.backends.cuda.matrix import RANGE_BYTES
+from elimina.backends.cuda.session import CudaSession
 from elimina.backends.cuda.stream import StreamSession
 from elimina.backends.sparse import Order, Rows, check_semiring, zero_of
 from elimina.errors import DeviceError, MemoryLimitError
@@ -272,6 +273,7 @@ class CardSession(CudaSession):
         phase.layout = phase.layout.phase(int(steps[0]), int(steps[-1]) + 1, len(self._program.starts))
         with self._here():
             self._write_loads()
+            self.part.products.find_ranges(self.arena)
             self.launch_steps(phase, False)
             self._marks.append((self._passed(self._stream), share))
 
@@ -287,8 +289,8 @@ class CardSession(CudaSession):
 
     def _peaks_of(self, session: CardSession, step: int) -> Any:
         """Return the output range of a step in a session, as an array of this card."""
-        at = session._base + self.part.layout.peaks_at + PEAKS_BYTES * step
-        memory = self._cuda.UnownedMemory(at, PEAKS_BYTES, session._memory, self._backend.number)
+        at = session._base + self.part.layout.peaks_at + RANGE_BYTES * step
+        memory = self._cuda.UnownedMemory(at, RANGE_BYTES, session._memory, self._backend.number)
         return self._backend.cupy.ndarray((2,), np.float64, self._cuda.MemoryPointer(memory, 0))
 
     def follow(self, others: Sequence[Any]) -> None:

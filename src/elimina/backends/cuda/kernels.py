@@ -260,6 +260,11 @@ def scale_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
     return f"elimina::product_scale<{semiring_type(semiring, dtype)}>"
 
 
+def range_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
+    """Return the name expression of the kernel that finds the range of cells that a matrix product reads."""
+    return f"elimina::cells_range<{semiring_type(semiring, dtype)}>"
+
+
 def extremes_kernel(semiring: str, dtype: np.dtype[np.generic], cells: int) -> str:
     """Return the name expression of the kernel that finds an output's range, so many cells at a time."""
     return f"elimina::extremes<{semiring_type(semiring, dtype)}, {cells}>"
@@ -286,7 +291,7 @@ def source(name: str) -> str:
     file = name.removeprefix("elimina::").partition("<")[0]
     if file.startswith("rows_"):
         file = "rows"
-    if file in ("product_scale", "extremes"):
+    if file in ("product_scale", "cells_range", "extremes"):
         file = "matrix"
     return (KERNELS / f"{file}.cu").read_text(encoding="utf-8")
 

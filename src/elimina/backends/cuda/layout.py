@@ -455,7 +455,7 @@ def _launches(
     counters: list[int] = [0]
     queues: list[NDArray[np.int64]] = []
     records: list[int] = []
-    filled = 0
+    filled = products = 0
     for phase in range(len(larges) + 1):
         members = by_phase[bounds[phase] : bounds[phase + 1]]
         if len(members):
@@ -475,8 +475,9 @@ def _launches(
                 launches.append(choose_level(program, begin, record, multiprocessors))
                 continue
             at = records_at + len(records)
-            found = matrix.choose(program, larges[phase], at, record, 1 + phase) if library else None
+            found = matrix.choose(program, larges[phase], at, record, 1 + products) if library else None
             launches.append(found or tile.choose(program, larges[phase], at, record, multiprocessors, shared_bytes))
+            products += found is not None
             records += record
     state = np.concatenate([np.array(counters), children, chunks]).astype(np.int32)
     return launches, state, np.concatenate([np.zeros(0, np.int64), *queues]), np.array(records, dtype=np.int64)

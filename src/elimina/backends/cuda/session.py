@@ -19,7 +19,7 @@ from elimina.backends import Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import has_passed, place
 from elimina.backends.cuda.layout import Forest, Layout, Recording
-from elimina.backends.cuda.matrix import Matrix
+from elimina.backends.cuda.matrix import RANGE_BYTES, Matrix, Products
 from elimina.backends.cuda.tile import Tile
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
@@ -43,8 +43,6 @@ LAYOUT_WORK = 1 << 33
 """Combinations that take longer than laying out steps."""
 LAYOUTS = 16
 """Layouts of partial runs that are kept."""
-PEAKS_BYTES = 16
-"""Bytes of a step's output range."""
 FLAG_BYTES = 4
 """Bytes of the stop flag."""
 ALONE_SECONDS, SHORT_SECONDS, LONG_SECONDS = 0.005, 5e-5, 1e-3
@@ -62,16 +60,15 @@ class Part:
     def __init__(self, session: CudaSession, layout: Layout) -> None:
         self.layout = layout
         words = layout.words.view(np.uint8)
-        # A zero, and the factor of each matrix product: 1 where no message is read.
-        scalars = np.ones(2 + len(layout.launches), session.dtype)
-        scalars[0] = 0
-        self.memory = session.allocate(len(words) + 2 * len(layout.state) + scalars.nbytes + 64)
+        matrices = [launch for launch in layout.launches if isinstance(launch, Matrix)]
+        self.products = Products(session._backend, session._program, matrices)
+        self.memory = session.allocate(len(words) + 2 * len(layout.state) + self.products.size)
         self.words_at = int(self.memory.ptr)
         self.state_at = self.words_at + len(words)
         self.pristine_at = self.state_at + len(layout.state)
-        self.scalars_at = self.pristine_at + len(layout.state)
+        self.products.place(self.pristine_at + len(layout.state))
         self.recording = session.recording(layout, self.words_at)
-        session.upload(self.words_at, [words, layout.state, layout.state, scalars.view(np.uint8)])
+        session.upload(self.words_at, [words, layout.state, layout.state, *self.products.pieces])
 
 
 class CudaSession:
@@ -109,7 +106,14 @@ class CudaSession:
         """Queue the pending writes; adjacent pieces are written as one."""
         for first, pieces in _runs(self._loads):
             self.upload(self.arena + first, pieces)
+        if self._loads:
+            self._forget_ranges()
         self._loads.clear()
+
+    def _forget_ranges(self) -> None:
+        """Let the next run look for the ranges of factors again, whose values may be others."""
+        for part in self._parts.values():
+            part.products.are_ranges_known = False
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Callable[[float], None] | None = None) -> Run:
         """Run all or some of the steps: see ``Session.run``."""
@@ -119,6 +123,7 @@ class CudaSession:
             _running.add(id(self))
             try:
                 self._write_loads()
+                part.products.find_ranges(self.arena)
                 events[0].record(self._stream)
                 marked = progress is not None and part.layout.work >= MARKED_WORK
                 self.launch(part, marked)
@@ -176,6 +181,7 @@ class CudaSession:
         cupy = self._backend.cupy
         with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
             self._write_loads()
+            self._forget_ranges()
             cells, item = self._program.arena_cells, self._program.dtype.itemsize
             yield cupy, self.view(self._program.dtype, 0, (cells,), (item,), self._backend.number)
             self._stream.synchronize()
@@ -184,6 +190,7 @@ class CudaSession:
     def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
         """Write a table, which stays on the device if it is there: see ``TableSession.put``."""
         with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
+            self._forget_ranges()
             view = self._view(table)
             given = self._backend.cupy.asarray(values)
             if place(self._backend, given, view, limit, forbidden):
@@ -227,7 +234,7 @@ class CudaSession:
         """Write the output ranges of another session: see ``Session.load_peaks``."""
         with self._here():
             values = np.ascontiguousarray(peaks).reshape(-1).view(np.uint8)
-            self.upload(self._base + self.part.layout.peaks_at + PEAKS_BYTES * first, [values])
+            self.upload(self._base + self.part.layout.peaks_at + RANGE_BYTES * first, [values])
 
     def close(self) -> None:
         """Give the memory back."""
@@ -346,7 +353,8 @@ class CudaSession:
                 arguments = (words, *where, queue, *sizes, counters, pending, arena, peaks, stop, parameter)
                 kernel((blocks,), (kernels.THREADS,), arguments)
             elif isinstance(launch, Matrix):
-                self._launch_matrix(part, launch, (arena, peaks, stop))
+                record = np.uint64(part.words_at + 8 * launch.record_at)
+                part.products.queue(launch, record, arena, peaks, stop)
             else:
                 self._launch_tile(part, launch, (arena, peaks, stop, parameter))
             done += launch.work
@@ -362,22 +370,6 @@ class CudaSession:
         record = np.uint64(part.words_at + 8 * tile.record_at)
         arguments = (record, *map(np.int32, tile.arguments), *pointers)
         kernel((tile.blocks,), (tile.threads,), arguments, shared_mem=tile.shared)
-
-    def _launch_matrix(self, part: Part, matrix: Matrix, pointers: tuple[Any, ...]) -> None:
-        """Queue a step of the library, the factor that it needs, and the range of its output."""
-        backend, dtype, semiring = self._backend, self._program.dtype, self._program.semiring
-        arena, peaks, stop = pointers
-        alpha = part.scalars_at + dtype.itemsize * matrix.scalar
-        if max(matrix.sources) >= 0:
-            kernel = backend.function(kernels.scale_kernel(semiring, dtype))
-            kernel((1,), (1,), (*map(np.int32, matrix.sources), peaks, np.uint64(alpha)))
-        assert backend.blas is not None
-        backend.blas.multiply(matrix, dtype, int(arena), alpha, part.scalars_at)
-        kernel = backend.function(kernels.extremes_kernel(semiring, dtype, matrix.words))
-        threads = matrix.out_cells // matrix.words
-        blocks = max(1, min(-(-threads // kernels.THREADS), 8 * backend.multiprocessors))
-        record = np.uint64(part.words_at + 8 * matrix.record_at)
-        kernel((blocks,), (kernels.THREADS,), (record, np.int32(matrix.number), arena, peaks, stop))
 
     def _decode(self, part: Part) -> None:
         layout, program = part.layout, self._program

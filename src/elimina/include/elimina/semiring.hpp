@@ -21,11 +21,15 @@ struct MinSum {
   ELIMINA_HD bool better(T a, T b) const { return a < b; }
 };
 
+// Powers of two up to this one are normal numbers, and so are their reciprocals.
+template <class T>
+inline constexpr int kMostExponent = sizeof(T) == 4 ? 126 : 1022;
+
 // `scaled`: the largest value of each message is recorded, and its readers divide it by 2^scale_exponent. The
 // clamp keeps the divisor's reciprocal a normal number.
 template <class T>
 ELIMINA_HD int scale_exponent(double peak) {
-  const int limit = sizeof(T) == 4 ? 126 : 1022;
+  const int limit = kMostExponent<T>;
   const int exponent = peak > 0 ? std::ilogb(peak) : 0;
   return exponent < -limit ? -limit : exponent > limit ? limit : exponent;
 }
