@@ -3,7 +3,10 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+
 #include "dcop/agreement.hpp"
+#include "dcop/passes.hpp"
 #include "module.hpp"
 
 namespace nb = nanobind;
@@ -37,20 +40,48 @@ nb::dict above(const Traversal& traversal) {
   return found;
 }
 
-nb::tuple agreed(const std::vector<Traversal*>& traversals, const std::vector<int>& owners, int agents, const std::string& order, double delay, double jitter, i64 seed,
-                 nb::callable poll) {
-  if (owners.size() != traversals.size()) throw nb::value_error("each variable has one owner");
-  const int count = int(traversals.size());
-  for (const int owner : owners)
-    if (owner < 0 || owner >= agents) throw nb::value_error("an owner is no agent");
-  for (int v = 0; v < count; ++v) {
-    if (!traversals[v] || traversals[v]->variable() != v) throw nb::value_error("traversals are given in the order of their variables");
-    for (const int neighbour : traversals[v]->neighbours())
-      if (neighbour < 0 || neighbour >= count) throw nb::value_error("a neighbour is no variable");
+// Traversals in the order of their variables, and the agents that own these.
+struct Team {
+  std::vector<Traversal*> traversals;
+  std::vector<int> owners;
+  int agents;
+
+  void check() const {
+    if (owners.size() != traversals.size()) throw nb::value_error("each variable has one owner");
+    const int count = int(traversals.size());
+    for (const int owner : owners)
+      if (owner < 0 || owner >= agents) throw nb::value_error("an owner is no agent");
+    const auto is_variable = [&](int v) { return v >= 0 && v < count; };
+    for (int v = 0; v < count; ++v) {
+      const Traversal* traversal = traversals[v];
+      if (!traversal || traversal->variable() != v) throw nb::value_error("traversals are given in the order of their variables");
+      // Parents and children are neighbours.
+      if (!std::ranges::all_of(traversal->neighbours(), is_variable)) throw nb::value_error("a neighbour is no variable");
+    }
   }
-  const Delivery delivery{order == "time" ? Order::time : order == "fifo" ? Order::fifo : Order::random, delay, jitter, std::uint64_t(seed)};
-  const Agreement made = agree(traversals, owners, agents, delivery, [&] { poll(0); });
+};
+
+Delivery delivery_of(const std::string& order, double delay, double jitter, i64 seed) {
+  return {order == "time" ? Order::time : order == "fifo" ? Order::fifo : Order::random, delay, jitter, std::uint64_t(seed)};
+}
+
+nb::tuple agreed(std::vector<Traversal*> traversals, std::vector<int> owners, int agents, const std::string& order, double delay, double jitter, i64 seed,
+                 nb::callable poll) {
+  const Team team{std::move(traversals), std::move(owners), agents};
+  team.check();
+  const Agreement made = agree(team.traversals, team.owners, agents, delivery_of(order, delay, jitter, seed), [&] { poll(0); });
   return nb::make_tuple(std::vector<i64>(made.messages.begin(), made.messages.end()), made.clocks);
+}
+
+nb::tuple passed(std::vector<Traversal*> traversals, std::vector<int> owners, std::vector<double> clocks, const std::vector<i64>& operations, double pace,
+                 const std::string& order, double delay, double jitter, i64 seed, nb::callable poll) {
+  const Team team{std::move(traversals), std::move(owners), int(clocks.size())};
+  team.check();
+  if (operations.size() != team.owners.size()) throw nb::value_error("each variable has its operations");
+  for (const Traversal* traversal : team.traversals)
+    if (!traversal->done()) throw nb::value_error("a traversal has not come to its end");
+  const Chain longest = pass(team.traversals, team.owners, std::move(clocks), operations, pace, delivery_of(order, delay, jitter, seed), [&] { poll(0); });
+  return nb::make_tuple(longest.seconds, longest.operations);
 }
 
 }  // namespace
@@ -72,6 +103,9 @@ void bind_dcop(nb::module_& m) {
   m.def("agree_on_tree", &agreed, "traversals"_a, "owners"_a, "agents"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a, "poll"_a,
         "Run traversals that have not started to their end, as agents of one process. `poll`: called with 0 now and then; the run ends where it raises. "
         "Returns the messages between agents by kind, and the clock of each agent in seconds.");
+  m.def("pass_messages", &passed, "traversals"_a, "owners"_a, "clocks"_a, "operations"_a, "pace"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a, "poll"_a,
+        "Deliver the UTIL and VALUE messages of a pseudo-tree's agents, without contents. `clocks`: of each agent, in seconds. `operations`: work of eliminating "
+        "each variable. `pace`: seconds of an operation. Returns the latest clock, and the operations on the longest chain of messages.");
 }
 
 }  // namespace elimina::dcop

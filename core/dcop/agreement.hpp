@@ -1,22 +1,14 @@
-// Agents of one process that make their pseudo-tree: messages are delivered one after another, and each agent has a clock of its own.
+// Agents of one process that make their pseudo-tree.
 #pragma once
 #include <array>
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <vector>
 
+#include "dcop/delivery.hpp"
 #include "dcop/traversal.hpp"
 
 namespace elimina::dcop {
-
-enum class Order { time, fifo, random };
-
-struct Delivery {
-  Order order = Order::time;
-  double delay = 0, jitter = 0;  // seconds that each message takes, and at most takes longer
-  std::uint64_t seed = 0;
-};
 
 struct Agreement {
   std::array<i64, kKinds> messages{};  // between agents, by kind
@@ -25,8 +17,7 @@ struct Agreement {
 
 // Run the traversals of all variables to their end. Only messages between agents count.
 //
-// `traversals`: one for each variable, none of them started. `owners`: the agent of each variable. `agents`: their number. `poll`: called now and
-// then; the run ends early where it throws.
+// `traversals`: one for each variable, none of them started. `owners`: the agent of each variable. `agents`: their number. `poll`: see `Network`.
 Agreement agree(std::span<Traversal* const> traversals, std::span<const int> owners, int agents, const Delivery& delivery, const std::function<void()>& poll);
 
 }  // namespace elimina::dcop

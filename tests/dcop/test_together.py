@@ -9,6 +9,7 @@ import pytest
 
 from elimina.dcop import Network, Problem
 from elimina.dcop.problem import HEURISTICS
+from elimina.dcop.simulator import ORDERS, Order
 from elimina.model import Model, Variable
 from elimina.result import Result
 from elimina.table import FORBIDDEN, Table
@@ -20,7 +21,9 @@ TIMES = ("seconds", "simulated_seconds")
 FIFO = Network(order="fifo")
 
 
-def both_ways(problem: Problem, monkeypatch: pytest.MonkeyPatch, **options) -> tuple[bool, Result, Result]:
+def both_ways(
+    problem: Problem, monkeypatch: pytest.MonkeyPatch, network: Network = FIFO, **options
+) -> tuple[bool, Result, Result]:
     """Return if variables were eliminated together; the answer, and that of agents which work one by one."""
     found = []
 
@@ -31,9 +34,9 @@ def both_ways(problem: Problem, monkeypatch: pytest.MonkeyPatch, **options) -> t
     together = SOLVING.solve_together
     with monkeypatch.context() as patch:
         patch.setattr(SOLVING, "solve_together", watched)
-        answer = solve(problem, threads=1, network=FIFO, **options)
+        answer = solve(problem, threads=1, network=network, **options)
         patch.setattr(SOLVING, "solve_together", lambda *_: None)
-        expected = solve(problem, threads=1, network=FIFO, **options)
+        expected = solve(problem, threads=1, network=network, **options)
     return found != [None], answer, expected
 
 
@@ -115,6 +118,24 @@ def test_clocks_carry_delays() -> None:
     assert 8e6 <= stats["simulated_seconds"] < 8e6 + 60
     stats = solve(Problem.from_model(pair), network=Network(delay=1e6, jitter=1e6)).stats
     assert 8e6 < stats["simulated_seconds"] < 16e6 + 60
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("agents", [None, 5])
+def test_clocks_are_those_of_single_agents(order: Order, agents: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside such delays work is nothing; waves of the election depend on the time that it takes."""
+    network = Network(order=order, delay=1e6)
+    for seed in range(5):
+        problem = Problem.from_model(chain(30, 3, 9, seed).model, agents)
+        together, *answers = both_ways(problem, monkeypatch, network)
+        assert together
+        same(*answers, "nonconcurrent_operations", "messages", "message_bytes", "network_load")
+        sizes = [answer.stats["message_bytes"] for answer in answers]
+        assert all(sizes[0][kind] == sizes[1][kind] for kind in ("util", "value"))
+        seconds = [answer.stats["simulated_seconds"] for answer in answers]
+        if order == "time":
+            assert seconds == pytest.approx([round(seconds[1], -6)] * 2, abs=60)
+        assert min(seconds) > 30e6
 
 
 def test_the_time_limit_is_kept() -> None:

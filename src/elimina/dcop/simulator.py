@@ -70,6 +70,11 @@ class Network(NamedTuple):
         return self.delay + (generator.uniform(0, self.jitter) if self.jitter else 0.0)
 
     @property
+    def deliveries(self) -> tuple[Order, float, float, int]:
+        """Order and delays of a reliable network, and the seed, as the core takes them."""
+        return self.order, self.delay, self.jitter, self.seed
+
+    @property
     def patience(self) -> float:
         """Seconds before a message is first repeated: more than it and its acknowledgement take."""
         return 4 * (self.delay + self.jitter) + 1e-3

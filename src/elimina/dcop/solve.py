@@ -232,8 +232,7 @@ def _agreement(
     """Return the pseudo-tree that the core lets agents build; None if messages are lost, timed or watched singly."""
     if not network.is_reliable or options.listener is not None or options.timer is not time.perf_counter:
         return None
-    how = (network.order, network.delay, network.jitter, network.seed)
-    return agree(problem, settings, *how, _Watch(deadline))
+    return agree(problem, settings, *network.deliveries, _Watch(deadline))
 
 
 def _simulated(

@@ -8,20 +8,19 @@ variable after another; their numbers and sizes follow from the tree.
 from __future__ import annotations
 
 import math
-import random
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from elimina._core import pass_messages
 from elimina.backends import Backend, run_once
 from elimina.dcop.agent import Agreement, tree_of_places
 from elimina.dcop.dpop import WIDEST, Effort
 from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, Engine, bucket_dtype
 from elimina.dcop.problem import Problem, Settings, Util, Value, sizes_of_messages
-from elimina.dcop.simulator import Figures, Network, Queue, Tally
+from elimina.dcop.simulator import Figures, Network, Tally
 from elimina.errors import InputError
 from elimina.inference.bucket import decode_value
 from elimina.inference.encode import encode
@@ -105,8 +104,8 @@ def solve_together(
     if buckets is None or result is None:
         return None
     watch(0)
-    passes = _Passes(problem, agreement, network, buckets, time.perf_counter() - started)
-    return Together(result, tree, [bucket.effort for bucket in buckets.values()], passes.run())
+    figures = _figures(problem, agreement, network, buckets, time.perf_counter() - started, watch)
+    return Together(result, tree, [bucket.effort for bucket in buckets.values()], figures)
 
 
 def _optimum(problem: Problem, tree: Tree, backend: Backend) -> Result | None:
@@ -182,8 +181,15 @@ def _buckets(problem: Problem, tree: Tree, engine: Engine) -> dict[int, _Bucket]
     return buckets
 
 
-class _Passes:
-    """Delivery of the messages of both passes, whose work and sizes are known.
+def _figures(
+    problem: Problem,
+    agreement: Agreement,
+    network: Network,
+    buckets: Mapping[int, _Bucket],
+    seconds: float,
+    watch: Callable[[int], None],
+) -> Figures:
+    """Count the messages of both passes, and let the core deliver them for the clocks.
 
     Args:
         problem: Problem whose variables belong to agents.
@@ -191,75 +197,15 @@ class _Passes:
         network: A reliable network.
         buckets: Each variable's elimination.
         seconds: Time that all of them took, of which each has a share by its operations.
+        watch: Called now and then with 0 operations.
     """
-
-    def __init__(
-        self,
-        problem: Problem,
-        agreement: Agreement,
-        network: Network,
-        buckets: Mapping[int, _Bucket],
-        seconds: float,
-    ) -> None:
-        self._owners, self._places, self._buckets = problem.owners, agreement.places, buckets
-        self._clocks, self._operations = list(agreement.clocks), [0] * len(problem.agents)
-        self._silent = [len(place.children) for place in agreement.places]
-        operations = sum(bucket.effort.operations for bucket in buckets.values())
-        self._seconds = seconds / max(1, operations)
-        self._random = random.Random(network.seed)
-        self._queue = Queue(network.order, self._random)
-        self._network, self._tally = network, Tally()
-        self._tally.add_agreement(agreement)
-
-    def run(self) -> Figures:
-        """Deliver messages until there are none."""
-        own: list[list[int]] = [[] for _ in self._clocks]
-        for variable, owner in enumerate(self._owners):
-            own[owner].append(variable)
-        for agent, variables in enumerate(own):
-            self._act(agent, [v for v in variables if not self._silent[v]], [])
-        while (event := self._queue.take()) is not None:
-            arrival, (kind, target, operations) = event
-            agent = self._owners[target]
-            if arrival > self._clocks[agent]:
-                self._clocks[agent] = arrival
-            if operations > self._operations[agent]:
-                self._operations[agent] = operations
-            if kind is Value:
-                self._act(agent, [], [target])
-            elif self._hears_last(target):
-                self._act(agent, [target], [])
-        return self._tally.figures(max(self._clocks, default=0.0), max(self._operations, default=0), 0)
-
-    def _hears_last(self, variable: int) -> bool:
-        """Return whether a table was the last one that a variable waited for."""
-        self._silent[variable] -= 1
-        return not self._silent[variable]
-
-    def _act(self, agent: int, ready: Iterable[int], told: Iterable[int]) -> None:
-        """Let an agent eliminate variables that are ready, and choose the values of those that were told others."""
-        ready, told = deque(ready), list(told)
-        while ready or told:
-            if told:
-                source = told.pop()
-                for child in self._places[source].children:
-                    if self._owners[child] == agent:
-                        told.append(child)
-                    else:
-                        self._send(agent, child, Value, self._buckets[child].value)
-                continue
-            source = ready.popleft()
-            bucket, parent = self._buckets[source], self._places[source].parent
-            self._clocks[agent] += bucket.effort.operations * self._seconds
-            self._operations[agent] += bucket.effort.operations
-            if parent < 0:
-                told.append(source)
-            elif self._owners[parent] != agent:
-                self._send(agent, parent, Util, bucket.util)
-            elif self._hears_last(parent):
-                ready.append(parent)
-
-    def _send(self, agent: int, target: int, kind: type, size: int) -> None:
-        self._tally.add(kind, size)
-        delay = self._network.delay_from(self._random)
-        self._queue.put(self._clocks[agent] + delay, (kind, target, self._operations[agent]))
+    owners, places, tally = problem.owners, agreement.places, Tally()
+    tally.add_agreement(agreement)
+    for variable, place in enumerate(places):
+        if place.parent >= 0 and owners[place.parent] != owners[variable]:
+            tally.add(Util, buckets[variable].util)
+            tally.add(Value, buckets[variable].value)
+    operations = [buckets[variable].effort.operations for variable in range(len(places))]
+    pace = seconds / max(1, sum(operations))
+    clock, longest = pass_messages(places, owners, agreement.clocks, operations, pace, *network.deliveries, watch)
+    return tally.figures(clock, longest, 0)

@@ -1,0 +1,99 @@
+// Messages of agents in one process: they are delivered one after another, and each agent has a clock of its own.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <queue>
+#include <random>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "elimina/config.hpp"
+
+namespace elimina::dcop {
+
+enum class Order { time, fifo, random };
+
+struct Delivery {
+  Order order = Order::time;
+  double delay = 0, jitter = 0;  // seconds that each message takes, and at most takes longer
+  std::uint64_t seed = 0;
+};
+
+// Variables' messages to those of other agents.
+template <class Body>
+class Network {
+ public:
+  struct Packet {
+    double time;
+    i64 number;
+    int source, target;
+    Body body;
+  };
+
+  // `owners`: the agent of each variable. `clocks`: the clock of each agent, in seconds.
+  Network(std::span<const int> owners, std::vector<double> clocks, const Delivery& delivery)
+      : clocks(std::move(clocks)), owners_(owners), delivery_(delivery), random_(delivery.seed) {}
+
+  // The variables of each agent.
+  std::vector<std::vector<int>> own() const {
+    std::vector<std::vector<int>> found(clocks.size());
+    for (int v = 0; v < int(owners_.size()); ++v) found[owners_[v]].push_back(v);
+    return found;
+  }
+
+  void send(int source, int target, const Body& body) {
+    const double jitter = delivery_.jitter > 0 ? std::uniform_real_distribution<>(0, delivery_.jitter)(random_) : 0.0;
+    const Packet packet{clocks[owners_[source]] + delivery_.delay + jitter, count_++, source, target, body};
+    if (delivery_.order == Order::time) first_.push(packet);
+    else any_.push_back(packet);
+  }
+
+  // Deliver messages until there are none. `receive`: takes a packet and sends others, when its agent's clock has moved to it. `poll`: called now and
+  // then; the run ends early where it throws.
+  template <class Receive>
+  void run(const Receive& receive, const std::function<void()>& poll) {
+    for (i64 count = 1; !first_.empty() || !any_.empty(); ++count) {
+      if (count % kPatience == 0) poll();
+      const Packet packet = take();
+      double& clock = clocks[owners_[packet.target]];
+      clock = std::max(clock, packet.time);
+      receive(packet);
+    }
+  }
+
+  std::vector<double> clocks;
+
+ private:
+  static constexpr i64 kPatience = 4096;  // messages between two polls
+
+  struct Later {
+    bool operator()(const Packet& one, const Packet& other) const {
+      return one.time != other.time ? one.time > other.time : one.number > other.number;
+    }
+  };
+
+  Packet take() {
+    if (delivery_.order == Order::time) {
+      const Packet packet = first_.top();
+      first_.pop();
+      return packet;
+    }
+    if (delivery_.order == Order::random) std::swap(any_.front(), any_[random_() % any_.size()]);
+    const Packet packet = any_.front();
+    any_.pop_front();
+    return packet;
+  }
+
+  std::span<const int> owners_;
+  const Delivery& delivery_;
+  std::mt19937_64 random_;
+  // Messages on their way: by time, or as they were sent.
+  std::priority_queue<Packet, std::vector<Packet>, Later> first_;
+  std::deque<Packet> any_;
+  i64 count_ = 0;
+};
+
+}  // namespace elimina::dcop

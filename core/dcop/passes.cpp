@@ -1,0 +1,93 @@
+#include "dcop/passes.hpp"
+
+#include <algorithm>
+#include <deque>
+
+namespace elimina::dcop {
+namespace {
+
+struct Step {
+  bool is_value;
+  i64 operations;  // of the sender so far
+};
+
+class Passes {
+ public:
+  using Packet = Network<Step>::Packet;
+
+  Passes(std::span<Traversal* const> traversals, std::span<const int> owners, std::vector<double> clocks, std::span<const i64> operations, double pace,
+         const Delivery& delivery)
+      : traversals_(traversals), owners_(owners), work_(operations), pace_(pace), operations_(clocks.size()), network_(owners, std::move(clocks), delivery) {
+    for (const Traversal* traversal : traversals) silent_.push_back(traversal->children().size());
+  }
+
+  Chain operator()(const std::function<void()>& poll) {
+    for (const auto& variables : network_.own()) {
+      // Those that become ready meanwhile are queued by others.
+      std::ranges::copy_if(variables, std::back_inserter(ready_), [&](int v) { return !silent_[v]; });
+      act();
+    }
+    network_.run([&](const Packet& packet) { receive(packet.target, packet.body); }, poll);
+    const auto latest = std::ranges::max_element(network_.clocks);
+    const auto longest = std::ranges::max_element(operations_);
+    return {latest == network_.clocks.end() ? 0.0 : *latest, longest == operations_.end() ? 0 : *longest};
+  }
+
+ private:
+  void receive(int target, const Step& step) {
+    i64& operations = operations_[owners_[target]];
+    operations = std::max(operations, step.operations);
+    if (step.is_value) told_.push_back(target);
+    else hear(target);
+    act();
+  }
+
+  // Take a child's table; the last one makes a variable ready.
+  void hear(int variable) {
+    if (!--silent_[variable]) ready_.push_back(variable);
+  }
+
+  // Let an agent choose the values of its variables that were told others, and eliminate those that are ready.
+  void act() {
+    while (!ready_.empty() || !told_.empty()) {
+      if (!told_.empty()) {
+        const int source = told_.back();
+        told_.pop_back();
+        for (const int child : traversals_[source]->children()) {
+          if (owners_[child] == owners_[source]) told_.push_back(child);
+          else send(source, child, true);
+        }
+        continue;
+      }
+      const int source = ready_.front(), agent = owners_[source], parent = traversals_[source]->parent();
+      ready_.pop_front();
+      network_.clocks[agent] += double(work_[source]) * pace_;
+      operations_[agent] += work_[source];
+      if (parent < 0) told_.push_back(source);
+      else if (owners_[parent] == agent) hear(parent);
+      else send(source, parent, false);
+    }
+  }
+
+  void send(int source, int target, bool is_value) { network_.send(source, target, {is_value, operations_[owners_[source]]}); }
+
+  std::span<Traversal* const> traversals_;
+  std::span<const int> owners_;
+  std::span<const i64> work_;
+  double pace_;
+  std::vector<i64> operations_;       // of each agent
+  Network<Step> network_;
+  std::vector<std::size_t> silent_;  // children whose tables a variable waits for
+  // Variables of the agent that acts: those to eliminate, and those that know their value.
+  std::deque<int> ready_;
+  std::vector<int> told_;
+};
+
+}  // namespace
+
+Chain pass(std::span<Traversal* const> traversals, std::span<const int> owners, std::vector<double> clocks, std::span<const i64> operations, double pace,
+           const Delivery& delivery, const std::function<void()>& poll) {
+  return Passes(traversals, owners, std::move(clocks), operations, pace, delivery)(poll);
+}
+
+}  // namespace elimina::dcop
