@@ -156,6 +156,22 @@ def test_costs_that_add_up_beyond_the_range(costs, dtype, problem):
             solve(model, dtype=dtype)
 
 
+@pytest.mark.parametrize("method", ["eliminate", "search", "mbe"])
+def test_every_method_refuses_costs_that_add_up_beyond_the_range(method):
+    model = Model.from_arrays([2, 2], [((0,), [1e308, 0]), ((1,), [1e308, 1]), ((0, 1), np.full((2, 2), 1e308))])
+    with pytest.raises(InputError, match=r"^the costs, up to 1e\+308 in a table, may add up to more than 1.8e"):
+        solve(model, method=method)
+    with pytest.raises(InputError, match=r"^the assignment's total is beyond the range of a float; scale"):
+        model.score([0, 0])
+
+
+@pytest.mark.parametrize("method", ["eliminate", "search", "mbe"])
+def test_costs_near_the_end_of_the_range_give_no_warning(method):
+    tables = [((0, 1), [[math.inf, 0], [0, 0]]), ((1, 2), [[0, 8e307], [2, 1]]), ((1,), [1e20, 8e307])]
+    with np.errstate(all="raise"):
+        assert solve(Model.from_arrays([2, 2, 2], tables), method=method).value == 1e20
+
+
 def test_large_costs_that_fit():
     model = Model.from_arrays([2], [((0,), [1e38, math.inf]), ((0,), [2e38, 1.0])])
     assert solve(model).value == pytest.approx(3e38)

@@ -125,6 +125,13 @@ def test_integer_scores_are_exact():
     assert model.score([1]) == math.inf
 
 
+def test_scores_of_floats_are_rounded_once():
+    sums = Model.from_arrays([1], [([0], [1.5e308]), ([0], [1.5e308]), ([0], [-1.5e308])])
+    assert sums.score([0]) == 1.5e308
+    mixed = Model.from_arrays([1], [([0], [-float(2**53)]), ([0], [0.25])], constant=2**53 + 1)
+    assert mixed.score([0]) == 1.25
+
+
 def test_wrong_assignments():
     model = Model([Variable("a", 2, ["no", "yes"]), Variable("b", 3)], [Table([0, 1], np.arange(6).reshape(2, 3))])
     states = {"a": "yes", "b": 2}

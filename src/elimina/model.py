@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any, TypeVar, get_args
 
 import numpy as np
@@ -392,7 +394,7 @@ class Model(Displayed):
         if all(isinstance(term, int) for term in terms):
             return self.constant + sum(terms)
         infinite = next((term for term in terms if math.isinf(term)), None)
-        return math.fsum([self.constant, *terms]) if infinite is None else infinite
+        return _sum([self.constant, *terms]) if infinite is None else infinite
 
     @property
     def sign(self) -> int:
@@ -449,6 +451,17 @@ def _number(name: str, number: float) -> int | float:
     if (exact == 0) != (number == 0) or (abs(exact) > sys.float_info.max and not is_infinite):
         raise InputError(f"{name} is {arguments.shown(number)}, which is out of the range of a float")
     return exact
+
+
+def _sum(terms: Sequence[int | float]) -> float:
+    """Return a sum of finite numbers, rounded once."""
+    if all(float(term) == term for term in terms):
+        with contextlib.suppress(OverflowError):  # a partial sum may be too large where the sum is not
+            return math.fsum(terms)
+    try:
+        return float(sum(map(Fraction, terms)))
+    except OverflowError:
+        raise InputError("the assignment's total is beyond the range of a float; scale the costs down") from None
 
 
 def _all(name: str, given: Iterable[_Part], kind: type[_Part]) -> tuple[_Part, ...]:

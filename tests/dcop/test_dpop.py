@@ -180,7 +180,7 @@ def test_costs_that_integers_cannot_add() -> None:
         with pytest.raises(InputError, match=r"of variable '[xy]' add .* than 64-bit integers add exactly; scale them"):
             solve(Problem.from_model(named), network=network)
     floats = [Table((0, 1), np.array([[0, 1e308], [1, 2]]))] * 3
-    with pytest.raises(InputError, match="more than a float can hold"):
+    with pytest.raises(InputError, match=r"may add up to more than 1.8e\+308, which float64 cannot hold"):
         solve(Problem.from_model(Model([Variable("x", 2), Variable("y", 2)], floats)))
 
 
@@ -211,6 +211,17 @@ def test_costs_that_are_small_beside_those_not_taken() -> None:
     functions = [Table((0, 1), np.array([[-4000.0], [0.0]])), Table((0,), np.array([np.inf, small]))]
     result = solve(Problem.from_model(Model([Variable("x", 2), Variable("y", 1)], functions)))
     assert (result.status, result.value) == ("optimal", small)
+    huge = Model.from_arrays([2, 2], [((0,), [0, 1e20]), ((1,), [0.5, 1.5]), ((0, 1), [[0.25, 1e20], [0, 0]])])
+    for options in ({}, {"algorithm": "adpop", "ibound": 1}, {"algorithm": "mb-dpop", "memory": "1MB"}):
+        result = solve(Problem.from_model(huge), **options)
+        assert (result.status, result.value) == ("optimal", 0.75)
+
+
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
+def test_costs_that_add_up_beyond_the_range_are_refused(sense) -> None:
+    costs = [((0,), [1e308, 1e308]), ((1,), [1e308, 1.5e308])]
+    with pytest.raises(InputError, match=r"up to 1.5e\+308 in a table, may add up to more than 1.8e\+308"):
+        solve(Problem.from_model(Model.from_arrays([2, 2], costs, sense=sense)))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ CP 2005: buckets are divided, so tables that a parent has no use for are passed 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -228,16 +227,12 @@ class Bucket:
         """Return the largest spread of costs in functions of one scope, and the number that stands for 'forbidden'."""
         known = [ends for ends in ranges if ends is not None]
         if not self._settings.is_integer:
-            largest = sum((max(-float(low), float(high), float(high) - float(low)) for low, high in known), 0.0)
-            return self._checked(largest, largest > sys.float_info.max, "a float can hold"), math.inf
+            return sum((max(-float(low), float(high), float(high) - float(low)) for low, high in known), 0.0), math.inf
         spread = sum(high - low for low, high in known)
-        return self._checked(spread, spread >= WIDEST, "64-bit integers add exactly"), max(spread + 1, IMPOSSIBLE)
-
-    def _checked(self, spread: int | float, is_too_wide: bool, what: str) -> int | float:
-        if is_too_wide:
-            problem = f"add up to {spread:.3g}, more than {what}; scale them down, and write forbidden ones as such"
-            raise CostsError("variable", self._variable, problem)
-        return spread
+        if spread >= WIDEST:
+            problem = f"add up to {spread:.3g}, more than 64-bit integers add exactly; scale them down, and write "
+            raise CostsError("variable", self._variable, f"{problem}forbidden ones as such")
+        return spread, max(spread + 1, IMPOSSIBLE)
 
     def _message(self, tables: Sequence[Utility], number: int, engine: Engine, room: int | None) -> Utility:
         """Eliminate the variable from the tables of a mini-bucket."""

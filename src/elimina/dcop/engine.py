@@ -21,7 +21,7 @@ from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.dcop.problem import Utility
 from elimina.display import bytes_text
-from elimina.errors import DeviceError, InputError, MemoryLimitError, TimeLimitError
+from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError
 from elimina.planning.layout import table_strides
 from elimina.planning.machine import Machine, machine_of
 from elimina.planning.plan import MOST_BYTES, FactorLayout, Output, Plan
@@ -41,12 +41,10 @@ def bucket_dtype(tables: int, spread: int | float) -> Dtype:
         spread: Their largest allowed sum.
 
     Raises:
-        InputError: No integers are wide enough, or floats may add up to infinity.
+        InputError: No integers are wide enough.
     """
     if isinstance(spread, int):
         return exact_integer(_operands(tables), spread + 1)
-    if math.isinf(spread):
-        raise InputError("costs may add up to more than a float can hold; scale them down, forbid by infinity")
     return "float64"
 
 

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, get_args
 
 from elimina import arguments
+from elimina._core import TableList
 from elimina.backends.choose import device_name
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, look_ahead, pseudo_tree
@@ -20,15 +21,16 @@ from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, names
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.dcop.together import exact_answer, solve_together
 from elimina.errors import DeviceError, InputError, TimeLimitError
-from elimina.inference.execution import check_value, epsilon
+from elimina.inference.execution import check_sum, check_value, epsilon
 from elimina.inference.knowledge import combine, first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import MOST_THREADS
 from elimina.inference.shield import uncollected
 from elimina.model import Model
 from elimina.planning.fitting import LARGEST_IBOUND
-from elimina.planning.prepare import allowed_ranges, prepare
+from elimina.planning.prepare import prepare
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
+from elimina.table import Ends
 from elimina.tasks import FLOATS, INTEGERS
 from elimina.tree import Tree
 
@@ -79,20 +81,20 @@ def bound_of(model: Model, terms: Iterable[int | float]) -> int | float:
     """Return a bound that is the sum of the agents' bounds, less the possible rounding of floats."""
     if model.is_integer:
         return sum(terms)
-    slack = rounding_of(model)
-    return math.fsum(terms) - (slack if model.sense == "min-cost" else -slack)
+    total = math.fsum(terms)
+    return total - model.sign * rounding_of(model, total)
 
 
-def rounding_of(model: Model) -> float:
-    """Return how far from its true value an optimum of float costs may be.
+def rounding_of(model: Model, total: float) -> float:
+    """Return how far from its true value the optimum that agents found may be, if costs are floats.
 
-    Agents add distances from the least cost of each function, so that an addition is off by a part in 2^53 of the
-    largest costs; no cell takes part in more additions than there are functions and variables.
+    They add the best cost of each function, and distances from these, which are of one sign: an addition is off by a
+    part in 2^53 of what it adds. No cell takes part in more additions than there are functions and variables.
     """
     additions = len(model.factors) + len(model.variables) + _MORE
-    ranges = allowed_ranges(model.factors, model.sense)
-    largest = math.fsum(max(map(abs, known)) for known in ranges if known is not None)
-    return additions * epsilon("float64") * (largest + abs(model.constant))
+    bests = [model.constant, *Ends.of(TableList(model.factors), model.sense).numbers(highest=model.sign == -1)]
+    distance = abs(total - math.fsum(bests))
+    return additions * epsilon("float64") * (distance + math.fsum(map(abs, bests)))
 
 
 Algorithm = Literal["dpop", "adpop", "mb-dpop"]
@@ -376,17 +378,12 @@ def _rows(problem: Problem, agents: Iterable[Finished]) -> dict[str, int]:
     }
 
 
-def settings_of(
-    model: Model,
-    algorithm: Algorithm,
-    options: AgentOptions,
-    memory: int | str | None,
-) -> Settings:
+def settings_of(model: Model, algorithm: Algorithm, options: AgentOptions, memory: int | str | None) -> Settings:
     """Return the settings that all agents share before they start; for the arguments see ``solve``.
 
     Raises:
         TypeError: An option has the wrong type.
-        InputError: An option makes no sense.
+        InputError: An option makes no sense, or costs may add up to more than a float can hold.
     """
     if not isinstance(options, AgentOptions):
         raise arguments.wrong_type("options", options, "elimina.dcop.AgentOptions")
@@ -414,6 +411,8 @@ def settings_of(
         filtering = min(arguments.integer("filtering", filtering, 1), LARGEST_IBOUND)
     if filtering is not None and not model.is_integer:
         raise InputError("filtering needs integer costs; scale and round them, or leave out --filter")
+    if not model.is_integer:
+        check_sum(model, model.factors, "float64")
     most_cells = max(1, memory // _BYTES_OF_A_CELL) if memory is not None and algorithm == "mb-dpop" else None
     return Settings(
         model.sense,
@@ -449,7 +448,7 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
     if model.is_integer:
         return exact_answer(model, total, chosen)
     score = model.score(chosen)
-    check_value("float64", total, score, [], 2 * rounding_of(model))
+    check_value("float64", total, score, [], 2 * rounding_of(model, score))
     return result_between(model, sign * min(sign * total, sign * score), chosen).replace(task="dcop")
 
 

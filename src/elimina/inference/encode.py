@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from elimina import table as tables_of_models
 from elimina._core import TableList, rows_sort, rows_sorted
-from elimina.errors import InputError
-from elimina.inference.execution import Scaled
+from elimina.inference.execution import Scaled, check_sum
 from elimina.planning.layout import Layout, field_bits, listing_table, section
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem, allowed_ranges
@@ -243,8 +242,8 @@ def _rule(problem: Problem, plan: Plan, semiring: str) -> Rule:
         return "products"
     if semiring == "log-sum-exp":
         return "logs"
-    if plan.dtype in FLOATS and problem.model.sense != "probability":
-        _check_sum(problem, plan)
+    if plan.dtype in FLOATS:
+        check_sum(problem.model, problem.tables, plan.dtype)
     return "distances"
 
 
@@ -278,10 +277,15 @@ def distances(problem: Problem, forbidden: int) -> Distances:
     Args:
         problem: Problem of the task ``mpe``.
         forbidden: Number for forbidden integer costs; allowed distances are below it.
+
+    Raises:
+        InputError: Costs are so large that their sum may leave float64.
     """
     model, tables = problem.model, problem.tables.listed
     factors = Factors.side_by_side(problem.groups, model.sizes)
     limit = forbidden if model.is_integer else None
+    if limit is None:
+        check_sum(model, problem.tables, "float64")
     costs: Array = np.empty(int(factors.spans.sum()), dtype=np.float64 if limit is None else np.int64)
     write_factors(tables, model.sense, "distances", limit or 0, factors, costs)
     offset, are_allowed = _offset(tables, model.sense, limit, model.constant)
@@ -357,19 +361,6 @@ def _floats(number: float) -> tuple[float, ...]:
     if isinstance(number, int) and int(nearest) != number:
         return nearest, float(number - int(nearest))
     return (nearest,)
-
-
-def _check_sum(problem: Problem, plan: Plan) -> None:
-    """Finite costs whose sum is infinite would read as forbidden."""
-    ranges = filter(None, allowed_ranges(problem.tables, problem.model.sense))
-    largest = [max(-float(low), float(high), float(high) - float(low)) for low, high in ranges]
-    total = sum(largest, abs(float(problem.model.constant)))
-    if total > float(np.finfo(plan.dtype).max):
-        way = "use dtype float64" if plan.dtype == "float32" else "scale them down"
-        raise InputError(
-            f"the costs, up to {max(largest, default=0):.3g} in a table, may add up to {total:.3g}, which {plan.dtype} "
-            f"cannot hold; {way}, and write forbidden ones as infinity"
-        )
 
 
 def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:

@@ -18,16 +18,19 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import TableList
 from elimina.backends import Backend, Run
 from elimina.display import bytes_text, count_text, seconds_text
-from elimina.errors import InternalError, MemoryLimitError, TimeLimitError
+from elimina.errors import InputError, InternalError, MemoryLimitError, TimeLimitError
 from elimina.inference.checkpoint import Checkpoint, State
+from elimina.model import Model
 from elimina.planning.plan import Plan
-from elimina.planning.prepare import Problem
+from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.planning.program import Program, pack
 from elimina.planning.record import MAX_OPERANDS, library_steps
 from elimina.planning.steps import Factors, Outputs, Steps
 from elimina.result import Result
+from elimina.table import Table
 from elimina.tasks import described, scale_exponents
 
 Progress = Callable[[float], None]
@@ -302,6 +305,31 @@ def check_value(
         )
 
 
+def check_sum(model: Model, tables: Sequence[Table] | TableList, dtype: str) -> None:
+    """Refuse finite costs whose sum may be infinite, which would read as forbidden.
+
+    Args:
+        model: Model of the costs.
+        tables: Tables that are added to its constant.
+        dtype: Floats that add them.
+
+    Raises:
+        InputError: The sum may leave the range of these floats.
+    """
+    if model.sense == "probability":
+        return
+    ends = [(float(low), float(high)) for low, high in filter(None, allowed_ranges(tables, model.sense))]
+    total = sum((max(-low, high, high - low) for low, high in ends), abs(float(model.constant)))
+    if total > float(np.finfo(dtype).max):
+        way = "use dtype float64" if dtype == "float32" else "scale them down"
+        largest = max((max(-low, high) for low, high in ends), default=0.0)
+        shown = f"{total:.3g}" if math.isfinite(total) else f"more than {sys.float_info.max:.3g}"
+        raise InputError(
+            f"the costs, up to {largest:.3g} in a table, may add up to {shown}, which {dtype} cannot hold; {way}, and "
+            "write forbidden ones as infinity"
+        )
+
+
 _MORE = 8
 """Roundings of a sum besides its additions: of the tables' own differences, of constants, and of the total."""
 
@@ -336,7 +364,7 @@ def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[floa
 
 def widened(bound: float, *parts: float) -> float:
     """Return a lower bound that is the sum of some floats, less the possible rounding of the sum."""
-    return bound - _MORE * epsilon("float64") * (abs(bound) + math.fsum(map(abs, parts)))
+    return bound - _MORE * epsilon("float64") * sum(map(abs, parts), abs(bound))
 
 
 class Scales:

@@ -38,6 +38,9 @@ Array = NDArray[Any]
 _MOST_TOTAL = 2**48
 """Largest total that the core can add up."""
 
+_MOST_SPREAD = 2.0**900
+"""Largest total of floats that are shifted: sums of shifted costs stay in the range of floats."""
+
 LONGEST_SHIFT = 10.0
 """Seconds after which no further pass is begun by default."""
 
@@ -179,9 +182,9 @@ def _shifted_in(
     costs = known.costs
     given = tables_of(problem, np.where(costs < FORBIDDEN_COST, costs, math.inf) if model.is_integer else costs)
     spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in given)
-    unit = 1.0 if model.is_integer or math.isinf(spread) else _unit(spread)
+    unit = 1.0 if model.is_integer else _unit(spread)
     # Whole numbers in floats: shifts between tables may have moved maxima apart.
-    if spread * unit > _MOST_TOTAL:
+    if spread > _MOST_SPREAD or spread * unit > _MOST_TOTAL:
         return None
     tables = [(group.scope, table) for group, table in zip(problem.groups, given, strict=True)]
     exact = [graph.join(cluster, tables) for cluster in graph.clusters]
@@ -241,8 +244,8 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     else:
         spread = sum(largest_of(problem, np.where(known.costs < limit, known.costs, 0)))
     scale: int | float = parts_of(problem) if model.is_integer else 1.0
-    unit = scale if model.is_integer or math.isinf(spread) else _unit(spread)
-    if not known.possible or not spread * unit <= _MOST_TOTAL:
+    unit = scale if model.is_integer else _unit(spread)
+    if not known.possible or spread > _MOST_SPREAD or spread * unit > _MOST_TOTAL:
         return None
     given = _in_units(known.costs, unit, limit)
     gain = max(1, int(LEAST_GAIN * spread * unit))
