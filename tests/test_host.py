@@ -94,6 +94,32 @@ def test_the_limit_from_which_a_group_is_slowed_down_counts(tmp_path):
     assert available_memory(tree(tmp_path, files)) == 400 * MIB
 
 
+def test_figures_are_looked_up_each_time(tmp_path):
+    files = second("/job", job=(900 * MIB, 300 * MIB, 0))
+    files["sys/fs/cgroup/job/cpu.max"] = "max 100000"
+    root = tree(tmp_path, files)
+    assert available_memory(root) == 600 * MIB
+    (root / "sys/fs/cgroup/job/memory.current").write_text(f"{400 * MIB}\n")
+    assert available_memory(root) == 500 * MIB
+    (root / "proc/meminfo").write_text("MemAvailable: 1024 kB\n")
+    assert available_memory(root) == MIB
+    assert available_threads(root) == len(os.sched_getaffinity(0))
+    (root / "sys/fs/cgroup/job/cpu.max").write_text("100000 100000\n")
+    assert available_threads(root) == 1
+
+
+def test_a_process_that_forked_and_closed_its_files_looks_again(tmp_path):
+    """Descriptors that were closed may be those of other files by now."""
+    root = tree(tmp_path, second("/job", job=(900 * MIB, 300 * MIB, 0)))
+    assert available_memory(root) == 600 * MIB
+    child = os.fork()
+    if not child:
+        os.closerange(3, 256)
+        other = [os.open(root / "proc/self/cgroup", os.O_RDONLY) for _ in range(64)]
+        os._exit(0 if other and available_memory(root) == 600 * MIB else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_a_group_beyond_its_limit_leaves_nothing(tmp_path):
     assert available_memory(tree(tmp_path, second("/job", job=(100 * MIB, 101 * MIB, 0)))) == 0
 

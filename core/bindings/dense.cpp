@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -192,6 +193,17 @@ Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, 
   return Array<bool>(kept, {done.size()}, nb::capsule(kept, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
 }
 
+// The largest of the first numbers of pairs, at least 1, and the smallest of the second ones, at most 1; NaN where one is.
+nb::tuple widest_range(Rows<const double> ranges) {
+  if (ranges.shape(1) != 2) throw nb::value_error("a range has two ends");
+  double most = 1, least = 1;
+  for (const double* ends = ranges.data(); ends != ranges.data() + 2 * ranges.shape(0); ends += 2) {
+    if (ends[0] > most || std::isnan(ends[0])) most = ends[0];
+    if (ends[1] < least || std::isnan(ends[1])) least = ends[1];
+  }
+  return nb::make_tuple(most, least);
+}
+
 }  // namespace
 
 void bind_dense(nb::module_& m) {
@@ -225,6 +237,8 @@ void bind_dense(nb::module_& m) {
   m.def("normalise_columns", &normalise_columns, "zone"_a, "tables"_a, "out"_a,
         "Divide the columns of tables by their totals. Each table: its place in the zone, its number of values, the cells between two values and between "
         "two columns, and its first row in `out`. Returns which tables were written: those whose totals are all large enough.");
+  m.def("widest_range", &widest_range, "ranges"_a,
+        "Return the largest of the first numbers of all pairs, at least 1, and the smallest of the second ones, at most 1; NaN where one is.");
   m.def("exact_count", &count_exactly, "words"_a, "starts"_a, "roots"_a, "factors"_a,
         "Run a packed program over factors of zeros and ones in integers of any length; return the product of some steps' outputs, the least byte first.");
   m.attr("SHARED_WORK") = shared_work;

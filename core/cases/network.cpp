@@ -14,6 +14,7 @@ namespace {
 
 constexpr i64 kVector = 8;           // elements that a large table starts at a multiple of
 constexpr i64 kBlock = i64{1} << 16;  // cells that are encoded at a time
+constexpr i64 kKeptWords = i64{1} << 18;  // of plans: those of 11 variables for any three that are observed
 
 }  // namespace
 
@@ -38,7 +39,7 @@ CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tabl
     made.places.push_back(place);
   }
   shares_ = place;
-  planner_.emplace(std::move(made));
+  planner_.emplace(std::move(made), kKeptWords);
 }
 
 void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseTables& made) {

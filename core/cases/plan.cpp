@@ -45,7 +45,8 @@ std::optional<order::Order> find_order(order::Graph whole, i64 cells, double mos
 
 }  // namespace
 
-CasePlanner::CasePlanner(CaseTables tables) : tables_(std::move(tables)), passes_(std::make_unique<CasePasses>(tables_)) {
+CasePlanner::CasePlanner(CaseTables tables, i64 kept_words)
+    : tables_(std::move(tables)), passes_(std::make_unique<CasePasses>(tables_)), observed_(tables_.sizes.size(), 0), kept_words_(kept_words) {
   const std::vector<double> sizes(tables_.sizes.begin(), tables_.sizes.end());
   const std::vector<order::Vertex> members(tables_.scopes.items.begin(), tables_.scopes.items.end());
   graph_ = order::moral_graph(sizes, {tables_.scopes.starts.begin(), tables_.scopes.starts.end()}, members);
@@ -54,18 +55,32 @@ CasePlanner::CasePlanner(CaseTables tables) : tables_(std::move(tables)), passes
 CasePlanner::~CasePlanner() = default;
 
 const CaseProgram* CasePlanner::plan(const int* values, double most_work) {
-  bool same = !observed_.empty();
-  for (std::size_t v = 0; same && v < observed_.size(); ++v) same = observed_[v] == (values[v] >= 0);
-  if (!same) make(values, most_work);
-  if (!fits_ || program_.work > most_work) return nullptr;
-  point(values);
-  return &program_;
+  Plan& plan = known(values, most_work);
+  if (!plan.fits || plan.program.work > most_work) return nullptr;
+  point(plan.program, values);
+  return &plan.program;
 }
 
-void CasePlanner::make(const int* values, double most_work) {
-  fits_ = false;
-  observed_.resize(tables_.sizes.size());
+CasePlanner::Plan& CasePlanner::known(const int* values, double most_work) {
   for (std::size_t v = 0; v < observed_.size(); ++v) observed_[v] = values[v] >= 0;
+  if (const auto found = plans_.find(observed_); found != plans_.end()) return found->second;
+  Plan* plan;
+  if (plans_.empty() || words_ <= kept_words_) {
+    plan = &plans_[observed_];
+  } else {
+    // One of them has its memory used again.
+    auto spare = plans_.extract(plans_.begin());
+    plans_.clear(), words_ = 0;
+    spare.key() = observed_;
+    plan = &plans_.insert(std::move(spare)).position->second;
+  }
+  make(*plan, most_work);
+  words_ += 1 + i64(plan->program.words.size());
+  return *plan;
+}
+
+void CasePlanner::make(Plan& plan, double most_work) {
+  plan.fits = false;
   std::vector<order::Vertex> left;
   std::vector<char> seen(observed_.size());
   for (const i64 v : tables_.scopes.items)
@@ -73,11 +88,11 @@ void CasePlanner::make(const int* values, double most_work) {
   auto found = find_order(order::induced(graph_, left), tables_.last - tables_.first, most_work);
   if (!found) return;
   for (order::Vertex& v : *found) v = left[v];
-  fits_ = passes_->write(*found, program_);
+  plan.fits = passes_->write(*found, plan.program);
 }
 
-void CasePlanner::point(const int* values) {
-  program_.constants.clear();
+void CasePlanner::point(CaseProgram& program, const int* values) const {
+  program.constants.clear();
   std::vector<i64> at = tables_.offsets;
   for (i64 f = 0; f < tables_.factors(); ++f) {
     bool constant = true;
@@ -86,9 +101,9 @@ void CasePlanner::point(const int* values) {
       constant = constant && value >= 0;
       if (value > 0) at[f] += value * tables_.strides[i];
     }
-    if (constant) program_.constants.push_back(at[f]);
+    if (constant) program.constants.push_back(at[f]);
   }
-  for (const auto& read : program_.reads) program_.words[read.word] = at[read.factor];
+  for (const auto& read : program.reads) program.words[read.word] = at[read.factor];
 }
 
 }  // namespace elimina

@@ -3,6 +3,8 @@
 #pragma once
 #include <limits>
 #include <memory>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "elimina/config.hpp"
@@ -46,7 +48,8 @@ class CasePasses;
 
 class CasePlanner {
  public:
-  explicit CasePlanner(CaseTables tables);
+  // `kept_words`: words of the records of the plans that are kept for later cases that observe the same variables; 0: the last plan alone.
+  explicit CasePlanner(CaseTables tables, i64 kept_words = 0);
   ~CasePlanner();
 
   // A plan for the variables that have a value (-1: none), whose steps read the factors where these have their values. nullptr:
@@ -55,15 +58,22 @@ class CasePlanner {
   const CaseTables& tables() const { return tables_; }
 
  private:
-  void make(const int* values, double most_work);
-  void point(const int* values);
+  struct Plan {
+    bool fits = false;
+    CaseProgram program;
+  };
+
+  Plan& known(const int* values, double most_work);
+  void make(Plan& plan, double most_work);
+  void point(CaseProgram& program, const int* values) const;
 
   CaseTables tables_;
   order::Graph graph_;
   std::unique_ptr<CasePasses> passes_;
-  CaseProgram program_;
-  bool fits_ = false;
-  std::vector<char> observed_;  // in the plan at hand
+  std::string observed_;  // of each variable, 1 if it is observed
+  // By the variables that they observe. They are forgotten together when they take too much room.
+  std::unordered_map<std::string, Plan> plans_;
+  i64 words_ = 0, kept_words_;
 };
 
 }  // namespace elimina

@@ -176,7 +176,8 @@ class Result(Displayed):
 
     def replace(self, **changes: Any) -> Result:
         """Return a copy with some attributes changed."""
-        return dataclasses.replace(self, **changes)
+        # As dataclasses.replace does, which looks at each field by itself and takes three times as long.
+        return Result(**{**vars(self), **changes})
 
     def bound(self, sign: int) -> int | float | None:
         """Return the bound that nothing is better than, by ``Model.sign``: the upper one if totals are maximised."""

@@ -59,14 +59,8 @@ def free_memory() -> int:
 def resident_memory() -> int | None:
     """Return the bytes of physical memory that this process holds; None where the system does not tell."""
     with contextlib.suppress(AttributeError, ValueError, OSError, IndexError):
-        return int(os.pread(_statm(os.getpid()), 256, 0).split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int((_figures("/proc/self/statm") or "").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return None
-
-
-@functools.cache
-def _statm(process: int) -> int:
-    """Return an open file of the memory figures; an interrupt could leave one open that is opened for each look."""
-    return os.open(f"/proc/{process}/statm", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def release_memory() -> None:
@@ -251,26 +245,35 @@ def available_threads(root: Path = _ROOT) -> int:
     return max(1, min([processors(), *(math.ceil(quota) for quota in quotas if quota is not None)]))
 
 
-@contextlib.contextmanager
-def memory_errors_in_words(while_what: str) -> Iterator[None]:
+def memory_errors_in_words(while_what: str) -> contextlib.ContextDecorator:
     """Turn a ``MemoryError`` of Python, NumPy or the core into a ``MemoryLimitError`` that names the remaining memory.
 
     Args:
         while_what: Part of the error's text: what the process was doing.
     """
-    try:
-        yield
-    except MemoryLimitError:
-        raise
-    except MemoryError as error:
-        raise MemoryLimitError(
-            f"the process ran out of memory {while_what}; about {bytes_text(available_memory())} were left to it "
-            "afterwards: set a smaller --memory, or raise the limit of the process (ulimit -v, the job's memory)"
-        ) from error
+    return _InWords(while_what)
+
+
+class _InWords(contextlib.ContextDecorator):
+    """See ``memory_errors_in_words``; a generator would take 3 us of each query of a small network."""
+
+    def __init__(self, while_what: str) -> None:
+        self._while_what = while_what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
+        if isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError):
+            raise MemoryLimitError(
+                f"the process ran out of memory {self._while_what}; about {bytes_text(available_memory())} were left "
+                "to it afterwards: set a smaller --memory, or raise the limit of the process (ulimit -v, the job's "
+                "memory)"
+            ) from error
 
 
 def _system_memory(root: Path) -> int:
-    found = re.search(r"^MemAvailable:\s+(\d+) kB", _read(f"{root}/proc/meminfo") or "", re.MULTILINE)
+    found = re.search(r"^MemAvailable:\s+(\d+) kB", _figures(f"{root}/proc/meminfo") or "", re.MULTILINE)
     if found is not None:
         return int(found[1]) * 1024
     return free_memory()
@@ -280,7 +283,7 @@ def _address_space(root: Path) -> Iterator[int]:
     """Yield the bytes that the process' own limits leave."""
     limits = address_limits()
     if limits:
-        mapped = dict(re.findall(r"^(\w+):\s+(\d+) kB", _read(f"{root}/proc/self/status") or "", re.MULTILINE))
+        mapped = dict(re.findall(r"^(\w+):\s+(\d+) kB", _figures(f"{root}/proc/self/status") or "", re.MULTILINE))
         for field, bound in limits.items():
             yield bound - int(mapped.get(field, 0)) * 1024
 
@@ -296,17 +299,17 @@ def _group_memory(level: Level) -> int | None:
     if used is None:
         return None
     field = "inactive_file" if level.unified else "total_inactive_file"
-    found = re.search(rf"^{field} (\d+)$", _read(f"{level.folder}/memory.stat") or "", re.MULTILINE)
+    found = re.search(rf"^{field} (\d+)$", _figures(f"{level.folder}/memory.stat") or "", re.MULTILINE)
     return min(bounds) - used + (min(int(found[1]), used) if found else 0)
 
 
 def _processors(level: Level) -> float | None:
     """Return the processors' worth of time that a control group may use; None if it has no quota."""
     if level.unified:
-        words = (_read(f"{level.folder}/cpu.max") or "").split()
+        words = (_figures(f"{level.folder}/cpu.max") or "").split()
         quota, period = (*words, "", "")[:2]
     else:
-        quota, period = (_read(f"{level.folder}/cpu.cfs_{name}_us") or "" for name in ("quota", "period"))
+        quota, period = (_figures(f"{level.folder}/cpu.cfs_{name}_us") or "" for name in ("quota", "period"))
     try:
         share = int(quota) / int(period)
     except (ValueError, ZeroDivisionError):
@@ -323,12 +326,12 @@ def control_groups(controller: str, root: Path = _ROOT) -> tuple[Level, ...]:
         root: Folder of ``proc`` and ``sys``.
     """
     own: dict[bool, str] = {}
-    for line in (_read(f"{root}/proc/self/cgroup") or "").splitlines():
+    for line in _read(f"{root}/proc/self/cgroup").splitlines():
         _, controllers, path = (*line.split(":", 2), "", "")[:3]
         if not controllers or controller in controllers.split(","):
             own[not controllers] = path
     levels = []
-    for line in (_read(f"{root}/proc/self/mountinfo") or "").splitlines():
+    for line in _read(f"{root}/proc/self/mountinfo").splitlines():
         mount, _, kind = line.partition(" - ")
         places, words = mount.split(), kind.split()
         unified = words[:1] == ["cgroup2"]
@@ -358,22 +361,38 @@ def _unescaped(path: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)
 
 
-def _read(path: str) -> str | None:
-    """Return a file's text; None if there is none, or it may not be read."""
+def _read(path: str) -> str:
+    """Return a file's text; none if there is no such file, or it may not be read."""
     try:
-        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        # Every call of the library asks several such files: file objects would take ten times as long.
-        return b"".join(iter(lambda: os.read(file, 1 << 16), b"")).decode()
+        with open(path, encoding="utf-8") as file:
+            return file.read()
     except (OSError, UnicodeDecodeError):
+        return ""
+
+
+_MOST_FIGURES = 1 << 16
+"""Bytes of the longest file of figures, which the system writes in one go."""
+
+
+def _figures(path: str) -> str | None:
+    """Return the present text of a short file of the system; None if there is none, or it may not be read."""
+    try:
+        return os.pread(_opened(os.getpid(), path), _MOST_FIGURES, 0).decode()
+    except (AttributeError, OSError, UnicodeDecodeError):
         return None
-    finally:
-        os.close(file)
+
+
+@functools.cache
+def _opened(process: int, path: str) -> int:
+    """Return a file that stays open: to open it for each look takes longer than to read it.
+
+    An interrupt could also leave a file open that is opened for each look. A process that forked, and may have closed
+    its files, opens them again.
+    """
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _number(path: str) -> int | None:
     """Return a file's number; None if it has none (``max``)."""
-    text = (_read(path) or "").strip()
+    text = (_figures(path) or "").strip()
     return int(text) if text.isdecimal() else None

@@ -8,7 +8,7 @@ import operator
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -32,8 +32,7 @@ class Scopes(NamedTuple):
         Raises:
             OverflowError: A variable exceeds 64 bits.
         """
-        starts = np.zeros(len(scopes) + 1, dtype=np.int64)
-        np.cumsum(np.fromiter(map(len, scopes), np.int64, len(scopes)), out=starts[1:])
+        starts = np.fromiter(accumulate(map(len, scopes), initial=0), np.int64, len(scopes) + 1)
         return Scopes(starts, np.fromiter(chain.from_iterable(scopes), np.int64, int(starts[-1])))
 
 
@@ -269,8 +268,8 @@ class Ends(NamedTuple):
 
     def total(self, highest: bool) -> int:
         """Return the exact sum of the smallest or the highest values of the tables of integers."""
-        numbers = self.integers[self.kinds == 1, int(highest)]
-        return (int((numbers >> 32).sum()) << 32) + int((numbers & 0xFFFFFFFF).sum())
+        side = self.integers[:, int(highest)].tolist()
+        return sum([number for number, kind in zip(side, self.kinds.tolist(), strict=True) if kind == 1])
 
     def numbers(self, highest: bool) -> list[int | float]:
         """Return the smallest or the highest value of each table that allows something."""

@@ -179,6 +179,11 @@ class TableGroups(Unpacked[Group]):
         return np.multiply.reduceat(own, starts[:-1]) if len(self) else own
 
     @cached_property
+    def variables(self) -> tuple[int, ...]:
+        """The variables of all groups, ascending."""
+        return tuple(np.unique(self.scopes.members).tolist())
+
+    @cached_property
     def _bytes(self) -> tuple[bytes, ...]:
         return tuple(np.asarray(a, dtype=np.int64).tobytes() for a in (*self.scopes, self.starts, self.members))
 

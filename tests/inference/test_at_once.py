@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 
@@ -185,3 +186,23 @@ def test_whole_orders_are_not_looked_for_where_no_plan_is_small():
     started = time.process_time()
     assert network.answer({}) is None
     assert time.process_time() - started < 1
+
+
+def test_plans_of_many_sets_of_observed_variables() -> None:
+    """A network keeps some plans; more sets than it keeps, each asked about again, with other states."""
+    rng = np.random.default_rng(0)
+    scopes = [(0,), *((v, *rng.choice(v, min(v, 2), replace=False).tolist()) for v in range(1, 12))]
+    factors = [(scope, rng.random([2] * len(scope))) for scope in scopes]
+    model = Model.from_arrays([2] * 12, factors, sense="probability")
+    network = call.SmallNetwork(model)
+    whole = np.einsum(*itertools.chain.from_iterable((table, scope) for scope, table in factors), range(12))
+    for number in [*range(1 << 12), *rng.permutation(1 << 12)[:1000].tolist()]:
+        observed = {v: int(rng.integers(2)) for v in range(12) if number >> v & 1}
+        found = network.answer(observed)
+        assert found is not None
+        left = whole[tuple(slice(observed[v], observed[v] + 1) if v in observed else slice(None) for v in range(12))]
+        assert found.sum == pytest.approx(left.sum(), rel=1e-12)
+        v = int(rng.integers(12))
+        states = left.sum(axis=tuple(u for u in range(12) if u != v)) / left.sum()
+        expected = np.eye(2)[observed[v]] if v in observed else states
+        assert found.shares[2 * v : 2 * v + 2] == pytest.approx(expected, rel=1e-12)

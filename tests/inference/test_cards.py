@@ -411,9 +411,12 @@ def test_all_cards_are_taken_where_that_gains_alone(monkeypatch, free):
 def test_a_card_that_is_open_begins_at_once(monkeypatch):
     monkeypatch.setattr(backends_choose, "is_cupy_installed", lambda: True)
     monkeypatch.setattr(cuda_device, "_lanes", {})
-    assert backends_choose.card_start() == cuda_machine().start
+    start = cuda_machine().start
+    assert not backends_choose.outlasts_card_start(1.99 * start)
+    assert backends_choose.outlasts_card_start(2.01 * start)
     cuda_device._lanes[0] = []
-    assert backends_choose.card_start() == GPU_OPEN_START
+    assert not backends_choose.outlasts_card_start(1.99 * GPU_OPEN_START)
+    assert backends_choose.outlasts_card_start(2.01 * GPU_OPEN_START)
 
 
 @pytest.mark.gpu

@@ -37,8 +37,9 @@ void CellIndex::find_windows(i64 cells, bool ascending, int lanes) {
   window_first.clear();
   window_cells.clear();
   for (i64 i = 0; i < cells; i += lanes) {
-    const auto begin = offsets.begin() + i, end = offsets.begin() + std::min<i64>(cells, i + lanes);
-    const i32 low = ascending ? *begin : *std::min_element(begin, end), high = ascending ? end[-1] : *std::max_element(begin, end);
+    const i64 end = std::min<i64>(cells, i + lanes);
+    i32 low = offsets[i], high = offsets[end - 1];
+    for (i64 at = i; at < end && !ascending; ++at) low = std::min(low, offsets[at]), high = std::max(high, offsets[at]);
     window_first.push_back(low);
     window_cells.push_back(high - low < kWindows * lanes ? high - low + 1 : 0);
   }

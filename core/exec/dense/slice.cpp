@@ -22,6 +22,7 @@ void Slices::index() {
 void Slices::fix(const int* values, i64 variables) {
   if (touched_.empty()) {
     values_.assign(variables, -1);
+    packed_strides_.resize(variables);
     index();
   }
   std::vector<char> changed(steps_);
@@ -38,22 +39,15 @@ void Slices::fix(const int* values, i64 variables) {
     if (changed[number] && has_given_axis(number)) sliced_outputs_.push_back(number);
 }
 
-bool Slices::has_given_axis(i64 number) const {
-  const StepView step = view(number);
-  for (i64 axis = 0; axis < step[kAxes]; ++axis)
-    if (given(step.variable(axis)) >= 0) return true;
-  return false;
-}
+bool Slices::has_given_axis(i64 number) const { return touched_[number] > (given(view(number)[kVariable]) >= 0); }
 
-// Along a variable, in a message that is written without gaps; 0 if the message lacks it.
-i64 Slices::packed_stride(StepView step, i64 variable) const {
+void Slices::pack_strides(StepView step) {
   i64 stride = 1;
   for (i64 axis = step[kAxes] - 1; axis >= 0; --axis) {
     if (given(step.variable(axis)) >= 0) continue;
-    if (step.variable(axis) == variable) return stride;
+    packed_strides_[step.variable(axis)] = stride;
     stride *= step.size(axis);
   }
-  return 0;
 }
 
 StepView Slices::slice(i64 number) {
@@ -65,7 +59,11 @@ StepView Slices::slice(i64 number) {
   if (!packed)
     for (i64 axis = 0; axis < whole[kAxes]; ++axis) out += std::max<i64>(given(whole.variable(axis)), 0) * whole.out_stride(axis);
   record_.start(whole[kVariable], domain, out, whole[kWeight]);
-  for (const i64 axis : axes_) record_.add_axis(whole.size(axis), packed ? packed_stride(whole, whole.variable(axis)) : whole.out_stride(axis), whole.variable(axis));
+  if (packed) pack_strides(whole);
+  for (const i64 axis : axes_) {
+    const i64 variable = whole.variable(axis);
+    record_.add_axis(whole.size(axis), packed ? packed_strides_[variable] : whole.out_stride(axis), variable);
+  }
   const auto kept = [&](i64 before) { return std::lower_bound(axes_.begin(), axes_.end(), before) - axes_.begin(); };
   record_.split(kept(whole[kOuterAxes]), kept(whole.lo_axis()));
   for (i64 t = 0; t < whole[kTables]; ++t) rewrite_table(whole, t, domain);
@@ -88,9 +86,12 @@ void Slices::rewrite_table(StepView whole, i64 number, i64 domain) {
     for (i64 axis = 0; axis < whole[kAxes]; ++axis) offset += std::max<i64>(given(whole.variable(axis)), 0) * table.stride(axis);
     offset += std::max<i64>(given(whole[kVariable]), 0) * table.domain_stride();
   }
-  if (domain > 1) domain_stride = packed ? packed_stride(view(table.source()), whole[kVariable]) : table.domain_stride();
+  if (packed) pack_strides(view(table.source()));
+  // A table without a variable has stride 0 along it.
+  const auto along = [&](i64 stride, i64 variable) { return packed && stride ? packed_strides_[variable] : stride; };
+  if (domain > 1) domain_stride = along(table.domain_stride(), whole[kVariable]);
   i64* strides = record_.add_table(offset, domain_stride, table.source());
-  for (const i64 axis : axes_) *strides++ = packed ? packed_stride(view(table.source()), whole.variable(axis)) : table.stride(axis);
+  for (const i64 axis : axes_) *strides++ = along(table.stride(axis), whole.variable(axis));
 }
 
 }  // namespace elimina

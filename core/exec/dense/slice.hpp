@@ -32,7 +32,8 @@ class Slices {
   i64 given(i64 variable) const { return variable < 0 ? -1 : values_[variable]; }
   bool has_given_axis(i64 number) const;
   bool is_packed(i64 number) const { return !is_output_[number] && has_given_axis(number); }
-  i64 packed_stride(StepView step, i64 variable) const;
+  // Sets the strides of a message that is written without gaps.
+  void pack_strides(StepView step);
   void index();
   void keep_axes(StepView whole);
   void rewrite_table(StepView whole, i64 number, i64 domain);
@@ -48,6 +49,7 @@ class Slices {
 
   // State of the current step.
   std::vector<i64> axes_;
+  std::vector<i64> packed_strides_;  // along each variable that the message has and that is not given
   StepRecord record_;
   std::vector<i64> words_of_slice_;
 };

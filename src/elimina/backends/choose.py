@@ -31,6 +31,9 @@ Made = TypeVar("Made")
 _LOOK_SECONDS = 0.02
 """Between looks of a waiting thread at whether it is to end."""
 
+_STARTS = 2
+"""Starts of a card that work has to outlast for one to be opened."""
+
 DEVICES = ("auto", "cpu", "cuda")
 
 _CARD = re.compile(r"cuda:(\d{1,4})")
@@ -287,13 +290,16 @@ def is_cupy_installed() -> bool:
     return util.find_spec("cupy") is not None
 
 
-def card_start() -> float:
-    """Return the estimated seconds before a card's first step, which are few where a card is open."""
-    if not is_cupy_installed():
-        return cuda_machine().start
-    from elimina.backends.cuda.device import is_any_open
+def outlasts_card_start(seconds: float) -> bool:
+    """Return whether work of an estimated time is worth a card's start, which is short where a card is open."""
+    if seconds <= _STARTS * cuda_machine(is_open=True).start:
+        return False
+    is_open = False
+    if is_cupy_installed():
+        from elimina.backends.cuda.device import is_any_open
 
-    return cuda_machine(is_any_open()).start
+        is_open = is_any_open()
+    return seconds > _STARTS * cuda_machine(is_open).start
 
 
 def find_cuda() -> Backend | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,12 @@ class CpuBackend:
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        self.threads = threads or available_threads()
+        self._asked = threads
+
+    @cached_property
+    def threads(self) -> int:
+        """Number of threads; a backend that is asked for its memory alone does not look for them."""
+        return self._asked or available_threads()
 
     @property
     def name(self) -> str:

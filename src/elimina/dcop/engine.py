@@ -103,6 +103,9 @@ def plan_bucket(
     )
 
 
+Shape = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
+"""Sizes of a bucket's variables, and the scope of each of its tables as places among these."""
+
 _SHAPES = 4096
 """Plans that are kept."""
 
@@ -119,6 +122,9 @@ IMPOSSIBLE = 1 << 40
 """More than any sum of allowed 32-bit costs, and few enough that sums of it fit 64 bits."""
 
 _IMPOSSIBLE_CELL = np.int64(IMPOSSIBLE)
+
+_WIDE = _IMPOSSIBLE_CELL.itemsize
+"""Bytes of a cell of tables that are joined as one array."""
 
 _NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
 
@@ -234,18 +240,18 @@ class Engine:
             session.close()
         return MessageTable(values, plan.forbidden, spread, operations, size, dtype)
 
-    def effort(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> tuple[int, int]:
+    def effort(self, cells: int, tables: int, dtype: Dtype, shape: Callable[[], Shape]) -> tuple[int, int]:
         """Return the operations and bytes of ``eliminate`` without doing it; see ``MessageTable``.
 
         Args:
-            sizes: Domain sizes of the variable and of the message's.
-            scopes: Scope of each table, as places among these.
+            cells: Combinations of the variable and those of the message.
+            tables: Number of tables.
             dtype: Number type of the message.
+            shape: Function that makes their shape; called where a plan decides.
         """
-        cells = math.prod(sizes)
         if dtype != "int64" and cells <= AT_ONCE:
-            return len(scopes) * cells, np.dtype(np.int64).itemsize * cells
-        shaped = self._shaped(sizes, scopes, dtype)
+            return tables * cells, _WIDE * cells
+        shaped = self._shaped(*shape(), dtype)
         return shaped.operations, shaped.bytes
 
     @property

@@ -445,9 +445,9 @@ def answer(problem: Problem, agents: Iterable[Finished]) -> Result:
     chosen = [values[v] or 0 for v in range(len(model.variables))]
     if any(effort.parts > 1 for agent in agents for effort in agent.efforts):
         return result_between(model, total, chosen).replace(task="dcop")
-    if model.is_integer:
-        return exact_answer(model, total, chosen)
     score = model.score(chosen)
+    if model.is_integer:
+        return exact_answer(model, total, chosen, score)
     check_value("float64", total, score, [], 2 * rounding_of(model, score))
     return result_between(model, sign * min(sign * total, sign * score), chosen).replace(task="dcop")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from elimina._core import pass_messages
 from elimina.backends import Backend, run_once
 from elimina.dcop.agent import Agreement, tree_of_places
 from elimina.dcop.dpop import WIDEST, Effort
-from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, Engine, bucket_dtype
+from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, Engine, Shape, bucket_dtype
 from elimina.dcop.problem import Problem, Settings, Util, Value, sizes_of_messages
 from elimina.dcop.simulator import Figures, Network, Tally
 from elimina.errors import InputError
@@ -28,12 +29,12 @@ from elimina.inference.execution import check_value, roots
 from elimina.inference.minibucket import result_between
 from elimina.model import Model
 from elimina.planning.plan import MOST_BYTES
-from elimina.planning.planner import make_plan
+from elimina.planning.planner import kept_plan
 from elimina.planning.prepare import allowed_ranges, prepare
 from elimina.planning.program import pack
 from elimina.result import Result
 from elimina.tasks import INTEGERS
-from elimina.tree import Tree
+from elimina.tree import Node, Tree
 
 _ITEM_SIZES = {dtype: np.dtype(dtype).itemsize for dtype in INTEGERS}
 _TYPES = {dtype: frozenset((dtype,)) for dtype in INTEGERS}
@@ -96,7 +97,7 @@ def solve_together(
     watch(0)
     started = time.perf_counter()
     try:
-        buckets = _buckets(problem, tree, engine)
+        buckets = _buckets(problem, tree, cells, engine)
         result = None if buckets is None else _optimum(problem, tree, engine.host)
     except InputError:
         # Agents say whose costs are too far apart.
@@ -113,7 +114,7 @@ def _optimum(problem: Problem, tree: Tree, backend: Backend) -> Result | None:
     model = problem.model
     prepared = prepare(model, "mpe", {})
     free = set(prepared.free)
-    plan = make_plan(prepared, [v for v in tree.order if v in free], backend.machine, MOST_BYTES, hasty=True)
+    plan = kept_plan(prepared, [v for v in tree.order if v in free], backend.machine, MOST_BYTES, hasty=True)
     if plan.peak_bytes > NOTICEABLE and plan.peak_bytes > backend.memory():
         return None
     encoded = encode(prepared, plan)
@@ -123,62 +124,76 @@ def _optimum(problem: Problem, tree: Tree, backend: Backend) -> Result | None:
         return None
     assert run.assignment is not None
     values = run.assignment.tolist()
-    return exact_answer(model, total, prepared.complete(range(len(values)), values))
+    chosen = prepared.complete(range(len(values)), values)
+    return exact_answer(model, total, chosen, prepared.score(chosen))
 
 
-def exact_answer(model: Model, total: int | float, chosen: Sequence[int]) -> Result:
+def exact_answer(model: Model, total: int | float, chosen: Sequence[int], score: int | float) -> Result:
     """Return the answer of integer costs.
 
     Args:
         model: Model of the problem.
         total: The optimum, in the model's units.
         chosen: A value for each variable.
+        score: The model's value of these.
 
     Raises:
         InternalError: The assignment is not worth the optimum.
     """
-    result = result_between(model, total, chosen).replace(task="dcop")
+    result = result_between(model, total, chosen, score=score).replace(task="dcop")
     check_value("int64", total, math.inf if result.value is None else result.value, [])
     return result
 
 
-def _buckets(problem: Problem, tree: Tree, engine: Engine) -> dict[int, _Bucket] | None:
-    """Return each variable's elimination; None if a table allows nothing, or costs are far apart."""
+def _buckets(problem: Problem, tree: Tree, cells: Sequence[int], engine: Engine) -> dict[int, _Bucket] | None:
+    """Return each variable's elimination; None if a table allows nothing, or costs are far apart.
+
+    Args:
+        problem: Problem whose variables belong to agents.
+        tree: The pseudo-tree.
+        cells: Combinations of each node's variables.
+        engine: Engine of the agents.
+    """
     model = problem.model
+    tables = [table for table in model.factors if table.scope]
     ranges = allowed_ranges(model.factors, model.sense)
     if None in ranges:
         return None
-    tables = [
-        (table.scope, ends[1] - ends[0])
-        for table, ends in zip(model.factors, ranges, strict=True)
-        if table.scope and ends is not None
-    ]
+    spreads = [ends[1] - ends[0] for table, ends in zip(model.factors, ranges, strict=True) if table.scope and ends]
+    scopes = [frozenset(table.scope) for table in tables]
+    sizes = model.sizes
     buckets: dict[int, _Bucket] = {}
     sent: list[tuple[int | float, int]] = []
-    for node in tree.nodes:
-        own = [tables[f] for f in node.factors]
-        spread = sum([spread for _, spread in own])
+    for node, combinations in zip(tree.nodes, cells, strict=True):
+        variable, separator, _, factors, children = node
+        spread = sum([spreads[f] for f in factors])
         if spread >= WIDEST:
             return None
-        scope = (node.variable, *node.separator)
-        sizes = tuple([model.variables[v].size for v in scope])
-        place = {v: number for number, v in enumerate(scope)}
-        scopes = dict.fromkeys([tuple(sorted([place[v] for v in scope])) for scope, _ in own])
         held = 0
-        for child in reversed(node.children):
+        for child in children:
             spread += sent[child][0]
             held += sent[child][1]
-        arrived = [tuple([place[v] for v in tree.nodes[child].separator]) for child in reversed(node.children)]
-        dtype = bucket_dtype(len(scopes) + len(arrived), spread)
-        cells, width = math.prod(sizes[1:]), len(node.separator)
-        size = cells * _ITEM_SIZES[dtype]
+        count = len({scopes[f] for f in factors}) + len(children)
+        dtype = bucket_dtype(count, spread)
+        message, width = combinations // sizes[variable], len(separator)
+        size = message * _ITEM_SIZES[dtype]
         sent.append((spread, size))
         effort = _NO_EFFORT
-        if scopes or arrived:
-            operations, most = engine.effort(sizes, (*scopes, *arrived), dtype)
-            effort = Effort(operations, most + held, width, cells, 1, _TYPES[dtype])
-        buckets[node.variable] = _Bucket(effort, *sizes_of_messages(size, width))
+        if count:
+            shape = partial(_shape, tree, node, [tables[f].scope for f in factors], sizes)
+            operations, most = engine.effort(combinations, count, dtype, shape)
+            effort = Effort(operations, most + held, width, message, 1, _TYPES[dtype])
+        buckets[variable] = _Bucket(effort, *sizes_of_messages(size, width))
     return buckets
+
+
+def _shape(tree: Tree, node: Node, own: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> Shape:
+    """Return the shape of a bucket whose own tables have these scopes."""
+    scope = (node.variable, *node.separator)
+    place = {v: number for number, v in enumerate(scope)}
+    scopes = dict.fromkeys([tuple(sorted([place[v] for v in scope])) for scope in own])
+    arrived = [tuple([place[v] for v in tree.nodes[child].separator]) for child in reversed(node.children)]
+    return tuple([sizes[v] for v in scope]), (*scopes, *arrived)
 
 
 def _figures(

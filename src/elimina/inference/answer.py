@@ -137,7 +137,8 @@ class Answer(NamedTuple):
             return np.zeros(0), starts
         if scale == "sum" and not self.logarithmic and self.zone.ndim == 1 and self.zone.dtype == np.float64:
             found = np.empty((len(places), 1))
-            if normalise_columns(self.zone, self.places.rows, found).all():
+            # Half of the time of ``array.all``, which small networks notice.
+            if np.logical_and.reduce(normalise_columns(self.zone, self.places.rows, found)):
                 return found[:, 0], starts
         cells = self.zone[..., places].astype(np.float64, copy=False)
         if scale == "sum" and not self.logarithmic:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from elimina._core import normalise_columns
 from elimina.backends import Backend
-from elimina.backends.choose import card_start, devices_of, find_cuda, with_other_cards
+from elimina.backends.choose import devices_of, find_cuda, outlasts_card_start, with_other_cards
 from elimina.backends.cpu import CpuBackend
 from elimina.inference.answer import Answer, Posteriors, normalised
 from elimina.inference.choose import Planned, asked_backend, plan_on
@@ -262,7 +262,8 @@ class Batch:
     def _plan_chunks(self, probe: Problem, count: int, threads: int) -> None:
         backend = asked_backend(self._options)
         first = self._plan_on(backend, probe)
-        if self._options.chooses_device and first.plan.seconds / _UNIT * count / threads > 2 * card_start():
+        expected = first.plan.seconds / _UNIT * count / threads
+        if self._options.chooses_device and outlasts_card_start(expected):
             cuda = find_cuda()
             if cuda is not None:
                 backend, first = cuda, self._plan_on(cuda, probe)

@@ -14,11 +14,11 @@ from elimina.backends import Backend
 from elimina.backends.choose import (
     Devices,
     card_count,
-    card_start,
     devices_of,
     find_cuda,
     get_backend,
     is_cupy_installed,
+    outlasts_card_start,
     reach_each_other,
     with_other_cards,
 )
@@ -26,7 +26,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.errors import DeviceError
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
-from elimina.order import Order
+from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.fitting import make_bounded_plan, make_finer_plan, make_sliced_plan, rows_in_slices
 from elimina.planning.layout import seconds_written
 from elimina.planning.machine import Machine, cuda_machine, machine_of, speeds
@@ -115,10 +115,11 @@ def plan_problem(
     order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
     backend = asked_backend(options)
-    # Where a card may do the work, the CPU's plan may be for comparison only.
-    is_hasty = options.chooses_device and is_cupy_installed()
+    # Where a card may do the work, the CPU's plan may be for comparison only. One that turns out slow is made again.
+    is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < WORTH_A_SOLUTION
+    is_hasty = options.chooses_device and (is_small or is_cupy_installed())
     plan = fitting_plan(backend, problem, order, options, is_hasty, runs == 1)
-    if options.chooses_device and (plan.seconds > 2 * card_start() or not plan.fits):
+    if options.chooses_device and (not plan.fits or outlasts_card_start(plan.seconds)):
         cuda = find_cuda()
         if cuda is not None:
             on_cuda = fitting_plan(cuda, problem, order, options)
@@ -228,7 +229,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, most: 
         DeviceError: The device is missing or cannot be used.
     """
     backend: Backend = CpuBackend(options.threads)
-    if options.may_use_gpu and (options.needs_gpu or seconds > 2 * card_start()):
+    if options.may_use_gpu and (options.needs_gpu or outlasts_card_start(seconds)):
         backend = asked_backend(options) if options.needs_gpu else find_cuda() or backend
     machine, memory = limits_of(backend, options)
     memory = int(min(memory, most, host_memory(options)))

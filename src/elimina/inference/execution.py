@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import TableList
+from elimina._core import TableList, widest_range
 from elimina.backends import Backend, Run
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, InternalError, MemoryLimitError, TimeLimitError
@@ -416,10 +416,9 @@ class Scales:
         """
         if len(self._raw) and self._leaves_range(ranges, peaks):
             return True
-        # Half of the time of ``array.min``, which small networks notice.
-        least = float(min(np.minimum.reduce(part, axis=None, initial=1.0) for part in (peaks[..., 1], ranges[:, 1])))
-        most = float(np.maximum.reduce(peaks[..., 0], axis=None, initial=1.0))
         # Most often it is seen at once that nothing comes near.
+        (most, least), (_, least_factor) = widest_range(peaks.reshape(-1, 2)), widest_range(ranges)
+        least = min(least, least_factor)
         if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(most)[1]) >= self._smallest:
             return False
         lows = log2_lows(peaks[..., 1]) - scale_exponents(peaks[..., 0], self._plan.dtype)
@@ -479,7 +478,7 @@ def root_places(plan: Plan) -> NDArray[np.int64]:
         offsets = steps.offsets_of(outputs.steps)
     else:
         offsets = np.array([steps[number].out_offset for number in outputs.steps.tolist()], dtype=np.int64)
-    return np.asarray(offsets[outputs.roots] - min(offsets, default=0))
+    return np.asarray(offsets[outputs.roots] - offsets.min()) if len(offsets) else offsets
 
 
 def log2_lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:

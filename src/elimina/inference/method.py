@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from elimina.backends.choose import card_start, devices_of, find_cuda
+from elimina.backends.choose import devices_of, find_cuda, outlasts_card_start
 from elimina.backends.cpu import CpuBackend
 from elimina.display import count_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
@@ -215,14 +215,13 @@ def _filter_for(seconds: float, problem: Problem, order: Order, options: Options
 
 def is_out_of_reach(order: Order, options: Options) -> bool:
     """Return whether no search would make an order that was searched for quickly fit the memory."""
-    return order.largest_table > OUT_OF_REACH * _memory(options)
+    return order.largest_table > OUT_OF_REACH and order.largest_table > OUT_OF_REACH * _memory(options)
 
 
 def clusters_first(planned: Planned, options: Options, run: Run) -> Portfolio:
     """Bound an optimum whose plan does not fit by passes over clusters on a GPU, if there is one."""
     seconds = min(LONGEST_CLUSTERS, CLUSTERS_SHARE * run.seconds)
-    is_worth_it = options.shifts_clusters and seconds > 2 * card_start()
-    if planned.plan.fits or not options.may_use_gpu or not is_worth_it:
+    if planned.plan.fits or not options.may_use_gpu or not options.shifts_clusters or not outlasts_card_start(seconds):
         return Attempt()
     backend = asked_backend(options) if options.needs_gpu else find_cuda()
     if backend is None:

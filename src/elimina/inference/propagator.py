@@ -73,7 +73,7 @@ class Propagator:
         program = pack(self._plan, len(problem.model.variables), semiring, self._zero)
         self._session = planned.backend.open(program, self._encoded.arena)
         self._levels_of: dict[int, Array] = {}
-        self._values = np.full(len(problem.model.variables), -1, dtype=np.int32)
+        self._values = self._unobserved = np.full(len(problem.model.variables), -1, dtype=np.int32)
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
         self._roots = root_outputs(self._plan)
         self._root_places = root_places(self._plan)
@@ -109,7 +109,7 @@ class Propagator:
             # Steps without cases are cheap beside the others.
             self._stale[:] = True
             return
-        values, weights = np.full_like(self._values, -1), {}
+        values, weights = self._unobserved.copy(), {}
         for v, known in evidence.items():
             if isinstance(known, int) and self._slicing is not None:
                 values[v] = known
@@ -221,7 +221,8 @@ class Propagator:
         total = self._sum_of(zone, run.peaks) if log_sum else None
         possible = not log_sum or self._is_possible(zone)
         answer = Answer(zone, self._places_of(tuple(outputs)), possible, total, self.logarithmic, True)
-        return answer._replace(sound=self.logarithmic or self._is_sound(outputs, answer, run.peaks))
+        is_sound = self.logarithmic or self._is_sound(outputs, answer, run.peaks)
+        return answer if is_sound else answer._replace(sound=False)
 
     def run_cases(
         self, variables: Sequence[int], values: NDArray[np.int32], *, own_plans: bool = False
@@ -247,7 +248,7 @@ class Propagator:
                 zone, self._places_of(outputs), True, lambda: log_sum, False, True
             ), sound & self._encoded.exact
         zone, peaks = self._slicing.run_cases(columns, values)
-        self._values[:] = -1
+        self._values = self._unobserved.copy()
         self._values[columns] = values[-1]
         answer = Answer(zone, self._places_of(outputs), True, self._sum_of(zone, peaks), self.logarithmic, True)
         sound = np.ones(len(values), dtype=bool)
@@ -287,8 +288,8 @@ class Propagator:
         """Return whether no root of one run is 0; true as well where each has cases, for which the sums say it."""
         if self._encoded.impossible:
             return False
-        roots = zone[self._root_places]
-        return bool((roots > -math.inf).all() if self.logarithmic else roots.all())
+        roots = zone.take(self._root_places)
+        return bool((roots > -math.inf).all() if self.logarithmic else np.count_nonzero(roots) == len(roots))
 
     def _sum_of(self, zone: Array, peaks: NDArray[np.float64]) -> Callable[[], NDArray[np.float64]]:
         """Return a function for the logarithm of the sum of runs, with the present weights."""

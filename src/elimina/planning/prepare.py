@@ -347,8 +347,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     groups = grouped(tables)
     if described.is_optimum:
         # Any value of the others is as good as 0.
-        in_tables = np.unique(groups.scopes.members).tolist()
-        free = tuple(in_tables) if len(in_tables) < len(free) else free
+        free = groups.variables if len(groups.variables) < len(free) else free
     constants = tuple(tables.listed.constants())
     wanted: tuple[int, ...] = ()
     if described.is_marginal:

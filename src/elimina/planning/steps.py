@@ -370,15 +370,15 @@ class Outputs(Unpacked[Output]):
     def __len__(self) -> int:
         return len(self.steps)
 
-    @property
+    @cached_property
     def roots(self) -> Integers:
         """Numbers of the outputs without variables, which are factors of the answer."""
-        return np.flatnonzero(np.diff(self.scopes.starts) == 0)
+        return np.flatnonzero(self.scopes.starts[1:] == self.scopes.starts[:-1])
 
-    @property
+    @cached_property
     def marginals(self) -> Integers:
         """Numbers of the outputs with variables."""
-        return np.flatnonzero(np.diff(self.scopes.starts))
+        return np.flatnonzero(self.scopes.starts[1:] != self.scopes.starts[:-1])
 
     @cached_property
     def _unpacked(self) -> tuple[Output, ...]:
