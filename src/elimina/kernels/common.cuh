@@ -48,13 +48,24 @@ __device__ T exchange(T value, int lane_mask) {
   }
 }
 
+// 2^-scale_exponent of a range's first word, the bits of its largest value. Every kernel does this for each table of each step.
+template <class T>
+__device__ __forceinline__ T scale_of_bits(u64 peak) {
+  if (peak == 0) return T(1);
+  constexpr int kMost = kMostExponent<T>;
+  const int exponent = min(max(int(peak >> 52) - 1023, -kMost), kMost);
+  if constexpr (sizeof(T) == 4) {
+    return __int_as_float((127 - exponent) << 23);
+  } else {
+    return __longlong_as_double(i64(1023 - exponent) << 52);
+  }
+}
+
 // The factor for the values of a table: 1, or the power of two that its writer's largest value asks for.
 template <class S>
-__device__ typename S::Value scale_of(TableView table, const u64* peaks) {
+__device__ __forceinline__ typename S::Value scale_of(TableView table, const u64* peaks) {
   if constexpr (S::scaled) {
-    if (table.source() < 0) return typename S::Value(1);
-    const double peak = __longlong_as_double(i64(peaks[2 * table.source()]));
-    return typename S::Value(ldexp(1.0, -scale_exponent<typename S::Value>(peak)));
+    return table.source() < 0 ? typename S::Value(1) : scale_of_bits<typename S::Value>(peaks[2 * table.source()]);
   } else {
     return typename S::Value(1);
   }
@@ -75,13 +86,19 @@ struct Peaks {
       low = other_low < low ? other_low : low;
     }
   }
+  __device__ void write(u64* range) const {
+    range[0] = u64(__double_as_longlong(double(high)));
+    range[1] = u64(__double_as_longlong(double(low)));
+  }
   // Bit patterns of positive numbers are in the numbers' order.
-  __device__ void publish(u64* step_peaks) {
+  __device__ void add_to(u64* range) const {
+    if (!(high > 0)) return;
+    atomicMax(range, u64(__double_as_longlong(double(high))));
+    atomicMin(range + 1, u64(__double_as_longlong(double(low))));
+  }
+  __device__ void publish(u64* range) {
     reduce_warp();
-    if (threadIdx.x % 32 == 0 && high > 0) {
-      atomicMax(step_peaks, u64(__double_as_longlong(double(high))));
-      atomicMin(step_peaks + 1, u64(__double_as_longlong(double(low))));
-    }
+    if (threadIdx.x % 32 == 0) add_to(range);
   }
 };
 

@@ -77,8 +77,8 @@ template <class S, int kLanes>
 __global__ void __launch_bounds__(kThreads) extremes(const i64* __restrict__ record, int number, const typename S::Value* arena, u64* peaks, const i32* stop,
                                                      const u64* lhs, const u64* rhs, int messages, int depth_bits, int most_bits) {
   using Value = typename S::Value;
-  if (__syncthreads_or(stopped(stop))) return;
   if (is_bounded<Value>(lhs, rhs, messages, depth_bits, most_bits, peaks + 2 * number)) return;
+  if (__syncthreads_or(stopped(stop))) return;
   const StepView step{record};
   const int lo = int(step[kAxes]) - 1;
   const u64 words = u64(step[kLoCells]) / kLanes, all = words * u64(step[kOuterCells] * step[kMidCells]);

@@ -52,6 +52,21 @@ def tables(record: list[int]) -> list[list[int]]:
     return [record[at + n * size : at + (n + 1) * size] for n in range(record[TABLES])]
 
 
+def ragged(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return starts[i], starts[i] + 1, ... starts[i] + counts[i] - 1 for each i, one after another."""
+    ends = np.cumsum(counts)
+    numbers: NDArray[np.int64] = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
+    return numbers
+
+
+def spans(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the elements from each output's first cell to its last, of records at these places."""
+    at = np.repeat(starts + HEADER, axes) + AXIS_WORDS * ragged(np.zeros_like(axes), axes)
+    elements = np.ones(len(starts), dtype=np.int64)
+    np.add.at(elements, np.repeat(np.arange(len(starts)), axes), (words[at] - 1) * words[at + 1])
+    return elements
+
+
 DEPTH, SIDE, WORK = 4, 8, 1 << 16
 """Values of the eliminated variable, rows or columns, and combinations from which a step is a matrix product."""
 

@@ -7,9 +7,9 @@ import pytest
 
 from elimina.backends.cuda import layout as cuda_layout
 from elimina.backends.cuda.layout import (
+    AWAITED,
     CHUNK_BITS,
     LINK_WORDS,
-    SEVERAL,
     Forest,
     kept_layout,
     lay_out,
@@ -21,15 +21,13 @@ from tests.reference.random_programs import Builder, one_levelling, padded_bucke
 
 
 class Blocks:
-    """One block that takes steps as ``kernels/forest.cu`` says; it writes down the order."""
+    """One block that takes entries as ``kernels/forest.cu`` says; it writes down in which order steps are done."""
 
     def __init__(self, program, layout):
         self.layout, count = layout, len(program.starts)
-        counters = layout.state[: 4 * layout.counters].view(np.int32).copy()
-        self.queues = layout.state[layout.queues_at :].view(np.int64).copy()
         self.links = layout.words[layout.links_at :][: LINK_WORDS * count].reshape(count, LINK_WORDS)
-        self.pending = counters[len(counters) - 2 * count :][:count]
-        self.unfinished = counters[len(counters) - count :]
+        counters = layout.state[layout.pending_at :][: 8 * count].view(np.int32).copy()
+        self.pending, self.unfinished = counters[:count], counters[count:]
         self.levels = {int(start): number for number, start in enumerate(program.starts)}
         self.order: list[int] = []
 
@@ -43,46 +41,43 @@ class Blocks:
         return self.order
 
     def forest(self, launch):
-        queue, filled, taken, item = self.queues[launch.queue :][: launch.slots], launch.ready, 0, -1
-        while item >= 0 or taken < filled:
-            if item < 0:
-                item, taken = int(queue[taken]), taken + 1
-            step, item = item >> CHUNK_BITS, -1
-            while True:
-                self.unfinished[step] -= 1
-                if self.unfinished[step]:
-                    break
-                self.order.append(step)
-                following, start, length = self.links[step, :3].tolist()
-                assert following < 0 or self.links[step, 3] == self.links[following, 4]
-                if following >= 0 and self.is_ready(following):
-                    assert self.links[following, 5] == 1
-                    step = following
-                    continue
-                if following == SEVERAL:
-                    readers = self.layout.words[start : start + length].tolist()
-                    released = [
-                        reader << CHUNK_BITS | chunk
-                        for reader in readers
-                        if self.is_ready(reader)
-                        for chunk in range(self.links[reader, 5])
-                    ]
-                    item, rest = (released or [-1])[0], released[1:]
-                    queue[filled : filled + len(rest)] = rest
-                    filled += len(rest)
-                break
+        words = self.layout.words
+        for entry in words[self.layout.entries_at + launch.first :][: launch.slots].tolist():
+            step = entry >> CHUNK_BITS
+            waits, waits_at = self.links[step, 8:].tolist()
+            # Blocks that take later entries wait for earlier ones alone, so in this order none waits at all.
+            assert not self.unfinished[words[waits_at : waits_at + waits]].any()
+            assert not launch.tree or waits == 0
+            while step >= 0:
+                assert not launch.tree or self.links[step, 4] == 1
+                step = self.finish(step)
 
-    def is_ready(self, step):
-        if self.links[step, 4] <= 1:
-            return True
-        self.pending[step] -= 1
-        return self.pending[step] == 0
+    def finish(self, step):
+        """Finish a chunk of a step, and return the step that the block walks to."""
+        following, start, length, children, chunks = self.links[step, :5].tolist()
+        if chunks > 1 or following == AWAITED:
+            self.unfinished[step] -= 1
+            if self.unfinished[step]:
+                return -1
+        self.order.append(step)
+        if following < 0:
+            return -1
+        assert self.links[following, [4, 6, 7]].tolist() == [1, start, length]
+        if children > 1:
+            self.pending[following] -= 1
+            if self.pending[following]:
+                return -1
+        return following
 
 
 @pytest.mark.parametrize(("chunk", "small"), [(10, 100), (50, 50), (200, 5000), (1 << 14, 1 << 22), (1, 0)])
 def test_each_step_runs_once_after_what_it_reads(monkeypatch, chunk, small):
     monkeypatch.setattr(cuda_layout, "CHUNK_WORK", chunk)
     monkeypatch.setattr(cuda_layout, "SMALL_WORK", small)
+    monkeypatch.setattr(cuda_layout, "THREADS", 4)
+    monkeypatch.setattr(cuda_layout, "WARP", 2)
+    monkeypatch.setattr(cuda_layout, "MOST_CHUNKS", 5)
+    chunks = 0
     for seed in range(24):
         rng = np.random.default_rng(seed)
         program, _ = random_program(rng, "min-sum", "int32", levels=seed % 4 == 1)
@@ -90,7 +85,9 @@ def test_each_step_runs_once_after_what_it_reads(monkeypatch, chunk, small):
         some = np.sort(rng.permutation(count)[: rng.integers(0, count + 1)])
         for sequence in (None, some):
             layout = lay_out(program, 132, 227 << 10, sequence)
-            order = Blocks(program, layout).run()
+            blocks = Blocks(program, layout)
+            order = blocks.run()
+            chunks = max(chunks, blocks.links[:, 4].max())
             assert sorted(order) == (list(range(count)) if sequence is None else some.tolist())
             when = {step: time for time, step in enumerate(order)}
             for step, start in enumerate(program.starts.tolist()):
@@ -98,6 +95,7 @@ def test_each_step_runs_once_after_what_it_reads(monkeypatch, chunk, small):
                 tables = [words[HEADER + 3 * words[AXES] :][n * (3 + words[AXES]) :] for n in range(words[TABLES])]
                 for source in (table[2] for table in tables):
                     assert source not in when or step not in when or when[source] < when[step]
+    assert (chunks > 1) == (chunk < 1 << 14)
 
 
 @pytest.mark.parametrize(

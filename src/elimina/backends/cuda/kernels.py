@@ -14,6 +14,8 @@ INCLUDE = Path(__file__).parents[2] / "include"
 
 THREADS = 256
 """Threads of a block, in every kernel but the product kernel."""
+RESIDENT = 2
+"""Blocks of ``forest.cu`` that a multiprocessor runs at a time."""
 PRODUCT_THREADS = 128
 """Threads of its blocks."""
 

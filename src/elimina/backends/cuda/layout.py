@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.cuda import matrix, tile
+from elimina.backends.cuda import kernels, matrix, tile
 from elimina.backends.cuda.tile import choose_level
 from elimina.errors import DeviceError
 from elimina.planning.plan import LEVEL
@@ -30,11 +30,18 @@ from elimina.planning.record import (
     TABLES,
     VARIABLE,
     WORDS,
+    ragged,
+    spans,
 )
 
 MAX_DECODE_AXES = 1024
-CHUNK_WORK = 1 << 12
-"""Rows that one block computes at a time in a launch of small steps."""
+CHUNK_WORK = 1 << 11
+"""Rows of a small step from which it is cut into chunks."""
+MOST_CHUNKS = 264
+"""Chunks of a step beyond which they get larger: about as many blocks as run at a time."""
+THREAD_WORK = 8
+"""Rows that one thread of a block computes of a chunk, if there are no more chunks than that."""
+THREADS, WARP = kernels.THREADS, 32
 SMALL_WORK = 1 << 22
 """Rows of the largest step that is done that way."""
 JOIN_WORK = 1 << 15
@@ -46,9 +53,9 @@ COMPACT_CELLS = 1 << 12
 SMALL_WORDS = 512
 """Words of the longest record of a small step."""
 ALIGNMENT = 256
-LINK_WORDS = 7
-SEVERAL = -2
-"""Link of a step whose output has several readers in the launch, or one in chunks."""
+LINK_WORDS = 10
+AWAITED = -2
+"""Link of a step that entries of its launch wait for."""
 CHUNK_BITS = 20
 LAYOUTS = 16
 """Layouts that this process keeps for programs which come again."""
@@ -75,20 +82,18 @@ class Recording:
 
 
 class Forest(NamedTuple):
-    """A launch of small steps, which blocks take from a queue.
+    """A launch of small steps, which blocks take from a list.
 
     Attributes:
-        queue: Start of its queue, in entries of 8 bytes.
-        ready: Chunks that wait in it at the start.
-        slots: Chunks that may pass through it.
-        counter: Number of its first counter.
-        tree: True if each step has one chunk and one reader at most, so that nothing is ever put into the queue.
+        first: Number of its first entry.
+        slots: Its entries.
+        counter: Number of its counter, of entries that are taken.
+        tree: True if each step has one chunk and one reader at most, so that no entry waits.
         levels: True if some of its steps are moment-matching steps.
         work: Rows of its steps.
     """
 
-    queue: int
-    ready: int
+    first: int
     slots: int
     counter: int
     tree: bool
@@ -110,12 +115,13 @@ class Layout(NamedTuple):
         decode_steps: Number of steps to decode.
         decode_shared: Bytes of shared memory for decoding.
         links_at: Start of the links of small steps in the words.
-        starts_at: Start of the steps' record offsets in the words.
+        entries_at: Start of the entries of all launches of small steps in the words.
         sequence_at: Start of the numbers of the steps that run in the words.
         sequence: Number of these steps.
         words: Words that the kernels read.
-        state: Counters and queues as they are before a run, as bytes.
-        counters: Number of counters at the state's start; the stop flag is the first.
+        state: Counters as they are before a run, as bytes: the stop flag, one for each launch of small steps, and for
+            each step how many it waits for, then how many of its chunks are not finished.
+        pending_at: Byte offset of the counters of steps.
         assignment_at, peaks_at, arena_at: Byte offsets in the buffer.
         size: Bytes of the buffer.
         work: Rows of all steps that run.
@@ -128,23 +134,18 @@ class Layout(NamedTuple):
     decode_steps: int
     decode_shared: int
     links_at: int
-    starts_at: int
+    entries_at: int
     sequence_at: int
     sequence: int
     words: NDArray[np.int64]
     state: NDArray[np.uint8]
-    counters: int
+    pending_at: int
     assignment_at: int
     peaks_at: int
     arena_at: int
     size: int
     work: int
     recordings: dict[tuple[Any, ...], Recording]
-
-    @property
-    def queues_at(self) -> int:
-        """Byte offset of the queues in the state."""
-        return _aligned(4 * self.counters)
 
     def phase(self, first: int, end: int, count: int) -> Layout:
         """Return a phase of a program of so many steps that is divided among cards, which a large step ends.
@@ -164,21 +165,6 @@ class Layout(NamedTuple):
 
 def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-def _ragged(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return starts[i], starts[i] + 1, ... starts[i] + counts[i] - 1 for each i, one after another."""
-    ends = np.cumsum(counts)
-    ragged: NDArray[np.int64] = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
-    return ragged
-
-
-def _spans(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the elements from each output's first cell to its last."""
-    at = np.repeat(starts + HEADER, axes) + AXIS_WORDS * _ragged(np.zeros_like(axes), axes)
-    spans = np.ones(len(starts), dtype=np.int64)
-    np.add.at(spans, np.repeat(np.arange(len(starts)), axes), (words[at] - 1) * words[at + 1])
-    return spans
 
 
 class _Steps(NamedTuple):
@@ -276,21 +262,24 @@ def lay_out(
         small &= compact | outputs
         small[steps.readers[(steps.sources >= 0) & ~compact[steps.sources]]] = False
     small[list(_alone(program))] = False
-    phases, larges = _phases(steps, small, runs)
-    links, lists = _links(steps, starts, small, phases, len(words) + count + LINK_WORDS * count)
+    phases, begins, larges = _phases(steps, small, runs)
+    _write_reciprocals(words, starts[small], steps.headers[small, AXES])
+    lists = _lists(steps, starts, small, phases, begins, len(words))
     numbers = np.flatnonzero(runs)
-    sequence_at = len(words) + count + links.size + len(lists)
+    entries_at = len(words) + lists.links.size + len(lists.waits)
+    sequence_at = entries_at + len(lists.entries)
     decode_at = sequence_at + len(numbers)
     decoded = np.flatnonzero(steps.headers[:, VARIABLE] >= 0)[::-1] if program.decode else np.zeros(0, np.int64)
     longest = int(steps.headers[decoded, WORDS].max()) if len(decoded) else 0
     records_at = decode_at + 1 + len(decoded)
-    launches, counters, queue, records = _launches(
-        program, words, steps, phases, larges, small, links, records_at, multiprocessors, shared_bytes, library
+    launches, records = _launches(
+        program, words, steps, phases, larges, small, lists, records_at, multiprocessors, shared_bytes, library
     )
-    pieces = [words, starts, links.reshape(-1), lists, numbers, np.array([longest], np.int64), starts[decoded], records]
-    state = np.zeros(_aligned(4 * len(counters)) + 8 * len(queue), dtype=np.uint8)
-    state[: 4 * len(counters)] = counters.view(np.uint8)
-    state[_aligned(4 * len(counters)) :] = queue.view(np.uint8)
+    flags = np.zeros(1 + sum(isinstance(launch, Forest) for launch in launches), dtype=np.int32)
+    state = np.zeros(_aligned(4 * (len(flags) + 2 * count)), dtype=np.uint8)
+    state[4 * len(flags) :][: 8 * count].view(np.int32)[:] = np.concatenate([lists.children, lists.unfinished])
+    pieces = [words, lists.links.reshape(-1), lists.waits, lists.entries, numbers]
+    pieces += [np.array([longest], np.int64), starts[decoded], records]
     size = arena_at + _aligned(program.arena_cells * item) + ALIGNMENT
     return Layout(
         launches=tuple(launches),
@@ -298,13 +287,13 @@ def lay_out(
         decode_at=decode_at,
         decode_steps=len(decoded),
         decode_shared=16 * longest,
-        links_at=len(words) + count,
-        starts_at=len(words),
+        links_at=len(words),
+        entries_at=entries_at,
         sequence_at=sequence_at,
         sequence=len(numbers),
         words=np.concatenate(pieces),
         state=state,
-        counters=len(counters),
+        pending_at=4 * len(flags),
         assignment_at=assignment_at,
         peaks_at=peaks_at,
         arena_at=arena_at,
@@ -328,11 +317,11 @@ def _read(words: NDArray[np.int64], starts: NDArray[np.int64]) -> _Steps:
     axes, tables = headers[:, AXES], headers[:, TABLES]
     cells = headers[:, OUTER_CELLS] * headers[:, MID_CELLS] * headers[:, LO_CELLS]
     source_at = np.repeat(starts + HEADER + AXIS_WORDS * axes, tables)
-    source_at = source_at + np.repeat(TABLE_STRIDES + axes, tables) * _ragged(np.zeros_like(tables), tables)
+    source_at = source_at + np.repeat(TABLE_STRIDES + axes, tables) * ragged(np.zeros_like(tables), tables)
     return _Steps(
         headers,
         cells * headers[:, DOMAIN],
-        _spans(words, starts, axes),
+        spans(words, starts, axes),
         cells,
         source_at,
         words[source_at + 2],
@@ -375,58 +364,105 @@ def _from(steps: _Steps, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return found
 
 
-def _phases(steps: _Steps, small: NDArray[np.bool_], runs: NDArray[np.bool_]) -> tuple[NDArray[np.int64], list[int]]:
-    """Return for each step how many large steps run before it, as early as what it reads allows, and the large steps.
+def _phases(
+    steps: _Steps, small: NDArray[np.bool_], runs: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], list[int]]:
+    """Return for each step how many large steps run before it, when it could begin, and the large steps.
 
-    Large steps keep the program's order, so memory that the plan reuses among them stays safe.
+    A step runs as early as what it reads allows. Large steps keep the program's order, so memory that the plan reuses
+    among them stays safe. Times are those of enough blocks, in units of a step of one chunk.
     """
     count = len(small)
     sources: list[list[int]] = [[] for _ in range(count)]
     for reader, source in zip(steps.readers.tolist(), steps.sources.tolist(), strict=True):
         if source >= 0 and runs[source]:
             sources[reader].append(source)
-    ready = [0] * count
-    phases = [0] * count
+    seconds = (1 + _chunks(steps)[0] / MOST_CHUNKS).tolist()
+    ready, phases, begins, ends = [0] * count, [0] * count, [0.0] * count, [0.0] * count
     larges: list[int] = []
     for step, (is_small, run) in enumerate(zip(small.tolist(), runs.tolist(), strict=True)):
         if not run:
             continue
-        phases[step] = ready[step] = max((ready[source] for source in sources[step]), default=0)
+        for source in sources[step]:
+            phases[step] = max(phases[step], ready[source])
+            begins[step] = max(begins[step], ends[source])
+        ready[step], ends[step] = phases[step], begins[step] + seconds[step]
         if not is_small:
             larges.append(step)
             ready[step] = len(larges)
-    return np.array(phases, dtype=np.int64), larges
+    return np.array(phases, dtype=np.int64), np.array(begins), larges
 
 
-def _links(
-    steps: _Steps, starts: NDArray[np.int64], small: NDArray[np.bool_], phases: NDArray[np.int64], lists_at: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the links between small steps (``LinkWord`` in ``kernels/forest.cu``), and the lists of readers."""
+def _write_reciprocals(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np.int64]) -> None:
+    """Write beside each axis's variable what its size divides by (``AxisWord`` in ``program.hpp``)."""
+    at = np.repeat(starts + HEADER, axes) + AXIS_WORDS * ragged(np.zeros_like(axes), axes)
+    words[at + 2] |= np.minimum((1 << 32) // words[at], (1 << 32) - 1) << 32
+
+
+def _chunks(steps: _Steps) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each small step its number of chunks, and the output cells of a chunk, which leave no thread idle."""
+    domain = np.maximum(1, steps.headers[:, DOMAIN])
+    # Threads that share a cell, as the kernel chooses them where a chunk has as many cells as the others leave.
+    sharing = np.minimum(WARP, 1 << np.ceil(np.log2(np.maximum(1, domain / THREAD_WORK))).astype(np.int64))
+    row = THREADS // sharing
+    rows = np.maximum(THREAD_WORK // -(-domain // sharing), -(-steps.cells // (row * MOST_CHUNKS)))
+    cells = np.where(steps.work > CHUNK_WORK, row * np.maximum(1, rows), np.maximum(1, steps.cells))
+    return -(-steps.cells // cells), cells
+
+
+class _Lists(NamedTuple):
+    """Lists that the launches of small steps read besides records (``kernels/forest.cu``).
+
+    Attributes:
+        links: Words of ``LinkWord`` of each step.
+        waits: Steps that entries wait for.
+        entries: Entries of all launches, one after another.
+        bounds: Number of the first entry of each launch, by its phase, and of all of them.
+        children: Number of steps of its launch that each step reads.
+        unfinished: Chunks of each step; none of those that do not run here.
+    """
+
+    links: NDArray[np.int64]
+    waits: NDArray[np.int64]
+    entries: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    children: NDArray[np.int64]
+    unfinished: NDArray[np.int64]
+
+
+def _lists(
+    steps: _Steps,
+    starts: NDArray[np.int64],
+    small: NDArray[np.bool_],
+    phases: NDArray[np.int64],
+    begins: NDArray[np.float64],
+    links_at: int,
+) -> _Lists:
+    """Return the lists of small steps; ``links_at``: where in the words the links and then ``waits`` will be."""
     count = len(small)
-    pairs = np.stack([steps.sources, steps.readers], axis=1)[steps.sources >= 0]
+    chunks, chunk_cells = _chunks(steps)
+    pairs = np.stack([steps.readers, steps.sources], axis=1)[steps.sources >= 0]
     pairs = pairs[small[pairs[:, 0]] & small[pairs[:, 1]]]
     pairs = np.unique(pairs[phases[pairs[:, 0]] == phases[pairs[:, 1]]], axis=0)
-    sources, readers = pairs[:, 0], pairs[:, 1]
+    readers, sources = pairs[:, 0], pairs[:, 1]
     children = np.bincount(readers, minlength=count).astype(np.int64)
-    wanted = np.maximum(1, np.minimum(steps.cells, -(-steps.work // CHUNK_WORK)))
-    chunk_cells = -(-steps.cells // wanted)
-    chunks = -(-steps.cells // np.maximum(1, chunk_cells))
+    walks = small & (children > 0) & (chunks == 1)
+    walks[readers[np.bincount(sources, minlength=count)[sources] > 1]] = False
 
     links = np.full((count, LINK_WORDS), -1, dtype=np.int64)
-    links[:, 4], links[:, 5], links[:, 6] = children, chunks, chunk_cells
-    fans = np.bincount(sources, minlength=count)
-    single = fans[sources] == 1
-    single[single] = chunks[readers[single]] == 1
-    walks = readers[single]
-    links[sources[single], 0] = walks
-    links[sources[single], 1] = starts[walks]
-    links[sources[single], 2] = steps.headers[walks, WORDS]
-    links[sources[single], 3] = children[walks]
-    # ``pairs`` is sorted, so each step's readers follow one another.
-    others = ~single
-    listed, first, lengths = np.unique(sources[others], return_index=True, return_counts=True)
-    links[listed, 0], links[listed, 1], links[listed, 2] = SEVERAL, lists_at + first, lengths
-    return links, readers[others]
+    is_walk = walks[readers]
+    then = readers[is_walk]
+    links[sources[is_walk], :4] = np.stack([then, starts[then], steps.headers[then, WORDS], children[then]], axis=1)
+    links[sources[~is_walk], 0] = AWAITED
+    # ``pairs`` is sorted, so what each step waits for follows one another.
+    waiting = np.where(walks, 0, children)
+    waits_at = links_at + links.size + np.cumsum(waiting) - waiting
+    links[:, 4:] = np.stack([chunks, chunk_cells, starts, steps.headers[:, WORDS], waiting, waits_at], axis=1)
+    heads = np.flatnonzero(small & ~walks)
+    heads = heads[np.lexsort((begins[heads], phases[heads]))]
+    entries = np.repeat(heads << CHUNK_BITS, chunks[heads]) + ragged(np.zeros_like(heads), chunks[heads])
+    bounds = np.searchsorted(phases[entries >> CHUNK_BITS], np.arange(phases.max(initial=0) + 2))
+    return _Lists(links, sources[~is_walk], entries, bounds, children, np.where(small, chunks, 0))
 
 
 def _launches(
@@ -436,38 +472,27 @@ def _launches(
     phases: NDArray[np.int64],
     larges: list[int],
     small: NDArray[np.bool_],
-    links: NDArray[np.int64],
+    lists: _Lists,
     records_at: int,
     multiprocessors: int,
     shared_bytes: int,
     library: bool,
-) -> tuple[list[Forest | tile.Tile | matrix.Matrix], NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the launches, the counters, the queues, and the records of large steps, which will be at `records_at`.
-
-    Counters: the stop flag; three for each launch (next slot to take, next slot to fill, steps left); for each step the
-    steps that it waits for, then its chunks that are not finished.
-    """
-    children, chunks = links[:, 4], links[:, 5]
+) -> tuple[list[Forest | tile.Tile | matrix.Matrix], NDArray[np.int64]]:
+    """Return the launches, and the records of large steps, which will be at `records_at`."""
+    is_single = (lists.links[:, 0] != AWAITED) & (lists.links[:, 4] == 1)
     numbers = np.flatnonzero(small)
     by_phase = numbers[np.argsort(phases[numbers], kind="stable")]
-    bounds = np.searchsorted(phases[by_phase], np.arange(len(larges) + 2))
+    ends = np.searchsorted(phases[by_phase], np.arange(len(larges) + 2))
     launches: list[Forest | tile.Tile | matrix.Matrix] = []
-    counters: list[int] = [0]
-    queues: list[NDArray[np.int64]] = []
     records: list[int] = []
-    filled = products = 0
+    forests = products = 0
     for phase in range(len(larges) + 1):
-        members = by_phase[bounds[phase] : bounds[phase + 1]]
+        members = by_phase[ends[phase] : ends[phase + 1]]
         if len(members):
-            leaves = members[children[members] == 0]
-            ready = np.repeat(leaves << CHUNK_BITS, chunks[leaves]) + _ragged(np.zeros_like(leaves), chunks[leaves])
-            tree = bool((links[members, 0] != SEVERAL).all() and (chunks[members] == 1).all())
-            slots = len(ready) if tree else int(chunks[members].sum())
+            forests += 1
             levels, work = bool((steps.headers[members, VARIABLE] == LEVEL).any()), int(steps.work[members].sum())
-            launches.append(Forest(filled, len(ready), slots, len(counters), tree, levels, work))
-            counters += [0, len(ready), len(members)]
-            queues += [ready, np.full(slots - len(ready), -1, dtype=np.int64)]
-            filled += slots
+            first, end = lists.bounds[phase : phase + 2].tolist()
+            launches.append(Forest(first, end - first, forests, bool(is_single[members].all()), levels, work))
         if phase < len(larges):
             begin, length = int(program.starts[larges[phase]]), int(steps.headers[larges[phase], WORDS])
             record = words[begin : begin + length].tolist()
@@ -479,5 +504,4 @@ def _launches(
             launches.append(found or tile.choose(program, larges[phase], at, record, multiprocessors, shared_bytes))
             products += found is not None
             records += record
-    state = np.concatenate([np.array(counters), children, chunks]).astype(np.int32)
-    return launches, state, np.concatenate([np.zeros(0, np.int64), *queues]), np.array(records, dtype=np.int64)
+    return launches, np.array(records, dtype=np.int64)

@@ -312,7 +312,7 @@ class Products:
         return at if source < 0 else peaks + RANGE_BYTES * source
 
     def _blocks(self, threads: int) -> int:
-        return max(1, min(-(-threads // kernels.THREADS), 8 * self._backend.multiprocessors))
+        return max(1, min(-(-threads // kernels.THREADS), 4 * self._backend.multiprocessors))
 
 
 def _most_bits(dtype: np.dtype[Any]) -> int:

@@ -334,7 +334,7 @@ class CudaSession:
             self._copy(part.state_at + FLAG_BYTES, part.pristine_at + FLAG_BYTES, len(layout.state) - FLAG_BYTES)
         words, arena = np.uint64(part.words_at), np.uint64(self.arena)
         peaks, stop = np.uint64(self._base + layout.peaks_at), np.uint64(part.state_at)
-        pending = np.uint64(part.state_at + 4 * (layout.counters - 2 * len(program.starts)))
+        pending = np.uint64(part.state_at + layout.pending_at)
         parameter = program.dtype.type(program.parameter)
         if SEMIRINGS[program.semiring].scaled and layout.sequence:
             blocks = -(-layout.sequence // kernels.THREADS)
@@ -345,12 +345,11 @@ class CudaSession:
             if isinstance(launch, Forest):
                 kind = program.semiring, program.dtype, launch.tree, launch.levels
                 kernel = backend.function(kernels.forest_kernel(*kind))
-                queue = np.uint64(part.state_at + layout.queues_at + 8 * launch.queue)
-                counters = np.uint64(part.state_at + 4 * launch.counter)
-                where = [np.int64(n) for n in (layout.links_at, layout.starts_at)]
-                sizes = [np.int64(n) for n in (launch.ready, launch.slots, len(program.starts))]
-                blocks = min(launch.slots, 4 * backend.multiprocessors)
-                arguments = (words, *where, queue, *sizes, counters, pending, arena, peaks, stop, parameter)
+                taken = np.uint64(part.state_at + 4 * launch.counter)
+                where = [np.int64(n) for n in (layout.links_at, layout.entries_at + launch.first)]
+                sizes = [np.int64(n) for n in (launch.slots, len(program.starts))]
+                blocks = min(launch.slots, kernels.RESIDENT * backend.multiprocessors)
+                arguments = (words, *where, *sizes, taken, pending, arena, peaks, stop, parameter)
                 kernel((blocks,), (kernels.THREADS,), arguments)
             elif isinstance(launch, Matrix):
                 record = np.uint64(part.words_at + 8 * launch.record_at)

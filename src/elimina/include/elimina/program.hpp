@@ -38,6 +38,7 @@ enum StepWord : int {
 
 constexpr i64 kJoin = -1, kLevel = -2;
 
+// In the records of small steps on a device, the upper half of kAxisVariable is 2^32 / size, rounded down, or 2^32 - 1 for size 1.
 enum AxisWord : int { kSize, kOutStride, kAxisVariable, kAxisWords };
 enum TableWord : int { kOffset, kDomainStride, kSource, kStrides };  // kSource: the step that wrote it; -1 for a factor
 enum OtherWord : int { kOtherVariable, kOtherValues, kOtherWords };  // of a further variable that the step eliminates
@@ -62,7 +63,8 @@ struct StepView {
   ELIMINA_HD i64 cells() const { return words[kOuterCells] * words[kMidCells] * words[kLoCells]; }
   ELIMINA_HD i64 size(i64 axis) const { return words[kHeader + axis * kAxisWords + kSize]; }
   ELIMINA_HD i64 out_stride(i64 axis) const { return words[kHeader + axis * kAxisWords + kOutStride]; }
-  ELIMINA_HD i64 variable(i64 axis) const { return words[kHeader + axis * kAxisWords + kAxisVariable]; }
+  ELIMINA_HD i64 variable(i64 axis) const { return u32(words[kHeader + axis * kAxisWords + kAxisVariable]); }
+  ELIMINA_HD u32 reciprocal(i64 axis) const { return u32(u64(words[kHeader + axis * kAxisWords + kAxisVariable]) >> 32); }
   ELIMINA_HD TableView table(i64 number) const {
     return {words + kHeader + words[kAxes] * kAxisWords + number * (kStrides + words[kAxes])};
   }
