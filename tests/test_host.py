@@ -2,13 +2,24 @@
 
 import os
 import resource
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 
 from elimina.errors import MemoryLimitError
-from elimina.system import available_memory, available_threads, memory_errors_in_words
+from elimina.inference import shield
+from elimina.planning import planner, prepare
+from elimina.system import (
+    available_memory,
+    available_threads,
+    cached_property,
+    lock_for_a_moment,
+    memory_errors_in_words,
+)
 
 MIB = 1 << 20
 V2 = "31 23 0:28 {shown} /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -118,6 +129,56 @@ def test_a_process_that_forked_and_closed_its_files_looks_again(tmp_path):
         other = [os.open(root / "proc/self/cgroup", os.O_RDONLY) for _ in range(64)]
         os._exit(0 if other and available_memory(root) == 600 * MIB else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def exit_code_of_a_fork(work):
+    """Exit code of a child that does some work, within five seconds."""
+    child = os.fork()
+    if not child:
+        signal.alarm(5)
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+@pytest.mark.parametrize("lock", [lock_for_a_moment(), planner._plans_lock, prepare._groups_lock, shield._hooking])
+def test_a_fork_waits_for_the_lock_of_another_thread(lock):
+    held = threading.Event()
+
+    def hold():
+        with lock:
+            held.set()
+            time.sleep(0.05)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    held.wait()
+    assert exit_code_of_a_fork(lambda: lock.acquire()) == 0
+    thread.join()
+    assert lock.acquire(timeout=5)
+    lock.release()
+
+
+def test_a_fork_while_another_thread_computes_a_cached_value():
+    computing, forked = threading.Event(), threading.Event()
+
+    class Slow:
+        @cached_property
+        def value(self):
+            if threading.current_thread() is not threading.main_thread():
+                computing.set()
+                forked.wait()
+            return [1]
+
+    shared = Slow()
+    thread = threading.Thread(target=lambda: shared.value)
+    thread.start()
+    computing.wait()
+    assert exit_code_of_a_fork(lambda: shared.value) == 0
+    first = shared.value
+    forked.set()
+    thread.join()
+    assert shared.value is first, "threads get the same object"
 
 
 def test_a_group_beyond_its_limit_leaves_nothing(tmp_path):

@@ -10,7 +10,6 @@ import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from elimina.display import Displayed, bars_of, sample, table_of
 from elimina.errors import InputError
 from elimina.states import State
+from elimina.system import cached_property
 
 if TYPE_CHECKING:
     from elimina.model import Variable

@@ -9,10 +9,11 @@ import functools
 import math
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from elimina import arguments
 from elimina.display import bytes_text
@@ -39,6 +40,37 @@ _ROOT = Path("/")
 
 _UNLIMITED = 2**62
 """Bytes from which a limit is none: the first version of control groups has no other word for it."""
+
+
+def lock_for_a_moment() -> threading.Lock:
+    """Return a lock that a fork waits for: the child has no thread that could release it."""
+    lock = threading.Lock()
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+    return lock
+
+
+if TYPE_CHECKING:
+    from functools import cached_property as cached_property
+else:
+
+    class cached_property:
+        """``functools.cached_property`` without its lock, which Python 3.11 has for each class.
+
+        A fork while another thread held the lock would leave it locked in the child. Threads that compute a value at
+        the same time get the same object.
+        """
+
+        def __init__(self, compute):
+            self._compute, self.__doc__ = compute, compute.__doc__
+
+        def __set_name__(self, owner, name):
+            self._name = name
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            return instance.__dict__.setdefault(self._name, self._compute(instance))
 
 
 def processors() -> int:

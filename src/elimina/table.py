@@ -7,7 +7,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import partial
 from itertools import accumulate, chain
 from typing import Any, Literal, NamedTuple, overload
 
@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from elimina._core import TableList
 from elimina.arguments import in_order, shown, value_in
 from elimina.errors import InputError
+from elimina.system import cached_property
 
 
 class Scopes(NamedTuple):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, TypeVar, overload
 
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedTree
+from elimina.system import cached_property
 from elimina.table import Scopes
 
 Item = TypeVar("Item")

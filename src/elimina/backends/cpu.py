@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from elimina.errors import MemoryLimitError
 from elimina.planning.machine import Machine, cpu_machine
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
-from elimina.system import available_memory, available_threads
+from elimina.system import available_memory, available_threads, cached_property
 
 if TYPE_CHECKING:
     from elimina.backends.sparse.session import RowsSession

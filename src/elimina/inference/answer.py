@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +16,7 @@ from elimina.errors import MemoryLimitError
 from elimina.model import Variable
 from elimina.planning.plan import Output, Plan, Step
 from elimina.planning.steps import Outputs, Steps
+from elimina.system import cached_property
 from elimina.tree import bucket_tree
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Places:
             self._columns = np.array(rows, dtype=np.int64).reshape(-1, 4) // item
         return self._columns
 
-    @functools.cached_property
+    @cached_property
     def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
         """Places, starts, and owner of each element of the outputs with one axis each, one after another."""
         numbers = Outputs.packed(self._outputs).steps[self._asked]
@@ -73,13 +73,13 @@ class Places:
         at = self._steps.offsets_of(numbers) - self._first
         return np.arange(len(owners)) + (at - starts)[owners], starts, owners
 
-    @functools.cached_property
+    @cached_property
     def parts(self) -> list[slice]:
         """Each output's part of ``vectors``."""
         places, starts, _ = self.vectors
         return [slice(a, b) for a, b in itertools.pairwise([*starts.tolist(), len(places)])]
 
-    @functools.cached_property
+    @cached_property
     def rows(self) -> NDArray[np.int64]:
         """``vectors`` as ``normalise_columns`` takes them: place, values, strides, and first row of each output."""
         places, starts, owners = self.vectors

@@ -6,7 +6,6 @@ where what is observed leaves little of the network.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 import sys
@@ -43,6 +42,7 @@ from elimina.planning.machine import (
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, prepare_batch, with_units
 from elimina.planning.program import case_planner, pack
+from elimina.system import cached_property
 
 if TYPE_CHECKING:
     from elimina._core import CasePlanner
@@ -149,7 +149,7 @@ class PlannedCases(CaseByCase):
     def _help(self) -> CaseByCase:
         return CaseByCase(self.planned, self.columns)
 
-    @functools.cached_property
+    @cached_property
     def _planner(self) -> CasePlanner:
         plan, model = self.planned.plan, self.planned.problem.model
         return case_planner(plan, pack(plan, len(model.variables)), model.sizes, np.zeros(len(plan.factors)))

@@ -8,7 +8,6 @@ What tables cancel of each other is in the constants, which are added exactly.
 
 from __future__ import annotations
 
-import functools
 import math
 import sys
 import time
@@ -30,6 +29,7 @@ from elimina.planning.program import Program, pack
 from elimina.planning.record import MAX_OPERANDS, library_steps
 from elimina.planning.steps import Factors, Outputs, Steps
 from elimina.result import Result
+from elimina.system import cached_property
 from elimina.table import Table
 from elimina.tasks import described, scale_exponents
 
@@ -389,7 +389,7 @@ class Scales:
         is_below[last_ones] = False
         self._below = np.flatnonzero(is_below)
 
-    @functools.cached_property
+    @cached_property
     def _table(self) -> NDArray[np.int64]:
         """Each table that is read, by its number among all messages and then all factors."""
         sources = self._steps.sources

@@ -29,7 +29,7 @@ from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import prepare, with_units
 from elimina.states import Evidence, State, check_mapping, evidence_of, indices_of, state_array
-from elimina.system import memory_errors_in_words
+from elimina.system import cached_property, memory_errors_in_words
 
 if TYPE_CHECKING:
     from elimina.inference.answer import Posteriors
@@ -128,18 +128,18 @@ class JunctionTree(Displayed):
         if state["known"]:
             self._known, self._answer = state["known"], None
 
-    @functools.cached_property
+    @cached_property
     def _planned(self) -> Planned:
         planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options, runs=KEPT_TREE_RUNS)
         check_fits(planned.plan)
         return planned
 
-    @functools.cached_property
+    @cached_property
     def _parts(self) -> list[tuple[str, slice]]:
         ends = itertools.pairwise(itertools.accumulate(self.model.sizes, initial=0))
         return [(v.name, slice(*own)) for v, own in zip(self.model.variables, ends, strict=True)]
 
-    @functools.cached_property
+    @cached_property
     def _output(self) -> dict[int, int]:
         return {output.scope[0]: n for n, output in enumerate(self.plan.outputs) if output.scope}
 
@@ -458,7 +458,7 @@ class JunctionTree(Displayed):
             vectors.insert(place, np.ones(1))
         return dict(zip(names, vectors, strict=True))
 
-    @functools.cached_property
+    @cached_property
     def _all(self) -> tuple[list[str], tuple[int, ...], list[int]]:
         return self._places(range(len(self.model.variables)))
 

@@ -5,7 +5,6 @@ The structure with the least estimated time is chosen. Evidence is taken out of 
 
 from __future__ import annotations
 
-import functools
 import math
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -39,7 +38,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Relevance, bits, prepare
 from elimina.planning.steps import Outputs
 from elimina.result import JUNCTION_TREE, Marginals, Result
-from elimina.system import available_memory
+from elimina.system import available_memory, cached_property
 from elimina.table import Scopes, Table
 from elimina.tree import junction_tree, plan_tree
 
@@ -285,7 +284,7 @@ class _Search:
                 return
         merged.append(_Group(factors, variables, self._seconds(factors)))
 
-    @functools.cached_property
+    @cached_property
     def _scopes(self) -> Scopes:
         left_out = self._evidence.keys() | {v for v, size in enumerate(self._sizes) if size == 1}
         return Scopes.of([[v for v in factor.scope if v not in left_out] for factor in self._model.factors])

@@ -24,6 +24,7 @@ from elimina.inference.execution import Scales, log2_lows, root_outputs, root_pl
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.program import case_planner, pack
 from elimina.planning.steps import Outputs, Reach, Steps
+from elimina.system import cached_property
 
 if TYPE_CHECKING:
     from elimina._core import CasePlanner
@@ -86,12 +87,12 @@ class Propagator:
         """Give the device's memory back."""
         self._session.close()
 
-    @functools.cached_property
+    @cached_property
     def _slicing(self) -> SlicingSession | None:
         """The session, if it can leave given values out."""
         return self._session if isinstance(self._session, SlicingSession) and not self._plan.kept else None
 
-    @functools.cached_property
+    @cached_property
     def _homes(self) -> dict[int, int]:
         """The factor that takes each variable's weights."""
         return _smallest_factors(self._plan)
@@ -185,15 +186,15 @@ class Propagator:
             self._ranges[number] = high * most, max(low * least, _LEAST) if low > 0 else 0.0
         self._session.load(factor.offset, region)
 
-    @functools.cached_property
+    @cached_property
     def _after(self) -> Reach:
         return Reach([step.readers for step in self._plan.steps])
 
-    @functools.cached_property
+    @cached_property
     def _before(self) -> Reach:
         return Reach([[o.source for o in step.operands if o.source >= 0] for step in self._plan.steps])
 
-    @functools.cached_property
+    @cached_property
     def _touched(self) -> dict[int, tuple[int, ...]]:
         """The steps that read a factor, or have a variable (numbered after the factors)."""
         factors = len(self._plan.factors)
@@ -257,7 +258,7 @@ class Propagator:
                 sound[case] = self._is_sound(outputs, answer._replace(zone=run[0]), run[1])
         return answer, sound
 
-    @functools.cached_property
+    @cached_property
     def _planner(self) -> CasePlanner:
         return self._new_planner(log2_lows(self._encoded.ranges[:, 1]))
 

@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import DeviceError
+from elimina.system import lock_for_a_moment
 
 logger = logging.getLogger("elimina")
 
@@ -44,7 +45,7 @@ _threads: dict[int, int] = {}
 
 _left_alone: list[threading.Thread] = []
 
-_hooking = threading.Lock()
+_hooking = lock_for_a_moment()
 """Held while the interpreter's hook for dropped exceptions is replaced."""
 
 

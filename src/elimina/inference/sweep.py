@@ -26,6 +26,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, restrict
 from elimina.planning.program import Program
 from elimina.planning.sparse import row_bytes
+from elimina.system import cached_property
 from elimina.table import Tables
 from elimina.tasks import SEMIRINGS
 
@@ -341,11 +342,11 @@ class _Lane:
         self._note("encode", time.perf_counter() - started)
         return changed[0] + 1
 
-    @functools.cached_property
+    @cached_property
     def _program(self) -> Program:
         return self._execution.program(self._semiring)
 
-    @functools.cached_property
+    @cached_property
     def _present(self) -> tuple[Problem, Encoded]:
         """The problem of the present slice, and its factors."""
         if not self._variables:

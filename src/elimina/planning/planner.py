@@ -7,7 +7,6 @@ import itertools
 import math
 import operator
 import sys
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from elimina.planning.prepare import Problem, restrict
 from elimina.planning.program import place_steps
 from elimina.planning.record import HEADER, MAX_OPERANDS
 from elimina.planning.steps import Factors, Outputs, Steps, dependence, order_slices
+from elimina.system import lock_for_a_moment
 from elimina.table import Ends, Scopes
 from elimina.tasks import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
 from elimina.tree import Bound, Group, Partition, node_weights, plan_tree, tree_of
@@ -63,7 +63,7 @@ ROOM = 8
 """Memory, relative to a plan's, from which on the choice between its forms does not depend on it."""
 
 _plans: OrderedDict[tuple[Any, ...], tuple[Plan, Plan | None]] = OrderedDict()
-_plans_lock = threading.Lock()
+_plans_lock = lock_for_a_moment()
 
 
 class Encoding(NamedTuple):

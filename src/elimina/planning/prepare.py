@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -17,6 +16,7 @@ from elimina import tasks
 from elimina._core import TableList, without_barren
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Variable
+from elimina.system import lock_for_a_moment
 from elimina.table import Scopes, Sense, Table, Tables
 from elimina.tree import Group, TableGroups
 
@@ -223,7 +223,7 @@ _KEPT_GROUPS, _KEPT_TABLES = 16, 10_000
 """Groupings that this process keeps for later problems of the same scopes, and the tables of the largest one."""
 
 _groups: OrderedDict[tuple[tuple[tuple[int, ...], ...], ...], TableGroups] = OrderedDict()
-_groups_lock = threading.Lock()
+_groups_lock = lock_for_a_moment()
 
 
 class Problem(NamedTuple):

@@ -6,7 +6,6 @@ import itertools
 import math
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -35,6 +34,7 @@ from elimina.planning.record import (
     WEIGHT,
     WORDS,
 )
+from elimina.system import cached_property
 from elimina.table import Scopes
 from elimina.tree import TableGroups, Unpacked, rows_of
 
