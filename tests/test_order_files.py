@@ -13,7 +13,7 @@ NAMES = ["a", "b", "c", "7", "3"]
 def test_names_and_indices_mix(tmp_path: Path) -> None:
     file = tmp_path / "x.order"
     # "3" is a name (of variable 4), so it is not an index; "0" is.
-    file.write_text("# an order\r\n3 c\n0\tb 7\n")
+    file.write_text("\ufeff3 # an order\r\nc\n0\tb 7\n")
     assert read_order(file, NAMES) == (4, 2, 0, 1, 3)
 
 

@@ -202,7 +202,7 @@ def read_order(path: str | PathLike[str], names: Sequence[str]) -> tuple[int, ..
     """
     shown = str(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise FormatError(shown, None, f"cannot be read as text: {reason}") from error

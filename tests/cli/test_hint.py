@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 
 import elimina as library
 from elimina.generate import random_model
@@ -20,13 +21,26 @@ def test_hints(elimina, tmp_path):
     assert elimina("solve", "model.wcsp", "--hint", f"{names[0]}=1", "--hint", f"{names[1]}=0").code == 0
 
 
+def test_a_byte_order_mark_is_left_out(elimina, tmp_path):
+    library.write(random_model(3, 3, 0.5, 0.0, seed=1), tmp_path / "model.wcsp")
+    (tmp_path / "model.uai").write_text("MARKOV 2 2 2 1 2 0 1 4 1 2 3 4")
+    (tmp_path / "answer.json").write_bytes(BOM_UTF8 + elimina("solve", "model.wcsp", "--json").out.encode())
+    assert elimina("solve", "model.wcsp", "--hint", "answer.json").code == 0
+    (tmp_path / "some.query").write_bytes(BOM_UTF8 + b"1 0")
+    (tmp_path / "some.evid").write_bytes(BOM_UTF8 + b"1 1 0")
+    ran = elimina("solve", "model.uai", "--task", "mar", "--query", "some.query", "--evidence", "some.evid", "--json")
+    assert list(json.loads(ran.out)["marginals"]) == ["x0"]
+
+
 def test_bad_hints(elimina, tmp_path):
     library.write(random_model(6, 3, 0.5, 0.0, seed=1), tmp_path / "model.wcsp")
     (tmp_path / "answer.json").write_text('{"value": 3}')
+    (tmp_path / "deep.json").write_text("[" * 100_000)
     for hint, message in (
         ("x0=5", "x0"),
         ("answer.json", "answer.json holds no assignment"),
         ("none.json", "cannot read none.json"),
+        ("deep.json", "deep.json is not JSON"),
     ):
         ran = elimina("solve", "model.wcsp", "--hint", hint)
         assert ran.code == 1

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 
@@ -189,6 +190,13 @@ def test_a_bad_model_is_one_line(tmp_path: Path, text: str, message: str) -> Non
     assert result.returncode == 1
     assert result.stderr.startswith(f"fzn-elimina: {tmp_path / 'model.fzn'}:{message}")
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "model.fzn"
+    path.write_bytes(BOM_UTF8 + f"{THREE}solve satisfy;".encode())
+    result = subprocess.run([PROGRAM, str(path)], capture_output=True, text=True, check=False)
+    assert (result.returncode, result.stdout.count("----------")) == (0, 1)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress])

@@ -8,6 +8,7 @@ import os
 import stat
 import subprocess
 import sys
+from codecs import BOM_UTF8
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -44,6 +45,30 @@ def test_a_file_that_cannot_be_opened(tmp_path):
     with pytest.raises(InputError, match="cannot write"):
         eio.write(model, tmp_path / "d.uai")
     assert [p.name for p in tmp_path.iterdir()] == ["d.uai"]
+
+
+BIF = b"network pump {} variable a { type discrete [2] {on, off}; } probability (a) { table 0.25, 0.75; }"
+MARKED = {
+    "m.uai": UAI,
+    "m.bif": BIF,
+    "m.uai.gz": gzip.compress(BOM_UTF8 + UAI),
+    "m.wcsp": b"name 1 2 0 5\n2\n",
+    "m.cfn": b'{"problem": {"name": "name", "mustbe": "<5"}, "variables": {"a": 2}, "functions": {}}',
+    "m.cnf": b"p cnf 1 1\n1 0\n",
+}
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_a_byte_order_mark_is_left_out(tmp_path, name):
+    (tmp_path / "plain").mkdir()
+    data = MARKED[name]
+    (tmp_path / "plain" / name).write_bytes(gzip.compress(UAI) if name.endswith(".gz") else data)
+    (tmp_path / name).write_bytes(data if name.endswith(".gz") else BOM_UTF8 + data)
+    marked, plain = eio.read(tmp_path / name), eio.read(tmp_path / "plain" / name)
+    assert marked.name == plain.name
+    described = [[(v.name, v.size, v.states) for v in model.variables] for model in (marked, plain)]
+    assert described[0] == described[1]
+    assert len(marked.factors) == len(plain.factors)
 
 
 @pytest.mark.parametrize(("ending", "pack"), [(".gz", gzip.compress), (".xz", lzma.compress)])

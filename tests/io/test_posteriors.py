@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import resource
+import stat
 import sys
 
 import numpy as np
@@ -87,6 +89,33 @@ def test_places_that_cannot_be_written(tmp_path, suffix):
     with pytest.raises(InputError, match=r"cannot write .*p\."):
         write_posteriors(tmp_path / f"p{suffix}", VARIABLES, np.ones((1, 5)), np.ones(1))
     assert [p.name for p in tmp_path.iterdir()] == [f"p{suffix}"]
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_that_is_replaced_keeps_its_mode_and_a_link_its_name(tmp_path, suffix):
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "old").chmod(0o600)
+    link = tmp_path / f"p{suffix}"
+    link.symlink_to("old")
+    write_posteriors(link, VARIABLES, np.ones((1, 5)), np.ones(1))
+    assert link.is_symlink()
+    assert stat.S_IMODE((tmp_path / "old").stat().st_mode) == 0o600
+    np.testing.assert_array_equal(read(link)[1], np.ones((1, 5)))
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted(["old", link.name])
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(("room", "rows"), [(0, 3), (1 << 12, 1000)])
+def test_a_disk_that_is_full(tmp_path, suffix, room, rows):
+    table = np.random.default_rng(0).random((rows, 5))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"cannot write .*p\."):
+            write_posteriors(tmp_path / f"p{suffix}", VARIABLES, table, np.ones(rows))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["p", "p.txt", "p.npz.gz", "p.parquet.xz", "p.csv.zip"])

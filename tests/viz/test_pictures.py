@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import stat
 import sys
 import warnings
 import xml.etree.ElementTree as ET
@@ -247,3 +248,13 @@ def test_letters_that_the_font_lacks(tmp_path, caplog):
     assert "变 量" in (tmp_path / "m.svg").read_text("utf-8")
     (record,) = caplog.records
     assert "lacks '变', '量', and boxes take their place; write a .svg file" in record.getMessage()
+
+
+def test_a_picture_that_is_replaced_keeps_its_mode_and_a_link_its_name(tmp_path):
+    (tmp_path / "old").write_text("old")
+    (tmp_path / "old").chmod(0o600)
+    (tmp_path / "x.svg").symlink_to("old")
+    plot(chain(4), "tree").save(tmp_path / "x.svg")
+    assert (tmp_path / "x.svg").is_symlink()
+    assert stat.S_IMODE((tmp_path / "old").stat().st_mode) == 0o600
+    assert "<svg" in (tmp_path / "old").read_text()

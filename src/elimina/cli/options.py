@@ -15,6 +15,7 @@ import click
 from click.core import ParameterSource
 
 from elimina import arguments
+from elimina._core import TextError
 from elimina.backends.choose import device_name
 from elimina.cli.terminal import Decorated, Group, Share, WholeNumber, option, together
 from elimina.dcop.problem import HEURISTICS
@@ -22,6 +23,7 @@ from elimina.errors import InputError
 from elimina.inference.options import DIVISIONS, MOST_THREADS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.io import read_evidence
 from elimina.io.evidence import Given, merge, parse_assignments, parse_names
+from elimina.io.files import load
 from elimina.model import Model
 from elimina.order import Method, read_order
 from elimina.states import integer_of
@@ -384,10 +386,8 @@ def _one_hint(source: str, model: Model) -> Given:
     if not source.endswith(".json"):
         return _one_evidence(source, model)
     try:
-        answer = json.loads(Path(source).read_text())
-    except OSError as error:
-        raise InputError(f"cannot read {source}: {error.strerror or error}") from None
-    except ValueError as error:
+        answer = json.loads(load(Path(source)))
+    except (TextError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise InputError(f"{source} is not JSON: {error}") from None
     states = answer.get("assignment") if isinstance(answer, dict) else None
     if not isinstance(states, dict):
@@ -423,7 +423,7 @@ def query_of(given: Sequence[str], model: Model) -> list[str] | None:
 def _one_query(source: str, model: Model) -> list[int]:
     """Read a file with the number of variables and then their indices, or names between commas."""
     if source.endswith(".query") and Path(source).exists():
-        numbers = [integer_of(word) for word in Path(source).read_bytes().decode(errors="replace").split()]
+        numbers = [integer_of(word) for word in load(Path(source)).decode(errors="replace").split()]
         if not numbers or numbers[0] != len(numbers) - 1 or None in numbers:
             raise InputError(
                 f"{source} is not a query file: expected the number of variables, followed by their indices"

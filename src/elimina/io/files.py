@@ -11,6 +11,7 @@ import re
 import secrets
 import stat
 import sys
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
@@ -91,6 +92,8 @@ def load(path: Path) -> bytes:
 def unpacked(path: Path, data: bytes) -> bytes:
     """Return a file's data, decompressed if its name ends in .gz or .xz, or if they begin as gzip or xz data.
 
+    A byte order mark, which some editors put before UTF-8 text, is left out.
+
     Raises:
         TextError: The data are damaged, cut off or followed by something else, or another program has to unpack them.
     """
@@ -100,13 +103,13 @@ def unpacked(path: Path, data: bytes) -> bytes:
     if not suffix:
         if other := _UNREAD.match(data):
             raise TextError(f"the file holds {other.lastgroup} data, and only gzip and xz are read: unpack it first")
-        return data
+        return data.removeprefix(BOM_UTF8)
     kind = {".gz": "gzip", ".xz": "xz"}[suffix]
     if not data:
         raise TextError(f"expected {kind} data, but the file is empty")
     if not data.startswith(_MAGIC[suffix]):
         raise TextError(f"expected {kind} data: if the file is not compressed, leave {suffix} out of its name")
-    return _gunzip(data) if suffix == ".gz" else _unxz(data)
+    return (_gunzip(data) if suffix == ".gz" else _unxz(data)).removeprefix(BOM_UTF8)
 
 
 def _close_to(path: Path) -> str:
@@ -178,22 +181,28 @@ def save(path: Path, chunks: Iterable[str]) -> None:
 
         data = lzma.compress(data)
     try:
-        if path.exists() and not path.is_file():
-            path.write_bytes(data)
-        else:
-            _replace(Path(os.path.realpath(path)), data)
+        with replacement_of(path) as file:
+            file.write_bytes(data)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def _replace(path: Path, data: bytes) -> None:
+@contextlib.contextmanager
+def replacement_of(path: Path) -> Iterator[Path]:
+    """Yield the path of a new file that replaces this one at the end; an error removes it.
+
+    A file that is replaced keeps its mode, and a symbolic link its name. A pipe or a device is yielded itself.
+    """
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    path = Path(os.path.realpath(path))
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         # The new file starts with the old one's permissions, so that no one can read it who could not read the old one.
-        created = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
-        with open(created, "wb") as file:
-            file.write(data)
+        os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600))
+        yield partial
         if mode is not None:
             partial.chmod(mode)
         os.replace(partial, path)

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 from elimina import arguments
 from elimina._core import Text, TextError
 from elimina.errors import FormatError, InputError
-from elimina.io.files import load, shown
+from elimina.io.files import load, replacement_of, shown
 from elimina.io.network import number_starts
 from elimina.model import Variable
 from elimina.states import texts_of
@@ -53,8 +53,11 @@ class PosteriorWriter(ABC):
     def __init__(self, path: Path, variables: Sequence[Variable]) -> None:
         self.path = path
         self.columns = posterior_columns(variables)
-        token = secrets.token_hex(4)
-        self._partial = path.with_name(f".{path.name}.{token}.part")
+        with ExitStack() as stack:
+            self._file = stack.enter_context(replacement_of(path))
+            self._open()
+            stack.push(self._end)
+            self._open_files = stack.pop_all()
 
     def write(self, posteriors: Floats, log10_evidence: Floats) -> None:
         """Append cases.
@@ -83,16 +86,19 @@ class PosteriorWriter(ABC):
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         try:
-            if kind is None:
-                self._finish()
-                os.replace(self._partial, self.path)
-            else:
-                with suppress(OSError):
-                    self._release()
+            self._open_files.__exit__(kind, error, at)
         except OSError as failure:
             raise self._unwritable(failure) from failure
-        finally:
-            self._partial.unlink(missing_ok=True)
+
+    def _end(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if kind is None:
+            self._finish()
+        else:
+            with suppress(OSError):
+                self._release()
+
+    @abstractmethod
+    def _open(self) -> None: ...
 
     @abstractmethod
     def _append(self, posteriors: Floats, log10_evidence: Floats) -> None: ...
@@ -109,9 +115,8 @@ class PosteriorWriter(ABC):
 
 
 class _CsvWriter(PosteriorWriter):
-    def __init__(self, path: Path, variables: Sequence[Variable]) -> None:
-        super().__init__(path, variables)
-        self._stream = _text_stream(self._partial, path.suffix.lower())
+    def _open(self) -> None:
+        self._stream = _text_stream(self._file, self.path.suffix.lower())
         self._rows = csv.writer(self._stream, lineterminator="\n")
         self._rows.writerow([*self.columns, EVIDENCE])
 
@@ -137,13 +142,12 @@ def _text_stream(path: Path, suffix: str) -> IO[str]:
 
 
 class _ParquetWriter(PosteriorWriter):
-    def __init__(self, path: Path, variables: Sequence[Variable]) -> None:
-        super().__init__(path, variables)
+    def _open(self) -> None:
         self._arrow = require("pyarrow", "frames", "writing a Parquet file")
         self._parquet = require("pyarrow.parquet", "frames", "writing a Parquet file")
         fields = [(name, self._arrow.float64()) for name in [*self.columns, EVIDENCE]]
         self._schema = self._arrow.schema(fields)
-        self._writer = self._parquet.ParquetWriter(self._partial, self._schema, use_dictionary=False)
+        self._writer = self._parquet.ParquetWriter(self._file, self._schema, use_dictionary=False)
 
     def _append(self, posteriors: Floats, log10_evidence: Floats) -> None:
         arrays = [self._arrow.array(a.astype(np.float64)) for a in (*posteriors.T, log10_evidence)]
@@ -156,14 +160,13 @@ class _ParquetWriter(PosteriorWriter):
 class _NpzWriter(PosteriorWriter):
     """Arrays ``columns``, ``posteriors`` and ``log10_evidence``; the rows wait in a file, not in memory."""
 
-    def __init__(self, path: Path, variables: Sequence[Variable]) -> None:
-        super().__init__(path, variables)
-        self._waiting = self._partial.with_suffix(".rows")
+    def _open(self) -> None:
+        self._waiting = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.rows")
         self._stream = self._waiting.open("wb")
         self._evidence: list[Floats] = []
 
     def _append(self, posteriors: Floats, log10_evidence: Floats) -> None:
-        posteriors.astype(np.float64).tofile(self._stream)
+        self._stream.write(np.ascontiguousarray(posteriors, dtype=np.float64).data)
         self._evidence.append(log10_evidence.astype(np.float64))
 
     def _finish(self) -> None:
@@ -175,7 +178,7 @@ class _NpzWriter(PosteriorWriter):
             if rows.size:
                 rows = np.memmap(self._waiting, dtype=np.float64, mode="r", shape=shape)
             evidence = np.concatenate([np.empty(0), *self._evidence])
-            with self._partial.open("wb") as stream:
+            with self._file.open("wb") as stream:
                 np.savez(stream, columns=np.array(self.columns, dtype=str), posteriors=rows, log10_evidence=evidence)
 
     def _release(self) -> None:

@@ -6,7 +6,6 @@ import io
 import logging
 import math
 import os
-import secrets
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.display import cut, sample
 from elimina.errors import InputError
-from elimina.io.files import NOT_XML
+from elimina.io.files import NOT_XML, replacement_of
 from elimina.system import require
 
 SUFFIXES = ("svg", "png", "pdf")
@@ -95,13 +94,9 @@ class Picture:
         """
         path = arguments.file("path", path)
         suffix = format_of(path)
-        partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
-            try:
-                self._render(partial, suffix)
-                os.replace(partial, path)
-            finally:
-                partial.unlink(missing_ok=True)
+            with replacement_of(path) as file:
+                self._render(file, suffix)
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
