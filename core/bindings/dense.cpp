@@ -88,6 +88,14 @@ nb::object answer_case(CaseNetwork& network, nb::dict evidence) {
   return nb::make_tuple(array_of(std::move(found->shares)), found->log_sum, found->sum, found->width, found->largest, i64(found->work), found->cells);
 }
 
+bool keep_plan(CaseNetwork& network, const std::vector<int>& order) {
+  std::vector<char> seen(network.sizes().size());
+  for (const int v : order)
+    if (v < 0 || std::size_t(v) >= seen.size() || std::exchange(seen[v], 1)) throw nb::value_error("an order names each variable once");
+  if (order.size() != seen.size()) throw nb::value_error("an order names all variables");
+  return unlocked([&] { return network.keep(order); });
+}
+
 nb::bytes count_exactly(Words<const i64> words, Words<const i64> starts, Words<const i64> roots, Words<const u64> factors) {
   LongInteger count = unlocked([&] { return exact_count({words.data(), words.size()}, {starts.data(), starts.size()}, {roots.data(), roots.size()}, factors.data()); });
   return nb::bytes(reinterpret_cast<const char*>(count.data()), count.size() * sizeof(u64));
@@ -219,7 +227,9 @@ void bind_dense(nb::module_& m) {
       .def("answer", &answer_case, "evidence"_a, nb::sig("def answer(self, evidence: dict[int, int]) -> tuple[NDArray[numpy.float64], float, float, int, int, int, int] | None"),
            "The sum, and the posteriors of all variables if they are asked for, given observations, variable -> index of its state. Returns the probabilities, one variable after the other, the "
            "natural logarithm of the sum of everything, the sum itself where a float holds it, the induced width, the cells of the largest table, the combinations, and the cells of all tables; "
-           "None where that takes too much room or time, or may have left the range of doubles.");
+           "None where that takes too much room or time, or may have left the range of doubles.")
+      .def("keep", &keep_plan, "order"_a,
+           "Keep a plan of an order of all variables for all answers from now on, whose steps are restricted to what is observed. False: it does not fit, and nothing has changed.");
   nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
       .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena, Words<double>, int>(),
            "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "outputs"_a, "arena"_a, "peaks"_a, "threads"_a)

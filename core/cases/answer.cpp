@@ -1,6 +1,7 @@
 #include "cases/answer.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numbers>
@@ -68,7 +69,13 @@ class Reader {
  private:
   StepView step(i64 number) const { return {program_.words.data() + program_.starts[number]}; }
 
-  static double lowest(double high, double low) { return low > 0 ? double(std::ilogb(low) - scale_exponent<V>(high)) : kInfinity; }
+  static double lowest(double high, double low) { return low > 0 ? double(exponent_of(low) - scale_exponent<V>(high)) : kInfinity; }
+
+  // `std::ilogb` of a positive number, without a call for normal ones.
+  static int exponent_of(double value) {
+    const int bits = int(std::bit_cast<u64>(value) >> 52);
+    return bits ? bits - 1023 : std::ilogb(value);
+  }
 
   const CaseProgram& program_;
   const CaseTables& tables_;

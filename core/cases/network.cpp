@@ -14,7 +14,6 @@ namespace {
 
 constexpr i64 kVector = 8;           // elements that a large table starts at a multiple of
 constexpr i64 kBlock = i64{1} << 16;  // cells that are encoded at a time
-constexpr i64 kKeptWords = i64{1} << 18;  // of plans: those of 11 variables for any three that are observed
 
 }  // namespace
 
@@ -39,7 +38,7 @@ CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tabl
     made.places.push_back(place);
   }
   shares_ = place;
-  planner_.emplace(std::move(made), kKeptWords);
+  planner_.emplace(std::move(made));
 }
 
 void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseTables& made) {
@@ -74,25 +73,40 @@ void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tabl
   }
 }
 
-std::optional<CasePosteriors> CaseNetwork::answer(const int* values, const DensePoll& poll) {
-  const CaseProgram* program = usable_ ? planner_->plan(values, most_work_) : nullptr;
-  if (!program) return std::nullopt;
-  if (!executor_ || program->end > i64(arena_.size())) {
-    arena_.resize(std::max(program->end, i64(arena_.size())));
+bool CaseNetwork::keep(const std::vector<int>& order) {
+  CaseProgram program;
+  if (!usable_ || !planner_->write(order::Order(order.begin(), order.end()), program) || program.work > most_work_) return false;
+  kept_ = std::move(program);
+  arena_.resize(std::max(kept_->end, i64(arena_.size())));
+  peaks_.assign(2 * kept_->steps(), 0);
+  executor_ = std::make_unique<DenseExecutor>(DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, kept_->words.data(), kept_->starts.data(),
+                                                       kept_->steps(), kept_->outputs.data(), i64(kept_->outputs.size()), arena_.data(), peaks_.data(), 1});
+  return true;
+}
+
+// Run a program of the planner's, for which the arena grows, or the one that is kept.
+bool CaseNetwork::run(const CaseProgram& program, const int* values, const DensePoll& poll) {
+  if (kept_) {
+    executor_->fix(values, i64(sizes_.size()));
+    return executor_->run(nullptr, program.steps(), poll);
+  }
+  if (!executor_ || program.end > i64(arena_.size())) {
+    arena_.resize(std::max(program.end, i64(arena_.size())));
     executor_ = std::make_unique<DenseExecutor>(DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, nullptr, nullptr, 0, nullptr, 0, arena_.data(), nullptr, 1});
   }
-  peaks_.resize(2 * program->steps());
-  if (!executor_->run_other(program->words.data(), program->starts.data(), program->steps(), peaks_.data(), poll)) throw Stopped{};
-  CasePosteriors found{std::vector<double>(shares_), 0, 0, 0, 1, program->work, program->end};
+  peaks_.resize(2 * program.steps());
+  return executor_->run_other(program.words.data(), program.starts.data(), program.steps(), peaks_.data(), poll);
+}
+
+std::optional<CasePosteriors> CaseNetwork::answer(const int* values, const DensePoll& poll) {
+  const CaseProgram* program = kept_ ? &*kept_ : usable_ ? planner_->plan(values, most_work_) : nullptr;
+  if (!program) return std::nullopt;
+  if (!run(*program, values, poll)) throw Stopped{};
+  CasePosteriors found{std::vector<double>(shares_), 0, 0, program->width, program->largest, program->work, program->end};
   const CaseAnswer answer = read_case(*program, planner_->tables(), values, ValueKind::float64, arena_.data(), peaks_.data(), found.shares.data());
   if (!answer.sound) return std::nullopt;
   found.log_sum = answer.log_sum + double(exponent_) * std::numbers::ln2;
   found.sum = std::ldexp(answer.sum, int(exponent_));
-  for (i64 number = 0; number < program->steps(); ++number) {
-    const StepView step{program->words.data() + program->starts[number]};
-    if (number < program->upward) found.width = std::max(found.width, step[kAxes]);
-    found.largest = std::max(found.largest, step.cells());
-  }
   if (shares_) divide(found.shares);
   return found;
 }

@@ -25,12 +25,18 @@ class CaseNetwork {
 
   // The sum, and the posteriors of all variables, `values`: the index of each one's observed state, -1 where there is none. Nothing where they would take
   // too much room or time, or a product may have left the range of doubles. Throws Stopped if `poll` ends it.
+  //
+  // Once a plan is kept, its steps are restricted to what is observed.
   std::optional<CasePosteriors> answer(const int* values, const DensePoll& poll);
+
+  // Keep a plan of an order of all variables for all answers from now on. False: it does not fit, and each answer has a plan of its own as before.
+  bool keep(const std::vector<int>& order);
 
   const std::vector<i64>& sizes() const { return sizes_; }
 
  private:
   void encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseTables& made);
+  bool run(const CaseProgram& program, const int* values, const DensePoll& poll);
   void divide(std::vector<double>& zone) const;
 
   std::vector<i64> sizes_;
@@ -40,6 +46,7 @@ class CaseNetwork {
   bool usable_ = true;     // every variable has a factor, and encoding kept every product
   std::vector<double> arena_, peaks_;
   std::optional<CasePlanner> planner_;
+  std::optional<CaseProgram> kept_;
   std::unique_ptr<DenseExecutor> executor_;
 };
 

@@ -17,9 +17,10 @@ constexpr i64 kLarge = 32;  // elements of the smallest such table
 
 bool CasePasses::write(const order::Order& order, CaseProgram& program) {
   program.words.clear(), program.starts.clear(), program.least.clear(), program.reads.clear();
-  program.marginals.clear(), program.roots.clear();
+  program.marginals.clear(), program.roots.clear(), program.outputs.clear();
   program.work = 0;
   program.upward = 0;
+  program.largest = 1;
   program.end = given_.first;
   number_variables(order);
   place_factors();
@@ -33,6 +34,7 @@ bool CasePasses::write(const order::Order& order, CaseProgram& program) {
   for (i64 number = 0; number < i64(steps.steps.size()); ++number)
     if (!append(steps, number, program)) return false;
   list_outputs(steps, program);
+  program.width = tree.width();
   return true;
 }
 
@@ -100,6 +102,7 @@ bool CasePasses::append(const plan::Steps& steps, i64 number, CaseProgram& progr
     if (reads[i].source < 0) program.reads.push_back({places[i] + kOffset, table_of(reads[i]).factor});
   program.work += cells * double(step.domain) * (1 + 0.5 * double(record_.streamed()));
   program.end += i64(cells);
+  program.largest = std::max(program.largest, i64(cells));
   return true;
 }
 
@@ -145,6 +148,7 @@ void CasePasses::add_table(const plan::Steps& steps, const plan::Read& read, int
 void CasePasses::list_outputs(const plan::Steps& steps, CaseProgram& program) const {
   std::size_t next = 0;
   for (const plan::Output& output : steps.outputs) {
+    program.outputs.push_back(output.step);
     if (output.variable >= 0) continue;
     program.roots.push_back(output.step);
     program.upward = output.step + 1;  // the last node is a root

@@ -45,8 +45,7 @@ std::optional<order::Order> find_order(order::Graph whole, i64 cells, double mos
 
 }  // namespace
 
-CasePlanner::CasePlanner(CaseTables tables, i64 kept_words)
-    : tables_(std::move(tables)), passes_(std::make_unique<CasePasses>(tables_)), observed_(tables_.sizes.size(), 0), kept_words_(kept_words) {
+CasePlanner::CasePlanner(CaseTables tables) : tables_(std::move(tables)), passes_(std::make_unique<CasePasses>(tables_)) {
   const std::vector<double> sizes(tables_.sizes.begin(), tables_.sizes.end());
   const std::vector<order::Vertex> members(tables_.scopes.items.begin(), tables_.scopes.items.end());
   graph_ = order::moral_graph(sizes, {tables_.scopes.starts.begin(), tables_.scopes.starts.end()}, members);
@@ -55,32 +54,24 @@ CasePlanner::CasePlanner(CaseTables tables, i64 kept_words)
 CasePlanner::~CasePlanner() = default;
 
 const CaseProgram* CasePlanner::plan(const int* values, double most_work) {
-  Plan& plan = known(values, most_work);
-  if (!plan.fits || plan.program.work > most_work) return nullptr;
-  point(plan.program, values);
-  return &plan.program;
+  bool same = !observed_.empty();
+  for (std::size_t v = 0; same && v < observed_.size(); ++v) same = observed_[v] == (values[v] >= 0);
+  if (!same) make(values, most_work);
+  if (!fits_ || program_.work > most_work) return nullptr;
+  point(program_, values);
+  return &program_;
 }
 
-CasePlanner::Plan& CasePlanner::known(const int* values, double most_work) {
+bool CasePlanner::write(const order::Order& order, CaseProgram& program) const {
+  if (!passes_->write(order, program)) return false;
+  point(program, std::vector<int>(tables_.sizes.size(), -1).data());
+  return true;
+}
+
+void CasePlanner::make(const int* values, double most_work) {
+  fits_ = false;
+  observed_.resize(tables_.sizes.size());
   for (std::size_t v = 0; v < observed_.size(); ++v) observed_[v] = values[v] >= 0;
-  if (const auto found = plans_.find(observed_); found != plans_.end()) return found->second;
-  Plan* plan;
-  if (plans_.empty() || words_ <= kept_words_) {
-    plan = &plans_[observed_];
-  } else {
-    // One of them has its memory used again.
-    auto spare = plans_.extract(plans_.begin());
-    plans_.clear(), words_ = 0;
-    spare.key() = observed_;
-    plan = &plans_.insert(std::move(spare)).position->second;
-  }
-  make(*plan, most_work);
-  words_ += 1 + i64(plan->program.words.size());
-  return *plan;
-}
-
-void CasePlanner::make(Plan& plan, double most_work) {
-  plan.fits = false;
   std::vector<order::Vertex> left;
   std::vector<char> seen(observed_.size());
   for (const i64 v : tables_.scopes.items)
@@ -88,7 +79,7 @@ void CasePlanner::make(Plan& plan, double most_work) {
   auto found = find_order(order::induced(graph_, left), tables_.last - tables_.first, most_work);
   if (!found) return;
   for (order::Vertex& v : *found) v = left[v];
-  plan.fits = passes_->write(*found, plan.program);
+  fits_ = passes_->write(*found, program_);
 }
 
 void CasePlanner::point(CaseProgram& program, const int* values) const {

@@ -3,8 +3,6 @@
 #pragma once
 #include <limits>
 #include <memory>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "elimina/config.hpp"
@@ -36,9 +34,11 @@ struct CaseProgram {
   std::vector<double> least;  // of each step, the sum of `CaseTables::least` of the factors that it reads
   std::vector<FactorRead> reads;
   std::vector<Marginal> marginals;
+  std::vector<i64> outputs;    // steps that write the answer: the roots, and the marginals
   std::vector<i64> roots;      // steps: the product of their values and of the constants is the sum of everything
   std::vector<i64> constants;  // where in the arena lie the values of factors whose variables are all observed
   i64 upward = 0;              // number of the steps of the pass towards the roots, which come first
+  i64 width = 0, largest = 1;  // induced width, and cells of the largest table
   double work = 0;             // combinations, those that read several large tables counted more
   i64 end = 0;                 // of the arena that messages take
   i64 steps() const { return i64(starts.size()); }
@@ -48,32 +48,26 @@ class CasePasses;
 
 class CasePlanner {
  public:
-  // `kept_words`: words of the records of the plans that are kept for later cases that observe the same variables; 0: the last plan alone.
-  explicit CasePlanner(CaseTables tables, i64 kept_words = 0);
+  explicit CasePlanner(CaseTables tables);
   ~CasePlanner();
 
   // A plan for the variables that have a value (-1: none), whose steps read the factors where these have their values. nullptr:
   // there is none whose messages fit, or none of so little work. Valid until the next call.
   const CaseProgram* plan(const int* values, double most_work = std::numeric_limits<double>::infinity());
+  // The plan of an order of all variables, without observations. False: a message is too large.
+  bool write(const order::Order& order, CaseProgram& program) const;
   const CaseTables& tables() const { return tables_; }
 
  private:
-  struct Plan {
-    bool fits = false;
-    CaseProgram program;
-  };
-
-  Plan& known(const int* values, double most_work);
-  void make(Plan& plan, double most_work);
+  void make(const int* values, double most_work);
   void point(CaseProgram& program, const int* values) const;
 
   CaseTables tables_;
   order::Graph graph_;
   std::unique_ptr<CasePasses> passes_;
-  std::string observed_;  // of each variable, 1 if it is observed
-  // By the variables that they observe. They are forgotten together when they take too much room.
-  std::unordered_map<std::string, Plan> plans_;
-  i64 words_ = 0, kept_words_;
+  CaseProgram program_;
+  bool fits_ = false;
+  std::vector<char> observed_;  // in the plan at hand
 };
 
 }  // namespace elimina

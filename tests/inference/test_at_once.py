@@ -188,21 +188,55 @@ def test_whole_orders_are_not_looked_for_where_no_plan_is_small():
     assert time.process_time() - started < 1
 
 
-def test_plans_of_many_sets_of_observed_variables() -> None:
-    """A network keeps some plans; more sets than it keeps, each asked about again, with other states."""
+@pytest.mark.parametrize("keeps_plan", [False, True])
+def test_all_sets_of_observed_variables(keeps_plan: bool) -> None:
+    """A plan for each set, and one plan whose steps are restricted; some sets come again, with other states."""
     rng = np.random.default_rng(0)
-    scopes = [(0,), *((v, *rng.choice(v, min(v, 2), replace=False).tolist()) for v in range(1, 12))]
-    factors = [(scope, rng.random([2] * len(scope))) for scope in scopes]
-    model = Model.from_arrays([2] * 12, factors, sense="probability")
+    sizes = [*[2] * 11, 1]
+    scopes = [(0,), *((v, *rng.choice(v, min(v, 2), replace=False).tolist()) for v in range(1, 12)), ()]
+    factors = [(scope, rng.random([sizes[v] for v in scope])) for scope in scopes]
+    model = Model.from_arrays(sizes, factors, sense="probability")
     network = call.SmallNetwork(model)
+    if keeps_plan:
+        assert network.keep(rng.permutation(12).tolist())
     whole = np.einsum(*itertools.chain.from_iterable((table, scope) for scope, table in factors), range(12))
     for number in [*range(1 << 12), *rng.permutation(1 << 12)[:1000].tolist()]:
-        observed = {v: int(rng.integers(2)) for v in range(12) if number >> v & 1}
+        observed = {v: int(rng.integers(sizes[v])) for v in range(12) if number >> v & 1}
         found = network.answer(observed)
         assert found is not None
         left = whole[tuple(slice(observed[v], observed[v] + 1) if v in observed else slice(None) for v in range(12))]
         assert found.sum == pytest.approx(left.sum(), rel=1e-12)
-        v = int(rng.integers(12))
+        assert found.log_sum == pytest.approx(math.log(left.sum()), rel=1e-12)
+        v = int(rng.integers(11))
         states = left.sum(axis=tuple(u for u in range(12) if u != v)) / left.sum()
         expected = np.eye(2)[observed[v]] if v in observed else states
         assert found.shares[2 * v : 2 * v + 2] == pytest.approx(expected, rel=1e-12)
+        assert found.shares[-1] == 1
+
+
+def test_a_plan_that_is_too_large_is_not_kept() -> None:
+    count = 24
+    pairs = [(u, v) for v in range(count) for u in range(v)]
+    model = Model.from_arrays([2] * count, [(pair, np.ones((2, 2))) for pair in pairs], sense="probability")
+    network = call.SmallNetwork(model)
+    assert not network.keep(range(count))
+    assert network.answer(dict.fromkeys(range(20), 0)).sum == 2**4
+
+
+def test_repeated_questions_are_answered_by_one_plan(monkeypatch) -> None:
+    """A junction tree plans once it was asked a few times; it then answers all variables without a propagator."""
+    rng = np.random.default_rng(5)
+    factors = [((v, *({v // 2} - {v})), rng.random([3] * (1 + (v > 0)))) for v in range(20)]
+    model = Model.from_arrays([3] * 20, factors, sense="probability")
+    tree = JunctionTree(model)
+    found = []
+    for turn in range(8):
+        if turn == 4:
+            monkeypatch.setattr(JunctionTree, "_propagator", None)
+        tree.set_evidence({f"x{turn}": turn % 3, "x19": 1})
+        found.append((tree.marginals(), tree.log10_evidence))
+    for turn, (marginals, log) in enumerate(found):
+        expected = solve(model, "mar", evidence={turn: turn % 3, 19: 1})
+        assert log == pytest.approx(expected.log10_z)
+        for name, shares in marginals.items():
+            assert list(expected.marginals[name].values()) == pytest.approx(shares)

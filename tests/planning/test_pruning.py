@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina.inference.junction import joint_table
+from elimina.inference.marginals import joint_table
 from elimina.inference.options import Options
 from elimina.model import Model, Variable
 from elimina.planning.prepare import prepare

@@ -324,6 +324,9 @@ class SmallNetwork:
     Args:
         model: Any model; of probabilities, for sums and posteriors.
         task: ``mar``: the sum and all posteriors; ``pr``: the sum; ``count``: the number of allowed assignments.
+
+    Attributes:
+        keeps_plan: True once all questions are answered by one plan.
     """
 
     def __init__(self, model: Model, task: Task = "mar") -> None:
@@ -332,6 +335,12 @@ class SmallNetwork:
         tables = TableList(model.factors)
         self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MOST_CELLS, _MOST_COMBINATIONS, is_asked)
         self._constant = 0.0 if is_counted else float(model.constant)
+        self.keeps_plan = False
+
+    def keep(self, order: Sequence[int]) -> bool:
+        """Answer by one plan, of an order of all variables, from now on; return False where it does not fit."""
+        self.keeps_plan = self._core.keep(order)
+        return self.keeps_plan
 
     def answer(self, evidence: Mapping[int, int]) -> SmallAnswer | None:
         """Return the answer given observations; None where it takes too long, or needs more than doubles."""

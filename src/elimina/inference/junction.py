@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.display import Displayed, bar, bytes_text, count_text, sample, seconds_text
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
-from elimina.inference.answer import Answer, normalised
+from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import SmallAnswer, SmallNetwork, is_small, with_factors, with_leaves
 from elimina.inference.choose import Planned, host_memory, plan_problem
 from elimina.inference.execution import Execution, check_fits
-from elimina.inference.marginals import Statistics, tree_statistics
+from elimina.inference.marginals import Statistics, joint_table, tree_statistics
 from elimina.inference.options import DEFAULT, Options, options_of
-from elimina.inference.propagator import Propagator
+from elimina.inference.propagator import WHOLE_SECONDS, Propagator
 from elimina.io import ModelLike, as_model
 from elimina.model import Model
 from elimina.planning.machine import KEPT_TREE_RUNS
@@ -45,8 +45,8 @@ _TAKEN = ("order", "order_seconds", "seed", "threads", "dtype")
 _PLANNED_AT = 3
 """Sets of evidence after which a small network gets a plan: it costs about as much as these queries."""
 
-_PLANNED_FROM = 16
-"""Variables from which a kept plan beats a plan for each query: 20 us (asia) against 45, 35 (alarm) against 60."""
+_PART_SECONDS = 3e-5
+"""Propagation up to which all posteriors are computed where a few are asked for: a part takes as long to look up."""
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -396,17 +396,31 @@ class JunctionTree(Displayed):
         if taken + size > self.plan.memory_limit:
             self.close()
 
-    def _at_once(self) -> SmallAnswer | None:
-        """Return the answer of a small network; None if it is not small, or there is soft evidence."""
+    def _at_once(self, asks_all: bool = True) -> SmallAnswer | None:
+        """Return the answer of a small network; None if it is not small, or there is soft evidence.
+
+        Args:
+            asks_all: False if a few posteriors are asked for, which need a part of a kept plan's messages.
+        """
         if self._answer is None and self._small is not None:
-            if self._answers == _PLANNED_AT and len(self.model.variables) >= _PLANNED_FROM:
-                self._small = None
+            if self._answers == _PLANNED_AT and not self._small.keeps_plan:
+                self._keep_plan(self._small)
+            if self._small is None or not (
+                asks_all or self._answers < _PLANNED_AT or self.plan.seconds < _PART_SECONDS
+            ):
                 return None
             observed = {v: what for v, what in self._known.items() if isinstance(what, int)}
             if len(observed) == len(self._known):
                 self._answers += 1
                 self._answer = self._small.answer(observed)
         return self._answer
+
+    def _keep_plan(self, small: SmallNetwork) -> None:
+        """Let a small network answer by one plan from now on; a long propagation is left to propagators."""
+        order = self.plan.order
+        others = set(range(len(self.model.variables))).difference(order)
+        if self.plan.seconds > WHOLE_SECONDS or not small.keep([*order, *others]):
+            self._small = None
 
     def _propagator(self, semiring: str) -> Propagator:
         """Return the propagator of a semiring, with the present evidence."""
@@ -442,7 +456,7 @@ class JunctionTree(Displayed):
             raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
 
     def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
-        known = self._at_once() if semiring == "sum-product" else None
+        known = self._at_once(variables is None) if semiring == "sum-product" else None
         asked = None if variables is None else indices_of(self.model, variables, "variables")
         if known is not None:
             if known.log_sum == -math.inf:
@@ -478,29 +492,6 @@ def impossible_text(model: Model, evidence: Mapping[int, int | Array]) -> str:
         return "the model's sum is 0: no assignment has a positive probability"
     more = ", ..." if len(evidence) > 5 else ""
     return f"the evidence ({', '.join(known)}{more}) has probability 0, so there are no posteriors: remove some of it"
-
-
-def joint_table(
-    model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: Options
-) -> NDArray[np.float64]:
-    """Return the normalised joint posterior of variables, by elimination of the others; observed ones have length 1.
-
-    Raises:
-        MemoryLimitError: The plan does not fit.
-    """
-    problem = prepare(model, "joint", evidence, tuple(variables))
-    planned = plan_problem(problem, options)
-    check_fits(planned.plan)
-    for semiring in ("sum-product", "log-sum-exp"):
-        propagator = Propagator(planned, semiring)
-        answer = propagator.run([0], log_sum=False)
-        propagator.close()
-        if answer.sound:
-            break
-    table = normalised(answer.tables[0].reshape(-1), answer.logarithmic).reshape(answer.tables[0].shape)
-    order = [problem.kept.index(v) for v in variables if v in problem.kept]
-    sizes = [model.variables[v].size if v in problem.kept else 1 for v in variables]
-    return table.transpose(order).reshape(sizes)
 
 
 def _entropy(table: NDArray[np.float64]) -> float:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from elimina._core import PlannedTree
 from elimina.display import bytes_text, count_text
 from elimina.errors import MemoryLimitError
-from elimina.inference.answer import Answer
+from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Planned, plan_problem
 from elimina.inference.execution import Execution, check_fits, statistics
@@ -447,6 +447,29 @@ def _marginals(inquiry: Inquiry, problem: Problem, plan: Plan, answer: Answer) -
     found[is_found] = shares[(places[owners] + states)[is_found]]
     is_whole = len(asked) == len(model.variables) and inquiry.complete
     return Marginals(model.variables if is_whole else [model.variables[v] for v in inquiry.asked], found)
+
+
+def joint_table(
+    model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: Options
+) -> NDArray[np.float64]:
+    """Return the normalised joint posterior of variables, by elimination of the others; observed ones have length 1.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+    """
+    problem = prepare(model, "joint", evidence, tuple(variables))
+    planned = plan_problem(problem, options)
+    check_fits(planned.plan)
+    for semiring in ("sum-product", "log-sum-exp"):
+        propagator = Propagator(planned, semiring)
+        answer = propagator.run([0], log_sum=False)
+        propagator.close()
+        if answer.sound:
+            break
+    table = normalised(answer.tables[0].reshape(-1), answer.logarithmic).reshape(answer.tables[0].shape)
+    order = [problem.kept.index(v) for v in variables if v in problem.kept]
+    sizes = [model.variables[v].size if v in problem.kept else 1 for v in variables]
+    return table.transpose(order).reshape(sizes)
 
 
 def _integers(numbers: Collection[int]) -> NDArray[np.int64]:

@@ -34,7 +34,7 @@ Array = NDArray[Any]
 _ONE_BY_ONE = 16
 """Changes up to which the steps that depend on each are looked up, as they were found before."""
 
-_WHOLE_SECONDS = 5e-4
+WHOLE_SECONDS = 5e-4
 """Longest propagation that is run whole; to look for the messages that evidence changes takes 50 us."""
 
 _RESIDENT_SEMIRING = "log-sum-exp"
@@ -120,7 +120,7 @@ class Propagator:
         touched = {self._homes[v] for v in before.keys() | weights if not _is_same(before.get(v), weights.get(v))}
         for number in touched:
             self._load(number)
-        if self._plan.seconds <= _WHOLE_SECONDS:
+        if self._plan.seconds <= WHOLE_SECONDS:
             self._stale[:] = True
         elif self._plan.keep:
             touched.update((len(self._plan.factors) + (values != self._values).nonzero()[0]).tolist())

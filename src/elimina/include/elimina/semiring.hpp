@@ -29,8 +29,9 @@ inline constexpr int kMostExponent = sizeof(T) == 4 ? 126 : 1022;
 // clamp keeps the divisor's reciprocal a normal number.
 template <class T>
 ELIMINA_HD int scale_exponent(double peak) {
-  const int limit = kMostExponent<T>;
-  const int exponent = peak > 0 ? std::ilogb(peak) : 0;
+  if (!(peak > 0)) return 0;
+  // The exponent's bits of numbers that are not normal are beyond the limit, as these are.
+  const int limit = kMostExponent<T>, exponent = int(__builtin_bit_cast(unsigned long long, peak) >> 52) - 1023;
   return exponent < -limit ? -limit : exponent > limit ? limit : exponent;
 }
 
