@@ -1,13 +1,20 @@
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <limits>
+#include <memory>
 
 #include "dcop/agreement.hpp"
 #include "dcop/passes.hpp"
+#include "dcop/team.hpp"
+#include "dcop/work.hpp"
 #include "module.hpp"
+#include "table_list.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -59,7 +66,23 @@ struct Team {
       if (!std::ranges::all_of(traversal->neighbours(), is_variable)) throw nb::value_error("a neighbour is no variable");
     }
   }
+
+  void check(const Work& work) const {
+    check();
+    if (work.nodes.size() != owners.size()) throw nb::value_error("each variable has its work");
+  }
 };
+
+void check_ended(std::span<Traversal* const> traversals) {
+  for (const Traversal* traversal : traversals)
+    if (!traversal->done()) throw nb::value_error("a traversal has not come to its end");
+}
+
+void check_scopes(const TableList& functions, i64 variables) {
+  for (i64 number = 0; number < functions.tables.size(); ++number)
+    for (const int v : functions.tables.scope(number))
+      if (v < 0 || v >= variables) throw nb::value_error("a function has no such variable");
+}
 
 Delivery delivery_of(const std::string& order, double delay, double jitter, i64 seed) {
   return {order == "time" ? Order::time : order == "fifo" ? Order::fifo : Order::random, delay, jitter, std::uint64_t(seed)};
@@ -73,13 +96,62 @@ nb::tuple agreed(std::vector<Traversal*> traversals, std::vector<int> owners, in
   return nb::make_tuple(std::vector<i64>(made.messages.begin(), made.messages.end()), made.clocks);
 }
 
-nb::tuple passed(std::vector<Traversal*> traversals, std::vector<int> owners, std::vector<double> clocks, const std::vector<i64>& operations, double pace,
+std::vector<Traversal> made(const TableList& functions, i64 variables, i64 degree, const std::vector<i64>& ranks, bool prefers_reached) {
+  check_scopes(functions, variables);
+  if (!ranks.empty() && i64(ranks.size()) != variables) throw nb::value_error("each variable has its rank");
+  return traversals_of(functions.tables, variables, degree, ranks, prefers_reached);
+}
+
+nb::tuple tree_of(std::vector<Traversal*> traversals, const TableList& functions, std::vector<i64> sizes) {
+  check_scopes(functions, i64(sizes.size()));
+  if (sizes.size() != traversals.size()) throw nb::value_error("each variable has its size");
+  check_ended(traversals);
+  auto tree = std::make_shared<plan::PlannedTree>(pseudo_tree(traversals, functions.tables, std::move(sizes)));
+  const int wrong = misplaced(traversals, tree->tree);
+  return nb::make_tuple(std::move(tree), wrong);
+}
+
+std::optional<Work> work_of(const plan::PlannedTree& tree, const TableList& functions, const std::string& sense, const std::vector<std::pair<i64, i64>>& types,
+                            i64 tables, i64 spread, i64 at_once, i64 cell) {
+  if (i64(with_variables(functions.tables).size()) != tree.scopes.size()) throw nb::value_error("the tree is one of other functions");
+  Rules rules{{}, tables, spread, at_once, cell};
+  for (const auto& [largest, bytes] : types) rules.types.push_back({largest, bytes});
+  return Work::of(tree, functions.tables, sense_of(sense), rules);
+}
+
+std::vector<std::pair<i64, int>> unplanned(const Work& work) {
+  std::vector<std::pair<i64, int>> found;
+  for (std::size_t number = 0; number < work.nodes.size(); ++number)
+    if (work.nodes[number].operations < 0) found.emplace_back(number, work.nodes[number].type);
+  return found;
+}
+
+void set_planned(Work& work, std::size_t number, i64 operations, i64 bytes) {
+  if (number >= work.nodes.size()) throw nb::index_error("there is no such node");
+  work.nodes[number].operations = operations;
+  work.nodes[number].bytes = bytes;
+}
+
+nb::tuple total(const Work& work) {
+  const Work::Total found = work.total();
+  return nb::make_tuple(found.cells, found.operations, found.bytes, found.type);
+}
+
+nb::tuple mail_of(const Work& work, std::vector<Traversal*> traversals, std::vector<int> owners, std::pair<i64, i64> util, std::pair<i64, i64> value) {
+  const Team team{std::move(traversals), std::move(owners), std::numeric_limits<int>::max()};
+  team.check(work);
+  const Mail found = mail(work, team.traversals, team.owners, {util.first, util.second}, {value.first, value.second});
+  return nb::make_tuple(found.messages, found.util, found.value, found.largest);
+}
+
+nb::tuple passed(std::vector<Traversal*> traversals, std::vector<int> owners, std::vector<double> clocks, const Work& work, double seconds,
                  const std::string& order, double delay, double jitter, i64 seed, nb::callable poll) {
   const Team team{std::move(traversals), std::move(owners), int(clocks.size())};
-  team.check();
-  if (operations.size() != team.owners.size()) throw nb::value_error("each variable has its operations");
-  for (const Traversal* traversal : team.traversals)
-    if (!traversal->done()) throw nb::value_error("a traversal has not come to its end");
+  team.check(work);
+  check_ended(team.traversals);
+  std::vector<i64> operations(work.nodes.size());
+  for (const Elimination& node : work.nodes) operations[node.variable] = node.operations;
+  const double pace = seconds / double(std::max<i64>(1, work.total().operations));
   const Chain longest = pass(team.traversals, team.owners, std::move(clocks), operations, pace, delivery_of(order, delay, jitter, seed), [&] { poll(0); });
   return nb::make_tuple(longest.seconds, longest.operations);
 }
@@ -103,9 +175,27 @@ void bind_dcop(nb::module_& m) {
   m.def("agree_on_tree", &agreed, "traversals"_a, "owners"_a, "agents"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a, "poll"_a,
         "Run traversals that have not started to their end, as agents of one process. `poll`: called with 0 now and then; the run ends where it raises. "
         "Returns the messages between agents by kind, and the clock of each agent in seconds.");
-  m.def("pass_messages", &passed, "traversals"_a, "owners"_a, "clocks"_a, "operations"_a, "pace"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a, "poll"_a,
-        "Deliver the UTIL and VALUE messages of a pseudo-tree's agents, without contents. `clocks`: of each agent, in seconds. `operations`: work of eliminating "
-        "each variable. `pace`: seconds of an operation. Returns the latest clock, and the operations on the longest chain of messages.");
+  m.def("make_traversals", &made, "functions"_a, "variables"_a, "degree"_a, "ranks"_a, "prefers_reached"_a,
+        "A traversal for each variable. `degree`: the part of the number of its neighbours in its rank. `ranks`: what is added for each variable; empty: nothing.");
+  m.def("tree_of_traversals", &tree_of, "traversals"_a, "functions"_a, "sizes"_a,
+        nb::sig("def tree_of_traversals(traversals: Sequence[Traversal], functions: TableList, sizes: Sequence[int]) -> tuple[PlannedTree, int]"),
+        "The bucket tree of the cost functions in the order of the pseudo-tree, and the first variable whose parent differs there; -1 if there is none.");
+  nb::class_<Work>(m, "AgentWork", "Work and messages of eliminating each variable of a pseudo-tree, known before anything is eliminated.")
+      .def_prop_ro("most_combinations", [](const Work& own) { return own.total().most; }, "Combinations of a variable's values and its message's, at most.")
+      .def_prop_ro("combinations", [](const Work& own) { return own.total().combinations; }, "The sum of these, rounded.")
+      .def_prop_ro("unplanned", &unplanned, "Nodes of the tree whose operations and bytes a plan tells, and the number of their messages' type.")
+      .def("plan", &set_planned, "node"_a, "operations"_a, "bytes"_a, "Set what a plan tells.")
+      .def_prop_ro("total", &total, "The most cells of a message, all operations, the most bytes, and the number of the widest type; -1: there is no table.")
+      .def("mail", &mail_of, "traversals"_a, "owners"_a, "util"_a, "value"_a,
+           "Count the messages between agents of each pass: their number, the bytes of UTIL and of VALUE messages, and those of the largest one. `util`, `value`: "
+           "bytes of a message besides its cells, fixed ones and those of each variable.");
+  m.def("work_of_agents", &work_of, "tree"_a, "functions"_a, "sense"_a, "types"_a, "tables"_a, "spread"_a, "at_once"_a, "cell"_a,
+        "The work of agents, whose costs are integers; None if a function forbids everything, or no numbers are wide enough. `types`: the largest number and the bytes "
+        "of each type, the narrowest first. `tables`: that a step adds at most. `spread`: a variable's own costs are less far apart. `at_once`, `cell`: combinations up "
+        "to which buckets of all types but the last are joined as one array, and the bytes of each.");
+  m.def("pass_messages", &passed, "traversals"_a, "owners"_a, "clocks"_a, "work"_a, "seconds"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a, "poll"_a,
+        "Deliver the UTIL and VALUE messages of a pseudo-tree's agents, without contents. `clocks`: of each agent, in seconds. `seconds`: time of all operations. "
+        "Returns the latest clock, and the operations on the longest chain of messages.");
 }
 
 }  // namespace elimina::dcop

@@ -42,19 +42,6 @@ std::vector<std::vector<std::vector<int>>> partition(const std::vector<int>& siz
   return partition_by_content(sizes, std::move(costs), ibound, most, threads);
 }
 
-// The scopes of a problem's factors, sorted by an order of elimination, and their bucket tree.
-struct PlannedTree {
-  std::vector<i64> sizes;
-  Lists scopes;
-  Tree tree;
-
-  i64 largest() const {
-    i64 cells = 1;
-    for (i64 number = 0; number < tree.size(); ++number) cells = std::max(cells, cells_of(tree.separators[number], sizes));
-    return cells;
-  }
-};
-
 struct PlannedSteps {
   std::shared_ptr<PlannedTree> tree;
   Steps steps;
@@ -67,21 +54,17 @@ void check_variables(const std::vector<int>& variables, std::size_t count) {
 
 std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> starts, Words<const int> members, Words<const int> order, Words<const int> kept,
                                        std::optional<int> ibound, const std::optional<Partition>& partition) {
-  auto made = std::make_shared<PlannedTree>();
-  made->sizes = list_of(sizes);
-  made->scopes.starts = list_of(starts);
-  made->scopes.items = list_of(members);
-  const std::vector<int> along = list_of(order), rest = list_of(kept);
-  check_variables(made->scopes.items, made->sizes.size());
-  check_variables(along, made->sizes.size());
-  check_variables(rest, made->sizes.size());
+  Lists listed;
+  listed.starts = list_of(starts);
+  listed.items = list_of(members);
+  std::vector<i64> own = list_of(sizes);
+  std::vector<int> along = list_of(order), rest = list_of(kept);
+  check_variables(listed.items, own.size());
+  check_variables(along, own.size());
+  check_variables(rest, own.size());
   nb::gil_scoped_release release;
-  made->tree = bucket_tree(made->scopes, along, rest, i64(made->sizes.size()), ibound, partition ? &*partition : nullptr);
-  const std::vector<int>& position = made->tree.position;
-  for (i64 f = 0; f < made->scopes.size(); ++f)
-    std::sort(made->scopes.items.begin() + made->scopes.starts[f], made->scopes.items.begin() + made->scopes.starts[f + 1],
-              [&](int a, int b) { return position[a] < position[b]; });
-  return made;
+  return std::make_shared<PlannedTree>(
+      plan_tree(std::move(listed), std::move(own), std::move(along), std::move(rest), ibound, partition ? &*partition : nullptr));
 }
 
 nb::tuple lists_of(const Lists& lists) { return nb::make_tuple(array_of(lists.starts), array_of(lists.items)); }
@@ -155,6 +138,8 @@ void bind_plan(nb::module_& m) {
       .def(nb::new_(&make_tree), "sizes"_a, "starts"_a, "members"_a, "order"_a, "kept"_a, "ibound"_a.none(), "partition"_a.none(),
            "Eliminate symbolically; the arguments are trusted. Scope `f` is `members[starts[f]:starts[f + 1]]`.")
       .def_prop_ro("width", [](const PlannedTree& own) { return own.tree.width(); }, "Induced width.")
+      .def_prop_ro("depth", [](const PlannedTree& own) { return own.tree.depth(); }, "Nodes on the longest way from a root.")
+      .def_prop_ro("order", [](const PlannedTree& own) { return own.tree.order; }, "The eliminated variables in order.")
       .def_prop_ro("scopes", [](const PlannedTree& own) { return lists_of(own.scopes); }, "Starts and members of the scopes, sorted by the order.")
       .def_prop_ro("variables", [](const PlannedTree& own) { return array_of(own.tree.variables); }, nb::rv_policy::reference, "The variable that each node eliminates.")
       .def_prop_ro("parents", [](const PlannedTree& own) { return array_of(own.tree.parents); }, nb::rv_policy::reference, "Each node's parent; -1 for a root.")

@@ -155,6 +155,16 @@ i64 Tree::width() const {
   return width;
 }
 
+i64 Tree::depth() const {
+  std::vector<i64> depths(size());
+  i64 most = 0;
+  for (i64 number = size() - 1; number >= 0; --number) {
+    depths[number] = parents[number] < 0 ? 1 : depths[parents[number]] + 1;
+    most = std::max(most, depths[number]);
+  }
+  return most;
+}
+
 std::vector<int> Tree::postorder() const {
   std::vector<int> result, stack;
   for (int number = 0; number < int(size()); ++number)
@@ -180,6 +190,23 @@ Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> k
   for (const int v : tree.kept) tree.position[v] = place++;
   Builder(scopes, tree, ibound, partition).build();
   return tree;
+}
+
+i64 PlannedTree::largest() const {
+  i64 cells = 1;
+  for (i64 number = 0; number < tree.size(); ++number) cells = std::max(cells, cells_of(tree.separators[number], sizes));
+  return cells;
+}
+
+PlannedTree plan_tree(Lists scopes, std::vector<i64> sizes, std::vector<int> order, std::vector<int> kept, std::optional<int> ibound,
+                      const Partition* partition) {
+  PlannedTree made{std::move(sizes), std::move(scopes), {}};
+  made.tree = bucket_tree(made.scopes, std::move(order), std::move(kept), i64(made.sizes.size()), ibound, partition);
+  const std::vector<int>& position = made.tree.position;
+  std::vector<int>& items = made.scopes.items;
+  for (i64 f = 0; f < made.scopes.size(); ++f)
+    std::sort(items.begin() + made.scopes.starts[f], items.begin() + made.scopes.starts[f + 1], [&](int a, int b) { return position[a] < position[b]; });
+  return made;
 }
 
 // A bucket's clique is part of a child's exactly if the child's separator is as large as it (Blair and Peyton 1993).

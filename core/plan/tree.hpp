@@ -18,6 +18,7 @@ struct Tree {
 
   i64 size() const { return i64(variables.size()); }
   i64 width() const;
+  i64 depth() const;  // nodes on the longest way from a root
   // Nodes such that each subtree is finished before the next begins: few messages are alive at a time.
   std::vector<int> postorder() const;
 };
@@ -26,6 +27,18 @@ struct Tree {
 // mini-buckets whose messages have at most so many variables, or no more than the largest table leaves (Dechter and Rish 2003).
 Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables, std::optional<int> ibound,
                  const Partition* partition);
+
+// The scopes of a problem's factors, sorted by an order of elimination, and their bucket tree.
+struct PlannedTree {
+  std::vector<i64> sizes;  // of all variables
+  Lists scopes;
+  Tree tree;
+
+  i64 largest() const;  // cells of the largest message
+};
+
+PlannedTree plan_tree(Lists scopes, std::vector<i64> sizes, std::vector<int> order, std::vector<int> kept = {}, std::optional<int> ibound = {},
+                      const Partition* partition = nullptr);
 
 // Maximal cliques of the triangulated graph, as a junction tree: children before parents.
 struct Cliques {

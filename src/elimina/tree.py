@@ -85,11 +85,11 @@ def plan_tree(
     return PlannedTree(np.fromiter(sizes, np.int64, len(sizes)), starts, places, along, rest, ibound, partition)
 
 
-def tree_of(planned: PlannedTree, order: Sequence[int]) -> Tree:
+def tree_of(planned: PlannedTree) -> Tree:
     """Return a compiled tree as named tuples."""
     columns = (rows_of(planned.separators), planned.parents.tolist(), rows_of(planned.factors))
     nodes = zip(planned.variables.tolist(), *columns, rows_of(planned.children), strict=True)
-    return Tree(tuple(order), tuple(itertools.starmap(Node, nodes)))
+    return Tree(tuple(planned.order), tuple(itertools.starmap(Node, nodes)))
 
 
 def postorder(planned: PlannedTree) -> list[int]:
@@ -201,7 +201,7 @@ def bucket_tree(
 ) -> Tree:
     """Return the tree of ``plan_tree`` as named tuples."""
     unknown = [1] * (1 + max(itertools.chain(order, kept), default=-1))
-    return tree_of(plan_tree(scopes, unknown, order, kept, ibound, partition), order)
+    return tree_of(plan_tree(scopes, unknown, order, kept, ibound, partition))
 
 
 class Clique(NamedTuple):

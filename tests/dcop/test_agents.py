@@ -18,6 +18,7 @@ from elimina.dcop.engine import Engine
 from elimina.dcop.problem import HEURISTICS, Message, views
 from elimina.errors import DcopError, InputError
 from elimina.generate import grid_model, random_model
+from elimina.tree import tree_of
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem, run_agents, settings_of
 
@@ -103,7 +104,7 @@ def test_functions_lie_on_paths_to_a_root(kind: str, seed: int, heuristic) -> No
     assert all((v, place.parent) in edges for v, place in places.items() if place.parent >= 0)
     roots = {line[-1] for line in lines.values()}
     assert not any(lines[v][-1] != lines[u][-1] for v, u in edges)
-    tree = pseudo_tree(problem, agents)
+    tree = tree_of(pseudo_tree(problem, agents))
     assert tree == agree_on_tree(problem, heuristic, seed)
     assert sum(node.parent < 0 for node in tree.nodes) == len(roots)
 

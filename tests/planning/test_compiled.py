@@ -85,7 +85,7 @@ def test_trees(seed):
         case = Case(seed)
         tree, planned = case.trees(ibound)
         assert rows_of(planned.scopes) == case.sorted
-        assert tree_of(planned, case.order) == tree
+        assert tree_of(planned) == tree
         assert planned.width == tree.width
         if ibound is None:
             assert tuple(planned.central_order()) == central_order(tree, case.sizes)

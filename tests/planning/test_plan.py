@@ -294,7 +294,7 @@ def test_postorder_finishes_each_subtree_first(data):
     scopes = data.draw(st.lists(st.sets(st.integers(0, max(count - 1, 0)), min_size=1, max_size=3), max_size=12))
     order = data.draw(st.permutations(range(count)))
     planned = plan_tree([sorted(s) for s in scopes] if count else [], [1] * count, order)
-    tree, post = tree_of(planned, order), postorder(planned)
+    tree, post = tree_of(planned), postorder(planned)
     assert sorted(post) == list(range(count))
     place = {node: i for i, node in enumerate(post)}
     sizes = {}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol, cast
 
-from elimina._core import Traversal
+from elimina._core import PlannedTree, TableList, Traversal, make_traversals, tree_of_traversals
 from elimina._core import agree_on_tree as build_pseudo_tree
 from elimina.dcop.dpop import Bucket, CycleBucket, Effort, cut_ancestors
 from elimina.dcop.engine import Engine
@@ -29,7 +29,7 @@ from elimina.dcop.tuple_filter import FilterBucket
 from elimina.display import count_text, seconds_text
 from elimina.errors import DcopError, InternalError, MemoryLimitError
 from elimina.planning.machine import CONTEXT_SECONDS, cpu_machine
-from elimina.tree import Tree, bucket_tree
+from elimina.tree import Tree, tree_of
 
 
 class Finished(Protocol):
@@ -238,11 +238,13 @@ class Agreement(NamedTuple):
     """A pseudo-tree that agents have agreed on, and the messages that they exchanged for it.
 
     Attributes:
+        listed: The problem's cost functions.
         places: Place of each variable, in their order.
         messages: Number of messages of each kind of ``TRAVERSAL``.
         clocks: Clock of each agent, in seconds.
     """
 
+    listed: TableList
     places: Sequence[Traversal]
     messages: Sequence[int]
     clocks: Sequence[float]
@@ -268,17 +270,12 @@ def agree(
         seed: Random seed of delays and deliveries.
         watch: Called now and then with 0 operations.
     """
-    neighbours: list[set[int]] = [set() for _ in problem.owners]
-    for table in problem.model.factors:
-        for variable in table.scope:
-            neighbours[variable].update(table.scope)
+    listed, count = TableList(problem.model.factors), len(problem.owners)
+    ranks = [settings.rank(variable, 0) for variable in range(count)] if settings.heuristic == "random" else []
     prefers_reached = settings.heuristic == "most-connected"
-    places = []
-    for variable, near in enumerate(neighbours):
-        near.discard(variable)
-        places.append(Traversal(variable, settings.rank(variable, len(near)), sorted(near), prefers_reached))
+    places = make_traversals(listed, count, settings.degree_weight, ranks, prefers_reached)
     made = build_pseudo_tree(places, problem.owners, len(problem.agents), order, delay, jitter, seed, watch)
-    return Agreement(places, *made)
+    return Agreement(listed, places, *made)
 
 
 def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: int = 0) -> Tree:
@@ -290,40 +287,35 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
         seed: Random seed of the heuristic ``random``.
     """
     settings = Settings(problem.model.sense, problem.model.is_integer, heuristic=heuristic, seed=seed)
-    return tree_of_places(problem, agree(problem, settings).places)
+    agreement = agree(problem, settings)
+    return tree_of(planned_tree(problem, agreement.listed, agreement.places))
 
 
-def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> Tree:
-    """Return the pseudo-tree that agents have made: see ``tree_of_places``."""
+def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> PlannedTree:
+    """Return the pseudo-tree that agents have made: see ``planned_tree``."""
     places = {v: place for agent in agents for v, place in agent.places.items()}
-    return tree_of_places(problem, [places[v] for v in range(len(places))])
+    return planned_tree(problem, TableList(problem.model.factors), [places[v] for v in range(len(places))])
 
 
-def tree_of_places(problem: Problem, places: Sequence[Traversal]) -> Tree:
+def planned_tree(problem: Problem, listed: TableList, places: Sequence[Traversal]) -> PlannedTree:
     """Return the pseudo-tree from the place of each variable: in its order children come before their parents.
+
+    Args:
+        problem: Problem whose variables belong to agents.
+        listed: Its cost functions.
+        places: Place of each variable, in their order.
 
     Raises:
         InternalError: It is not a pseudo-tree of the problem.
     """
-    parents = [place.parent for place in places]
-    order = _order(parents, [place.visit for place in places])
-    tree = bucket_tree([table.scope for table in problem.model.factors if table.scope], order)
-    for node in tree.nodes:
-        parent = tree.nodes[node.parent].variable if node.parent >= 0 else -1
-        if parent != parents[node.variable]:
-            raise InternalError(
-                f"variable {node.variable} is not a child of {parent} in the pseudo-tree; please report this"
-            )
+    tree, misplaced = tree_of_traversals(places, listed, problem.model.sizes)
+    if misplaced >= 0:
+        parent = places[misplaced].parent
+        raise InternalError(
+            f"variable {misplaced} is a child of {parent} in the pseudo-tree, but not by the cost functions; please "
+            "report this"
+        )
     return tree
-
-
-def _order(parents: Sequence[int], visits: Sequence[int]) -> list[int]:
-    """Return the variables by the roots of their trees, those visited last first."""
-    roots = list(range(len(parents)))
-    for variable in sorted(roots, key=visits.__getitem__):
-        if parents[variable] >= 0:
-            roots[variable] = roots[parents[variable]]
-    return sorted(range(len(parents)), key=lambda v: (roots[v], -visits[v]))
 
 
 class Forecast(NamedTuple):

@@ -22,10 +22,13 @@ from elimina.errors import MemoryLimitError
 from elimina.inference.encode import distances_of
 from elimina.planning.prepare import allowed_ranges
 from elimina.table import Table
-from elimina.tasks import LARGEST
+from elimina.tasks import FLOATS, INTEGERS, LARGEST
 
 WIDEST = 1 << 61
 """Integer costs of a function may be that far apart."""
+
+DTYPES = (*INTEGERS, *FLOATS)
+"""Number types of messages, the narrowest first."""
 
 
 class Effort(NamedTuple):
@@ -48,6 +51,30 @@ class Effort(NamedTuple):
     parts: int = 0
     dtypes: frozenset[str] = frozenset()
     rows: int = 0
+
+
+class Efforts(NamedTuple):
+    """Work of all variables, by the names of a result's ``stats``; of each attribute see ``Effort``."""
+
+    largest_table: int = 1
+    total_operations: int = 0
+    peak_bytes: int = 0
+    divided: int = 0
+    parts: int = 0
+    dtype: str | None = None
+
+    @staticmethod
+    def of(efforts: Sequence[Effort]) -> Efforts:
+        """Return the work of variables."""
+        dtypes = {dtype for effort in efforts for dtype in effort.dtypes}
+        return Efforts(
+            max((effort.cells for effort in efforts), default=1),
+            sum(effort.operations for effort in efforts),
+            max((effort.bytes for effort in efforts), default=0),
+            sum(effort.parts > 1 for effort in efforts),
+            sum(max(effort.parts, 1) for effort in efforts),
+            max(dtypes, key=DTYPES.index, default=None),
+        )
 
 
 class Bucket:

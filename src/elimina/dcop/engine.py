@@ -123,7 +123,7 @@ IMPOSSIBLE = 1 << 40
 
 _IMPOSSIBLE_CELL = np.int64(IMPOSSIBLE)
 
-_WIDE = _IMPOSSIBLE_CELL.itemsize
+WIDE = _IMPOSSIBLE_CELL.itemsize
 """Bytes of a cell of tables that are joined as one array."""
 
 _NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
@@ -240,18 +240,9 @@ class Engine:
             session.close()
         return MessageTable(values, plan.forbidden, spread, operations, size, dtype)
 
-    def effort(self, cells: int, tables: int, dtype: Dtype, shape: Callable[[], Shape]) -> tuple[int, int]:
-        """Return the operations and bytes of ``eliminate`` without doing it; see ``MessageTable``.
-
-        Args:
-            cells: Combinations of the variable and those of the message.
-            tables: Number of tables.
-            dtype: Number type of the message.
-            shape: Function that makes their shape; called where a plan decides.
-        """
-        if dtype != "int64" and cells <= AT_ONCE:
-            return tables * cells, _WIDE * cells
-        shaped = self._shaped(*shape(), dtype)
+    def planned_effort(self, shape: Shape, dtype: Dtype) -> tuple[int, int]:
+        """Return the operations and bytes of ``eliminate`` where it makes a plan; see ``MessageTable``."""
+        shaped = self._shaped(*shape, dtype)
         return shaped.operations, shaped.bytes
 
     @property

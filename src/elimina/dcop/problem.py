@@ -155,11 +155,15 @@ class Settings(NamedTuple):
     most_cells: int | None = None
     is_filtered: bool = False
 
+    @property
+    def degree_weight(self) -> int:
+        """Part of the number of a variable's neighbours in its rank."""
+        return {"max-degree": 1, "random": 0}.get(self.heuristic, -1)
+
     def rank(self, variable: int, degree: int) -> int:
         """Return the rank of a variable: variables of higher rank are closer to the root."""
-        if self.heuristic == "random":
-            return zlib.crc32(f"{self.seed} {variable}".encode())
-        return degree if self.heuristic == "max-degree" else -degree
+        own = zlib.crc32(f"{self.seed} {variable}".encode()) if self.heuristic == "random" else 0
+        return own + self.degree_weight * degree
 
 
 class AgentView(NamedTuple):

@@ -186,10 +186,14 @@ class Tally:
 
     def add(self, kind: type, size: int) -> None:
         """Count a message of a number of bytes."""
-        self._messages[kind] += 1
+        self.add_all(kind, 1, size, size)
+
+    def add_all(self, kind: type, number: int, size: int, largest: int) -> None:
+        """Count messages of a kind: their number, the bytes of all, and those of the largest one, at least."""
+        self._messages[kind] += number
         if kind not in FIXED:
             self._bytes[kind] += size
-            self._largest = max(self._largest, size)
+            self._largest = max(self._largest, largest)
 
     def add_agreement(self, agreement: Agreement) -> None:
         """Count the messages that built the pseudo-tree."""

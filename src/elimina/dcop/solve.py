@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, get_args
 
 from elimina import arguments
-from elimina._core import TableList
+from elimina._core import PlannedTree, TableList
 from elimina.backends.choose import device_name
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, look_ahead, pseudo_tree
-from elimina.dcop.dpop import Effort
+from elimina.dcop.dpop import Efforts
 from elimina.dcop.engine import Cards, Engine
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, names_in_errors, views
 from elimina.dcop.simulator import Figures, Network, Simulation
@@ -31,8 +31,7 @@ from elimina.planning.fitting import LARGEST_IBOUND
 from elimina.planning.prepare import prepare
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.table import Ends
-from elimina.tasks import FLOATS, INTEGERS
-from elimina.tree import Tree
+from elimina.tree import rows_of
 
 logger = logging.getLogger("elimina")
 
@@ -99,7 +98,6 @@ def rounding_of(model: Model, total: float) -> float:
 
 Algorithm = Literal["dpop", "adpop", "mb-dpop"]
 ALGORITHMS: tuple[Algorithm, ...] = get_args(Algorithm)
-DTYPES = (*INTEGERS, *FLOATS)
 RELIABLE = Network()
 
 _BYTES_OF_A_CELL = 32
@@ -371,7 +369,7 @@ class _Watch:
 def _rows(problem: Problem, agents: Iterable[Finished]) -> dict[str, int]:
     """Return the numbers of tuples sent, and of tuples in the exact tables."""
     agents, sizes = list(agents), problem.model.sizes
-    separators = [node.separator for node in pseudo_tree(problem, agents).nodes if node.separator]
+    separators = [separator for separator in rows_of(pseudo_tree(problem, agents).separators) if separator]
     return {
         "rows_sent": sum(effort.rows for agent in agents for effort in agent.efforts),
         "dense_rows": sum(math.prod(sizes[v] for v in separator) for separator in separators),
@@ -463,36 +461,28 @@ def statistics(problem: Problem, agents: Iterable[Finished], figures: Figures) -
     return _statistics_on(pseudo_tree(problem, agents), len(problem.agents), _efforts(agents), figures)
 
 
-def _efforts(agents: Iterable[Finished]) -> list[Effort]:
-    return [effort for agent in agents for effort in agent.efforts]
+def _efforts(agents: Iterable[Finished]) -> Efforts:
+    return Efforts.of([effort for agent in agents for effort in agent.efforts])
 
 
-def _statistics_on(tree: Tree, number: int, efforts: Sequence[Effort], figures: Figures) -> dict[str, Any]:
+def _statistics_on(tree: PlannedTree, number: int, efforts: Efforts, figures: Figures) -> dict[str, Any]:
     """Return the figures of a run on a pseudo-tree: see ``partial_statistics``."""
-    depths: list[int] = []
-    for node in reversed(tree.nodes):
-        depths.append(depths[len(tree.nodes) - 1 - node.parent] + 1 if node.parent >= 0 else 1)
     known = partial_statistics(number, efforts, figures)
-    return {**known, "induced_width": tree.width, "depth": max(depths, default=0)}
+    return {**known, "induced_width": tree.width, "depth": tree.depth}
 
 
-def partial_statistics(number: int, efforts: Sequence[Effort], figures: Figures) -> dict[str, Any]:
+def partial_statistics(number: int, efforts: Efforts, figures: Figures) -> dict[str, Any]:
     """Return the figures of a run that may have been ended, without the width and depth of an unknown pseudo-tree.
 
     Args:
         number: Number of agents.
-        efforts: Work of eliminating each variable; none of a run that did not begin.
+        efforts: Work of eliminating all variables; that of none if a run did not begin.
         figures: Clocks and messages of the run.
     """
-    dtypes = {dtype for effort in efforts for dtype in effort.dtypes}
     return {
         "induced_width": None,
         "depth": None,
-        "largest_table": max((effort.cells for effort in efforts), default=1),
-        "total_operations": sum(effort.operations for effort in efforts),
-        "peak_bytes": max((effort.bytes for effort in efforts), default=0),
-        "divided": sum(effort.parts > 1 for effort in efforts),
-        "parts": sum(max(effort.parts, 1) for effort in efforts),
+        **efforts._asdict(),
         "agents": number,
         "simulated_seconds": figures.seconds,
         "nonconcurrent_operations": figures.operations,
@@ -501,5 +491,4 @@ def partial_statistics(number: int, efforts: Sequence[Effort], figures: Figures)
         "network_load": sum(figures.bytes.values()),
         "largest_message": figures.largest,
         "repeated": figures.repeated,
-        "dtype": max(dtypes, key=DTYPES.index, default=None),
     }

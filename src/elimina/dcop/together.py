@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from elimina._core import pass_messages
+from elimina._core import AgentWork, PlannedTree, pass_messages, work_of_agents
 from elimina.backends import Backend, run_once
-from elimina.dcop.agent import Agreement, tree_of_places
-from elimina.dcop.dpop import WIDEST, Effort
-from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, Engine, Shape, bucket_dtype
+from elimina.dcop.agent import Agreement, planned_tree
+from elimina.dcop.dpop import DTYPES, WIDEST, Efforts
+from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, WIDE, Engine, Shape
 from elimina.dcop.problem import Problem, Settings, Util, Value, sizes_of_messages
 from elimina.dcop.simulator import Figures, Network, Tally
 from elimina.errors import InputError
@@ -30,15 +29,17 @@ from elimina.inference.minibucket import result_between
 from elimina.model import Model
 from elimina.planning.plan import MOST_BYTES
 from elimina.planning.planner import kept_plan
-from elimina.planning.prepare import allowed_ranges, prepare
+from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
+from elimina.planning.record import MAX_OPERANDS
 from elimina.result import Result
-from elimina.tasks import INTEGERS
-from elimina.tree import Node, Tree
+from elimina.tasks import INTEGERS, LARGEST
+from elimina.tree import Node, Tree, tree_of
 
-_ITEM_SIZES = {dtype: np.dtype(dtype).itemsize for dtype in INTEGERS}
-_TYPES = {dtype: frozenset((dtype,)) for dtype in INTEGERS}
-_NO_EFFORT = Effort()
+_TYPES = [(LARGEST[dtype], np.dtype(dtype).itemsize) for dtype in INTEGERS]
+_FIXED, _OF_ONE = sizes_of_messages(0, 0), sizes_of_messages(0, 1)
+_UTIL, _VALUE = [(fixed, of_one - fixed) for fixed, of_one in zip(_FIXED, _OF_ONE, strict=True)]
+"""Bytes of a message besides its cells, and those of each of its variables."""
 
 
 class Together(NamedTuple):
@@ -47,22 +48,14 @@ class Together(NamedTuple):
     Attributes:
         result: The answer, without figures.
         tree: The pseudo-tree.
-        efforts: Work of eliminating each variable.
+        efforts: Work of eliminating all variables.
         figures: Clocks and messages of the run.
     """
 
     result: Result
-    tree: Tree
-    efforts: Sequence[Effort]
+    tree: PlannedTree
+    efforts: Efforts
     figures: Figures
-
-
-class _Bucket(NamedTuple):
-    """A variable's elimination: its work, and the bytes of the messages to and from its parent."""
-
-    effort: Effort
-    util: int
-    value: int
 
 
 def solve_together(
@@ -89,32 +82,34 @@ def solve_together(
     """
     if not settings.is_integer or (settings.ibound, settings.memory) != (None, None):
         return None
-    tree = tree_of_places(problem, agreement.places)
-    sizes = problem.model.sizes
-    cells = [math.prod([sizes[v] for v in (node.variable, *node.separator)]) for node in tree.nodes]
-    if max(cells, default=0) >= LEAST_WORK or sum(cells) > AT_ONCE * len(cells):
+    model, (listed, places, _, _) = problem.model, agreement
+    tree = planned_tree(problem, listed, places)
+    started = time.perf_counter()
+    work = work_of_agents(tree, listed, model.sense, _TYPES, MAX_OPERANDS, WIDEST, AT_ONCE, WIDE)
+    if work is None or work.most_combinations >= LEAST_WORK or work.combinations > AT_ONCE * len(places):
         return None
     watch(0)
-    started = time.perf_counter()
+    if unplanned := work.unplanned:
+        _plan_work(work, unplanned, model, tree_of(tree), engine)
     try:
-        buckets = _buckets(problem, tree, cells, engine)
-        result = None if buckets is None else _optimum(problem, tree, engine.host)
+        result = _optimum(model, tree.order, engine.host)
     except InputError:
         # Agents say whose costs are too far apart.
         return None
-    if buckets is None or result is None:
+    if result is None:
         return None
     watch(0)
-    figures = _figures(problem, agreement, network, buckets, time.perf_counter() - started, watch)
-    return Together(result, tree, [bucket.effort for bucket in buckets.values()], figures)
+    figures = _figures(problem, agreement, network, work, time.perf_counter() - started, watch)
+    cells, operations, size, widest = work.total
+    dtype = None if widest < 0 else DTYPES[widest]
+    return Together(result, tree, Efforts(cells, operations, size, 0, len(places), dtype), figures)
 
 
-def _optimum(problem: Problem, tree: Tree, backend: Backend) -> Result | None:
+def _optimum(model: Model, order: Sequence[int], backend: Backend) -> Result | None:
     """Eliminate all variables in the order of the pseudo-tree; None if nothing is allowed, or there is no memory."""
-    model = problem.model
     prepared = prepare(model, "mpe", {})
     free = set(prepared.free)
-    plan = kept_plan(prepared, [v for v in tree.order if v in free], backend.machine, MOST_BYTES, hasty=True)
+    plan = kept_plan(prepared, [v for v in order if v in free], backend.machine, MOST_BYTES, hasty=True)
     if plan.peak_bytes > NOTICEABLE and plan.peak_bytes > backend.memory():
         return None
     encoded = encode(prepared, plan)
@@ -145,46 +140,21 @@ def exact_answer(model: Model, total: int | float, chosen: Sequence[int], score:
     return result
 
 
-def _buckets(problem: Problem, tree: Tree, cells: Sequence[int], engine: Engine) -> dict[int, _Bucket] | None:
-    """Return each variable's elimination; None if a table allows nothing, or costs are far apart.
+def _plan_work(work: AgentWork, unplanned: Sequence[tuple[int, int]], model: Model, tree: Tree, engine: Engine) -> None:
+    """Set the operations and bytes of eliminations for which agents make plans.
 
     Args:
-        problem: Problem whose variables belong to agents.
+        work: Work of all agents.
+        unplanned: Nodes of the tree, and the number of each message's type.
+        model: Model of the problem.
         tree: The pseudo-tree.
-        cells: Combinations of each node's variables.
         engine: Engine of the agents.
     """
-    model = problem.model
-    tables = [table for table in model.factors if table.scope]
-    ranges = allowed_ranges(model.factors, model.sense)
-    if None in ranges:
-        return None
-    spreads = [ends[1] - ends[0] for table, ends in zip(model.factors, ranges, strict=True) if table.scope and ends]
-    scopes = [frozenset(table.scope) for table in tables]
-    sizes = model.sizes
-    buckets: dict[int, _Bucket] = {}
-    sent: list[tuple[int | float, int]] = []
-    for node, combinations in zip(tree.nodes, cells, strict=True):
-        variable, separator, _, factors, children = node
-        spread = sum([spreads[f] for f in factors])
-        if spread >= WIDEST:
-            return None
-        held = 0
-        for child in children:
-            spread += sent[child][0]
-            held += sent[child][1]
-        count = len({scopes[f] for f in factors}) + len(children)
-        dtype = bucket_dtype(count, spread)
-        message, width = combinations // sizes[variable], len(separator)
-        size = message * _ITEM_SIZES[dtype]
-        sent.append((spread, size))
-        effort = _NO_EFFORT
-        if count:
-            shape = partial(_shape, tree, node, [tables[f].scope for f in factors], sizes)
-            operations, most = engine.effort(combinations, count, dtype, shape)
-            effort = Effort(operations, most + held, width, message, 1, _TYPES[dtype])
-        buckets[variable] = _Bucket(effort, *sizes_of_messages(size, width))
-    return buckets
+    scopes = [table.scope for table in model.factors if table.scope]
+    for number, dtype in unplanned:
+        node = tree.nodes[number]
+        shape = _shape(tree, node, [scopes[f] for f in node.factors], model.sizes)
+        work.plan(number, *engine.planned_effort(shape, DTYPES[dtype]))
 
 
 def _shape(tree: Tree, node: Node, own: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> Shape:
@@ -200,7 +170,7 @@ def _figures(
     problem: Problem,
     agreement: Agreement,
     network: Network,
-    buckets: Mapping[int, _Bucket],
+    work: AgentWork,
     seconds: float,
     watch: Callable[[int], None],
 ) -> Figures:
@@ -210,17 +180,14 @@ def _figures(
         problem: Problem whose variables belong to agents.
         agreement: The agents' pseudo-tree, and their clocks.
         network: A reliable network.
-        buckets: Each variable's elimination.
-        seconds: Time that all of them took, of which each has a share by its operations.
+        work: Work of the agents.
+        seconds: Time that all of it took, of which each has a share by its operations.
         watch: Called now and then with 0 operations.
     """
     owners, places, tally = problem.owners, agreement.places, Tally()
     tally.add_agreement(agreement)
-    for variable, place in enumerate(places):
-        if place.parent >= 0 and owners[place.parent] != owners[variable]:
-            tally.add(Util, buckets[variable].util)
-            tally.add(Value, buckets[variable].value)
-    operations = [buckets[variable].effort.operations for variable in range(len(places))]
-    pace = seconds / max(1, sum(operations))
-    clock, longest = pass_messages(places, owners, agreement.clocks, operations, pace, *network.deliveries, watch)
+    messages, util, value, largest = work.mail(places, owners, _UTIL, _VALUE)
+    tally.add_all(Util, messages, util, largest)
+    tally.add_all(Value, messages, value, largest)
+    clock, longest = pass_messages(places, owners, agreement.clocks, work, seconds, *network.deliveries, watch)
     return tally.figures(clock, longest, 0)

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from elimina.dcop.dpop import Efforts
 from elimina.dcop.problem import AgentView, Problem, Settings, names_in_errors, views
 from elimina.dcop.simulator import Figures
 from elimina.dcop.solve import (
@@ -145,7 +146,11 @@ def solve_agents(
         ended_by = "time-limit" if isinstance(error, TimeLimitError) else "interrupt"
         found = early_answer(problem)
         phases = {"setup": begun - started, "run": time.perf_counter() - begun}
-        stats = {**partial_statistics(len(problem.agents), (), Figures(0.0, 0, {}, {}, 0, 0)), **run.figures, **given}
+        stats = {
+            **partial_statistics(len(problem.agents), Efforts(), Figures(0.0, 0, {}, {}, 0, 0)),
+            **run.figures,
+            **given,
+        }
         seconds = phase_seconds(phases, time.perf_counter() - started)
         return found.replace(
             ended_by=None if found.status == "optimal" else ended_by, stats={**stats, "seconds": seconds}

@@ -194,7 +194,7 @@ def make_plan(
     weights: Sequence[float] = ()
     if side is not None and (minibuckets is not None or part.maximised):
         zeros = [_has_zeros(part, group) for group in part.groups]
-        weights = node_weights(tree_of(tree, order), side, zeros, part.maximised)
+        weights = node_weights(tree_of(tree), side, zeros, part.maximised)
     decode = problem.described.is_optimum and minibuckets is None and not problem.kept
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
