@@ -18,6 +18,7 @@ from pathlib import Path
 EXAMPLE = Path(__file__).parents[1] / "examples" / "radio.wcsp"
 BASE = ["-c", "import numpy"]
 COMMANDS = {
+    "elimina --version": (["-m", "elimina", "--version"], 1.0),
     "import elimina and its parts": (["-c", "import elimina; elimina.solve, elimina.read"], 1.6),
     f"elimina solve {EXAMPLE.name}": (["-m", "elimina", "solve", str(EXAMPLE)], 3.5),
 }

@@ -19,7 +19,9 @@ _SCREEN = 45  # lines of a terminal
 def leaves(command, path=()):
     if not isinstance(command, click.Group):
         return [(path, command)]
-    return [leaf for name, child in command.commands.items() for leaf in leaves(child, (*path, name))]
+    context = click.Context(command)
+    children = [(name, command.get_command(context, name)) for name in command.list_commands(context)]
+    return [leaf for name, child in children for leaf in leaves(child, (*path, name))]
 
 
 @pytest.mark.parametrize(("path", "command"), leaves(commands))

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import elimina as library
+from tests.cli.conftest import EXAMPLES
 from tests.io.test_net import NET
 
 
@@ -98,30 +99,48 @@ HELD = """
 import os, sys, time, types
 class Slow(types.ModuleType):
     def __getattr__(self, name):
-        if name != "run":
+        if name not in ("run", "solve"):
             raise AttributeError(name)
         os.write(1, b"loading\\n")
         time.sleep({seconds})
         return lambda arguments: print("ran")
-sys.modules["elimina.cli.commands"] = Slow("elimina.cli.commands")
+sys.modules["{module}"] = Slow("{module}")
 from elimina.cli import main
-main()
+main(["solve", "x.wcsp"])
 """
 SIGNALS = pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "absent"),
+    [
+        (["--version"], ("numpy",)),
+        (["--help"], ("numpy",)),
+        (["solve", str(EXAMPLES / "radio.wcsp")], ("elimina.dcop", "elimina.viz", "elimina.cp", "urllib.request")),
+        (["solve", str(EXAMPLES / "pump.bif"), "--task", "mar"], ("elimina.dcop", "elimina.viz", "urllib.request")),
+        (["cp", str(EXAMPLES / "queens.fzn")], ("elimina.viz",)),
+    ],
+)
+def test_a_command_loads_what_it_needs(arguments, absent):
+    code = "import atexit, sys, elimina.cli as c; atexit.register(lambda: print(*sys.modules)); c.main(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert not set(absent) & set(done.stdout.split())
+
+
 @SIGNALS
-def test_a_signal_while_modules_load(number, word):
+@pytest.mark.parametrize("module", ["elimina.cli.commands", "elimina.cli.solve"])
+def test_a_signal_while_modules_load(number, word, module):
     """It waits for the import, so that nothing is left half loaded; a second one ends the process at once."""
     for seconds, count in ((1, 1), (60, 2)):
-        command = [sys.executable, "-c", HELD.format(seconds=seconds)]
+        command = [sys.executable, "-c", HELD.format(seconds=seconds, module=module)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert process.stdout.readline() == "loading\n"
         for _ in range(count):
             process.send_signal(number)
             time.sleep(0.2)
         out, err = process.communicate(timeout=50)
-        assert (process.returncode, out, err) == (128 + number, "", f"{word}\n" if count == 1 else "")
+        assert (process.returncode, out, err.strip()) == (128 + number, "", word if count == 1 else "")
 
 
 def takes(process, number):

@@ -267,7 +267,7 @@ def test_one_worker_a_gpu(task) -> None:
     for count in sorted({1, cuda_devices()}):
         with local(count, "cuda") as client:
             opened = count_calls(client, "elimina.backends.cuda.backend", "CudaBackend", "open")
-            found = solve_slices(model, task, client=client, options=short(model, task, "cuda"))
+            found = solve_slices(model, task, client=client, options=short(model, task, "cuda", slices=1000))
             assert found.stats["slices"] > 1
             assert found.stats["device"].startswith("cuda")
             assert_same(found, expected)

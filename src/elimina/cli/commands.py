@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,14 @@ import click
 from click.shell_completion import get_completion_class
 
 from elimina import __version__
-from elimina.cli.constraints import cp, dcop, tsp
-from elimina.cli.models import convert, generate, show_notices
-from elimina.cli.plot import plot, report
-from elimina.cli.solve import plan, solve
-from elimina.cli.terminal import Command, option
+from elimina.cli import signals
+from elimina.cli.terminal import Command, option, show_notices
 from elimina.errors import EliminaError, InputError
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 
 
-@click.command(cls=Command, short_help="Measure the speed of this machine for the planner.")
+@click.command(cls=Command)
 @option("--show", is_flag=True, help="Show the speeds in use, and measure nothing.")
 @option("--reset", is_flag=True, help="Forget the measured speeds.")
 def calibrate(show: bool, reset: bool) -> None:
@@ -74,7 +72,7 @@ def _amount(name: str, value: float) -> str:
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(short_help="Print the script that completes commands in a shell.")
+@click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
@@ -110,7 +108,7 @@ EXTRA_FLAGS = [
 """Flags of this solver alone: name, description, type and default."""
 
 
-@click.command("install-minizinc", cls=Command, short_help="Register the solver with MiniZinc.")
+@click.command("install-minizinc", cls=Command)
 @option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),
@@ -203,7 +201,48 @@ def user_folder() -> Path:
 FINISHED, ERROR, USAGE = 0, 1, 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+_HOMES = {
+    "solve": ("solve", "Answer a task on a model."),
+    "plan": ("solve", "Show the cost of solving a model."),
+    "cp": ("constraints", "Solve a model of constraints by propagation and search."),
+    "tsp": ("constraints", "Find a shortest tour of a travelling salesman problem."),
+    "dcop": ("constraints", "Solve a distributed problem with message-passing agents."),
+    "convert": ("models", "Write a model in another format."),
+    "generate": ("models", "Write a random problem."),
+    "plot": ("plot", "Draw a model, its junction tree or pseudo-tree, or bounds over time."),
+    "report": ("plot", "Write a page about a model, its plan and its answer."),
+    "calibrate": ("commands", "Measure the speed of this machine for the planner."),
+    "install-minizinc": ("commands", "Register the solver with MiniZinc."),
+    "completion": ("commands", "Print the script that completes commands in a shell."),
+}
+"""Module and description of each command. Modules of commands that are not used take longer to import than a small
+problem to solve."""
+
+
+class _Commands(click.Group):
+    """Group of the commands, which are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names, sorted."""
+        return sorted(_HOMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command; None if there is none of that name."""
+        if cmd_name not in _HOMES:
+            return None
+        with signals.deferred():
+            found = getattr(import_module(f"elimina.cli.{_HOMES[cmd_name][0]}"), cmd_name.replace("-", "_"))
+        signals.check()
+        assert isinstance(found, click.Command)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the names and the descriptions."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, _HOMES[name][1]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, prog_name="elimina")
 def commands() -> None:
     """Inference on discrete graphical models by eliminating variables, and constraint propagation, on CPUs and GPUs.
@@ -211,10 +250,6 @@ def commands() -> None:
     To solve FlatZinc files, use fzn-elimina, or minizinc after install-minizinc.
     """
     show_notices()
-
-
-for command in (solve, plan, cp, tsp, dcop, convert, generate, plot, report, calibrate, install_minizinc, completion):
-    commands.add_command(command)
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -23,7 +23,6 @@ from elimina.cli.options import (
     device_of,
     file_option,
     format_options,
-    heuristic_option,
     memory_option,
     number_option,
     reject_given,
@@ -38,6 +37,7 @@ from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.agent import Forecast
 from elimina.dcop.formats import FORMATS as DISTRIBUTED
 from elimina.dcop.formats import is_distributed
+from elimina.dcop.problem import HEURISTICS
 from elimina.dcop.simulator import ORDERS
 from elimina.dcop.solve import ALGORITHMS
 from elimina.display import bytes_text, count_text, seconds_text
@@ -47,7 +47,6 @@ from elimina.io import read
 from elimina.io.files import save, suffix_of
 from elimina.progress import Progress
 from elimina.result import Bounds, Delivery, Result, assignment_text, with_reading
-from elimina.viz.timeline import check_timeline, draw_timeline
 
 if TYPE_CHECKING:
     from elimina.cp.tsp import TourState
@@ -56,8 +55,16 @@ DEVICES = ("auto", "cpu", "cuda")
 _LEAST_SECONDS = 1e-3
 """Time limit of the search, in seconds, where reading has used up the given one."""
 
+heuristic_option = choice_option(
+    "--heuristic",
+    choices=HEURISTICS,
+    metavar="NAME",
+    group="expert",
+    help=f"Heuristic of the pseudo-tree: {', '.join(HEURISTICS)}.",
+)
 
-@click.command(cls=Command, short_help="Solve a model of constraints by propagation and search.")
+
+@click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @number_option("--threads", default=1, least=1, help="Number of threads of the search.")
 @option("--free", is_flag=True, help="Search by past conflicts, with restarts.")
@@ -121,7 +128,7 @@ def _solution_text(result: Result) -> str:
     return labelled(rows)
 
 
-@click.command(cls=Command, short_help="Find a shortest tour of a travelling salesman problem.")
+@click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @time_limit_option
 @number_option("--seed", most=2**62, group="expert", help="Random seed of the local search.")
@@ -198,7 +205,7 @@ def _crash_of(text: str) -> tuple[str, int]:
     return name, int(number)
 
 
-@click.command(cls=Command, short_help="Solve a distributed problem with message-passing agents.")
+@click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @choice_option(
     "--algo",
@@ -302,6 +309,8 @@ def dcop(
     if time_limit is not None:
         signals.alarm(time_limit)
     if timeline is not None:
+        from elimina.viz.timeline import check_timeline, draw_timeline
+
         check_timeline(timeline)
     problem = read_problem(source_of(file))
     read = time.monotonic() - started

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elimina.cli.options import check_no_input, number_option, share_option
-from elimina.cli.terminal import Command, Decorated, option, together
+from elimina.cli.terminal import Command, Decorated, option, show_notices, together
 from elimina.errors import InputError
 from elimina.io import DISTRIBUTED, FORMATS, convert_sense, read, write
 from elimina.io.files import suffix_of
@@ -18,24 +18,6 @@ from elimina.model import Model
 
 if TYPE_CHECKING:
     from elimina.dcop import Problem
-
-
-_logger = logging.getLogger("elimina")
-
-
-class _Echo(logging.Handler):
-    """Writer of a line for each notice, on the present standard error (which may have been redirected)."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write a line."""
-        click.echo(f"elimina: {self.format(record)}", err=True)
-
-
-def show_notices(level: int = logging.WARNING) -> None:
-    """Write the library's notices from a level on to standard error."""
-    if not any(isinstance(handler, _Echo) for handler in _logger.handlers):
-        _logger.addHandler(_Echo())
-    _logger.setLevel(level)
 
 
 def _be_verbose(context: click.Context, option: click.Parameter, value: bool) -> None:
@@ -141,7 +123,7 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
     return read(path, check=not no_check)
 
 
-@click.command(cls=Command, short_help="Write a model in another format.")
+@click.command(cls=Command)
 @click.argument("source", type=click.Path())
 @click.argument("target", type=click.Path())
 @source_option
@@ -184,7 +166,7 @@ def _share(name: str, default: float, help: str) -> Callable[[Decorated], Decora
     return share_option(name, default=default, show_default=True, help=help)
 
 
-@click.group(short_help="Write a random problem.")
+@click.group()
 def generate() -> None:
     """Write a random WCSP with costs from 0 to 100 (Fioretto et al. 2018, section 8.1).
 

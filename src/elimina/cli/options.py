@@ -18,7 +18,6 @@ from elimina import arguments
 from elimina._core import TextError
 from elimina.backends.choose import device_name
 from elimina.cli.terminal import Decorated, Group, Share, WholeNumber, option, together
-from elimina.dcop.problem import HEURISTICS
 from elimina.errors import InputError
 from elimina.inference.options import DIVISIONS, MOST_THREADS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.io import read_evidence
@@ -144,14 +143,6 @@ def memory_option(help: str) -> Callable[[Decorated], Decorated]:
 
 
 time_limit_option = seconds_option("--time-limit", group="limits", help="Time limit in seconds, reading included.")
-
-heuristic_option = choice_option(
-    "--heuristic",
-    choices=HEURISTICS,
-    metavar="NAME",
-    group="expert",
-    help=f"Heuristic of the pseudo-tree: {', '.join(HEURISTICS)}.",
-)
 
 
 class _TaskChoice(click.Choice[str]):

@@ -10,13 +10,12 @@ import click
 
 from elimina import api
 from elimina.cli import signals
-from elimina.cli.constraints import read_problem
+from elimina.cli.constraints import heuristic_option, read_problem
 from elimina.cli.models import read_model, reading_options, source_of, source_option
 from elimina.cli.options import (
     check_writable,
     evidence_of,
     file_option,
-    heuristic_option,
     memory_option,
     number_option,
     query_of,
@@ -33,7 +32,7 @@ from elimina.io.files import suffix_of
 from elimina.model import Model
 
 
-@click.command(cls=Command, short_help="Draw a model, its junction tree or pseudo-tree, or bounds over time.")
+@click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @file_option(
     "-o",
@@ -146,7 +145,7 @@ def _plot_tour(file: str, tour_file: str | None, output: Path) -> None:
 _OF_MODELS = ("task", "evidence", "query")
 
 
-@click.command(cls=Command, short_help="Write a page about a model, its plan and its answer.")
+@click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @file_option("-o", "--output", required=True, metavar="PAGE", help="Page, .html.")
 @task_option(default=None, shown="mar for probabilities, else mpe")

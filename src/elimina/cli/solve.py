@@ -124,7 +124,7 @@ def _gap_of(text: str | float) -> float:
         raise click.BadParameter(str(error)) from None
 
 
-@click.command(cls=Command, short_help="Answer a task on a model.")
+@click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @model_options
 @choice_option(
@@ -269,7 +269,7 @@ def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
         reject_given(_OF_SEARCH, "elimination on a cluster", "they belong to --method search of the task mpe")
 
 
-@click.command(cls=Command, short_help="Show the cost of solving a model.")
+@click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @model_options
 @option("--json", "as_json", is_flag=True, group="output", help="Print the figures as one JSON object.")

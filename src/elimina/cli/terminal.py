@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -11,17 +12,34 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from elimina.errors import InputError
-from elimina.result import Bounds
-from elimina.tasks import DESCRIPTIONS
 
+if TYPE_CHECKING:
+    from elimina.result import Bounds
+
+_logger = logging.getLogger("elimina")
 _LABEL = re.compile(r"([A-Za-z][\w, ]*:) +")
 _LEAST_WIDTH = 40
 """Characters; a narrower terminal breaks lines itself."""
+
+
+class _Echo(logging.Handler):
+    """Writer of a line for each notice, on the present standard error (which may have been redirected)."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line."""
+        click.echo(f"elimina: {self.format(record)}", err=True)
+
+
+def show_notices(level: int = logging.WARNING) -> None:
+    """Write the library's notices from a level on to standard error."""
+    if not any(isinstance(handler, _Echo) for handler in _logger.handlers):
+        _logger.addHandler(_Echo())
+    _logger.setLevel(level)
 
 
 def labelled(rows: Iterable[tuple[str, str]]) -> str:
@@ -90,6 +108,8 @@ def read_trace(path: str) -> list[Bounds]:
     Raises:
         InputError: The file cannot be read, or is none.
     """
+    from elimina.result import Bounds
+
     try:
         with open(path) as file:
             return [Bounds(**json.loads(line)) for line in file if line.strip()]
@@ -172,8 +192,10 @@ class Command(click.Command):
         """Write the tasks and the options, a section for each group."""
         found = self.get_params(ctx)
         if any(parameter.name == "task" for parameter in found):
+            from elimina.tasks import DESCRIPTIONS
+
             with formatter.section("Tasks"):
-                formatter.write_dl([_task_row(task) for task in DESCRIPTIONS])
+                formatter.write_dl([(", ".join([task, *one.aliases]), one.text) for task, one in DESCRIPTIONS.items()])
         for group, heading in _HEADINGS.items():
             records = [one.get_help_record(ctx) for one in self._in_group(found, group)]
             rows = [record for record in records if record is not None]
@@ -183,10 +205,6 @@ class Command(click.Command):
 
     def _in_group(self, found: list[click.Parameter], group: Group) -> list[click.Parameter]:
         return [one for one in found if isinstance(one, click.Option) and getattr(one, "group", "common") == group]
-
-
-def _task_row(task: Any) -> tuple[str, str]:
-    return ", ".join([task, *DESCRIPTIONS[task].aliases]), DESCRIPTIONS[task].text
 
 
 def _show_all(context: click.Context, option: click.Parameter, value: bool) -> None:

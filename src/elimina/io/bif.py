@@ -20,7 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -282,6 +281,8 @@ def _rows(values: NDArray[np.float64]) -> str:
 
 
 def _tagged(tag: str, name: str) -> str:
+    from xml.sax.saxutils import escape  # for writing alone: it loads what opens URLs
+
     checked_xml(name)
     space = ' xml:space="preserve"' if name != name.strip() else ""
     return f"<{tag}{space}>{escape(name, {chr(13): '&#13;'})}</{tag}>\n"

@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterator, Sequence
 from itertools import combinations
-from xml.sax.saxutils import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -303,6 +302,8 @@ def _graphml(model: Model, fills: Sequence[str]) -> Iterator[str]:
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
     for key, type_ in (("label", "string"), ("states", "int"), ("color", "string")):
         yield f'  <key id="{key}" for="node" attr.name="{key}" attr.type="{type_}"/>\n'
+    from xml.sax.saxutils import escape  # it loads what opens URLs
+
     yield f'  <graph edgedefault="{kind}">\n'
     for number, (variable, fill) in enumerate(zip(model.variables, fills, strict=True)):
         data = f'<data key="label">{escape(checked_xml(variable.name))}</data><data key="states">{variable.size}</data>'
