@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -11,28 +12,43 @@
 
 namespace elimina {
 
-// Runs `work(number)` in each of the threads, and `poll()` each so many looks, 20 ms apart, until they end. What one of them throws passes, after
-// `stop()`; that is called, too, once the calling thread is to stop.
+// Runs `work(number)` in a thread for each number, and `poll()` each so many looks, 20 ms apart, until they end. What one of them throws passes,
+// after `stop()`; that is called, too, once the calling thread is to stop. If the system has no more threads, those there are do all work, one
+// number after another; without any, it is memory for a stack that lacks.
 template <class Work, class Poll, class Stop>
 void run_threads(int threads, Work work, Poll poll, Stop stop, int looks_per_poll = 10) {
   constexpr auto between_looks = std::chrono::milliseconds(20);
   std::mutex mutex;
   std::condition_variable ended;
   std::exception_ptr failure;
-  int running = threads;
-  std::vector<std::thread> pool;
-  for (int i = 0; i < threads; ++i) {
-    pool.emplace_back([&, i] {
-      try {
-        work(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        failure = std::current_exception();
-        stop();
+  int next = 0, running = 0;
+  const auto run = [&] {
+    std::unique_lock lock(mutex);
+    try {
+      while (next < threads) {
+        const int number = next++;
+        lock.unlock();
+        work(number);
+        lock.lock();
       }
-      const std::lock_guard lock(mutex);
-      if (--running == 0) ended.notify_one();
-    });
+    } catch (...) {
+      lock.lock();
+      failure = std::current_exception();
+      stop();
+    }
+    if (--running == 0) ended.notify_one();
+  };
+  std::vector<std::thread> pool;
+  pool.reserve(static_cast<std::size_t>(threads));
+  for (int i = 0; i < threads; ++i) {
+    const std::lock_guard lock(mutex);
+    try {
+      pool.emplace_back(run);
+    } catch (const std::exception&) {
+      if (pool.empty()) throw std::bad_alloc();
+      break;
+    }
+    ++running;
   }
   {
     std::unique_lock lock(mutex);

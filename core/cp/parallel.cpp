@@ -68,8 +68,16 @@ void ParallelSearch::begin() {
   const bool is_cut = split();
   is_splitting_ = false;
   if (!is_cut) return;
-  running_ = workers_.size();
-  for (const auto& worker : workers_) worker->thread = std::thread([this, &worker = *worker] { work(worker); });
+  for (const auto& worker : workers_) {
+    const std::lock_guard lock(mutex_);
+    try {
+      worker->thread = std::thread([this, &worker = *worker] { work(worker); });
+    } catch (const std::exception&) {  // there are no more threads: those there are search all parts
+      if (worker == workers_.front()) throw std::bad_alloc();
+      return;
+    }
+    ++running_;
+  }
 }
 
 // All parts are cut in two until there are enough of them. False: a limit came first.

@@ -31,11 +31,15 @@ void await_change(const std::atomic<T>& value, T old) {
   value.wait(old, std::memory_order_acquire);
 }
 
-// The threads that help one thread. They live as long as it does.
+// The threads that help one thread, as many as the system has. They live as long as it does.
 class Team {
  public:
   explicit Team(int threads) : threads_(threads) {
-    for (int i = 1; i < threads; ++i) helpers_.emplace_back([this, i] { help(i); });
+    helpers_.reserve(std::size_t(threads) - 1);
+    try {
+      for (int i = 1; i < threads; ++i) helpers_.emplace_back([this, i] { help(i); });
+    } catch (const std::exception&) {  // there are no more threads
+    }
   }
   ~Team() {
     ending_ = true;

@@ -50,6 +50,21 @@ def lock_for_a_moment() -> threading.Lock:
     return lock
 
 
+def start_thread(thread: threading.Thread) -> None:
+    """Start a thread.
+
+    Raises:
+        MemoryLimitError: There is no room for its stack, or the process has as many threads as it may have.
+    """
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise MemoryLimitError(
+            "the process cannot start another thread: raise its limit on memory (ulimit -v, the job's memory) or on "
+            "threads (ulimit -u, pids.max)"
+        ) from error
+
+
 if TYPE_CHECKING:
     from functools import cached_property as cached_property
 else:

@@ -19,6 +19,7 @@ from elimina.errors import (
     ClusterError,
     DeviceError,
     EliminaError,
+    MemoryLimitError,
     TimeLimitError,
 )
 from elimina.inference.knowledge import combine
@@ -278,7 +279,7 @@ class Run:
         is_collected = gc.isenabled()
         try:
             try:
-                thread.start()
+                system.start_thread(thread)
                 ended_by = self._attend()
             except KeyboardInterrupt:
                 ended_by = "interrupt"
@@ -351,7 +352,10 @@ class Run:
         if fallback is not None and self._bounding is None and self.known is None and self.age > self.fallback_after:
             self.fallback = None
             self._bounding = Thread(target=self._bound, args=(fallback,), name="elimina", daemon=True)
-            self._bounding.start()
+            try:
+                system.start_thread(self._bounding)
+            except MemoryLimitError:
+                self.fallback, self._bounding = fallback, None
 
     def _bound(self, fallback: Callable[[float], Result | None]) -> None:
         obey(self._bounding_stop)

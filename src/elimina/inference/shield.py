@@ -16,8 +16,8 @@ from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
 from elimina._core import Stop, Stopped, obey, stopped
-from elimina.errors import DeviceError
-from elimina.system import lock_for_a_moment
+from elimina.errors import DeviceError, MemoryLimitError
+from elimina.system import lock_for_a_moment, start_thread
 
 logger = logging.getLogger("elimina")
 
@@ -234,9 +234,13 @@ class _Pool(Generic[Member, Item, Found]):
         self._working = 0
 
     def results(self) -> Iterator[Found | None]:
-        """Start as many members as there are items at most, and yield the results in sequence."""
-        while self._spare and self._working < len(self._items):
-            self._start()
+        """Start as many members as there are items and threads at most, and yield the results in sequence."""
+        try:
+            while self._spare and self._working < len(self._items):
+                self._start()
+        except MemoryLimitError:
+            if not self._working:
+                raise
         known: dict[int, Found | None] = {}
         place = 0
         while place < len(self._items):
@@ -264,10 +268,10 @@ class _Pool(Generic[Member, Item, Found]):
             thread.join()
 
     def _start(self) -> None:
-        self._working += 1
         thread = threading.Thread(target=self._serve, args=(self._spare.popleft(),), name="elimina", daemon=True)
+        start_thread(thread)
         self._threads.append(thread)
-        thread.start()
+        self._working += 1
 
     def _bear(self, error: BaseException) -> None:
         """Continue without a member whose device failed."""
