@@ -13,13 +13,15 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from fractions import Fraction
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from elimina.errors import InputError
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 Word = TypeVar("Word", bound=str)
 Given = ParamSpec("Given")
@@ -215,6 +217,8 @@ def parse_size(text: str, name: str = "memory") -> int:
         raise InputError(
             f"invalid {name} size {shown(text)}: expected a number with a unit, such as 8GiB, 500MB or 100000000"
         )
+    from fractions import Fraction
+
     return _bytes(name, Fraction(match[1]) * _UNITS[match[2].lower()])
 
 

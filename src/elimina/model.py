@@ -7,18 +7,16 @@ import math
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from elimina import arguments, distributions
-from elimina._core import TableList
 from elimina.display import Displayed, cut, sample, table_of
 from elimina.errors import InputError
 from elimina.states import State, StateIndex, checked_states, index_of, named
-from elimina.table import CLOSE, Sense, Table, batches, forbidden_value, joined_values, misfit
+from elimina.table import CLOSE, Sense, Table, Tables, batches, forbidden_value, joined_values, misfit
 
 _Part = TypeVar("_Part")
 
@@ -156,6 +154,7 @@ class Model(Displayed):
         self.children = None if children is None else _indices("children", children)
         self.name = name
         self._unnormalised: frozenset[int] | None = None
+        self._tables = Tables(self.factors)
         self._index = {v.name: i for i, v in enumerate(self.variables)}
         if len(self._index) != len(self.variables):
             twice = next(v.name for i, v in enumerate(self.variables) if self._index[v.name] != i)
@@ -184,6 +183,13 @@ class Model(Displayed):
             self.factors, self._unnormalised = distributions.checked(
                 self.variables, self.factors, self.children, strict=strict, in_place=in_place
             )
+
+    @property
+    def tables(self) -> Tables:
+        """The factors, also as the core reads them."""
+        if self._tables.all is not self.factors:
+            self._tables = Tables(self.factors)
+        return self._tables
 
     @property
     def unnormalised(self) -> frozenset[int]:
@@ -366,12 +372,8 @@ class Model(Displayed):
         Raises:
             InputError: A value is outside its variable's domain.
         """
-        return self.terms_of(TableList(self.factors), assignment)
-
-    def terms_of(self, listed: TableList, assignment: Sequence[int]) -> list[int | float]:
-        """Return ``terms`` of factors that are listed for the core."""
         try:
-            values = listed.values(assignment)
+            values = self.tables.listed.values(assignment)
         except ValueError as error:
             raise InputError(f"the assignment does not fit the model: {error}") from None
         except TypeError:
@@ -458,6 +460,8 @@ def _sum(terms: Sequence[int | float]) -> float:
     if all(float(term) == term for term in terms):
         with contextlib.suppress(OverflowError):  # a partial sum may be too large where the sum is not
             return math.fsum(terms)
+    from fractions import Fraction
+
     try:
         return float(sum(map(Fraction, terms)))
     except OverflowError:

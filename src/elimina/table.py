@@ -199,17 +199,13 @@ class Table:
 
 
 class Tables(Sequence[Table]):
-    """A sequence of tables, also as the core reads them.
-
-    Args:
-        tables: The tables; a tuple is not copied, as the search for garbage would visit all tables of the copy.
-    """
+    """A sequence of tables, also as the core reads them."""
 
     def __init__(self, tables: Iterable[Table]) -> None:
-        self._tables = tuple(tables)
+        self.all = tuple(tables)  # a tuple is not copied: the search for garbage would visit all tables of the copy
 
     def __len__(self) -> int:
-        return len(self._tables)
+        return len(self.all)
 
     @overload
     def __getitem__(self, number: int) -> Table: ...
@@ -218,28 +214,29 @@ class Tables(Sequence[Table]):
     def __getitem__(self, number: slice) -> tuple[Table, ...]: ...
 
     def __getitem__(self, number: int | slice) -> Table | tuple[Table, ...]:
-        return self._tables[number]
+        return self.all[number]
 
     def __iter__(self) -> Iterator[Table]:
-        return iter(self._tables)
+        return iter(self.all)
 
     def __reduce__(self) -> tuple[type[Tables], tuple[tuple[Table, ...]]]:
-        return Tables, (self._tables,)
+        return Tables, (self.all,)
 
-    def are(self, tables: tuple[Table, ...]) -> bool:
-        """Return whether these are the very same tables."""
-        return self._tables is tables or self._tables == tables
+    @cached_property
+    def form(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """Scopes and sizes."""
+        return tuple(table.scope for table in self.all), tuple(table.sizes for table in self.all)
 
     @cached_property
     def listed(self) -> TableList:
         """The tables for the core; their arrays are looked up once."""
-        return TableList(self._tables)
+        return TableList(self.all)
 
     def chosen(self, numbers: NDArray[np.int64]) -> Tables:
         """Return the tables of these numbers; all of them are these themselves."""
         if len(numbers) == len(self):
             return self
-        found = Tables([self._tables[number] for number in numbers.tolist()])
+        found = Tables([self.all[number] for number in numbers.tolist()])
         found.__dict__["listed"] = self.listed.chosen(numbers)
         return found
 
@@ -442,7 +439,7 @@ def unmasked(what: str, values: ArrayLike) -> Values:
     Raises:
         InputError: They are not an array, or some are masked.
     """
-    if isinstance(values, np.ma.MaskedArray):
+    if "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray):  # loading it takes 7 ms
         if masked := int(np.count_nonzero(np.ma.getmaskarray(values))):
             raise InputError(
                 f"{masked:,} of {what} are masked, and all {values.size:,} are needed: "

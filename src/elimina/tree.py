@@ -181,7 +181,7 @@ class TableGroups(Unpacked[Group]):
     @cached_property
     def variables(self) -> tuple[int, ...]:
         """The variables of all groups, ascending."""
-        return tuple(np.unique(self.scopes.members).tolist())
+        return tuple(np.flatnonzero(np.bincount(self.scopes.members)).tolist())
 
     @cached_property
     def _bytes(self) -> tuple[bytes, ...]:

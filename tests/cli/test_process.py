@@ -116,7 +116,10 @@ SIGNALS = pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrup
     [
         (["--version"], ("numpy",)),
         (["--help"], ("numpy",)),
-        (["solve", str(EXAMPLES / "radio.wcsp")], ("elimina.dcop", "elimina.viz", "elimina.cp", "urllib.request")),
+        (
+            ["solve", str(EXAMPLES / "radio.wcsp")],
+            ("elimina.dcop", "elimina.viz", "elimina.cp", "urllib.request", "numpy.ma"),
+        ),
         (["solve", str(EXAMPLES / "pump.bif"), "--task", "mar"], ("elimina.dcop", "elimina.viz", "urllib.request")),
         (["cp", str(EXAMPLES / "queens.fzn")], ("elimina.viz",)),
     ],

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from elimina._core import TableList
 from elimina.model import Model
 from elimina.result import Result
 
@@ -26,8 +25,7 @@ def scores_of(model: Model, evidence: dict[int, int] | None = None) -> list[int 
     """The score of every assignment; those of the last model are kept, as each strategy is compared with them."""
     last, given, scores = _last or (None, None, [])
     if last is not model or given != evidence:
-        listed = TableList(model.factors)
-        scores = [model.total(model.terms_of(listed, a)) for a in assignments(model, evidence)]
+        scores = [model.total(model.terms(a)) for a in assignments(model, evidence)]
         _last[:] = model, dict(evidence) if evidence else evidence, scores
     return scores
 
@@ -111,8 +109,7 @@ def partition(model: Model, evidence: dict[int, int] | None = None) -> float:
 
 def count(model: Model, evidence: dict[int, int] | None = None) -> int:
     """Number of assignments that no factor forbids."""
-    listed = TableList(model.factors)
-    return sum(not any(map(math.isinf, model.terms_of(listed, a))) for a in assignments(model, evidence))
+    return sum(not any(map(math.isinf, model.terms(a))) for a in assignments(model, evidence))
 
 
 def posteriors(model: Model, weights: dict[int, list[float]] | None = None) -> tuple[float, list[list[float]]]:

@@ -270,7 +270,7 @@ def agree(
         seed: Random seed of delays and deliveries.
         watch: Called now and then with 0 operations.
     """
-    listed, count = TableList(problem.model.factors), len(problem.owners)
+    listed, count = problem.model.tables.listed, len(problem.owners)
     ranks = [settings.rank(variable, 0) for variable in range(count)] if settings.heuristic == "random" else []
     prefers_reached = settings.heuristic == "most-connected"
     places = make_traversals(listed, count, settings.degree_weight, ranks, prefers_reached)
@@ -294,7 +294,7 @@ def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: i
 def pseudo_tree(problem: Problem, agents: Iterable[Finished]) -> PlannedTree:
     """Return the pseudo-tree that agents have made: see ``planned_tree``."""
     places = {v: place for agent in agents for v, place in agent.places.items()}
-    return planned_tree(problem, TableList(problem.model.factors), [places[v] for v in range(len(places))])
+    return planned_tree(problem, problem.model.tables.listed, [places[v] for v in range(len(places))])
 
 
 def planned_tree(problem: Problem, listed: TableList, places: Sequence[Traversal]) -> PlannedTree:

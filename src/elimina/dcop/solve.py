@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, NamedTuple, get_args
 
 from elimina import arguments
-from elimina._core import PlannedTree, TableList
+from elimina._core import PlannedTree
 from elimina.backends.choose import device_name
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, look_ahead, pseudo_tree
@@ -91,7 +91,7 @@ def rounding_of(model: Model, total: float) -> float:
     part in 2^53 of what it adds. No cell takes part in more additions than there are functions and variables.
     """
     additions = len(model.factors) + len(model.variables) + _MORE
-    bests = [model.constant, *Ends.of(TableList(model.factors), model.sense).numbers(highest=model.sign == -1)]
+    bests = [model.constant, *Ends.of(model.tables.listed, model.sense).numbers(highest=model.sign == -1)]
     distance = abs(total - math.fsum(bests))
     return additions * epsilon("float64") * (distance + math.fsum(map(abs, bests)))
 

@@ -120,7 +120,7 @@ def _optimum(model: Model, order: Sequence[int], backend: Backend) -> Result | N
     assert run.assignment is not None
     values = run.assignment.tolist()
     chosen = prepared.complete(range(len(values)), values)
-    return exact_answer(model, total, chosen, prepared.score(chosen))
+    return exact_answer(model, total, chosen, prepared.model.score(chosen))
 
 
 def exact_answer(model: Model, total: int | float, chosen: Sequence[int], score: int | float) -> Result:

@@ -142,7 +142,7 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
         stats["slices_skipped"] = state["skipped"]
     if best is None:
         return Result("infeasible", plan.task, stats=stats)
-    terms = problem.terms(chosen)
+    terms = problem.model.terms(chosen)
     score = problem.model.total(terms)
     check_value(plan.dtype, best, score, [problem.model.constant, *terms], state["slack"])
     if plan.dtype.startswith("int"):

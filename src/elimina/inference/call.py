@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import CaseNetwork, TableList
+from elimina._core import CaseNetwork
 from elimina.errors import InputError, UnsupportedError
 from elimina.inference.choose import Planned, plan_again, plan_problem
 from elimina.inference.execution import Scaled, partition_result
@@ -332,7 +332,7 @@ class SmallNetwork:
     def __init__(self, model: Model, task: Task = "mar") -> None:
         is_counted, is_asked = task == "count", described(task).is_marginal
         rule = "support" if is_counted else "products"
-        tables = TableList(model.factors)
+        tables = model.tables.listed
         self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MOST_CELLS, _MOST_COMBINATIONS, is_asked)
         self._constant = 0.0 if is_counted else float(model.constant)
         self.keeps_plan = False

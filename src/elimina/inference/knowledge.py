@@ -129,7 +129,7 @@ class Knowledge:
 
     def take(self, chosen: list[int]) -> None:
         """Keep an assignment if it is the best one, and no worse than the total that is known to be reached."""
-        score = self.problem.score(chosen)
+        score = self.problem.model.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return
         given = self.limits.upper_bound
@@ -328,7 +328,7 @@ def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
         total: float = least if model.sense == "min-cost" else 0 - least
         if model.is_integer:
             total = math.ceil(total) if model.sense == "min-cost" else math.floor(total)
-        return result_between(model, total, chosen, score=problem.score(chosen)).replace(stats=stats)
+        return result_between(model, total, chosen, score=problem.model.score(chosen)).replace(stats=stats)
     reached = problem.tables.listed.values(chosen)
     upper = math.log(number) - least
     lower = -math.inf if 0 in reached else math.fsum([model.constant, *map(math.log, reached)]) - SLACK * abs(least)
@@ -383,7 +383,7 @@ class Improvement:
     def found(self) -> Result | None:
         """Return the best assignment; None if it is not allowed."""
         chosen = self.best
-        score = self.problem.score(chosen)
+        score = self.problem.model.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return None
         found = between(self.problem, self._least, chosen)
@@ -405,7 +405,7 @@ class Improvement:
     @property
     def score(self) -> int | float:
         """The total of the best assignment found."""
-        return self.problem.score(self.best)
+        return self.problem.model.score(self.best)
 
     @property
     def best(self) -> list[int]:

@@ -449,7 +449,7 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
     clock["run"] = time.perf_counter() - started
     if not possible:
         return Result("infeasible", plan.task)
-    sign, terms = problem.model.sign, problem.terms(runs.chosen)
+    sign, terms = problem.model.sign, problem.model.terms(runs.chosen)
     score = problem.model.total(terms)
     if plan.dtype.startswith("int"):
         check_value(plan.dtype, sign * (int(runs.offset) + sum(map(int, runs.costs))), score, terms)

@@ -8,7 +8,6 @@ import functools
 import itertools
 import os
 import re
-import secrets
 import stat
 import sys
 from codecs import BOM_UTF8
@@ -54,8 +53,10 @@ _MOST_NAMES = 1000
 DISTRIBUTED_HINT = "distributed problems are for elimina.dcop.read, 'elimina dcop' and 'elimina convert'"
 
 
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""A character that XML cannot hold."""
+@functools.cache
+def not_xml() -> re.Pattern[str]:
+    """Return the pattern of a character that XML cannot hold; compiling it takes longer than to read a small model."""
+    return re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def checked_xml(name: str) -> str:
@@ -64,7 +65,7 @@ def checked_xml(name: str) -> str:
     Raises:
         InputError: It cannot.
     """
-    found = NOT_XML.search(name)
+    found = not_xml().search(name)
     if found:
         raise InputError(f"an XML file cannot hold the name {name!r}: it has the character {found.group()!r}")
     return name
@@ -198,7 +199,7 @@ def replacement_of(path: Path) -> Iterator[Path]:
         return
     path = Path(os.path.realpath(path))
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    partial = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
         # The new file starts with the old one's permissions, so that no one can read it who could not read the old one.
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600))

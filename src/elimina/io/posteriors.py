@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import csv
 import os
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
@@ -161,7 +160,7 @@ class _NpzWriter(PosteriorWriter):
     """Arrays ``columns``, ``posteriors`` and ``log10_evidence``; the rows wait in a file, not in memory."""
 
     def _open(self) -> None:
-        self._waiting = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}.rows")
+        self._waiting = self.path.with_name(f".{self.path.name}.{os.urandom(4).hex()}.rows")
         self._stream = self._waiting.open("wb")
         self._evidence: list[Floats] = []
 

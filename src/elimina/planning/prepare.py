@@ -217,8 +217,6 @@ _LEAST_NARROWED = 0.05
 little width."""
 
 
-_scope_of, _sizes_of = operator.attrgetter("scope"), operator.attrgetter("sizes")
-
 _KEPT_GROUPS, _KEPT_TABLES = 16, 10_000
 """Groupings that this process keeps for later problems of the same scopes, and the tables of the largest one."""
 
@@ -267,15 +265,6 @@ class Problem(NamedTuple):
         place = np.full(len(self.model.sizes), -1, dtype=np.int32)
         place[list(self.free)] = np.arange(len(self.free))
         return [self.model.sizes[v] for v in self.free], starts, place[members]
-
-    def terms(self, assignment: Sequence[int]) -> list[int | float]:
-        """Return ``Model.terms`` at an assignment; often the problem's tables are the model's."""
-        is_same = self.tables.are(self.model.factors)
-        return self.model.terms_of(self.tables.listed, assignment) if is_same else self.model.terms(assignment)
-
-    def score(self, assignment: Sequence[int]) -> int | float:
-        """Return ``Model.score`` at an assignment."""
-        return self.model.total(self.terms(assignment))
 
     def complete(self, variables: Iterable[int], values: Iterable[int]) -> list[int]:
         """Return a value for each variable of the model: those given, those that are fixed, and 0 for the others."""
@@ -331,7 +320,8 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     if fixed:
         tables = Tables([model.factors[f].restrict(fixed) for f in kept])
     else:
-        tables = Tables(model.factors if len(kept) == len(model.factors) else map(model.factors.__getitem__, kept))
+        is_whole = len(kept) == len(model.factors)
+        tables = model.tables if is_whole else Tables(map(model.factors.__getitem__, kept))
     if described.is_optimum:
         tables = _narrowed(tables)
     elif task == "count":
@@ -471,15 +461,14 @@ def grouped(tables: Tables) -> TableGroups:
     is_kept = len(tables) <= _KEPT_TABLES
     if is_kept:
         # Which group is smallest depends on the sizes, too.
-        key = tuple(map(_scope_of, tables)), tuple(map(_sizes_of, tables))
         with _groups_lock:
-            if (known := _groups.get(key)) is not None:
+            if (known := _groups.get(tables.form)) is not None:
                 return known
     starts, variables, *members = tables.listed.groups()
     found = TableGroups(Scopes(starts, variables), *members)
     if is_kept:
         with _groups_lock:
-            _groups[key] = found
+            _groups[tables.form] = found
             while len(_groups) > _KEPT_GROUPS:
                 _groups.popitem(last=False)
     return found

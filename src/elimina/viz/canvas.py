@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.display import cut, sample
 from elimina.errors import InputError
-from elimina.io.files import NOT_XML, replacement_of
+from elimina.io.files import not_xml, replacement_of
 from elimina.system import require
 
 SUFFIXES = ("svg", "png", "pdf")
@@ -41,7 +41,7 @@ _BREAKS = str.maketrans("\t\n\r", "   ")
 
 def _line(text: str) -> str:
     """Return a text as one line of characters that XML can hold."""
-    return NOT_XML.sub("\ufffd", text).translate(_BREAKS)
+    return not_xml().sub("\ufffd", text).translate(_BREAKS)
 
 
 class Style(NamedTuple):

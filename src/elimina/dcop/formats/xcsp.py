@@ -32,7 +32,7 @@ from elimina.dcop.formats.build import (
 )
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.files import NOT_XML, Document, Element, checked_xml
+from elimina.io.files import Document, Element, checked_xml, not_xml
 from elimina.model import Model, Variable
 from elimina.states import integer_of, texts_of
 from elimina.table import Table
@@ -316,7 +316,7 @@ def _variable(variable: Variable) -> str:
     if not variable.name or variable.name.split() != [variable.name]:
         raise InputError(f"an XCSP file cannot hold the variable name {variable.name!r}; it may have no blanks")
     for text in texts_of(variable):
-        if _NOT_A_VALUE.search(text) or NOT_XML.search(text):
+        if _NOT_A_VALUE.search(text) or not_xml().search(text):
             raise InputError(
                 f"an XCSP file cannot hold the value {text!r} of variable {variable.name!r}; "
                 f"it may have no blanks, '|' or ':', and not be a range"
