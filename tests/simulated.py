@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.machinery
 
 import numpy as np
 import pytest
@@ -13,7 +12,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import backend as cuda
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.session import RowsSession
-from elimina.inference import call
+from elimina.inference import call, choose
 from elimina.planning import tiers
 from elimina.planning.machine import cuda_machine
 
@@ -68,8 +67,8 @@ def simulate(patch: pytest.MonkeyPatch, device: int, host: int | None = None) ->
     """
     backend = type("SimulatedCuda", (SimulatedCuda,), {"bytes": device})
     patch.setattr(cuda, "CudaBackend", backend)
-    found = importlib.machinery.ModuleSpec("cupy", None)
-    patch.setattr(backend_choice.util, "find_spec", lambda name: found)
+    for module in (backend_choice, choose):
+        patch.setattr(module, "is_cupy_installed", lambda: True)
     patch.setattr(tiers, "RECORD_BYTES", 64)
     if host is not None:
         patch.setattr(CpuBackend, "memory", lambda self: host)

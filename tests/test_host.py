@@ -119,6 +119,15 @@ def test_figures_are_looked_up_each_time(tmp_path):
     assert available_threads(root) == 1
 
 
+@pytest.mark.parametrize("files", [second, first])
+def test_later_looks_open_no_file(tmp_path, monkeypatch, files):
+    """Not even those that do not exist: some levels have no limit, and this tree no quota."""
+    root = tree(tmp_path, files("/job", job=(900 * MIB, 300 * MIB, 0)))
+    found = available_memory(root), available_threads(root)
+    monkeypatch.setattr(os, "open", None)
+    assert (available_memory(root), available_threads(root)) == found
+
+
 def test_a_process_that_forked_and_closed_its_files_looks_again(tmp_path):
     """Descriptors that were closed may be those of other files by now."""
     root = tree(tmp_path, second("/job", job=(900 * MIB, 300 * MIB, 0)))

@@ -424,19 +424,22 @@ _MOST_FIGURES = 1 << 16
 def _figures(path: str) -> str | None:
     """Return the present text of a short file of the system; None if there is none, or it may not be read."""
     try:
-        return os.pread(_opened(os.getpid(), path), _MOST_FIGURES, 0).decode()
+        file = _opened(os.getpid(), path)
+        return None if file is None else os.pread(file, _MOST_FIGURES, 0).decode()
     except (AttributeError, OSError, UnicodeDecodeError):
         return None
 
 
 @functools.cache
-def _opened(process: int, path: str) -> int:
-    """Return a file that stays open: to open it for each look takes longer than to read it.
+def _opened(process: int, path: str) -> int | None:
+    """Return a file that stays open, None if it does not exist: to open it for each look takes longer than to read it.
 
     An interrupt could also leave a file open that is opened for each look. A process that forked, and may have closed
-    its files, opens them again.
+    its files, opens them again. The system's version decides which files exist.
     """
-    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    with contextlib.suppress(FileNotFoundError):
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    return None
 
 
 def _number(path: str) -> int | None:

@@ -216,9 +216,8 @@ class _Sums:
         ]
         part = _write(view, sources, np.add)
         allowed = [known for known in ends if known is not None]
-        spread = sum(abs(self._value(worst) - self._value(best)) for best, worst in allowed)
         taken = [part for best, _ in allowed for part in _floats(self._value(best))]
-        return part._replace(range=(spread, 0.0), taken=tuple(taken))
+        return part._replace(taken=tuple(taken))
 
     def _value(self, number: float) -> float:
         return math.log(number) if self._sense == "probability" else number

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -285,8 +286,9 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
         return Devices(list(pool.map(CudaBackend, cards)))
 
 
+@functools.cache
 def is_cupy_installed() -> bool:
-    """Return whether CuPy is installed, a quick check before the slower search for a card."""
+    """Return whether CuPy is installed, as this process first saw it: a look through all folders takes 0.1 ms."""
     return util.find_spec("cupy") is not None
 
 

@@ -119,12 +119,12 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
         if part is None:
             state.update(done=state["done"] + 1, skipped=state["skipped"] + 1)
             continue
-        value = None
+        value, ends = None, [] if part.run is None else roots(plan, part.run)
         if part.run is not None:
-            value = decode_value(part.problem, plan, part.encoded, roots(plan, part.run))
+            value = decode_value(part.problem, plan, part.encoded, ends)
         slack = 0.0
-        if value is not None and part.run is not None and not plan.dtype.startswith("int"):
-            slack = rounding(part.problem, plan, math.fsum(roots(plan, part.run)), part.encoded.constants)
+        if value is not None and not plan.dtype.startswith("int"):
+            slack = rounding(part.problem, plan, math.fsum(ends), part.encoded.constants)
             least = sign * value - slack
             state["least"] = least if state["least"] is None else min(least, state["least"])
         if value is not None and (state["best"] is None or sign * value < sign * state["best"]):

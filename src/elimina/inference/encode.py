@@ -43,8 +43,7 @@ class Encoded(NamedTuple):
         arena: The first ``plan.factor_cells`` elements.
         constants: Constant to add to the arena's optimum (costs, in the model's direction; or logarithms), or to the
             base-2 logarithm of the arena's sum (``sum-product``).
-        ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``); how
-            far its allowed values are apart at most, and 0 (costs and logarithms as floats).
+        ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``).
         impossible: True if nothing is allowed, seen before the run: a factor without free variables is forbidden or has
             probability 0 (the model's constant, too), or all integer costs of one table are forbidden.
         exact: False if a product of two positive numbers left the normal range while factors were joined.
@@ -162,9 +161,6 @@ class Encoder:
         found: Iterable[float] = map(math.log, numbers) if self._sense == "probability" else numbers
         if (known.kinds == 1).any():
             found = itertools.chain.from_iterable(map(_floats, found))
-        if len(self._factors):
-            members = self._spreads(known)[self._factors.members]
-            ranges[:, 0] = np.add.reduceat(members, self._factors.member_starts[:-1])
         possible = possible and bool(known.kinds[list(problem.constants)].all())
         return Encoded(self.arena, (*_floats(constant), *found), ranges, not possible, True)
 
@@ -176,16 +172,6 @@ class Encoder:
             if known is not None:
                 (ends.integers if isinstance(known[0], int) else ends.floats)[number] = known
         return ends
-
-    def _spreads(self, ends: Ends) -> Array:
-        """Return how far the allowed values of each table are apart at most."""
-        low, high = np.where(ends.kinds[:, None] == 1, ends.integers, ends.floats).T
-        spreads = np.zeros(len(low))
-        some = ends.kinds > 0
-        spreads[some] = (
-            np.log(high[some]) - np.log(low[some]) if self._sense == "probability" else high[some] - low[some]
-        )
-        return spreads
 
 
 def write_factors(

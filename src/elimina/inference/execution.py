@@ -8,6 +8,7 @@ What tables cancel of each other is in the constants, which are added exactly.
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import time
@@ -337,6 +338,7 @@ TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
 """Gap between the bounds of an optimum, relative to its value (or to 1), from which on it is not called optimal."""
 
 
+@functools.cache
 def epsilon(dtype: str) -> float:
     """Return the relative distance of neighbouring floats."""
     return float(np.finfo(dtype).eps)
@@ -475,7 +477,7 @@ def root_places(plan: Plan) -> NDArray[np.int64]:
     """Return the places in ``Run.zone`` of the values whose product is the whole model's."""
     steps, outputs = plan.steps, Outputs.packed(plan.outputs)
     if isinstance(steps, Steps):
-        offsets = steps.offsets_of(outputs.steps)
+        offsets = outputs.places(steps)[:, 1]
     else:
         offsets = np.array([steps[number].out_offset for number in outputs.steps.tolist()], dtype=np.int64)
     return np.asarray(offsets[outputs.roots] - offsets.min()) if len(offsets) else offsets

@@ -63,6 +63,17 @@ def is_settled(order: Order) -> bool:
     return order.method == "auto" and order.seconds >= SEARCH_SHARE / 2 * order.seconds_at(CELLS_PER_SECOND)
 
 
+def is_rough_enough(problem: Problem, options: Options, rough: Order, runs: int = 1) -> bool:
+    """Return whether a search for a better order than the rough one would take longer than what it can save."""
+    worth = max(WORTH_A_SEARCH, _LEAST_SEARCH * rough.seconds / SEARCH_SHARE)
+    return options.order == "auto" and rough.total_cells < worth * _speed(problem, runs)
+
+
+def _speed(problem: Problem, runs: int) -> float:
+    """Return the cells of a rough figure that so many runs take a second for, altogether."""
+    return CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
+
+
 def elimination_order(problem: Problem, options: Options, rough: Order | None = None, runs: int = 1) -> tuple[int, ...]:
     """Return an order of the free variables: searched for, or the given one without the variables that are fixed.
 
@@ -76,11 +87,8 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         return _given_order(problem, options.order)
     if problem.task == "mmap":
         return _order_around(problem, options)
-    speed = CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
-    if rough is not None and options.order == "auto":
-        worth = max(WORTH_A_SEARCH, _LEAST_SEARCH * rough.seconds / SEARCH_SHARE)
-        if rough.total_cells < worth * speed:
-            return rough.order
+    if rough is not None and is_rough_enough(problem, options, rough, runs):
+        return rough.order
     # Kept variables stay neighbours of each other throughout, which makes what is joined there part of the work.
     variables = (*problem.free, *problem.kept)
     sizes = problem.model.sizes
@@ -92,7 +100,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         seconds=max(options.order_seconds, _VARIABLE_SECONDS * len(variables)),
         seed=options.seed,
         threads=options.host_threads,
-        cells_per_second=speed,
+        cells_per_second=_speed(problem, runs),
     )
     if rough is not None and not problem.kept and rough.total_cells <= found.total_cells:
         return rough.order
@@ -124,6 +132,8 @@ def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()
     number = np.zeros(len(problem.model.sizes), dtype=np.int64)
     number[np.array(variables, dtype=np.int64)] = np.arange(len(variables))
     starts, members = problem.groups.scopes
+    if not more:
+        return Scopes(starts, number[members])
     starts = np.append(starts, len(members) + len(more))
     return Scopes(starts, number[np.append(members, np.array(more, dtype=np.int64))])
 

@@ -30,7 +30,7 @@ from elimina.inference.method import (
     search_to_the_end,
 )
 from elimina.inference.options import Options
-from elimina.inference.ordering import elimination_order, is_settled, quick_order, rough_order
+from elimina.inference.ordering import elimination_order, is_rough_enough, is_settled, quick_order, rough_order
 from elimina.inference.shield import uncollected
 from elimina.inference.shifting import Original
 from elimina.inference.strategy import Attempt, Budget, Paused, Portfolio, Strategy
@@ -267,9 +267,13 @@ class Solver:
         turns = is_free and not options.asks_for_slices
         first = options
         if turns:
-            first = options._replace(slices="never", order_seconds=options.order_seconds * turn_share(options))
-        if turns and isinstance(options.order, str) and is_out_of_reach(self._rough_order(), options):
-            first = first._replace(order=self._rough_order().order)
+            first = options._replace(slices="never")
+        if turns and isinstance(options.order, str):
+            rough = self._rough_order()
+            if is_out_of_reach(rough, options):
+                first = first._replace(order=rough.order)
+            elif not is_rough_enough(self._problem, options, rough):
+                first = first._replace(order_seconds=options.order_seconds * turn_share(options))
         prepared = self.plan(first)
         if turns:
             yield from clusters_first(prepared.planned, options, self.run)

@@ -262,10 +262,7 @@ def _outputs(plan: Plan) -> NDArray[np.int64]:
     if not isinstance(steps, Steps):
         rows = [(n, steps[n].out_offset, steps[n].out_span) for n, _ in plan.outputs]
         return np.array(rows, dtype=np.int64).reshape(-1, 3)
-    numbers = Outputs.packed(plan.outputs).steps
-    found = np.empty((len(numbers), 3), dtype=np.int64)
-    found[:, 0], found[:, 1], found[:, 2] = numbers, steps.offsets_of(numbers), steps.spans[numbers]
-    return found
+    return Outputs.packed(plan.outputs).places(steps)
 
 
 def _work_once(plan: Plan) -> int:

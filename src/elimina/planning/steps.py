@@ -358,6 +358,7 @@ class Outputs(Unpacked[Output]):
 
     def __init__(self, steps: Integers, scopes: Scopes) -> None:
         self.steps, self.scopes = steps, scopes
+        self._placed: tuple[Steps, Integers] | None = None
 
     @staticmethod
     def packed(outputs: Sequence[Output]) -> Outputs:
@@ -369,6 +370,13 @@ class Outputs(Unpacked[Output]):
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    def places(self, steps: Steps) -> Integers:
+        """Return step, offset and span of each output; they are kept, as plans of small models are."""
+        if self._placed is None or self._placed[0] is not steps:
+            numbers = self.steps
+            self._placed = steps, np.column_stack((numbers, steps.offsets_of(numbers), steps.spans[numbers]))
+        return self._placed[1]
 
     @cached_property
     def roots(self) -> Integers:
@@ -455,7 +463,7 @@ class Factors(Unpacked[FactorLayout]):
     def __len__(self) -> int:
         return len(self.offsets)
 
-    @property
+    @cached_property
     def joined(self) -> int:
         """Tables that one factor is joined of, at most."""
         return int(np.diff(self.member_starts).max(initial=0))
