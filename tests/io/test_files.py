@@ -15,7 +15,8 @@ import pytest
 
 import elimina
 import elimina.io as eio
-from elimina.errors import FormatError, InputError
+from elimina.errors import FormatError, InputError, MemoryLimitError
+from elimina.io.files import parsed
 
 UAI = b"MARKOV 1 2 1 1 0 2 0.25 0.75\n"
 
@@ -173,3 +174,13 @@ def test_formats_are_imported_when_needed():
     code = "import sys, elimina.io; print([m for m in sys.modules if m.startswith('elimina.io.')])"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert loaded.strip() == "['elimina.io.files']"
+
+
+def test_memory_that_ends_while_a_file_is_read(tmp_path):
+    (tmp_path / "m.uai").write_bytes(UAI)
+
+    def parse(text):
+        raise MemoryError
+
+    with pytest.raises(MemoryLimitError, match=r"m\.uai: the process ran out of memory while it read the file"):
+        parsed(tmp_path / "m.uai", bytes, parse)

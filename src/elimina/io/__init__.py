@@ -100,6 +100,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
             not sum to 1; it names file and line.
         UnsupportedError: The file uses a feature that elimina does not handle.
         InputError: The format is unknown or the file cannot be read.
+        MemoryLimitError: A table is too large, or the process ran out of memory.
     """
     path = arguments.file("path", path)
     handler = _format_of(path, format)

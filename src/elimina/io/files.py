@@ -234,7 +234,7 @@ def parsed(path: Path, open_text: Callable[[bytes], Any], parse: Callable[[Any],
     Raises:
         FormatError: The file is malformed.
         UnsupportedError: The file uses a feature that elimina does not handle.
-        MemoryLimitError: A table of the file is too large.
+        MemoryLimitError: A table of the file is too large, or the process ran out of memory.
         InputError: The file cannot be read.
     """
     text = None
@@ -243,6 +243,11 @@ def parsed(path: Path, open_text: Callable[[bytes], Any], parse: Callable[[Any],
         return parse(text)
     except (TextError, UnsupportedError, InputError, MemoryLimitError, UnicodeDecodeError) as error:
         reraise(path, None if text is None else text.line, error, getattr(text, "column", None))
+    except MemoryError as error:
+        raise MemoryLimitError(
+            f"{path}: the process ran out of memory while it read the file: raise the limit of the process (ulimit -v, "
+            "the job's memory)"
+        ) from error
 
 
 def suffix_of(path: Path) -> str:

@@ -169,7 +169,8 @@ class _FunctionReader:
         starts, members, costs = self.text.functions(most, self.flat_sizes, *limits)
         at = 0
         names = members.tolist()
-        for scope in (names[start:end] for start, end in itertools.pairwise(starts.tolist())):
+        for first, last in itertools.pairwise(starts.tolist()):
+            scope = names[first:last]
             sizes = tuple([self.sizes[v] for v in scope])
             end = at + math.prod(sizes)
             self.functions.tables.append(Table(scope, costs[at:end].reshape(sizes)))
