@@ -1,5 +1,6 @@
 """Limits of the machine, from trees of /proc and /sys that say what a test wants, and under a real ``ulimit -v``."""
 
+import gc
 import os
 import resource
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import pytest
 
@@ -166,6 +168,29 @@ def test_a_fork_waits_for_the_lock_of_another_thread(lock):
     thread.join()
     assert lock.acquire(timeout=5)
     lock.release()
+
+
+def test_a_fork_undoes_what_threads_that_it_does_not_have_would_undo():
+    begun, forked = threading.Event(), threading.Event()
+
+    def work():
+        with shield.set_aside(10**6), shield.uncollected(), shield.shielded():
+            begun.set()
+            forked.wait()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    begun.wait()
+    assert (gc.isenabled(), gc.get_freeze_count() > 0) == (False, True)
+
+    def check():
+        same_number = types.SimpleNamespace(ident=thread.ident)
+        os._exit(0 if gc.isenabled() and not gc.get_freeze_count() and not shield.is_shielded(same_number) else 1)
+
+    assert exit_code_of_a_fork(check) == 0
+    forked.set()
+    thread.join()
+    assert (gc.isenabled(), gc.get_freeze_count()) == (True, 0)
 
 
 def test_a_fork_while_another_thread_computes_a_cached_value():

@@ -7,6 +7,7 @@ import contextlib
 import functools
 import gc
 import logging
+import os
 import sys
 import threading
 import time
@@ -45,6 +46,9 @@ _threads: dict[int, int] = {}
 
 _left_alone: list[threading.Thread] = []
 
+_to_undo: set[tuple[int, Callable[[], None]]] = set()
+"""Threads that do without the search for garbage or set objects aside for a while, and the functions that end it."""
+
 _hooking = lock_for_a_moment()
 """Held while the interpreter's hook for dropped exceptions is replaced."""
 
@@ -71,11 +75,14 @@ def uncollected() -> Iterator[None]:
     if not gc.isenabled():
         yield
         return
+    own = threading.get_ident(), gc.enable
+    _to_undo.add(own)
     gc.disable()
     try:
         yield
     finally:
         gc.enable()
+        _to_undo.discard(own)
 
 
 @contextlib.contextmanager
@@ -89,11 +96,28 @@ def set_aside(tables: int) -> Iterator[None]:
     if tables < _MANY_TABLES or gc.get_freeze_count():
         yield
         return
+    own = threading.get_ident(), gc.unfreeze
+    _to_undo.add(own)
     gc.freeze()
     try:
         yield
     finally:
         gc.unfreeze()
+        _to_undo.discard(own)
+
+
+def _undo_for_others() -> None:
+    """Undo in a forked process what threads that do not exist there would undo."""
+    own = threading.get_ident()
+    for entry in [entry for entry in _to_undo if entry[0] != own]:
+        _to_undo.discard(entry)
+        entry[1]()
+    for thread in _threads.keys() - {own}:
+        del _threads[thread]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_undo_for_others)
 
 
 def is_shielded(thread: threading.Thread) -> bool:
