@@ -36,6 +36,7 @@ template <class T>
 using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using AnyRows = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Records = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> starts, Words<const int> members, Words<const i64> strides, Words<const i64> offsets,
                   Words<const double> least, Words<const i64> asked, Words<const i64> places, i64 first, i64 last) {
@@ -104,14 +105,19 @@ nb::bytes count_exactly(Words<const i64> words, Words<const i64> starts, Words<c
 // A program and the arrays that it works on, which the session keeps alive.
 class DenseSession {
  public:
-  DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words, Words<const i64> starts,
+  DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Records words, Words<const i64> starts,
                Words<const i64> outputs, Arena arena, Words<double> peaks, int threads)
       : words_(words), starts_(starts), arena_(arena), peaks_(peaks) {
     const SemiringKind kind = semiring_kind(semiring);
     kind_ = value_kind(arena.dtype(), kind);
+    const bool is_narrow = words.dtype() == nb::dtype<i32>();
+    if (!is_narrow && words.dtype() != nb::dtype<i64>()) throw nb::type_error("records have words of 64 or 32 bits");
+    DenseRun run{kind, kind_, parameter, integer_parameter, nullptr, starts.data(), i64(starts.size()), outputs.data(), i64(outputs.size()),
+                 arena.data(), peaks.data(), threads};
+    if (is_narrow) run.narrow = static_cast<const i32*>(words.data());
+    else run.words = static_cast<const i64*>(words.data());
     nb::gil_scoped_release release;
-    executor_ = std::make_unique<DenseExecutor>(DenseRun{kind, kind_, parameter, integer_parameter, words.data(), starts.data(),
-                                                         i64(starts.size()), outputs.data(), i64(outputs.size()), arena.data(), peaks.data(), threads});
+    executor_ = std::make_unique<DenseExecutor>(run);
   }
 
   void fix(Words<const int> values) { executor_->fix(values.data(), i64(values.size())); }
@@ -174,7 +180,8 @@ class DenseSession {
   }
 
  private:
-  Words<const i64> words_, starts_;
+  Records words_;
+  Words<const i64> starts_;
   Arena arena_;
   ValueKind kind_;
   Words<double> peaks_;
@@ -231,7 +238,7 @@ void bind_dense(nb::module_& m) {
       .def("keep", &keep_plan, "order"_a,
            "Keep a plan of an order of all variables for all answers from now on, whose steps are restricted to what is observed. False: it does not fit, and nothing has changed.");
   nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
-      .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena, Words<double>, int>(),
+      .def(nb::init<const std::string&, double, i64, Records, Words<const i64>, Words<const i64>, Arena, Words<double>, int>(),
            "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "outputs"_a, "arena"_a, "peaks"_a, "threads"_a)
       .def("fix", &DenseSession::fix, "values"_a,
            "Compute only cells with these values from now on; -1 where none is given. What depends on a changed one must run again.")

@@ -33,6 +33,10 @@ auto view_of(nb::handle_t<Layout> self) {
   return Array<T>(items.data(), {items.size()}, self);
 }
 
+nb::object records_of(nb::handle_t<Layout> self) {
+  return nb::cast<Layout&>(self).narrow.empty() ? nb::cast(view_of<&Layout::words>(self)) : nb::cast(view_of<&Layout::narrow>(self));
+}
+
 std::vector<std::vector<std::vector<int>>> partition(const std::vector<int>& sizes, std::vector<std::vector<int>> scopes,
                                                      const std::vector<Words<const double>>& tables, int ibound, double most, int threads) {
   if (scopes.size() != tables.size()) throw nb::value_error("as many scopes as tables are needed");
@@ -104,7 +108,7 @@ PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
 }
 
 Layout place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs, const Words<const double>& speed,
-             i64 most_words) {
+             i64 most_words, i64 narrow_words) {
   if (speed.size() != 6) throw nb::value_error("a speed is six numbers");
   const double* const given = speed.data();
   const Speed figures{given[0], given[1], given[2], given[3], given[4], given[5]};
@@ -113,7 +117,7 @@ Layout place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int>
   nb::gil_scoped_release release;
   check_stop();
   const i64 factors = made.tree->scopes.size();
-  return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times, figures, most_words);
+  return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times, figures, most_words, narrow_words);
 }
 
 // Starts of the tables that each step reads, their sources and factors, and the combinations of each step.
@@ -163,10 +167,10 @@ void bind_plan(nb::module_& m) {
           }, nb::rv_policy::reference, "For each part of the answer its step, and the variable whose marginal it is (-1: none).")
       .def_prop_ro("tables", &tables_of, "Starts of each step's tables, their sources and factors, and each step's combinations.")
       .def("moved", &move_steps, "sequence"_a, "The same steps in another sequence.")
-      .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a,
+      .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a, "narrow_words"_a,
            "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run; `speed`: bytes and "
            "combinations a second, seconds of a step, bytes and combinations of one thread, and the combinations of a step from which threads share it; "
-           "`most_words`: of records, which are left out where there are more.");
+           "`most_words`: of records, which are left out where there are more; `narrow_words`: of records, from which they have 32 bits if all fit.");
   m.def("mini_buckets", [](const std::vector<std::vector<int>>& scopes, int ibound) {
         const std::vector<std::span<const int>> spans(scopes.begin(), scopes.end());
         return MiniBuckets().divide(spans, ibound + 1);
@@ -206,7 +210,8 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("offsets", &view_of<&Layout::offsets>, "Of the factors.")
       .def_prop_ro("spans", &view_of<&Layout::spans>, "Of the factors.")
       .def_prop_ro("strides", &view_of<&Layout::strides>, "Of the factors' axes, one factor after the other.")
-      .def_prop_ro("words", &view_of<&Layout::words>, "The records.")
+      .def_prop_ro("words", &records_of, nb::sig("def words(self) -> NDArray[numpy.int64] | NDArray[numpy.int32]"),
+                   "The records; of 32 bits where they are many, with 0 for the weight, which is 1.")
       .def_prop_ro("starts", &view_of<&Layout::starts>, "Where each record starts.")
       .def_prop_ro("out_spans", &view_of<&Layout::out_spans>, "Elements of each step's output.")
       .def_prop_ro("factors", &view_of<&Layout::factors>, "The factor of each table that is read; -1: a message.");

@@ -4,13 +4,14 @@
 
 #include "elimina/program.hpp"
 #include "plan/arena.hpp"
+#include "records.hpp"
 #include "stop.hpp"
 
 namespace elimina::plan {
 namespace {
 
 constexpr i64 kAhead = 2;  // steps
-constexpr i64 kLineWords = 8, kFetched = 24;  // of a line of the cache; of a record: its header and three axes
+constexpr i64 kLineBytes = 64, kFetched = 24;  // of the cache; words of a record: its header and three axes
 constexpr i64 kMostSpan = i64{1} << 58;  // elements of an arena: offsets of larger ones in bytes may leave a word
 
 class Placer {
@@ -20,13 +21,15 @@ class Placer {
     marks_.resize(sizes.size());
   }
 
-  Layout run(bool keep, std::span<const int> levels, std::span<const double> runs, i64 most_words) {
+  Layout run(bool keep, std::span<const int> levels, std::span<const double> runs, i64 most_words, i64 narrow_words) {
     place_factors();
     find_readers();
     for (i64 step = 0; step < count(); ++step) layout_.record_words += words_of(step);
     const bool is_recorded = layout_.record_words <= most_words;
+    is_narrow_ = layout_.record_words >= narrow_words;
     if (is_recorded) {
-      layout_.words.reserve(std::size_t(layout_.record_words));
+      if (is_narrow_) layout_.narrow.reserve(std::size_t(layout_.record_words));
+      else layout_.words.reserve(std::size_t(layout_.record_words));
       layout_.starts.reserve(std::size_t(count()));
       layout_.factors.reserve(steps_.reads.size());
     }
@@ -36,7 +39,8 @@ class Placer {
       measure(number);
       if (last_reader_[number] >= 0) place(number);
       if (is_recorded) {
-        fetch_records(number + kAhead);
+        if (is_narrow_) fetch_records(layout_.narrow.data(), number + kAhead);
+        else fetch_records(layout_.words.data(), number + kAhead);
         write(number);
       }
       account(number, runs[levels.empty() ? 0 : levels[number]]);
@@ -122,12 +126,13 @@ class Placer {
   }
 
   // Loads what `find_strides` reads for a later step into the cache: records of earlier steps lie anywhere in memory.
-  void fetch_records(i64 number) const {
+  template <class Word>
+  void fetch_records(const Word* words, i64 number) const {
     if (number >= count()) return;
     for (const Read& read : steps_.reads_of(number)) {
       if (read.source < 0 || read.source >= i64(layout_.starts.size())) continue;
-      const i64* const record = layout_.words.data() + layout_.starts[read.source];
-      for (i64 word = 0; word < kFetched; word += kLineWords) __builtin_prefetch(record + word);
+      const Word* const record = words + layout_.starts[read.source];
+      for (i64 word = 0; word < kFetched; word += kLineBytes / i64(sizeof(Word))) __builtin_prefetch(record + word);
     }
   }
 
@@ -137,11 +142,17 @@ class Placer {
     if (read.source < 0) {
       const i64* stride = layout_.strides.data() + steps_.scopes.starts[read.factor];
       for (const int v : steps_.scopes[read.scope]) marks_.add(v), stride_[v] = *stride++;
+    } else if (is_narrow_) {
+      find_axes(layout_.narrow.data() + layout_.starts[read.source]);
     } else {
-      const i64* const record = layout_.words.data() + layout_.starts[read.source];
-      const i64* axis = record + kHeader;
-      for (i64 left = record[kAxes]; left > 0; --left, axis += kAxisWords) marks_.add(int(axis[kAxisVariable])), stride_[axis[kAxisVariable]] = axis[kOutStride];
+      find_axes(layout_.words.data() + layout_.starts[read.source]);
     }
+  }
+
+  template <class Word>
+  void find_axes(const Word* record) {
+    const Word* axis = record + kHeader;
+    for (i64 left = record[kAxes]; left > 0; --left, axis += kAxisWords) marks_.add(int(axis[kAxisVariable])), stride_[axis[kAxisVariable]] = axis[kOutStride];
   }
 
   // Writes the record of the step that was measured last.
@@ -152,7 +163,7 @@ class Placer {
     const auto reads = steps_.reads_of(number);
     const auto others = steps_.others[number];
     record_.resize(std::size_t(words_of(number)));
-    layout_.starts.push_back(i64(layout_.words.size()));
+    layout_.starts.push_back(i64(is_narrow_ ? layout_.narrow.size() : layout_.words.size()));
     i64 cells[3] = {1, 1, 1};
     i64* word = record_.data() + kHeader;
     for (int a = 0; a < int(axes.size()); ++a) {
@@ -178,7 +189,18 @@ class Placer {
     const i64 header[kHeader] = {i64(record_.size()), step.domain, step.variable, i64(axes.size()), step.outer, step.mid, cells[0], cells[1],
                                  cells[2], i64(reads.size()), step.tables_a, step.tables_b, out_offsets_[number], weight};
     std::copy(header, header + kHeader, record_.begin());
-    layout_.words.insert(layout_.words.end(), record_.begin(), record_.end());
+    if (is_narrow_ && !fits_narrow(record_)) widen_records();
+    if (is_narrow_) append_narrow(record_, layout_.narrow);
+    else layout_.words.insert(layout_.words.end(), record_.begin(), record_.end());
+  }
+
+  // All records are of one kind.
+  void widen_records() {
+    is_narrow_ = false;
+    layout_.words.reserve(std::size_t(layout_.record_words));
+    layout_.words.resize(layout_.narrow.size());
+    for (std::size_t step = 0; step + 1 < layout_.starts.size(); ++step) widen(layout_.narrow.data() + layout_.starts[step], layout_.words.data() + layout_.starts[step]);
+    layout_.narrow = {};
   }
 
   void account(i64 number, double runs) {
@@ -211,6 +233,7 @@ class Placer {
   std::vector<i64> shape_, strides_;            // of the table that was measured last
   std::vector<i64> out_offsets_, out_spans_;    // of each step's output
   std::vector<int> last_reader_;
+  bool is_narrow_ = false;
   double live_ = 0, most_ = 0;  // cells of the tables that are there
   Marks marks_;
 };
@@ -218,8 +241,8 @@ class Placer {
 }  // namespace
 
 Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, bool keep, std::span<const int> levels,
-               std::span<const double> runs, const Speed& speed, i64 most_words) {
-  return Placer(steps, factors, sizes, itemsize, speed).run(keep, levels, runs, most_words);
+               std::span<const double> runs, const Speed& speed, i64 most_words, i64 narrow_words) {
+  return Placer(steps, factors, sizes, itemsize, speed).run(keep, levels, runs, most_words, narrow_words);
 }
 
 }  // namespace elimina::plan

@@ -4,6 +4,7 @@ import gc
 import itertools
 import time
 import tracemalloc
+from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from elimina.inference.choose import plan_problem
 from elimina.inference.execution import Scales, root_outputs
 from elimina.inference.options import Options
 from elimina.inference.propagator import Propagator
+from elimina.planning import planner
 from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
 from elimina.planning.steps import Reach
@@ -167,6 +169,36 @@ def test_posteriors_that_are_asked_for_once_reuse_memory():
     found, expected = calls.solve(grid, "mar", device="cpu", threads=1), tree.marginals()
     for name, shares in found.marginals.items():
         assert list(shares.values()) == pytest.approx(expected[name], rel=1e-12)
+
+
+@pytest.mark.parametrize("family", ["tree", "grid"])
+def test_sums_over_many_steps_have_narrow_records(monkeypatch, family):
+    """Answers stay the same, whatever is observed, and in logarithms; plans of other kinds have words of 64 bits."""
+    network = model(family, 120)
+    options = Options(device="cpu")
+
+    def answers():
+        tree = elimina.JunctionTree(network)
+        found = []
+        for known in ({}, {3: 1, 50: 2}, {50: 0, 119: 1}):
+            tree.set_evidence(known)
+            found.append((tree.log10_evidence, {name: values.tolist() for name, values in tree.marginals().items()}))
+        return found
+
+    expected = answers()
+    monkeypatch.setattr(planner, "NARROW_WORDS", 1)
+    monkeypatch.setattr(planner, "_plans", OrderedDict())
+    assert answers() == expected
+    for task, sense in (("mar", "probability"), ("pr", "probability"), ("mpe", "min-cost"), ("count", "probability")):
+        planned = plan_problem(prepare(model(family, 120, sense), task, {}), options)
+        records = pack(planned.plan, 120).records
+        assert records.dtype == (np.int32 if task in ("mar", "pr") else np.int64)
+        if task != "mar":
+            continue
+        in_logarithms, in_floats = (
+            Propagator(planned, semiring).run(range(120)).log_sum for semiring in ("log-sum-exp", "sum-product")
+        )
+        assert in_logarithms == pytest.approx(in_floats, rel=1e-12)
 
 
 def test_long_counts_pack_their_steps_once(monkeypatch):

@@ -77,6 +77,12 @@ def check(case, planned, steps, outputs, lasting):
     assert placed.operations == sum(step.work * max(len(step.operands), 1) for step in expected)
     assert placed.largest == max([1, *(step.out_cells for step in expected), *(math.prod(f.sizes) for f in factors)])
     assert math.isclose(placed.seconds, MACHINE.seconds(expected, itemsize, 0), abs_tol=1e-15)
+    narrow = Steps.of(place_steps(planned, itemsize, keep, MACHINE, narrow_words=0))
+    fits = (np.abs(np.delete(packed.words, packed.starts + record.WEIGHT)) < 2**31).all()
+    is_narrow = bool(fits and all(step.weight == 1 for step in expected))
+    assert narrow.words.dtype == (np.int32 if is_narrow and len(expected) else np.int64)
+    assert narrow == packed
+    assert list(narrow) == list(expected)
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -5,6 +5,7 @@
 
 #include "exec/dense/isa.hpp"
 #include "exec/share.hpp"
+#include "records.hpp"
 
 namespace elimina {
 namespace {
@@ -84,6 +85,7 @@ const char* dense_instruction_set() { return choice.name; }
 DenseExecutor::DenseExecutor(const DenseRun& run)
     : run_(run),
       threads_(std::max(run.threads, 1)),
+      words_(run.narrow ? nullptr : run.words),
       kernels_(choice.make(run)),
       slices_(run.words, run.starts, run.steps, run.outputs, run.output_count) {
   entries_.reserve(run.steps);
@@ -97,7 +99,23 @@ DenseExecutor::DenseExecutor(const DenseRun& run)
 
 DenseExecutor::~DenseExecutor() = default;
 
+StepView DenseExecutor::widened(i64 number) {
+  const i32* const record = run_.narrow + run_.starts[number];
+  wide_.resize(std::max(wide_.size(), std::size_t(record[kWords])));
+  widen(record, wide_.data());
+  return {wide_.data()};
+}
+
+void DenseExecutor::widen_all() {
+  const i64 last = run_.starts[run_.steps - 1];
+  wide_.resize(std::size_t(last + run_.narrow[last + kWords]));
+  for (i64 number = 0; number < run_.steps; ++number) widen(run_.narrow + run_.starts[number], wide_.data() + run_.starts[number]);
+  words_ = wide_.data();
+  slices_.set_words(words_);
+}
+
 void DenseExecutor::fix(const int* values, i64 variables) {
+  if (!words_ && run_.steps > 0) widen_all();
   slices_.fix(values, variables);
   for (const i64 number : slices_.sliced_outputs()) {
     const StepView step = view(number);

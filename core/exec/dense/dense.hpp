@@ -29,6 +29,7 @@ struct DenseRun {
   void* arena;
   double* peaks;  // [steps][2]
   int threads;
+  const i32* narrow = nullptr;  // the words in 32 bits (records.hpp), in place of `words`
 };
 
 // Called on the calling thread now and then with the work done so far; false: stop.
@@ -60,7 +61,10 @@ class DenseExecutor {
   static constexpr i64 kOrdinary = -1, kLevelled = -2;
   static constexpr i64 kUnseen = -3, kSeen = -4;  // translated when they run for the second time: once costs less as they are
 
-  StepView view(i64 number) const { return {run_.words + run_.starts[number]}; }
+  // A narrow record's view is valid until the next call.
+  StepView view(i64 number) { return words_ ? StepView{words_ + run_.starts[number]} : widened(number); }
+  StepView widened(i64 number);
+  void widen_all();
   bool one_step(i64 number, double done, Peak& peak, const DensePoll& poll);
   bool given_step(StepView step, double done, Peak& peak, const DensePoll& poll);
   bool large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll);
@@ -68,6 +72,8 @@ class DenseExecutor {
 
   const DenseRun run_;
   const int threads_;
+  const i64* words_;             // nullptr while narrow records are widened one by one
+  std::vector<i64> wide_;        // the record that was widened last, or all
   double* peaks_ = nullptr;  // of the program that runs
   std::unique_ptr<StepKernels> kernels_;
   Slices slices_;

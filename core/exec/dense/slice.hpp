@@ -16,6 +16,9 @@ class Slices {
  public:
   Slices(const i64* words, const i64* starts, i64 steps, const i64* outputs, i64 output_count);
 
+  // Says where the records are, before the first call of `fix`.
+  void set_words(const i64* words) { words_ = words; }
+
   // A value for each variable, -1 where none is given.
   void fix(const int* values, i64 variables);
 

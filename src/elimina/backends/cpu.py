@@ -17,6 +17,7 @@ from elimina.errors import MemoryLimitError
 from elimina.planning.machine import Machine, cpu_machine
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
+from elimina.planning.steps import Words
 from elimina.system import available_memory, available_threads, cached_property
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ class CpuBackend:
 
 def dense_session(
     program: Program,
-    words: NDArray[np.int64],
+    words: Words,
     starts: NDArray[np.int64],
     arena: NDArray[np.generic],
     peaks: NDArray[np.float64],
@@ -85,7 +86,7 @@ def dense_session(
 
     Args:
         program: Program whose semiring and number type the steps have.
-        words: Records of the steps.
+        words: Records of the steps, of 64 or 32 bits.
         starts: Start of each record.
         arena: All tables.
         peaks: Output ranges of the steps, which runs write.
@@ -113,7 +114,7 @@ class CpuSession:
         self._peaks = np.zeros((len(program.starts), 2))
         outputs = np.ascontiguousarray(program.outputs[:, 0])
         self._core = dense_session(
-            program, program.words, program.starts, self._arena, self._peaks, threads, outputs=outputs
+            program, program.records, program.starts, self._arena, self._peaks, threads, outputs=outputs
         )
         self._zone = slice(*program.zone)
         self._queued: Run | None = None

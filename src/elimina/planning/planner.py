@@ -53,6 +53,9 @@ RECORD_SHARE = 4
 """Plans whose records take more, and more than the limit divided by this, have figures alone, and do not fit."""
 
 
+NARROW_WORDS = 1 << 22
+"""Words of records from which those of sums on the host have 32 bits: new memory costs more than to widen them."""
+
 PLANS = 16
 """Plans that this process keeps for later calls."""
 
@@ -471,7 +474,9 @@ def _lay_out(
 ) -> _Layout:
     itemsize = np.dtype(encoding.dtype).itemsize
     runs = slice_runs([problem.model.sizes[v] for v in slices.fixed])
-    placed = place_steps(steps, itemsize, keep, machine, slices.levels, runs, most_words)
+    is_narrow = machine.on_host and encoding.semiring == "sum-product" and not slices.fixed
+    narrow_words = NARROW_WORDS if is_narrow else most_words + 1
+    placed = place_steps(steps, itemsize, keep, machine, slices.levels, runs, most_words, narrow_words)
     seconds = placed.arena_cells * itemsize / machine.fresh + placed.seconds
     if encoding.semiring == "log-sum-exp":
         seconds *= EXPONENTIAL

@@ -39,6 +39,7 @@ from elimina.table import Scopes
 from elimina.tree import TableGroups, Unpacked, rows_of
 
 Integers = NDArray[np.int64]
+Words = NDArray[np.int64] | NDArray[np.int32]
 
 _LARGEST = int(np.iinfo(np.int64).max)
 
@@ -50,13 +51,14 @@ class Steps(Sequence[Step]):
     """A sequence of steps over their packed records.
 
     Args:
-        words: Records (``include/elimina/program.hpp``), one after another.
+        words: Records (``include/elimina/program.hpp``), one after another; of 32 bits where they are many, with 0 for
+            the weight, which is 1.
         starts: Start of each record.
         spans: Elements of each step's output, padding included.
         factors: Factor of each table that is read, over all steps; -1 for a message.
     """
 
-    def __init__(self, words: Integers, starts: Integers, spans: Integers, factors: NDArray[np.int32]) -> None:
+    def __init__(self, words: Words, starts: Integers, spans: Integers, factors: NDArray[np.int32]) -> None:
         self.words, self.starts, self.spans, self.factors = words, starts, spans, factors
 
     @staticmethod
@@ -81,6 +83,20 @@ class Steps(Sequence[Step]):
         factors = np.array([operand.factor for step in steps for operand in step.operands], dtype=np.int32)
         return Steps(_saturated(words), np.array(starts, dtype=np.int64), spans, factors)
 
+    @property
+    def narrow(self) -> NDArray[np.int32] | None:
+        """Records if their words have 32 bits."""
+        return np.asarray(self.words, dtype=np.int32) if self.words.dtype == np.int32 else None
+
+    @cached_property
+    def wide(self) -> Integers:
+        """Records with words of 64 bits."""
+        if self.words.dtype == np.int64:
+            return np.asarray(self.words, dtype=np.int64)
+        words = self.words.astype(np.int64)
+        words[self.starts + WEIGHT] = np.ones(1).view(np.int64)
+        return words
+
     def __len__(self) -> int:
         return len(self.starts)
 
@@ -101,14 +117,14 @@ class Steps(Sequence[Step]):
         return iter(self._unpacked) if self._is_small else map(self._unpack, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Steps) and np.array_equal(self.words, other.words)
+        return isinstance(other, Steps) and np.array_equal(self.wide, other.wide)
 
     __hash__ = None  # type: ignore[assignment]
 
     @cached_property
     def tables(self) -> Integers:
         """Number of tables that each step reads."""
-        return self.words[self.starts + TABLES]
+        return self._at(self.starts + TABLES)
 
     @cached_property
     def firsts(self) -> Integers:
@@ -123,19 +139,19 @@ class Steps(Sequence[Step]):
     @cached_property
     def sources(self) -> Integers:
         """The step that wrote each table that is read, over all steps; -1 for a factor."""
-        axes = self.words[self.starts + AXES]
+        axes = self._at(self.starts + AXES)
         tables = self.starts + HEADER + AXIS_WORDS * axes
         place = np.arange(self.firsts[-1]) - self.firsts[self.readers]
         at = tables[self.readers] + place * (TABLE_STRIDES + axes[self.readers]) + TABLE_SOURCE
-        return np.asarray(self.words[at])
+        return self._at(at)
 
     def offsets_of(self, steps: Integers | int) -> Integers:
         """Return the start of each of these steps' outputs in the arena."""
-        return np.asarray(self.words[self.starts[steps] + OUT])
+        return self._at(self.starts[steps] + OUT)
 
     def first_sizes_of(self, steps: Integers) -> Integers:
         """Return the number of values of the first variable of each of these steps' outputs, which have one."""
-        return np.asarray(self.words[self.starts[steps] + HEADER + AXIS_SIZE])
+        return self._at(self.starts[steps] + HEADER + AXIS_SIZE)
 
     def variables_of(self, step: int) -> set[int]:
         """Return the variables of a step's output."""
@@ -157,7 +173,7 @@ class Steps(Sequence[Step]):
     @cached_property
     def variables(self) -> Integers:
         """Variable that each step eliminates; see ``Step``."""
-        return self.words[self.starts + VARIABLE]
+        return self._at(self.starts + VARIABLE)
 
     @cached_property
     def additions(self) -> int:
@@ -189,7 +205,12 @@ class Steps(Sequence[Step]):
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
-        return self.words[self.starts + WEIGHT].view(np.float64)
+        if self.words.dtype == np.int32:
+            return np.ones(len(self))
+        return self._at(self.starts + WEIGHT).view(np.float64)
+
+    def _at(self, places: Integers) -> Integers:
+        return np.asarray(self.words[places], dtype=np.int64)
 
     @cached_property
     def _readers(self) -> tuple[list[int], list[int]]:
