@@ -257,6 +257,10 @@ def test_memory_errors_become_ours_in_words():
         raise MemoryError
     with pytest.raises(MemoryLimitError, match="as it was"), memory_errors_in_words(""):
         raise MemoryLimitError("as it was")
+    with pytest.raises(MemoryLimitError, match=text), memory_errors_in_words("while it sang"):
+        raise ImportError("mtrand.so: failed to map segment from shared object")
+    with pytest.raises(ImportError, match="no module"), memory_errors_in_words("while it sang"):
+        raise ImportError("no module")
 
 
 _LIMITED = """

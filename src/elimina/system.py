@@ -295,10 +295,16 @@ def available_threads(root: Path = _ROOT) -> int:
 def memory_errors_in_words(while_what: str) -> contextlib.ContextDecorator:
     """Turn a ``MemoryError`` of Python, NumPy or the core into a ``MemoryLimitError`` that names the remaining memory.
 
+    A module that is loaded when it is first used may find no room for its library.
+
     Args:
         while_what: Part of the error's text: what the process was doing.
     """
     return _InWords(while_what)
+
+
+_NO_ROOM = "failed to map segment"
+"""Words of the system's loader about a library that does not fit."""
 
 
 class _InWords(contextlib.ContextDecorator):
@@ -311,7 +317,8 @@ class _InWords(contextlib.ContextDecorator):
         pass
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
-        if isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError):
+        is_without_room = isinstance(error, ImportError) and _NO_ROOM in str(error)
+        if is_without_room or (isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError)):
             raise MemoryLimitError(
                 f"the process ran out of memory {self._while_what}; about {bytes_text(available_memory())} were left "
                 "to it afterwards: set a smaller --memory, or raise the limit of the process (ulimit -v, the job's "
