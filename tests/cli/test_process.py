@@ -131,6 +131,13 @@ def test_a_command_loads_what_it_needs(arguments, absent):
     assert not set(absent) & set(done.stdout.split())
 
 
+def test_a_profiler_gets_its_figures(tmp_path):
+    """A command ends without the interpreter's own end, unless something waits for that."""
+    command = [sys.executable, "-m", "cProfile", "-o", "profile", "-m", "elimina", "--version"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "profile").exists()
+
+
 @SIGNALS
 @pytest.mark.parametrize("module", ["elimina.cli.commands", "elimina.cli.solve"])
 def test_a_signal_while_modules_load(number, word, module):

@@ -30,6 +30,8 @@ _SHELL = 128
 """Shells show a process that a signal ended by this number more than the signal's."""
 
 INTERRUPTED = _SHELL + signal.SIGINT
+_UNWRITTEN = 1
+"""Exit code of a command whose last lines could not be written."""
 
 
 class _State:
@@ -170,11 +172,13 @@ def finish(code: int, is_process: bool = False) -> Any:
     """
     end()
     code = _SHELL + _State.came if _State.came in _WORDS else code
-    shield = sys.modules.get("elimina.inference.shield")
-    if is_process and shield is not None and shield.is_left_alone():
-        # The interpreter would wait for the work that the answer did not wait for.
-        for stream in (sys.stdout, sys.stderr):
+    if not is_process or sys.getprofile() is not None or sys.gettrace() is not None:
+        sys.exit(code)
+    # The interpreter's end takes a tenth of a short command's time, and waits for work that the answer did not need.
+    for stream in (sys.stdout, sys.stderr):
+        try:
             if stream is not None:
                 stream.flush()
-        os._exit(code)
-    sys.exit(code)
+        except OSError:
+            code = code or _UNWRITTEN
+    os._exit(code)

@@ -171,11 +171,6 @@ def _report(before: Callable[[sys.UnraisableHookArgs], object], unraisable: sys.
         before(unraisable)
 
 
-def is_left_alone() -> bool:
-    """Return whether work that would not end is still running, for which the interpreter's end would wait."""
-    return any(thread.is_alive() for thread in _left_alone)
-
-
 @atexit.register
 def _wait_for_those_left() -> None:
     # A thread that comes back from the core into an interpreter that has ended takes the process down.
