@@ -38,7 +38,7 @@ SLACK = 2.0
 
 
 def left_alone():
-    """Whether work that would not end is still running."""
+    """Return whether work that would not end is still running."""
     return any(thread.is_alive() for thread in shield._left_alone)
 
 
