@@ -25,6 +25,17 @@ def model(tmp_path_factory):
     return path
 
 
+DIFFERENT = """
+from elimina import _core, cp
+
+model = cp.Model()
+model.all_different(model.int_vars(4, 0, 3), side="gpu")
+solver = model._build()[0]
+solver.accelerate(_core.CpDevice(4), False)
+print(solver.propagate(), solver.device_calls()[0] > 0)
+"""
+
+
 def run(threads, *command):
     """Run a command in a process that has room for the stacks of so many threads."""
 
@@ -35,7 +46,13 @@ def run(threads, *command):
 
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     return subprocess.run(
-        [BIN / command[0], *command[1:]], capture_output=True, text=True, check=False, preexec_fn=limit, env=environment
+        [BIN / command[0], *command[1:]],
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=limit,
+        env=environment,
+        timeout=60,
     )
 
 
@@ -63,3 +80,9 @@ def test_constraints(threads):
         assert ran.stdout.endswith("==========\n")
     else:
         assert (ran.returncode, ran.stderr) == (1, "fzn-elimina: out of memory\n")
+
+
+@pytest.mark.parametrize("threads", range(5))
+def test_a_team_that_filters_all_different(threads):
+    ran = run(threads, "python", "-c", DIFFERENT)
+    assert (ran.returncode, ran.stdout) == (0, "True True\n"), ran.stderr

@@ -3,6 +3,8 @@
 #include <barrier>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -55,9 +57,12 @@ class HostDevice final : public FilterDevice {
 
   void run(different::Call& call, std::size_t, const volatile std::uint32_t*) override {
     different::Update(call, 0, 1).run();
-    std::barrier<> barrier(static_cast<std::ptrdiff_t>(threads_));
-    const auto work = [&](unsigned rank) {
-      ThreadTeam team{static_cast<int>(rank), static_cast<int>(threads_), barrier};
+    // The team has as many threads as the system starts. They wait until their number is known.
+    std::optional<std::barrier<>> barrier;
+    std::atomic<int> count = 0;
+    const auto work = [&](int rank) {
+      count.wait(0);
+      ThreadTeam team{rank, count, *barrier};
       for (u32 p = 0; p < call.part_count; ++p) {
         const different::Part& part = call.parts[p];
         different::Division<ThreadTeam>(team, call, part, call.scratch + part.board, call.scratch + part.rows).run(call.answers + p);
@@ -65,7 +70,15 @@ class HostDevice final : public FilterDevice {
       }
     };
     std::vector<std::jthread> others;
-    for (unsigned rank = 1; rank < threads_; ++rank) others.emplace_back(work, rank);
+    others.reserve(threads_ - 1);
+    try {
+      for (unsigned rank = 1; rank < threads_; ++rank) others.emplace_back(work, static_cast<int>(rank));
+    } catch (const std::exception&) {  // there are no more threads
+    }
+    const int started = static_cast<int>(others.size()) + 1;
+    barrier.emplace(started);
+    count = started;
+    count.notify_all();
     work(0);
   }
 
