@@ -12,6 +12,7 @@ import types
 
 import pytest
 
+from elimina.backends.cuda import layout
 from elimina.errors import MemoryLimitError
 from elimina.inference import shield
 from elimina.planning import planner, prepare
@@ -152,7 +153,9 @@ def exit_code_of_a_fork(work):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.parametrize("lock", [lock_for_a_moment(), planner._plans_lock, prepare._groups_lock, shield._hooking])
+@pytest.mark.parametrize(
+    "lock", [lock_for_a_moment(), planner._plans_lock, prepare._groups_lock, shield._hooking, layout._layouts_lock]
+)
 def test_a_fork_waits_for_the_lock_of_another_thread(lock):
     held = threading.Event()
 

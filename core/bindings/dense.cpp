@@ -112,12 +112,11 @@ class DenseSession {
     kind_ = value_kind(arena.dtype(), kind);
     const bool is_narrow = words.dtype() == nb::dtype<i32>();
     if (!is_narrow && words.dtype() != nb::dtype<i64>()) throw nb::type_error("records have words of 64 or 32 bits");
-    DenseRun run{kind, kind_, parameter, integer_parameter, nullptr, starts.data(), i64(starts.size()), outputs.data(), i64(outputs.size()),
-                 arena.data(), peaks.data(), threads};
+    DenseRun run{kind, kind_, parameter, integer_parameter, nullptr, starts.data(), i64(starts.size()), arena.data(), peaks.data(), threads};
     if (is_narrow) run.narrow = static_cast<const i32*>(words.data());
     else run.words = static_cast<const i64*>(words.data());
     nb::gil_scoped_release release;
-    executor_ = std::make_unique<DenseExecutor>(run);
+    executor_ = std::make_unique<DenseExecutor>(run, std::span(outputs.data(), outputs.size()));
   }
 
   void fix(Words<const int> values) { executor_->fix(values.data(), i64(values.size())); }

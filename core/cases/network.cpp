@@ -79,8 +79,9 @@ bool CaseNetwork::keep(const std::vector<int>& order) {
   kept_ = std::move(program);
   arena_.resize(std::max(kept_->end, i64(arena_.size())));
   peaks_.assign(2 * kept_->steps(), 0);
-  executor_ = std::make_unique<DenseExecutor>(DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, kept_->words.data(), kept_->starts.data(),
-                                                       kept_->steps(), kept_->outputs.data(), i64(kept_->outputs.size()), arena_.data(), peaks_.data(), 1});
+  executor_ = std::make_unique<DenseExecutor>(
+      DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, kept_->words.data(), kept_->starts.data(), kept_->steps(), arena_.data(), peaks_.data(), 1},
+      kept_->outputs);
   return true;
 }
 
@@ -92,7 +93,8 @@ bool CaseNetwork::run(const CaseProgram& program, const int* values, const Dense
   }
   if (!executor_ || program.end > i64(arena_.size())) {
     arena_.resize(std::max(program.end, i64(arena_.size())));
-    executor_ = std::make_unique<DenseExecutor>(DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, nullptr, nullptr, 0, nullptr, 0, arena_.data(), nullptr, 1});
+    executor_ = std::make_unique<DenseExecutor>(
+        DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, nullptr, nullptr, 0, arena_.data(), nullptr, 1}, std::span<const i64>());
   }
   peaks_.resize(2 * program.steps());
   return executor_->run_other(program.words.data(), program.starts.data(), program.steps(), peaks_.data(), poll);

@@ -82,12 +82,12 @@ void keep(const Peak& peak, double* to) {
 
 const char* dense_instruction_set() { return choice.name; }
 
-DenseExecutor::DenseExecutor(const DenseRun& run)
+DenseExecutor::DenseExecutor(const DenseRun& run, std::span<const i64> outputs)
     : run_(run),
       threads_(std::max(run.threads, 1)),
       words_(run.narrow ? nullptr : run.words),
       kernels_(choice.make(run)),
-      slices_(run.words, run.starts, run.steps, run.outputs, run.output_count) {
+      slices_(run.words, run.starts, run.steps, outputs) {
   entries_.reserve(run.steps);
   for (i64 number = 0; number < run.steps; ++number) {
     const StepView step = view(number);

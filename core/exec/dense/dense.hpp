@@ -2,6 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "elimina/config.hpp"
@@ -24,8 +25,6 @@ struct DenseRun {
   const i64* words;
   const i64* starts;
   i64 steps;
-  const i64* outputs;  // the steps that write the answer
-  i64 output_count;
   void* arena;
   double* peaks;  // [steps][2]
   int threads;
@@ -41,7 +40,8 @@ struct Peak;
 // A program that was translated for its arena, to be run any number of times.
 class DenseExecutor {
  public:
-  explicit DenseExecutor(const DenseRun& run);
+  // `outputs`: the steps that write the answer.
+  DenseExecutor(const DenseRun& run, std::span<const i64> outputs);
   ~DenseExecutor();
   // Restricts steps: they compute only the cells with these values (-1: none is given), see dense_slice.hpp; other cells of the
   // outputs become the semiring's zero. Every step with a variable whose value changed has to run again, and all that depend on it.

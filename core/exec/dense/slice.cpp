@@ -4,8 +4,8 @@
 
 namespace elimina {
 
-Slices::Slices(const i64* words, const i64* starts, i64 steps, const i64* outputs, i64 output_count)
-    : words_(words), starts_(starts), steps_(steps), outputs_(outputs, outputs + output_count), is_output_(steps) {
+Slices::Slices(const i64* words, const i64* starts, i64 steps, std::span<const i64> outputs)
+    : words_(words), starts_(starts), steps_(steps), outputs_(outputs.begin(), outputs.end()), is_output_(steps) {
   for (const i64 number : outputs_) is_output_[number] = true;
 }
 

@@ -4,6 +4,7 @@
 // to the start of its place without gaps, its other axes row by row; its readers have the same variables and are rewritten in the same way.
 // Outputs of the program stay where they are.
 #pragma once
+#include <span>
 #include <vector>
 
 #include "elimina/config.hpp"
@@ -14,7 +15,7 @@ namespace elimina {
 
 class Slices {
  public:
-  Slices(const i64* words, const i64* starts, i64 steps, const i64* outputs, i64 output_count);
+  Slices(const i64* words, const i64* starts, i64 steps, std::span<const i64> outputs);
 
   // Says where the records are, before the first call of `fix`.
   void set_words(const i64* words) { words_ = words; }

@@ -28,6 +28,7 @@ from elimina.planning.machine import Machine, cuda_machine
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
 from elimina.planning.record import library_steps
+from elimina.system import cached_property
 
 LEAST_CELLS = 1 << 16
 """Size of a table below which the array library's own copy is as good."""
@@ -383,7 +384,7 @@ class CudaDevice:
             return kept_layout(program, self.multiprocessors, self.shared_limit, library)
         return lay_out(program, self.multiprocessors, self.shared_limit, steps, library)
 
-    @functools.cached_property
+    @cached_property
     def blas(self) -> Blas | None:
         """Library for matrix products, opened on first use; None if there is none."""
         if self._lane.blas is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -33,6 +32,7 @@ from elimina.planning.record import (
     ragged,
     spans,
 )
+from elimina.system import lock_for_a_moment
 
 MAX_DECODE_AXES = 1024
 CHUNK_WORK = 1 << 11
@@ -65,7 +65,7 @@ LAYOUT_BYTES = 1 << 20
 _layouts: OrderedDict[bytes, Layout] = OrderedDict()
 _digests: OrderedDict[int, tuple[NDArray[np.int64], bytes]] = OrderedDict()
 """Records of the latest programs, by identity, and their digests, which take longer than to look up."""
-_layouts_lock = threading.Lock()
+_layouts_lock = lock_for_a_moment()
 
 
 class Recording:
