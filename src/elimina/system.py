@@ -292,26 +292,28 @@ def available_threads(root: Path = _ROOT) -> int:
     return max(1, min([processors(), *(math.ceil(quota) for quota in quotas if quota is not None)]))
 
 
-def memory_errors_in_words(while_what: str) -> contextlib.ContextDecorator:
+def memory_errors_in_words(while_what: str, advice: str | None = "set a smaller --memory") -> InWords:
     """Turn a ``MemoryError`` of Python, NumPy or the core into a ``MemoryLimitError`` that names the remaining memory.
 
     A module that is loaded when it is first used may find no room for its library.
 
     Args:
         while_what: Part of the error's text: what the process was doing.
+        advice: Part of the error's text: what makes the process need less, if there is something.
     """
-    return _InWords(while_what)
+    return InWords(while_what, advice)
 
 
 _NO_ROOM = "failed to map segment"
 """Words of the system's loader about a library that does not fit."""
 
 
-class _InWords(contextlib.ContextDecorator):
+class InWords(contextlib.ContextDecorator):
     """See ``memory_errors_in_words``; a generator would take 3 us of each query of a small network."""
 
-    def __init__(self, while_what: str) -> None:
+    def __init__(self, while_what: str, advice: str | None) -> None:
         self._while_what = while_what
+        self._advice = "" if advice is None else f"{advice}, or "
 
     def __enter__(self) -> None:
         pass
@@ -321,8 +323,7 @@ class _InWords(contextlib.ContextDecorator):
         if is_without_room or (isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError)):
             raise MemoryLimitError(
                 f"the process ran out of memory {self._while_what}; about {bytes_text(available_memory())} were left "
-                "to it afterwards: set a smaller --memory, or raise the limit of the process (ulimit -v, the job's "
-                "memory)"
+                f"to it afterwards: {self._advice}raise the limit of the process (ulimit -v, the job's memory)"
             ) from error
 
 

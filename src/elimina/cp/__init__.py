@@ -21,6 +21,7 @@ from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.io import FORMATS as MODELS
 from elimina.io.files import parsed, reraise, root_of, suffix_of
 from elimina.result import Result
+from elimina.system import memory_errors_in_words
 
 __all__ = ["Expression", "Model", "Relation", "Result", "SearchOptions", "Solution", "constraint_names", "read"]
 
@@ -37,6 +38,7 @@ _STATEMENT = re.compile(r"(min:|max:)?\s*(.*?)\s*(?:(>=|<=|=)\s*([+-]?\s*\d{1,40
 _TERM = re.compile(r"\s*([+-]?\s*\d{1,400}|[+-])?\s*\*?\s*(~?)([A-Za-z_]\w*)")
 
 
+@memory_errors_in_words("while it read the constraint model", None)
 def read(path: str | os.PathLike[str]) -> Model:
     """Read a model of constraints: FlatZinc, text or JSON, linear pseudo-Boolean problems (.opb), and XCSP3 (.xml).
 
@@ -51,6 +53,7 @@ def read(path: str | os.PathLike[str]) -> Model:
         FormatError: The file is malformed; it names the line.
         UnsupportedError: An item is well formed, but not supported.
         InputError: The file cannot be read, or its suffix is that of a graphical model or of a tour problem.
+        MemoryLimitError: Memory ran out.
     """
     path = arguments.file("path", path)
     suffix = suffix_of(path)

@@ -25,7 +25,9 @@ from elimina.cp.expressions import (
 from elimina.cp.globals import Globals
 from elimina.cp.running import (
     DEFAULT,
-    RESTARTS,
+    MOST_VALUES,
+    MOST_VARIABLES,
+    THREADS,
     VALUE_ORDERINGS,
     VARIABLE_ORDERINGS,
     Declaration,
@@ -42,6 +44,7 @@ from elimina.cp.running import (
     called,
     go_on,
     is_view,
+    memory_in_words,
     rules_of,
     view_of,
 )
@@ -53,14 +56,6 @@ if TYPE_CHECKING:
     from elimina.model import Model as GraphicalModel
 
 _MOST_ROWS = 2**62
-
-MOST_VARIABLES = 1 << 27
-"""Variables that the core numbers."""
-
-MOST_VALUES = 1 << 24
-"""Values that are listed at once, as Python's integers: 0.6 GiB."""
-
-THREADS = 1024
 
 
 class Model(Globals, Displayed):
@@ -344,17 +339,15 @@ class Model(Globals, Displayed):
         aim = self._objective
         task = "satisfy" if aim is None else "minimise" if self._sign > 0 else "maximise"
         run = Run(self, task, time_limit, options.node_limit, options.fail_limit)
-        pace = None
-        if options.restarts is not None:
-            pace = choice("restarts", options.restarts, RESTARTS), options.restart_scale, options.restart_growth
-        how = pace, self._relaxed() if flag("lns", options.lns) else None, free, seed
-        try:
-            search = self._start(threads, device, how, run)
-        except TimeLimitError:
-            return run.result({}, "time-limit")
+        how = options.pace, self._relaxed() if flag("lns", options.lns) else None, free, seed
         is_first = solution_limit is None and not all_solutions and aim is None
         run.progress = options.progress
-        result = run.search(search, 1 if is_first else solution_limit, all_solutions, on_solution)
+        with memory_in_words(threads):
+            try:
+                search = self._start(threads, device, how, run)
+            except TimeLimitError:
+                return run.result({}, "time-limit")
+            result = run.search(search, 1 if is_first else solution_limit, all_solutions, on_solution)
         return result.replace(ended_by=None) if is_first and result.ended_by == "solution-limit" else result
 
     def solutions(
@@ -372,23 +365,27 @@ class Model(Globals, Displayed):
 
         Raises:
             InputError: A constraint or an option cannot be used as given.
+            MemoryLimitError: Memory ran out.
             KeyboardInterrupt: Ctrl-C.
         """
         run = Run(self, "satisfy", time_limit, None, None)
-        try:
-            search = self._start(1, device, (None, None, flag("free", free), seed), run)
-        except TimeLimitError:
-            return
-        while (state := search.next(go_on)) == "solution":
-            yield self.solution_of(search)
+        with memory_in_words():
+            try:
+                search = self._start(1, device, (None, None, flag("free", free), seed), run)
+            except TimeLimitError:
+                return
+            while (state := search.next(go_on)) == "solution":
+                yield self.solution_of(search)
         if state == "stopped":
             raise KeyboardInterrupt
 
+    @memory_in_words()
     def propagated(self) -> list[list[int]] | None:
         """Return the values left to each variable by propagation alone; None if it proves infeasibility.
 
         Raises:
             InputError: The domains have too many values to list; use `bounds` for their ends.
+            MemoryLimitError: Memory ran out.
         """
         solver, _ = self._build()
         if not solver.propagate():
@@ -402,6 +399,7 @@ class Model(Globals, Displayed):
             )
         return solver.domains()[: len(self._variables)]
 
+    @memory_in_words()
     def to_model(self, *, rows: int = 1 << 18) -> GraphicalModel:
         """Return a graphical model for `elimina.solve` with the same number of solutions and the same optimum.
 
@@ -416,6 +414,7 @@ class Model(Globals, Displayed):
         Raises:
             InputError: A constraint needs more tuples, or a variable has more values; the error names it. Or two
                 variables have the same name.
+            MemoryLimitError: Memory ran out.
         """
         from elimina.cp.bridge import Posted, tabulate
 

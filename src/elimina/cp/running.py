@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpDevice, CpSearch, CpSolver
-from elimina.arguments import wrong_type
+from elimina.arguments import choice, wrong_type
 from elimina.cp.expressions import LIMIT, Expression, Numbers, whole_array
 from elimina.display import sample
-from elimina.errors import DeviceError, InputError, MemoryLimitError, TimeLimitError
+from elimina.errors import DeviceError, InputError, TimeLimitError
 from elimina.result import EndedBy, Result, Status, phase_seconds
+from elimina.system import InWords, memory_errors_in_words
 
 if TYPE_CHECKING:
     from elimina._core import FlatZinc
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
 
 Device = Literal["auto", "cpu", "cuda"]
 
+THREADS = 1024
+
+MOST_VARIABLES = 1 << 27
+"""Variables that the core numbers."""
+
+MOST_VALUES = 1 << 24
+"""Values that are listed at once, as Python's integers: 0.6 GiB."""
 
 Restarts = Literal["luby", "geometric", "linear", "constant"]
 RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
@@ -87,6 +95,13 @@ class SearchOptions(NamedTuple):
     free: bool = False
     lns: bool = False
     progress: Callable[[dict[str, Any]], object] | None = None
+
+    @property
+    def pace(self) -> tuple[str, float, float] | None:
+        """The restarts, as the core takes them."""
+        if self.restarts is None:
+            return None
+        return choice("restarts", self.restarts, RESTARTS), self.restart_scale, self.restart_growth
 
 
 DEFAULT = SearchOptions()
@@ -340,16 +355,16 @@ class Run:
             on_solution: Called with each solution; ends the search by returning False.
 
         Raises:
-            MemoryLimitError: Memory ran out before there was a solution.
+            MemoryError: Memory ran out before there was a solution.
         """
         self._posted = time.monotonic()
         try:
             ended_by = self._to_the_end(search, limit, keeps, on_solution)
         except KeyboardInterrupt:
             ended_by = "interrupt"
-        except MemoryError as error:
+        except MemoryError:
             if self._last is None:
-                raise MemoryLimitError("the search has no memory left; search in fewer threads") from error
+                raise
             ended_by = "memory-limit"
         return self.result(search.statistics(), ended_by)
 
@@ -403,6 +418,12 @@ class Run:
         return Result(
             status, self._task, value, lower, upper, last, ended_by=ended_by, stats=stats, solutions=self._kept
         )
+
+
+def memory_in_words(threads: int = 1) -> InWords:
+    """Turn a ``MemoryError`` of a search in so many threads, or of propagation, into words."""
+    fewer = None if threads == 1 else "search in fewer threads"
+    return memory_errors_in_words("while it solved the constraint model", fewer)
 
 
 def check_time(deadline: float) -> None:

@@ -15,6 +15,7 @@ from elimina.cp.tsplib import Lengths, Problem
 from elimina.errors import InputError
 from elimina.planning.machine import PROOF_EDGE_SECONDS, PROOF_SECONDS
 from elimina.result import EndedBy, Result, Status, phase_seconds, timed
+from elimina.system import memory_errors_in_words
 
 _KICKS_A_CITY, _FIRST_SECONDS = 200, 20.0
 """Kicks for each city, and most seconds, of the local search before the search for a proof."""
@@ -41,6 +42,7 @@ class TourState(NamedTuple):
     bound: int | None
 
 
+@memory_errors_in_words("while it looked for a tour", None)
 def solve_tsp(
     problem: Problem,
     *,
@@ -65,6 +67,7 @@ def solve_tsp(
     Raises:
         TypeError: The problem is of another type.
         InputError: The distances are too large, or edges cannot all be in a tour.
+        MemoryLimitError: Memory ran out before there was a tour.
     """
     if not isinstance(problem, Problem):
         raise wrong_type("problem", problem, "an elimina.cp.tsplib.Problem (elimina.cp.tsplib.read_tsp reads one)")

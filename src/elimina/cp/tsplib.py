@@ -14,6 +14,7 @@ from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.io.files import load, save
+from elimina.system import memory_errors_in_words
 
 MOST = 2**31 - 1
 _ROWS = 256
@@ -400,6 +401,7 @@ class _TourFile:
         return matrix
 
 
+@memory_errors_in_words("while it read the tour problem", None)
 def read_tsp(path: str | os.PathLike[str]) -> Problem:
     """Read a symmetric problem (.tsp; also .gz, .xz).
 
@@ -409,6 +411,7 @@ def read_tsp(path: str | os.PathLike[str]) -> Problem:
         FormatError: The file is malformed; the message names the line.
         UnsupportedError: It is of another type, or its distances are.
         InputError: It cannot be read.
+        MemoryLimitError: Memory ran out.
     """
     reader = _TourFile(path)
     reader.read()

@@ -30,6 +30,7 @@ from elimina.model import Model
 from elimina.planning.fitting import LARGEST_IBOUND
 from elimina.planning.prepare import prepare
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
+from elimina.system import memory_errors_in_words
 from elimina.table import Ends
 from elimina.tree import rows_of
 
@@ -139,6 +140,7 @@ DEFAULT = AgentOptions()
 
 # Agents and their messages make no reference cycles: there is no garbage to look for.
 @uncollected()
+@memory_errors_in_words("while its agents solved the problem")
 @arguments.with_options(AgentOptions._fields, "elimina.dcop.AgentOptions")
 def solve(
     problem: Problem,
@@ -177,7 +179,7 @@ def solve(
     Raises:
         InputError: An option makes no sense, or costs are too far apart for exact integers.
         MemoryLimitError: A table does not fit an agent's memory; or ``mb-dpop`` would take more than an estimated hour
-            in it, and there is no time limit.
+            in it, and there is no time limit; or the process ran out of memory.
         DeviceError: The device is missing, unusable or out of memory.
         DcopError: Messages were lost for good, or an agent did not come back.
     """
