@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -26,27 +26,46 @@ using namespace nb::literals;
 namespace elimina::tables {
 namespace {
 
-// A view of an array of Python's that ends with this object.
-struct View {
+// NumPy's description of an array (its array interface protocol), of which the first members matter here.
+struct Described {
+  int two, axes;
+  char kind;
+  int itemsize, flags;
+  Py_intptr_t *shape, *strides;
+  void* data;
+};
+
+// The name of an attribute, made once.
+nb::handle name_of(const char* name) {
+  PyObject* found = PyUnicode_InternFromString(name);
+  if (!found) throw nb::python_error();
+  return found;
+}
+
+// A view of an array of NumPy's. The buffer protocol would leave a description with each array for as long as it lives.
+class View {
+ public:
   explicit View(nb::handle array) {
-    if (PyObject_GetBuffer(array.ptr(), &buffer, PyBUF_STRIDES | PyBUF_FORMAT) != 0) throw nb::python_error();
+    static const nb::handle name = name_of("__array_struct__");
+    capsule_ = nb::getattr(array, name);
+    array_ = static_cast<const Described*>(PyCapsule_GetPointer(capsule_.ptr(), nullptr));
+    if (!array_) throw nb::python_error();
   }
-  ~View() { PyBuffer_Release(&buffer); }
-  View(const View&) = delete;
-  View& operator=(const View&) = delete;
+
+  std::span<const Py_intptr_t> shape() const { return {array_->shape, std::size_t(array_->axes)}; }
+  std::span<const Py_intptr_t> strides() const { return {array_->strides, std::size_t(array_->axes)}; }
+  const char* data() const { return static_cast<const char*>(array_->data); }
 
   Type type() const {
-    // Arrays that are not aligned say so before the type; numbers are of this machine's kind in any case.
-    const char* format = buffer.format + std::strspn(buffer.format, "@=^");
-    if (format[0] != 0 && format[1] == 0) {
-      if (buffer.itemsize == 8 && (*format == 'l' || *format == 'q')) return Type::i64;
-      if (*format == 'd') return Type::f64;
-      if (*format == 'f') return Type::f32;
-    }
+    if (array_->kind == 'i' && array_->itemsize == 8) return Type::i64;
+    if (array_->kind == 'f' && array_->itemsize == 8) return Type::f64;
+    if (array_->kind == 'f' && array_->itemsize == 4) return Type::f32;
     throw nb::type_error("a table's values are neither int64, float32 nor float64");
   }
 
-  Py_buffer buffer;
+ private:
+  nb::object capsule_;
+  const Described* array_;
 };
 
 // Parts of a table that are read.
@@ -56,13 +75,6 @@ struct Read {
   std::vector<i64> sizes, strides;
   nb::object arrays;
 };
-
-// The name of an attribute, made once.
-nb::handle name_of(const char* name) {
-  PyObject* found = PyUnicode_InternFromString(name);
-  if (!found) throw nb::python_error();
-  return found;
-}
 
 void read_table(nb::handle table, Read& found) {
   static const nb::handle values_name = name_of("values"), rows_name = name_of("rows"), scope_name = name_of("scope");
@@ -76,21 +88,23 @@ void read_table(nb::handle table, Read& found) {
   source = {};
   arrays = values;
   source.type = view.type();
-  source.values = static_cast<const char*>(view.buffer.buf);
+  source.values = view.data();
   if (rows.is_none()) {
-    sizes.assign(view.buffer.shape, view.buffer.shape + view.buffer.ndim);
-    strides.assign(view.buffer.strides, view.buffer.strides + view.buffer.ndim);
+    sizes.assign(view.shape().begin(), view.shape().end());
+    strides.assign(view.strides().begin(), view.strides().end());
   } else {
     for (const nb::handle size : nb::borrow<nb::tuple>(nb::getattr(table, "sizes"))) sizes.push_back(nb::cast<i64>(size));
     const View listed(rows);
-    source.rows = static_cast<const char*>(listed.buffer.buf);
-    source.tuples = view.buffer.shape[0];
-    source.value_step = view.buffer.strides[0];
-    source.row_step = listed.buffer.strides[0];
-    source.column_step = listed.buffer.strides[1];
+    Listing listing;
+    listing.rows = listed.data();
+    listing.tuples = view.shape()[0];
+    listing.value_step = view.strides()[0];
+    listing.row_step = listed.strides()[0];
+    listing.column_step = listed.strides()[1];
     const nb::object other = nb::getattr(table, "default");
-    if (source.type == Type::i64) source.integer_default = nb::cast<i64>(other);
-    else source.real_default = nb::cast<double>(nb::float_(other));
+    if (source.type == Type::i64) listing.integer_default = nb::cast<i64>(other);
+    else listing.real_default = nb::cast<double>(nb::float_(other));
+    source.listing = std::make_shared<const Listing>(listing);
     arrays = nb::make_tuple(values, rows);
   }
 }
@@ -203,9 +217,9 @@ nb::list values(const TableList& own, const std::vector<i64>& assignment) {
     const Source& source = tables.source(number);
     const char* place = tables.at(number, assignment);
     switch (source.type) {
-      case Type::f64: found.append(nb::float_(place ? load<double>(place) : source.real_default)); break;
-      case Type::f32: found.append(nb::float_(place ? double(load<float>(place)) : source.real_default)); break;
-      case Type::i64: found.append(nb::int_(place ? load<i64>(place) : source.integer_default)); break;
+      case Type::f64: found.append(nb::float_(place ? load<double>(place) : source.listing->real_default)); break;
+      case Type::f32: found.append(nb::float_(place ? double(load<float>(place)) : source.listing->real_default)); break;
+      case Type::i64: found.append(nb::int_(place ? load<i64>(place) : source.listing->integer_default)); break;
     }
   }
   return found;

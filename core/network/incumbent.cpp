@@ -22,7 +22,7 @@ struct Copies {
 
   Copies(const tables::Tables& tables, const Effort& effort) {
     for (i64 table = 0; table < tables.size(); ++table) {
-      const i64 most = tables.source(table).rows ? effort.listed_table : effort.table;
+      const i64 most = tables.source(table).listing ? effort.listed_table : effort.table;
       if (tables.cells(table) > std::min(most, effort.all - cells)) continue;
       members.push_back(int(table));
       offsets.push_back(cells);

@@ -56,7 +56,7 @@ class Encoder {
     std::vector<i64>& strides = strides_;
     strides.assign(scope.size(), 0);
     std::vector<i64> steps;
-    if (!source.rows) {
+    if (!source.listing) {
       for (std::size_t a = 0; a < own.size(); ++a) strides[std::find(scope.begin(), scope.end(), own[a]) - scope.begin()] = tables_.strides(number)[a];
     } else {
       // Cells are numbered with the table's axes in the factor's sequence.
@@ -68,10 +68,11 @@ class Encoder {
         strides[place] = steps[a] = step;
         step *= sizes[a];
       }
-      member.cells.resize(source.tuples);
-      for (i64 tuple = 0; tuple < source.tuples; ++tuple) {
+      const Listing& listing = *source.listing;
+      member.cells.resize(listing.tuples);
+      for (i64 tuple = 0; tuple < listing.tuples; ++tuple) {
         i64 cell = 0;
-        for (std::size_t a = 0; a < own.size(); ++a) cell += steps[a] * load<i32>(source.rows + tuple * source.row_step + i64(a) * source.column_step);
+        for (std::size_t a = 0; a < own.size(); ++a) cell += steps[a] * load<i32>(listing.rows + tuple * listing.row_step + i64(a) * listing.column_step);
         member.cells[tuple] = {cell, tuple};
       }
       std::sort(member.cells.begin(), member.cells.end());
@@ -86,7 +87,7 @@ class Encoder {
     const std::span<const Axis> axes{member.axes.data(), std::size_t(member.count)};
     buffer.resize(count);
     T* to = buffer.data();
-    if (source.rows) {
+    if (source.listing) {
       read_listed<T>(member, start, count, to);
       return;
     }
@@ -111,10 +112,10 @@ class Encoder {
     i64 low = 0, high = 0;
     walk(axes, start, 1, [&](i64 offset, i64, i64) { low = offset; });
     walk(axes, start + count - 1, 1, [&](i64 offset, i64, i64) { high = offset; });
-    std::vector<T> cells(high - low + 1, source.type == Type::i64 ? T(source.integer_default) : T(source.real_default));
+    std::vector<T> cells(high - low + 1, source.type == Type::i64 ? T(source.listing->integer_default) : T(source.listing->real_default));
     const auto own = std::lower_bound(member.cells.begin(), member.cells.end(), std::pair<i64, i64>{low, 0});
     for (auto at = own; at != member.cells.end() && at->first <= high; ++at) {
-      const char* place = source.values + at->second * source.value_step;
+      const char* place = source.values + at->second * source.listing->value_step;
       T& cell = cells[at->first - low];
       switch (source.type) {
         case Type::f64: cell = T(load<double>(place)); break;

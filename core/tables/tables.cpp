@@ -63,9 +63,9 @@ template <class T>
 Ends ends_as(const Tables& tables, i64 number, Sense sense) {
   const Source& own = tables.source(number);
   Range<T> range{forbidden<T>(sense)};
-  if (own.rows) {
-    range.take(own.values, own.tuples, own.value_step);
-    if (own.tuples < tables.cells(number)) range.take(std::is_integral_v<T> ? T(own.integer_default) : T(own.real_default));
+  if (const Listing* listing = own.listing.get()) {
+    range.take(own.values, listing->tuples, listing->value_step);
+    if (listing->tuples < tables.cells(number)) range.take(std::is_integral_v<T> ? T(listing->integer_default) : T(listing->real_default));
   } else {
     std::array<Axis, kMostAxes> axes;
     const int count = joined(tables.sizes(number), tables.strides(number), axes.data());
@@ -136,7 +136,7 @@ void Tables::replace(i64 number, const Source& source, std::span<const i64> stri
 std::vector<int> Tables::idle(i64 number) const {
   std::vector<int> found;
   const Source& own = sources_[number];
-  if (own.rows || cells_[number] > kMostCompared || cells_[number] == 0) return found;
+  if (own.listing || cells_[number] > kMostCompared || cells_[number] == 0) return found;
   const std::span<const i64> size = sizes(number), step = strides(number);
   const std::size_t width = own.type == Type::f32 ? sizeof(float) : sizeof(double);
   std::array<i64, kMostAxes> place;
@@ -164,17 +164,18 @@ std::vector<int> Tables::idle(i64 number) const {
 const char* Tables::at(i64 number, std::span<const i64> assignment) const {
   const Source& own = sources_[number];
   const std::span<const int> variables = scope(number);
-  if (!own.rows) {
+  if (!own.listing) {
     const char* place = own.values;
     const std::span<const i64> steps = strides(number);
     for (std::size_t a = 0; a < variables.size(); ++a) place += assignment[variables[a]] * steps[a];
     return place;
   }
-  for (i64 tuple = 0; tuple < own.tuples; ++tuple) {
-    const char* row = own.rows + tuple * own.row_step;
+  const Listing& listing = *own.listing;
+  for (i64 tuple = 0; tuple < listing.tuples; ++tuple) {
+    const char* row = listing.rows + tuple * listing.row_step;
     std::size_t a = 0;
-    while (a < variables.size() && load<i32>(row + i64(a) * own.column_step) == assignment[variables[a]]) ++a;
-    if (a == variables.size()) return own.values + tuple * own.value_step;
+    while (a < variables.size() && load<i32>(row + i64(a) * listing.column_step) == assignment[variables[a]]) ++a;
+    if (a == variables.size()) return own.values + tuple * listing.value_step;
   }
   return nullptr;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <array>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -36,14 +37,19 @@ struct Ends {
   i64 least = 0, most = 0;
 };
 
+// Tuples of a sparse table, and the value of all others.
+struct Listing {
+  const char* rows = nullptr;  // int32
+  i64 tuples = 0, value_step = 0, row_step = 0, column_step = 0;
+  double real_default = 0;
+  i64 integer_default = 0;
+};
+
 // Place of the numbers of one table. The owner keeps them alive.
 struct Source {
   Type type = Type::f64;
   const char* values = nullptr;
-  const char* rows = nullptr;  // int32; nullptr: the table is dense
-  i64 tuples = 0, value_step = 0, row_step = 0, column_step = 0;
-  double real_default = 0;
-  i64 integer_default = 0;
+  std::shared_ptr<const Listing> listing;  // nullptr: the table is dense
 };
 
 class Tables {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina._core import Arena
+from elimina._core import Arena, TableList
 from elimina.inference.choose import plan_problem
 from elimina.inference.execution import Scales, root_outputs
 from elimina.inference.options import Options
@@ -112,6 +112,16 @@ def test_posteriors_of_a_long_chain_take_little_memory():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 50 << 20
+
+
+def test_tables_for_the_core_leave_nothing_with_their_arrays():
+    tables = [elimina.Table([0, 1], np.ones((3, 3))) for _ in range(1000)]
+    TableList(tables[:1])
+    tracemalloc.start()
+    TableList(tables)
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert kept < 20 * len(tables)
 
 
 def test_posteriors_of_a_long_chain_keep_a_time_limit():
