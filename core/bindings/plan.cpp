@@ -125,7 +125,7 @@ nb::tuple tables_of(const PlannedSteps& made) {
   std::vector<int> sources, factors;
   for (const Read& read : made.steps.reads) {
     sources.push_back(read.source);
-    factors.push_back(read.factor);
+    factors.push_back(read.factor());
   }
   std::vector<double> work;
   for (const Step& step : made.steps.steps) {

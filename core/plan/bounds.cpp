@@ -39,7 +39,7 @@ class Bounds {
     for (const auto& [from, to] : {std::pair{&up_, &made.own}, std::pair{&down_, &made.rest}})
       for (const Reads& reads : *from) {
         // A factor is its number, a message -1 less its step's.
-        for (const Read& read : reads) to->add(read.source < 0 ? read.factor : -1 - read.source);
+        for (const Read& read : reads) to->add(read.source < 0 ? read.scope : -1 - read.source);
         to->close();
       }
     return made;

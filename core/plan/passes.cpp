@@ -40,7 +40,7 @@ class Passes {
   Steps joint() {
     Reads reads;
     for (int f = 0; f < factors_; ++f)
-      if (is_kept(writer_.made().scopes[f])) reads.push_back({f, -1, f});
+      if (is_kept(writer_.made().scopes[f])) reads.push_back({-1, f});
     for (int number = 0; number < int(tree_.size()); ++number)
       if (tree_.parents[number] < 0) reads.push_back(upward_[number]);
     std::vector<int> kept = tree_.kept;
@@ -57,7 +57,7 @@ class Passes {
     int child, variable;
   };
   using Targets = std::span<const Target>;
-  static constexpr Read kNone{-1, -1, -1};
+  static constexpr Read kNone{-1, -1};
 
   Steps finished() {
     Steps& made = writer_.made();

@@ -110,7 +110,7 @@ class Placer {
 
   i64 words_of(i64 step) const {
     const i64 axes = i64(steps_.axes[step].size()), tables = i64(steps_.reads_of(step).size());
-    return kHeader + kAxisWords * axes + tables * (kStrides + axes) + kOtherWords * i64(steps_.others[step].size());
+    return kHeader + kAxisWords * axes + tables * (kStrides + axes) + kOtherWords * i64(steps_.others_of(step).size());
   }
 
   // Gives back what the step was the last one to read.
@@ -140,7 +140,7 @@ class Placer {
   void find_strides(const Read& read) {
     marks_.clear();
     if (read.source < 0) {
-      const i64* stride = layout_.strides.data() + steps_.scopes.starts[read.factor];
+      const i64* stride = layout_.strides.data() + steps_.scopes.starts[read.scope];
       for (const int v : steps_.scopes[read.scope]) marks_.add(v), stride_[v] = *stride++;
     } else if (is_narrow_) {
       find_axes(layout_.narrow.data() + layout_.starts[read.source]);
@@ -161,7 +161,7 @@ class Placer {
     const auto scope = steps_.scopes[step.scope];
     const auto axes = steps_.axes[number];
     const auto reads = steps_.reads_of(number);
-    const auto others = steps_.others[number];
+    const auto others = steps_.others_of(number);
     record_.resize(std::size_t(words_of(number)));
     layout_.starts.push_back(i64(is_narrow_ ? layout_.narrow.size() : layout_.words.size()));
     i64 cells[3] = {1, 1, 1};
@@ -177,11 +177,11 @@ class Placer {
     for (const Read& read : reads) {
       find_strides(read);
       const auto along = [&](int v) { return v >= 0 && marks_.has(v) ? stride_[v] : 0; };
-      *word++ = read.source < 0 ? layout_.offsets[read.factor] : out_offsets_[read.source];
+      *word++ = read.source < 0 ? layout_.offsets[read.scope] : out_offsets_[read.source];
       *word++ = along(others.empty() ? step.variable : others.back());
       *word++ = read.source;
       for (const int axis : axes) *word++ = along(scope[axis]);
-      layout_.factors.push_back(read.source < 0 ? read.factor : -1);
+      layout_.factors.push_back(read.factor());
     }
     for (const int v : others) *word++ = v, *word++ = sizes_[v];
     i64 weight;

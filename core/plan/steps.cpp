@@ -32,10 +32,10 @@ Steps Steps::moved(std::span<const int> sequence) const {
   made.most_tables = most_tables;
   made.first.push_back(0);
   for (const int old : sequence) {
+    made.append_others(i64(made.steps.size()), others_of(old));
     made.steps.push_back(steps[old]);
     made.lasting.push_back(lasting[old]);
     made.axes.append(axes[old]);
-    made.others.append(others[old]);
     for (Read read : reads_of(old)) {
       if (read.source >= 0) read.source = number[read.source];
       made.reads.push_back(read);
@@ -67,7 +67,6 @@ Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes
   made_.reads.reserve(3 * expected);
   made_.axes.starts.reserve(expected + 1);
   made_.axes.items.reserve(items);
-  made_.others.starts.reserve(expected + 1);
   made_.first.push_back(0);
   marks_.resize(sizes.size());
 }
@@ -108,14 +107,14 @@ Read Writer::eliminate(int variable, int scope, std::vector<Read>& reads, double
   const i64 domain = size(variable);
   const Bucket bucket{variable, scope, domain, times(domain, cells(made_.scopes[scope])), weight, {}};
   limit_tables(bucket, reads);
-  if (!is_split_) return {-1, add(bucket, reads), scope};
+  if (!is_split_) return {add(bucket, reads), scope};
   Tile tile = join_streamed(bucket, reads);
   if (variable >= 0 && tile.streamed.empty() && (products_ ? kProductWork : kPackWork) <= bucket.work && bucket.work <= kHopelessWork) {
     pack_sides(bucket, reads, tile);
     shape(domain, scope, reads);
     classify(tile, shape_);
   }
-  return {-1, add(bucket, reads, tile, -1), scope};
+  return {add(bucket, reads, tile, -1), scope};
 }
 
 Read Writer::eliminate_all(std::span<const int> variables, int scope, std::vector<Read> reads) {
@@ -129,7 +128,7 @@ Read Writer::eliminate_all(std::span<const int> variables, int scope, std::vecto
   }
   const i64 domain = cells(variables);
   const Bucket bucket{variables.front(), scope, domain, times(domain, cells(made_.scopes[scope])), 1.0, variables.subspan(1)};
-  return {-1, add(bucket, reads, tile(domain, scope, reads), -1), scope};
+  return {add(bucket, reads, tile(domain, scope, reads), -1), scope};
 }
 
 Read Writer::project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes, double weight) {
@@ -157,7 +156,7 @@ std::vector<Read> Writer::level(const std::vector<Read>& marginals, std::span<co
     tile.streamed.resize(marginals.size() - number);
     std::iota(tile.tables_a.begin(), tile.tables_a.end(), 0);
     std::iota(tile.streamed.begin(), tile.streamed.end(), int(number));
-    tables.push_back({-1, add({int(kLevel), scope, 1, 0, parts[number], {}}, marginals, tile, -1), scope});
+    tables.push_back({add({int(kLevel), scope, 1, 0, parts[number], {}}, marginals, tile, -1), scope});
   }
   return tables;
 }
@@ -176,7 +175,7 @@ int Writer::add(const Bucket& bucket, std::span<const Read> reads, const Tile& t
   for (const auto* group : {&tile.outer, &tile.mid, &tile.lo})
     for (const int axis : *group) made_.axes.add(axis);
   made_.axes.close();
-  made_.others.append(bucket.others);
+  made_.append_others(i64(made_.steps.size()), bucket.others);
   made_.steps.push_back({bucket.variable, bucket.domain, bucket.scope, int(tile.outer.size()), int(tile.mid.size()),
                          int(tile.tables_a.size()), int(tile.tables_b.size()), rows, bucket.weight});
   made_.most_tables = std::max(made_.most_tables, int(reads.size()));
@@ -211,7 +210,7 @@ void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int
   if (own < 0) own = scope_of_all(chosen);
   remove(reads, chosen);
   const Bucket bucket{int(kJoin), own, 1, 0, 1.0, {}};
-  reads.push_back({-1, is_split_ ? add(bucket, chosen, tile(1, own, chosen, rows), rows) : add(bucket, chosen), own});
+  reads.push_back({is_split_ ? add(bucket, chosen, tile(1, own, chosen, rows), rows) : add(bucket, chosen), own});
 }
 
 // Joins small tables, those with the smallest common scope first, until a step can read all.
@@ -463,7 +462,7 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
       Level::Part& part = parts.emplace_back(Level::Part{number, fusion.take(number), weights.empty() ? 1.0 : weights[number]});
       writer.add_factors(number, part.reads);
       for (const int child : tree.children[number])
-        if (!fusion.waits(child)) part.reads.push_back({-1, written[child], own[child]});
+        if (!fusion.waits(child)) part.reads.push_back({written[child], own[child]});
     }
     if (levelled && parts.size() > 1) level.apply(parts);
     for (Level::Part& part : parts) {

@@ -8,10 +8,11 @@ namespace elimina::plan {
 
 constexpr int kMostTables = 16;  // that one step reads
 
-// A table to be read: a factor or an earlier step's output.
+// A table to be read: a factor (source -1) or an earlier step's output.
 struct Read {
-  int factor, source;
-  int scope;  // number in Steps::scopes
+  int source;
+  int scope;  // number in Steps::scopes; that of a factor is the factor's
+  int factor() const { return source < 0 ? scope : -1; }
   bool operator==(const Read&) const = default;
 };
 
@@ -37,12 +38,18 @@ struct Steps {
   std::vector<Read> reads;   // of all steps
   std::vector<i64> first;    // of each step's reads, and behind the last one
   Lists axes;                // of each step: positions in its scope, slow, middle, fast
-  Lists others;              // variables that each step eliminates besides, later ones
+  Lists others;              // variables that each step eliminates besides, later ones, up to the last step with some
   std::vector<Output> outputs;
   std::vector<char> lasting; // of each step: its output stays, even where others make room
   int most_tables = 0;
 
   std::span<const Read> reads_of(i64 step) const { return {reads.data() + first[step], reads.data() + first[step + 1]}; }
+  std::span<const int> others_of(i64 step) const { return step < others.size() ? others[step] : std::span<const int>(); }
+  void append_others(i64 step, std::span<const int> list) {
+    if (list.empty()) return;
+    while (others.size() < step) others.close();
+    others.append(list);
+  }
   // The same steps in another sequence, in which every message is still written before it is read.
   Steps moved(std::span<const int> sequence) const;
 };
@@ -70,7 +77,7 @@ class Writer {
     return std::find(scope.begin(), scope.end(), variable) != scope.end();
   }
   void add_factors(int number, std::vector<Read>& reads) const {
-    for (const int f : tree_.factors[number]) reads.push_back({f, -1, f});
+    for (const int f : tree_.factors[number]) reads.push_back({-1, f});
   }
   i64 cells(std::span<const int> scope) const { return cells_of(scope, sizes_); }
   i64 size(int variable) const { return variable < 0 ? 1 : sizes_[variable]; }
