@@ -124,6 +124,15 @@ def test_tables_for_the_core_leave_nothing_with_their_arrays():
     assert kept < 20 * len(tables)
 
 
+def test_encoded_factors_are_dropped_where_no_evidence_comes():
+    problem = prepare(model("grid", 400), "mar", {})
+    planned = plan_problem(problem, Options(device="cpu"))
+    outputs = range(len(planned.plan.outputs))
+    few, many = (Propagator(planned, once=once) for once in (True, False))
+    assert len(few._encoded.arena) == 0 < len(many._encoded.arena)
+    assert few.run(outputs).log_sum == many.run(outputs).log_sum
+
+
 def test_posteriors_of_a_long_chain_keep_a_time_limit():
     chain = model("chain", 100_000)
     started = time.monotonic()

@@ -93,7 +93,7 @@ DenseExecutor::DenseExecutor(const DenseRun& run, std::span<const i64> outputs)
     const StepView step = view(number);
     const double work = step_work(step);
     const bool levelled = kernels_->levels && step[kVariable] == kLevel;
-    entries_.push_back({work, levelled ? kLevelled : work < kSmallWork && step[kTables] > 0 && kernels_->translates(step) ? kUnseen : kOrdinary});
+    entries_.push_back({float(work), levelled ? kLevelled : work < kSmallWork && step[kTables] > 0 && kernels_->translates(step) ? kUnseen : kOrdinary});
   }
 }
 
@@ -132,7 +132,7 @@ bool DenseExecutor::run(const i64* sequence, i64 count, const DensePoll& poll) {
     Peak peak;
     if (!one_step(number, done, peak, poll)) return kStopped;
     if (kernels_->scales) keep(peak, peaks_ + 2 * number);
-    return entries_[number].work;
+    return double(entries_[number].work);
   });
 }
 
@@ -160,7 +160,7 @@ bool DenseExecutor::one_step(i64 number, double done, Peak& peak, const DensePol
   if (small >= 0) return peak = kernels_->run_translated(small), true;
   switch (small) {
     case kUnseen: return small = kSeen, given_step(view(number), done, peak, poll);
-    case kSeen: return small = kernels_->translate(view(number)), peak = kernels_->run_translated(small), true;
+    case kSeen: return small = i32(kernels_->translate(view(number))), peak = kernels_->run_translated(small), true;
     case kLevelled: return level_step(view(number), work, done, poll);
   }
   if (work >= kSmallWork) return large_step(view(number), work, done, peak, poll);

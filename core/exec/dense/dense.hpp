@@ -55,11 +55,11 @@ class DenseExecutor {
 
  private:
   struct Entry {
-    double work;
-    i64 small;  // its number there, or:
+    float work;
+    i32 small;  // its number there, or:
   };
-  static constexpr i64 kOrdinary = -1, kLevelled = -2;
-  static constexpr i64 kUnseen = -3, kSeen = -4;  // translated when they run for the second time: once costs less as they are
+  static constexpr i32 kOrdinary = -1, kLevelled = -2;
+  static constexpr i32 kUnseen = -3, kSeen = -4;  // translated when they run for the second time: once costs less as they are
 
   // A narrow record's view is valid until the next call.
   StepView view(i64 number) { return words_ ? StepView{words_ + run_.starts[number]} : widened(number); }

@@ -255,7 +255,7 @@ def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, opti
 
     asked = range(len(model.variables)) if query is None else query
     structure = choose_structure(observed.model, observed.values, None if query is None else tuple(asked), options)
-    return Inquiry(observed.model, observed.values, tuple(asked), query is None, structure)
+    return Inquiry(observed.model, observed.values, asked, query is None, structure)
 
 
 def observe(model: Model, task: Task, evidence: Evidence) -> Observed:

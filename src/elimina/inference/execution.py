@@ -380,7 +380,7 @@ class Scales:
         self._steps, self._plan = Steps.packed(plan.steps), plan
         self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
         self._largest = float(np.finfo(plan.dtype).maxexp) - 2 * MAX_OPERANDS
-        self._operands = int(self._steps.tables.max(initial=0))
+        self._operands = self._steps.most_tables
         # A device's library reads the tables of a matrix product unscaled, and multiplies by their scales at the end.
         self._raw = np.zeros((0, 2), dtype=np.int64)
         if "device" in plan.bytes and plan.semiring == "sum-product":

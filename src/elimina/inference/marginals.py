@@ -128,7 +128,7 @@ class Structure(NamedTuple):
 
     Attributes:
         problem: Problem of the task ``mar``.
-        wanted: Variable of the model -> the one of the problem's model whose marginal is its posterior.
+        wanted: Variables of the model, and the ones of the problem's model whose marginals are their posteriors.
         trees: Number of eliminations that the problem is made of; 1: a junction tree.
         left_out: Factors that P(evidence) depends on, and the problem does not have.
         log_states: Natural logarithm of the number of joint states of the variables that are in no factor of the
@@ -136,7 +136,7 @@ class Structure(NamedTuple):
     """
 
     problem: Problem
-    wanted: dict[int, int]
+    wanted: tuple[Sequence[int], Sequence[int]]
     trees: int
     left_out: tuple[int, ...]
     log_states: float = 0.0
@@ -175,20 +175,21 @@ def choose_structure(
         InputError: The task does not fit the model.
     """
     sizes = model.sizes
-    asked = range(len(sizes)) if query is None else query
-    free = [v for v in asked if v not in evidence and sizes[v] > 1]
     search, rough = _Search(model, evidence, options), None
     if query is None:
         problem = prepare(model, "mar", evidence)
+        free: Sequence[int] = problem.wanted
         if isinstance(options.order, str):
             rough = rough_order(problem, options)
         if rough is None or search.is_small(rough, len(model.factors)):
-            return Structure(problem, _same(free), 1, (), rough=rough)
+            return Structure(problem, (free, free), 1, (), rough=rough)
+    else:
+        free = [v for v in query if v not in evidence and sizes[v] > 1]
     relevance = _relevance(model, evidence) if isinstance(options.order, str) else None
     if relevance is None:
         if query is not None:
             problem = prepare(model, "mar", evidence)._replace(wanted=tuple(free))
-        return Structure(problem, _same(free), 1, (), rough=rough)
+        return Structure(problem, (free, free), 1, (), rough=rough)
     if query is None:
         everything = (1 << len(model.factors)) - 1
     else:
@@ -199,11 +200,12 @@ def choose_structure(
         found |= group.factors
     left_out = tuple(bits(relevance.of_evidence & ~found))
     if len(chosen) == 1 and query is None:
-        return Structure(problem, _same(free), 1, (), rough=rough)
+        return Structure(problem, (free, free), 1, (), rough=rough)
     problem, wanted = _forest(model, evidence, chosen)
     if len(chosen) > 1:
         left_out, found, free = tuple(bits(relevance.of_evidence)), 0, []
-    return Structure(problem, wanted, len(chosen), left_out, _log_states(model, evidence, found, free))
+    log_states = _log_states(model, evidence, found, free)
+    return Structure(problem, (list(wanted), list(wanted.values())), len(chosen), left_out, log_states)
 
 
 def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variables: Iterable[int]) -> float:
@@ -211,10 +213,6 @@ def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variabl
     assert model.children is not None
     known = {*evidence, *model.children, *variables, *(v for f in bits(factors) for v in model.factors[f].scope)}
     return math.fsum(math.log(size) for v, size in enumerate(model.sizes) if v not in known)
-
-
-def _same(variables: Sequence[int]) -> dict[int, int]:
-    return dict(zip(variables, variables, strict=True))
 
 
 def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
@@ -353,7 +351,7 @@ class Inquiry(NamedTuple):
 
     model: Model
     evidence: Mapping[int, int]
-    asked: tuple[int, ...]
+    asked: Sequence[int]
     complete: bool
     structure: Structure
 
@@ -390,7 +388,7 @@ def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:
     clock.update(encode=0.0, run=0.0)
     for semiring in ("sum-product", "log-sum-exp"):
         started = time.perf_counter()
-        propagator = Propagator(planned, semiring)
+        propagator = Propagator(planned, semiring, once=True)
         encoded = time.perf_counter()
         answer = propagator.run(outputs, progress=execution.report)
         propagator.close()
@@ -427,9 +425,9 @@ def _marginals(inquiry: Inquiry, problem: Problem, plan: Plan, answer: Answer) -
     # The start of a variable's marginal, first by the problem's variables, then by the model's.
     begins = np.full(len(problem.model.variables), -1)
     begins[outputs.scopes.members] = starts
-    wanted = inquiry.structure.wanted
+    variables, sources = inquiry.structure.wanted
     places, known = np.full(len(model.variables), -1), np.zeros(len(model.variables), dtype=np.int64)
-    places[_integers(wanted.keys())] = begins[_integers(wanted.values())]
+    places[_integers(variables)] = begins[_integers(sources)]
     known[_integers(inquiry.evidence.keys())] = _integers(inquiry.evidence.values())
     asked = _integers(inquiry.asked)
     sizes = np.array(model.sizes, dtype=np.int64)[asked]

@@ -16,6 +16,7 @@ from elimina.order import CELLS_PER_SECOND, Method, Order, find_order
 from elimina.planning.machine import BOTH_PASSES, cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.prepare import Problem
+from elimina.system import release_memory
 from elimina.table import Scopes
 
 QUICK_SECONDS = 0.35
@@ -35,12 +36,19 @@ _LEAST_SEARCH = 3
 """Time of the shortest search for an order, in times of the quick order: it begins with two like it."""
 
 
+_RELEASED = 100_000
+"""Variables from which the memory of a quick order is given back: 10 ms for a million."""
+
+
 def rough_order(problem: Problem, options: Options) -> Order:
     """Find an order of the free variables quickly, which says how large a problem is."""
     scopes = _scopes(problem, problem.free)
     sizes = [problem.model.sizes[v] for v in problem.free]
     seconds = max(_ROUGH_SECONDS, _ROUGH_VARIABLE_SECONDS * len(sizes))
     found = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
+    if len(sizes) >= _RELEASED:
+        # The many small pieces of the search's graph would stay beside the large ones of the plan.
+        release_memory()
     return dataclasses.replace(found, order=tuple([problem.free[v] for v in found.order]))
 
 

@@ -54,12 +54,13 @@ class Propagator:
         planned: A plan that keeps its messages, and its backend.
         semiring: ``sum-product``; ``log-sum-exp``: slower, but nothing underflows; ``min-sum``: max-marginals, as
             negated logarithms.
+        once: True if no evidence will be observed: the encoded factors are dropped as soon as the session has its own.
 
     Attributes:
         seconds: Time of the last run by phase: see ``Run.seconds``.
     """
 
-    def __init__(self, planned: Planned, semiring: str = "sum-product") -> None:
+    def __init__(self, planned: Planned, semiring: str = "sum-product", *, once: bool = False) -> None:
         problem, self._plan = planned.problem, planned.plan
         self._semiring = semiring
         self._sign = -1 if semiring == "min-sum" else 1
@@ -73,6 +74,8 @@ class Propagator:
         self._taken: dict[int, float] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, self._zero)
         self._session = planned.backend.open(program, self._encoded.arena)
+        if once:
+            self._encoded = self._encoded._replace(arena=self._encoded.arena[:0].copy())
         self._levels_of: dict[int, Array] = {}
         self._values = self._unobserved = np.full(len(problem.model.variables), -1, dtype=np.int32)
         self._stale = np.ones(len(self._plan.steps), dtype=bool)

@@ -126,6 +126,11 @@ class Steps(Sequence[Step]):
         """Number of tables that each step reads."""
         return self._at(self.starts + TABLES)
 
+    @property
+    def most_tables(self) -> int:
+        """Largest number of tables that a step reads."""
+        return int(self.words[self.starts + TABLES].max(initial=0))
+
     @cached_property
     def firsts(self) -> Integers:
         """Place of each step's first table among the tables of all steps, and their number at the end."""
