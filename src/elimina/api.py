@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from elimina import arguments
+from elimina import arguments, system
 from elimina.errors import MemoryLimitError
 from elimina.inference.anytime import Run
 from elimina.inference.call import answer_at_once, plan_call
@@ -67,7 +67,10 @@ def plan(
     """
     chosen = task_of(task)
     checked = options_of(options, device, memory).planning.checked(chosen)
-    made = plan_call(as_model(model), chosen, evidence, _listed(query), checked, shift_seconds=0.0).planned.plan
+    before = system.resident_memory()
+    asked = as_model(model)
+    left = checked.beside(system.growth_since(before))
+    made = plan_call(asked, chosen, evidence, _listed(query), left, shift_seconds=0.0).planned.plan
     # A task may be answered by the plan of another one.
     return made._replace(task=chosen)
 

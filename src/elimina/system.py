@@ -88,6 +88,12 @@ else:
             return instance.__dict__.setdefault(self._name, self._compute(instance))
 
 
+def growth_since(resident: int | None) -> int:
+    """Return the bytes by which the process has grown since it held so many; 0 where the system does not tell."""
+    now = resident_memory()
+    return 0 if now is None or resident is None else max(0, now - resident)
+
+
 def processors() -> int:
     """Return the number of processors that this process may use."""
     with contextlib.suppress(AttributeError):

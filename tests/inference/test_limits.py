@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import re
 import subprocess
 import sys
 import weakref
@@ -285,3 +286,56 @@ def test_a_search_shares_out_what_the_process_has_left(monkeypatch):
     resident += 44 << 20
     assert limited.left().cache == (20 << 20) // 4 < before.cache
     assert small.left() == small.shares
+
+
+@functools.cache
+def chain(variables: int) -> Model:
+    """Return a chain of ternary variables, whose plan takes far more memory than its tables."""
+    noise = np.random.default_rng(0)
+    tables = [Table((v, v + 1), noise.integers(0, 10, (3, 3))) for v in range(variables - 1)]
+    return Model([Variable(f"x{v}", 3) for v in range(variables)], tables, sense="min-cost")
+
+
+MANY = 30_000
+
+
+@pytest.mark.parametrize("task", ["mpe", "count"])
+def test_what_a_plan_shows_is_what_counts(task):
+    plan = calls.plan(chain(MANY), task, device="cpu")
+    assert plan.planning_bytes > plan.peak_bytes / 2
+    assert f"{plan.peak_bytes / 2**20:.1f} MiB" in str(plan)
+    found = calls.solve(chain(MANY), task, device="cpu", memory=plan.peak_bytes + (4 << 20))
+    assert found.status in ("optimal", "exact")
+    assert found.stats["peak_bytes"] == plan.peak_bytes
+    for memory in (plan.peak_bytes // 2, plan.peak_bytes - 1):
+        assert not calls.plan(chain(MANY), task, device="cpu", memory=memory).fits
+        with pytest.raises(MemoryLimitError, match=f"needs {plan.peak_bytes / 2**20:.1f} MiB on cpu and may use"):
+            calls.solve(chain(MANY), task, device="cpu", memory=memory)
+
+
+@pytest.mark.parametrize("task", ["mpe", "count"])
+@pytest.mark.parametrize("share", [0.3, 0.9])
+def test_a_plan_of_too_many_steps_is_refused_at_once_with_a_limit_that_is_enough(task, share, caplog):
+    memory = int(share * calls.plan(chain(MANY), task, device="cpu").peak_bytes)
+    with caplog.at_level("INFO", "elimina"), pytest.raises(MemoryLimitError) as caught:
+        calls.solve(chain(MANY), task, device="cpu", memory=memory)
+    told = re.search(r"to list its steps takes .*; --memory (\d+MiB) would be enough$", str(caught.value))
+    assert told is not None, caught.value
+    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["plan"], "nothing else is tried"
+    assert calls.solve(chain(MANY), task, device="cpu", memory=told[1]).status in ("optimal", "exact")
+
+
+@pytest.mark.parametrize("memory", ["20MB", "40MB"])
+def test_a_limit_counts_what_the_call_holds_and_advises_by_it(monkeypatch, memory):
+    """The first plan does not fit beside what the call holds; the limit that is advised leaves room for both."""
+    resident = iter(range(0, 1 << 40, 1 << 20))
+    monkeypatch.setattr(system, "resident_memory", lambda: next(resident))
+    model = lattice(18, seed=1)
+    with pytest.raises(
+        MemoryLimitError, match=r"beside \d+\.0 MiB that the call holds.*--memory \d+MiB would"
+    ) as caught:
+        calls.solve(model, "mar", device="cpu", memory=memory, order_seconds=0.1)
+    monkeypatch.undo()
+    told = re.search(r"--memory (\d+MiB) would be enough", str(caught.value))
+    assert told is not None
+    assert calls.plan(model, "mar", device="cpu", memory=told[1], order_seconds=0.1).fits

@@ -87,11 +87,11 @@ def test_a_plan_whose_records_are_too_large_does_not_fit(task, monkeypatch) -> N
 
 def test_mini_buckets_are_small_enough_for_their_records(monkeypatch) -> None:
     monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
-    monkeypatch.setattr("elimina.planning.fitting._LEAST_RECORDS", 64)
     problem = prepare(clique(30), "mpe", {})
     plan = make_bounded_plan(problem, tuple(range(30)), cpu_machine(1), 1 << 19, None, "auto", levelled=False)
     assert plan.fits
-    assert 4 * 8 * len(plan.steps.words) <= 1 << 19
+    assert plan.planning_bytes == 5 * (8 * len(plan.steps.words) - 64)
+    assert plan.planning_bytes + (plan.arena_cells + plan.factor_cells) * plan.itemsize == plan.peak_bytes <= 1 << 19
 
 
 def test_a_call_says_that_records_are_too_large(monkeypatch) -> None:

@@ -198,8 +198,7 @@ class Run:
     @property
     def held(self) -> int:
         """Bytes by which the process has grown since the call began; 0 where the system does not tell."""
-        resident = system.resident_memory()
-        return 0 if resident is None or self._resident is None else max(0, resident - self._resident)
+        return system.growth_since(self._resident)
 
     def budget(self, seconds: float = math.inf) -> Budget:
         """Return the budget of a strategy that begins now, and may take so many seconds."""

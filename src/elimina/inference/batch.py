@@ -423,9 +423,10 @@ def _rounded(cases: int) -> int:
 
 
 def _static_bytes(plan: Plan) -> int:
-    """Return the bytes of the tables that do not depend on the case."""
+    """Return the bytes of the plan and of the tables that do not depend on the case."""
     item = np.dtype(plan.dtype).itemsize
-    return item * sum(factor.span for factor in plan.factors if plan.kept[0] not in factor.scope)
+    tables = item * sum(factor.span for factor in plan.factors if plan.kept[0] not in factor.scope)
+    return tables + plan.planning_bytes
 
 
 def _case_bytes(plan: Plan) -> int:

@@ -371,7 +371,7 @@ def fitting_plan(
     if options.ibound is not None:
         return bounding_plan(backend, problem, order, options, _side(problem))
     whole = kept_plan(problem, order, machine, memory, options.dtype, hasty=hasty, once=once)
-    if not whole.is_recorded:
+    if whole.has_large_steps:
         return whole
     on_rows, written = None, 0.0
     if options.tables == "auto" and whole.factor_cells > LISTED_SECONDS * speeds().encoded:

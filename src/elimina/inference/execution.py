@@ -111,6 +111,9 @@ _SMALLEST = 2
 
 _NAMES_SHOWN = 5
 
+_MUCH_HELD = 1 << 20
+"""Bytes of a call besides its plan from which an error names them."""
+
 _NO_MACHINE = 2**50
 """Bytes of a plan from which more memory or a larger disk is not advised."""
 
@@ -164,10 +167,11 @@ def does_not_fit(plan: Plan) -> str:
     tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.limits]
     lacking = [tier for tier in tiers if tier[1] > tier[2]] or tiers[:1]
     needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
+    beside = f" beside {bytes_text(plan.held)} that the call holds" if plan.held >= _MUCH_HELD else ""
     return (
-        f"the plan needs {needs} "
+        f"the plan needs {needs}{beside} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); "
-        f"{_what_helps(whole)}{_slices_needed(plan)}{_bounds_instead(plan)}{_tuples_instead(plan)}"
+        f"{_what_helps(whole)}{_enough(plan)}{_slices_needed(plan)}{_bounds_instead(plan)}{_tuples_instead(plan)}"
     )
 
 
@@ -175,6 +179,9 @@ def _what_helps(plan: Plan) -> str:
     if plan.has_large_factors:
         size = bytes_text(plan.factor_cells * plan.itemsize)
         return f"the model's own tables take {size} of that: more memory (--memory) or evidence would help"
+    if plan.has_large_steps:
+        size = bytes_text(plan.planning_bytes)
+        return f"to list its steps takes {size} of that: more memory (--memory) or evidence would help"
     smaller = "a better order (--order, a longer --order-time, another --seed) or evidence would help"
     if plan.peak_bytes > _NO_MACHINE:
         return f"no machine has that much: {smaller}"
@@ -184,10 +191,18 @@ def _what_helps(plan: Plan) -> str:
     return f"more memory (--memory){files}, {smaller}"
 
 
+def _enough(plan: Plan) -> str:
+    """Return the advice of a memory limit with which a plan would fit."""
+    if not plan.enough or plan.whole.peak_bytes > _NO_MACHINE:
+        return ""
+    unit, name = (1 << 20, "MiB") if plan.enough >= 1 << 20 else (1 << 10, "KiB")
+    return f"; --memory {math.ceil(plan.enough / unit)}{name} would be enough"
+
+
 def _bounds_instead(plan: Plan) -> str:
     """Return the advice to take mini-buckets, or smaller ones, where that is possible."""
     whole = plan.whole
-    if whole.sparse is not None or whole.has_large_factors:
+    if whole.sparse is not None or whole.has_large_factors or whole.has_large_steps:
         return ""
     if whole.minibuckets is not None:
         return "; a smaller i-bound (--ibound) takes less" if whole.minibuckets.ibound > 1 else ""

@@ -414,5 +414,5 @@ def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
     if slicing is not None:
         # What other tables cost in a slice decides which rows a step keeps: the next slice needs them all again.
         slicing = slicing._replace(levels=(len(slicing.variables),) * len(plan.steps))
-    plan = plan._replace(sparse=sparse, slicing=slicing, bytes=machine.tiers(size, factor_bytes))
+    plan = plan._replace(sparse=sparse, slicing=slicing, bytes=machine.tiers(size, factor_bytes, plan.planning_bytes))
     return Planned(problem, plan, backend, {"plan": time.perf_counter() - started})

@@ -42,6 +42,9 @@ _LEAST_SHARED = 1 << 24
 _LEAST_PART = 4
 """Part of a limit that stays available, whatever a call holds: small tables give bounds, too."""
 
+_SPARE = 8
+"""Part of a limit that is to spare where one is advised: what calls hold differs a little from one to the next."""
+
 ORDER_SECONDS = 2.0
 """Default limit on the search for an order; it ends earlier where the plan would not gain."""
 
@@ -186,6 +189,11 @@ class Options(NamedTuple):
         if room is None or not self.is_shared:
             return self
         return self._replace(memory=max(room - held, room // _LEAST_PART))
+
+    def limit_for(self, needed: int, held: int) -> int:
+        """Return a limit that leaves so many bytes to work that begins while a call holds others, and some to spare."""
+        spared = needed + needed // _SPARE
+        return spared if spared < _LEAST_SHARED else spared + held + held // _SPARE
 
     @property
     def is_shared(self) -> bool:

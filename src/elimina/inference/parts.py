@@ -163,6 +163,8 @@ def count_optima(solver: Solver) -> Portfolio:
             "(elimina convert MODEL OUT.wcsp; in Python elimina.io.convert_sense)"
         )
     planned = solver.plan(options._replace(slices="never", scratch=None, tables="dense")).planned
+    if planned.plan.has_large_steps:
+        raise MemoryLimitError(does_not_fit(planned.plan))
     # The tables of each variable's own bucket are needed, so no step may eliminate several.
     plan = plan_on(planned.backend, planned.problem, planned.plan.order, options)
     planned = planned._replace(plan=plan)
@@ -300,7 +302,7 @@ def in_segments(problem: Problem, order: Sequence[int], machine: Machine, whole:
             continue
         arena, stored, read = profile.bytes(ends)
         factors = whole.factor_cells * whole.itemsize
-        tiers = machine.tiers(int(arena) + factors, factors)
+        tiers = machine.tiers(int(arena) + factors, factors, whole.planning_bytes)
         wide = _WIDE_CELL / whole.itemsize
         tiers["host"] = tiers.get("host", 0) + int(stored + read * wide) + whole.factor_cells * _WIDE_CELL
         times = profile.work(ends)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import math
@@ -33,7 +34,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order, is_rough_enough, is_settled, quick_order, rough_order
 from elimina.inference.shield import uncollected
 from elimina.inference.shifting import Original
-from elimina.inference.strategy import Attempt, Budget, Paused, Portfolio, Strategy
+from elimina.inference.strategy import Attempt, Budget, Paused, Portfolio, Strategy, can_copy, cells_of
 from elimina.model import Model
 from elimina.order import Order
 from elimina.planning.layout import seconds_written
@@ -90,6 +91,7 @@ class Solver:
         run.sign = question.model.sign
         self._first: First | None = None
         self._paused = Paused()
+        self._grown = 0  # bytes, while it prepared and found orders: a plan counts them as its own
 
     def portfolio(self) -> Portfolio:
         """Yield the strategies, each chosen by the results so far."""
@@ -118,7 +120,7 @@ class Solver:
     def _prepare(self, asked: tuple[int, ...] | None) -> None:
         """Prepare the problem, and provide first bounds: at the end of the call, or now if that were too late."""
         model, task, evidence, _ = self.question
-        with self.run.phase("prepare"):
+        with self.run.phase("prepare"), self._for_planning():
             observed = observe(model, task, evidence)
             problem = prepare(observed.model, described(task).problem or task, observed.values, asked)
             self._first = First(problem)
@@ -185,7 +187,7 @@ class Solver:
         """Find a quick order of the problem, once."""
         assert self._first is not None
         if self._first.rough is None:
-            with self.run.phase("order"):
+            with self.run.phase("order"), self._for_planning():
                 self._first = self._first._replace(rough=rough_order(self._first.problem, self.options))
         assert self._first.rough is not None
         return self._first.rough
@@ -195,7 +197,7 @@ class Solver:
         rough = self._rough_order()
         if is_settled(rough):
             return rough
-        with self.run.phase("order"):
+        with self.run.phase("order"), self._for_planning():
             found = quick_order(self._problem, self.options, seconds)
         if rough.total_cells < found.total_cells:
             # So much time has gone into it that a search of the same length is not worth while.
@@ -275,7 +277,10 @@ class Solver:
             elif not is_rough_enough(self._problem, options, rough):
                 first = first._replace(order_seconds=options.order_seconds * turn_share(options))
         prepared = self.plan(first)
-        if turns:
+        is_out = prepared.planned.plan.has_large_steps
+        if is_out and not (is_free and self._can_search(options)):
+            return Attempt(None, MemoryLimitError(does_not_fit(prepared.planned.plan))), None
+        if turns and not is_out:
             yield from clusters_first(prepared.planned, options, self.run)
             yield from search_for_a_while(prepared.planned, options, self.run, self._paused)
             self._paused.clear()
@@ -298,6 +303,11 @@ class Solver:
         if self.options.on_plan is not None:
             self.run.tell(self.options.on_plan, planned.plan)
         return (yield self._execution(prepared, options)), planned.plan
+
+    def _can_search(self, options: Options) -> bool:
+        """Return whether the copies of tables that a search works on fit."""
+        problem, left = self._problem, options.beside(self.run.held)
+        return can_copy(cells_of(problem), len(problem.groups), host_memory(left))
 
     def _bounds_instead(self, planned: Planned, options: Options) -> Portfolio:
         """Mini-buckets as large as time allows, small ones first, in the order of a plan that does not fit."""
@@ -334,12 +344,32 @@ class Solver:
     @uncollected()
     def plan(self, options: Options) -> Prepared:
         """Plan the prepared problem, beside what the call holds once it is planned."""
-        prepared = self._plan(options.beside(self.run.held))
-        needed = prepared.planned.plan.bytes.get("host", 0)
-        if not prepared.planned.plan.fits or not self._is_beyond(options, needed):
+        held = max(0, self.run.held - self._grown)
+        prepared = self._plan(options.beside(held))
+        plan = prepared.planned.plan
+        needed = plan.bytes.get("host", 0) - plan.planning_bytes
+        if plan.fits and self._is_beyond(options, needed):
+            system.release_memory()
+            if self._is_beyond(options, needed):
+                held = self.run.held
+                prepared = self._plan(options.beside(held))
+        return self._explained(prepared, options, held)
+
+    def _explained(self, prepared: Prepared, options: Options, held: int) -> Prepared:
+        """Return a plan with a limit that would be enough, if it does not fit the one that is given."""
+        plan = prepared.planned.plan
+        if plan.fits or options.room is None or not plan.on_host:
             return prepared
-        system.release_memory()
-        return self._plan(options.beside(self.run.held)) if self._is_beyond(options, needed) else prepared
+        held = held if options.is_shared else 0
+        plan = plan._replace(held=held, enough=options.limit_for(plan.whole.peak_bytes, held))
+        return prepared._replace(planned=prepared.planned._replace(plan=plan))
+
+    @contextlib.contextmanager
+    def _for_planning(self) -> Iterator[None]:
+        """Add the bytes by which the process grows to those that count as the plan's."""
+        before = self.run.held
+        yield
+        self._grown += max(0, self.run.held - before)
 
     def _is_beyond(self, options: Options, needed: int) -> bool:
         """Return whether so many bytes are more than a limit has left beside what the call holds."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from elimina.planning.machine import EXPONENTIAL, Machine
 from elimina.planning.plan import MOST_BYTES, Plan, slice_runs
-from elimina.planning.planner import RECORD_SHARE, make_plan
+from elimina.planning.planner import make_plan, planning_bytes
 from elimina.planning.prepare import Problem
 from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
 from elimina.planning.sparse import in_rows, row_bytes
@@ -340,9 +340,6 @@ _LEVELLED_PASSES = 2.5
 _LEVELLED_RECORDS = 5
 """Bytes of records with moment matching, for each byte without it: 8.4 to 1.5 MiB of 509_VAC."""
 
-_LEAST_RECORDS = 1 << 20
-"""Bytes of records that do not count: a process takes more than four times that for anything."""
-
 IBound = int | Literal["auto"]
 """The most variables of a message, or as many as memory (and time) allow."""
 
@@ -433,8 +430,7 @@ class _Rough(NamedTuple):
 
     def fits(self, memory: int, seconds: float) -> bool:
         """Return whether they take no more."""
-        records = RECORD_SHARE * self.records if self.records > _LEAST_RECORDS else 0
-        return self.bytes + records <= memory and self.seconds <= seconds
+        return self.bytes + planning_bytes(self.records) <= memory and self.seconds <= seconds
 
 
 def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float) -> int:

@@ -328,10 +328,10 @@ class Machine(NamedTuple):
         """True if the arena lies in the host's memory."""
         return self.home == "host"
 
-    def tiers(self, arena: int, factors: int) -> dict[str, int]:
-        """Return the bytes by memory tier for an arena of so many bytes, its factors among them."""
+    def tiers(self, arena: int, factors: int, planning: int = 0) -> dict[str, int]:
+        """Return the bytes by memory tier for an arena of so many bytes, its factors among them, and its planning."""
         if self.on_host:
-            return {"host": arena + factors}
+            return {"host": arena + factors + planning}
         return {self.home: arena, "host": factors}
 
 

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from elimina.planning.sparse import Outside
     from elimina.planning.stream import Stream
 
-
 MOST_BYTES = 2**62
 """No machine has more."""
 
@@ -288,6 +287,9 @@ class Plan(NamedTuple):
             those of each card.
         segments: Segments of the order that run one after another; None: it has one. Steps and tables are then those
             of the whole order; bytes, work and seconds are estimates of all runs.
+        planning_bytes: Bytes that planning and the records take, a part of the host's.
+        held: Bytes that a call held when it made a plan that does not fit its limit.
+        enough: Limit in bytes with which that would fit; 0 if it is not known.
     """
 
     task: str
@@ -320,6 +322,9 @@ class Plan(NamedTuple):
     fits_sparse: bool = False
     shards: Shards | None = None
     segments: Segments | None = None
+    planning_bytes: int = 0
+    held: int = 0
+    enough: int = 0
 
     @property
     def runs(self) -> Sequence[int]:
@@ -370,6 +375,11 @@ class Plan(NamedTuple):
         """True if the factors alone exceed the memory."""
         room = min(self.memory_limit, dict(self.limits).get("host", self.memory_limit))
         return self.factor_cells * self.itemsize > room
+
+    @property
+    def has_large_steps(self) -> bool:
+        """True if the plan does not fit for its many steps, however its tables are cut."""
+        return not self.is_recorded or (not self.fits and 2 * self.planning_bytes > self.peak_bytes)
 
     def with_room(self, cells: int) -> Plan:
         """Return the plan with an arena of so many elements, more than its tables take, in the host's memory."""

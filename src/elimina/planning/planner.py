@@ -46,11 +46,16 @@ def incumbent_cost(problem: Problem) -> int | None:
     return cost
 
 
-LEAST_RECORD_BYTES = 1 << 24
-"""Bytes of records that a plan may have besides its memory limit: those of some 100,000 small steps."""
+LEAST_RECORD_BYTES = 1 << 20
+"""Bytes of records that do not count: any process grows by that in a call."""
 
-RECORD_SHARE = 4
-"""Plans whose records take more, and more than the limit divided by this, have figures alone, and do not fit."""
+RECORD_SHARE = 5
+"""Memory of planning for each byte of records: 3.5 to 4.5 of chains. Above the limit, a plan has figures alone."""
+
+
+def planning_bytes(records: int) -> int:
+    """Return the bytes that count for a plan with so many bytes of records besides its tables."""
+    return RECORD_SHARE * max(0, records - LEAST_RECORD_BYTES)
 
 
 NARROW_WORDS = 1 << 22
@@ -104,13 +109,17 @@ class _Layout(NamedTuple):
     def tiers(self, machine: Machine) -> dict[str, int]:
         """Return the bytes by memory tier."""
         itemsize = np.dtype(self.encoding.dtype).itemsize
-        tiers = machine.tiers(
-            _counted(self.placed.arena_cells) * itemsize, _counted(self.placed.factor_cells) * itemsize
-        )
-        if not self.is_recorded:
+        arena, factors = (_counted(cells) * itemsize for cells in (self.placed.arena_cells, self.placed.factor_cells))
+        tiers = machine.tiers(arena, factors, self.planning_bytes)
+        if not self.is_recorded and not machine.on_host:
             # The limit that would allow the records.
-            tiers[machine.home] += RECORD_SHARE * self.placed.record_words * 8
+            tiers[machine.home] += self.planning_bytes
         return tiers
+
+    @property
+    def planning_bytes(self) -> int:
+        """Bytes of the host that planning takes."""
+        return planning_bytes(8 * self.placed.record_words)
 
     @property
     def is_recorded(self) -> bool:
@@ -202,7 +211,7 @@ def make_plan(
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
 
-    most_words = max(min(memory // RECORD_SHARE, MOST_BYTES), LEAST_RECORD_BYTES) // 8
+    most_words = (min(memory // RECORD_SHARE, MOST_BYTES) + LEAST_RECORD_BYTES) // 8
 
     @functools.cache
     def steps_of(operands: int) -> tuple[PlannedSteps, _Slices]:
@@ -275,6 +284,7 @@ def make_plan(
         operations=_counted(placed.operations),
         slicing=slicing,
         minibuckets=minibuckets,
+        planning_bytes=chosen.planning_bytes if machine.on_host else 0,
     )
 
 

@@ -228,7 +228,7 @@ def _with_forms(
     found = plan._replace(
         steps=sparse.steps,
         outputs=outputs,
-        bytes=machine.tiers(size, factor_bytes),
+        bytes=machine.tiers(size, factor_bytes, plan.planning_bytes),
         seconds=chooser.seconds,
         slicing=slicing,
         sparse=sparse,

@@ -397,16 +397,15 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
 def _from_disk(plan: Plan, outputs: set[int], scratch: str) -> Plan:
     """Return the arena of a plan for the CPU in a file; tables pass through memory."""
     item = plan.itemsize
-    arena, factors = plan.arena_cells * item, plan.factor_cells * item
+    arena, fixed = plan.arena_cells * item, plan.factor_cells * item + plan.planning_bytes
     if arena > _free(scratch):
-        return _on_disk(plan, {"host": factors, "disk": arena}, scratch, 0.0)
-    stream = plan_stream(
-        plan.steps, outputs, item, (plan.memory_limit - factors) // item, plan.decode, HOST_WORK
-    )  # fmt: skip
+        return _on_disk(plan, {"host": fixed, "disk": arena}, scratch, 0.0)
+    room = max(0, plan.memory_limit - fixed) // item
+    stream = plan_stream(plan.steps, outputs, item, room, plan.decode, HOST_WORK)
     if stream is None:
         return plan
     moved = max(stream.up, stream.down) * item / DISK
-    tiers = {"host": factors + stream.cells * item, "disk": arena}
+    tiers = {"host": fixed + stream.cells * item, "disk": arena}
     return _on_disk(plan._replace(stream=stream), tiers, scratch, moved)
 
 
