@@ -43,19 +43,24 @@ double Remainder::log_bucket(Vertex v) const {
   return log;
 }
 
-std::vector<Vertex> Remainder::eliminate(Vertex v) {
+void Remainder::find_fill(Vertex v) {
   fill_.clear();
-  std::vector<Vertex> clique = std::move(adjacent_[v]);
+  const auto& clique = adjacent_[v];
   for (Vertex a : clique) {
     ++stamp_;
     for (Vertex u : adjacent_[a]) mark_[u] = stamp_;
     visit(adjacent_[a].size() + clique.size());
-    std::size_t present = 1;
-    for (Vertex b : clique) {
-      present += mark_[b] == stamp_;
+    for (Vertex b : clique)
       if (b > a && mark_[b] != stamp_) fill_.emplace_back(a, b);
-    }
-    if (present == clique.size()) continue;
+  }
+}
+
+std::vector<Vertex> Remainder::join(Vertex v) {
+  std::vector<Vertex> clique = std::move(adjacent_[v]);
+  ++stamp_;
+  for (const auto& [a, b] : fill_) mark_[a] = mark_[b] = stamp_;
+  for (Vertex a : clique) {
+    if (mark_[a] != stamp_) continue;
     scratch_.clear();
     std::set_union(adjacent_[a].begin(), adjacent_[a].end(), clique.begin(), clique.end(),
                    std::back_inserter(scratch_));
@@ -87,27 +92,28 @@ void Remainder::common(Vertex a, Vertex b, std::vector<Vertex>& found) const {
   std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(found));
 }
 
-double Remainder::missing(Vertex v, bool weighted) {
+double Remainder::missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted) {
   if (!weighted && words_ && words_ < adjacent_[v].size()) {
     std::uint64_t absent = 0;
-    visit(words_ * adjacent_[v].size());
-    for (Vertex u : adjacent_[v]) absent += bits_outside(bits(v), bits(u), words_);
-    return static_cast<double>(absent - adjacent_[v].size()) / 2;  // nothing is its own neighbour
+    visit(words_ * some.size());
+    for (Vertex u : some) absent += bits_outside(bits(v), bits(u), words_);
+    return static_cast<double>(absent - some.size());  // nothing is its own neighbour
   }
   ++stamp_;
   double all = 0, absent = 0;
+  visit(adjacent_[v].size());
   for (Vertex u : adjacent_[v]) {
     mark_[u] = stamp_;
     all += weighted ? size_[u] : 1;
   }
-  for (Vertex u : adjacent_[v]) {
+  for (Vertex u : some) {
     visit(adjacent_[u].size());
     double present = weighted ? size_[u] : 1;
     for (Vertex w : adjacent_[u])
       if (mark_[w] == stamp_) present += weighted ? size_[w] : 1;
     absent += (all - present) * (weighted ? size_[u] : 1);
   }
-  return absent / 2;
+  return absent;
 }
 
 Vertex Remainder::odd_neighbour(Vertex v) {
@@ -154,6 +160,12 @@ std::pair<Graph, std::vector<Vertex>> Remainder::graph() const {
 
 namespace {
 
+// A new neighbour of a vertex, and the place of the one before.
+struct Gained {
+  Vertex neighbour;
+  std::uint32_t next;
+};
+
 // The cost of a vertex as it was pushed, and what decides between equal costs. Only the newest entry of a vertex counts.
 struct Entry {
   double key;
@@ -174,7 +186,7 @@ class GreedyRun {
         random_(random),
         score_(graph.count()),
         newest_(graph.count()),
-        widened_(graph.count(), 0),
+        first_gained_(graph.count(), none),
         credited_(graph.count(), 0),
         joined_(graph.count(), 0),
         most_(2 * std::size_t{graph.count()} + 1) {
@@ -263,26 +275,27 @@ class GreedyRun {
 
   // False: the search is asked to stop. On dense graphs of a thousand vertices a step takes half a second.
   bool step(Vertex v, const Clock& clock) {
-    const std::vector<Vertex> around = rest_.eliminate(v);
     if (rule_ != Rule::min_fill && rule_ != Rule::weighted_min_fill) {
-      for (Vertex u : around) rescore(u);
+      for (Vertex u : rest_.eliminate(v)) rescore(u);
       return true;
     }
-    ++stamp_;
-    if (!credit_common_neighbours(clock)) return false;
-    for (const auto& [a, b] : rest_.fill()) widened_[a] = widened_[b] = stamp_;
+    rest_.find_fill(v);
+    if (!credit_common_neighbours(v, clock)) return false;
+    gained_.clear();
+    for (const auto& [a, b] : rest_.fill()) {
+      gain(a, b);
+      gain(b, a);
+    }
     double clique = 0;
+    const std::vector<Vertex> around = rest_.join(v);
     for (Vertex u : around) clique += weight(u);
     for (Vertex u : around) {
-      if (widened_[u] == stamp_) {
-        if (clock.is_asked()) return false;
-        rescore(u);
-        continue;
-      }
-      // It has no new neighbours, so that the edges that it missed between the eliminated vertex and others are all that change.
+      if (clock.is_asked()) return false;
+      // It no longer misses edges between the eliminated vertex and others.
       double others = weight(u) - clique;
       for (Vertex w : rest_.neighbours(u)) others += weight(w);
       score_[u] -= others * weight(v);
+      score_[u] += missed_with_gained(u);
       push(u);
     }
     return true;
@@ -290,10 +303,29 @@ class GreedyRun {
 
   double weight(Vertex v) const { return rule_ == Rule::min_fill ? 1 : rest_.size(v); }
 
-  // A new edge is one that its common neighbours no longer miss.
-  bool credit_common_neighbours(const Clock& clock) {
+  void gain(Vertex v, Vertex neighbour) {
+    gained_.push_back({neighbour, first_gained_[v]});
+    first_gained_[v] = static_cast<std::uint32_t>(gained_.size() - 1);
+  }
+
+  // Pairs of a vertex' new neighbours and its others. No two new ones miss each other.
+  double missed_with_gained(Vertex v) {
+    common_.clear();
+    for (std::uint32_t i = std::exchange(first_gained_[v], none); i != none; i = gained_[i].next) common_.push_back(gained_[i].neighbour);
+    return common_.empty() ? 0 : rest_.missing_around(v, common_, rule_ == Rule::weighted_min_fill);
+  }
+
+  // A new edge is one that those no longer miss that are neighbours of both of its ends before any edge is added. The eliminated vertex'
+  // neighbours draw ties here and once more later: a seed stands for these draws.
+  bool credit_common_neighbours(Vertex v, const Clock& clock) {
     constexpr std::size_t between_looks = 1024;  // edges: some milliseconds
+    ++stamp_;
     touched_.clear();
+    credited_[v] = stamp_;
+    for (Vertex u : rest_.neighbours(v)) {
+      credited_[u] = stamp_;
+      if (!ends_all_new_edges(u)) touched_.push_back(u);
+    }
     std::size_t edges = 0;
     for (const auto& [a, b] : rest_.fill()) {
       if (++edges % between_looks == 0 && clock.is_asked()) return false;
@@ -308,6 +340,10 @@ class GreedyRun {
     std::sort(touched_.begin(), touched_.end());
     for (Vertex u : touched_) push(u);
     return true;
+  }
+
+  bool ends_all_new_edges(Vertex v) const {
+    return std::all_of(rest_.fill().begin(), rest_.fill().end(), [v](const auto& edge) { return edge.first == v || edge.second == v; });
   }
 
   Order finish(Order order) {
@@ -327,7 +363,8 @@ class GreedyRun {
   Random& random_;
   std::vector<double> score_;
   std::vector<std::pair<double, std::uint32_t>> newest_;
-  std::vector<std::uint32_t> widened_, credited_, joined_;
+  std::vector<std::uint32_t> first_gained_, credited_, joined_;
+  std::vector<Gained> gained_;
   std::uint32_t stamp_ = 0;  // of the present step
   std::size_t most_;  // entries, before the stale ones are dropped
   std::vector<Entry> heap_;

@@ -19,10 +19,18 @@ class Remainder {
   double log_size(Vertex v) const { return log_size_[v]; }
   double log_bucket(Vertex v) const;
   // Joins v's neighbours, which it returns, and removes v; the new edges are in `fill()`.
-  std::vector<Vertex> eliminate(Vertex v);
+  std::vector<Vertex> eliminate(Vertex v) {
+    find_fill(v);
+    return join(v);
+  }
+  // The two halves of an elimination: `fill()` is found, and then added.
+  void find_fill(Vertex v);
+  std::vector<Vertex> join(Vertex v);
   const std::vector<std::pair<Vertex, Vertex>>& fill() const { return fill_; }
   // Pairs of v's neighbours that are not joined: how many, or the sum of their sizes' products.
-  double missing(Vertex v, bool weighted);
+  double missing(Vertex v, bool weighted) { return missing_around(v, adjacent_[v], weighted) / 2; }
+  // Pairs of one of these neighbours of v and any neighbour of v that are not joined; those of two of these count twice.
+  double missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted);
   // Append the neighbours that two vertices share.
   void common(Vertex a, Vertex b, std::vector<Vertex>& found) const;
   // The one neighbour without which the others are a clique; v itself if all are one; none if there is no such vertex.
