@@ -97,6 +97,7 @@ class _Layout(NamedTuple):
         slices: Order of the sliced variables, and what depends on them.
         keep: True if every message stays.
         seconds: Estimated time in seconds.
+        planning_bytes: Bytes of the host that planning takes.
     """
 
     encoding: Encoding
@@ -105,6 +106,7 @@ class _Layout(NamedTuple):
     slices: _Slices
     keep: bool
     seconds: float
+    planning_bytes: int
 
     def tiers(self, machine: Machine) -> dict[str, int]:
         """Return the bytes by memory tier."""
@@ -115,11 +117,6 @@ class _Layout(NamedTuple):
             # The limit that would allow the records.
             tiers[machine.home] += self.planning_bytes
         return tiers
-
-    @property
-    def planning_bytes(self) -> int:
-        """Bytes of the host that planning takes."""
-        return planning_bytes(8 * self.placed.record_words)
 
     @property
     def is_recorded(self) -> bool:
@@ -211,7 +208,7 @@ def make_plan(
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
 
-    most_words = (min(memory // RECORD_SHARE, MOST_BYTES) + LEAST_RECORD_BYTES) // 8
+    most_bytes = min(memory // RECORD_SHARE, MOST_BYTES) + LEAST_RECORD_BYTES
 
     @functools.cache
     def steps_of(operands: int) -> tuple[PlannedSteps, _Slices]:
@@ -221,7 +218,7 @@ def make_plan(
     def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _Layout:
         steps, slices = steps_of(operands)
         encoding = choose_encoding(problem, steps.most_tables, bound, dtype, bool(weights))
-        return _lay_out(part, steps, slices, encoding, keep, machine, most_words)
+        return _lay_out(part, steps, slices, encoding, keep, machine, most_bytes)
 
     # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
@@ -480,11 +477,12 @@ def _lay_out(
     encoding: Encoding,
     keep: bool,
     machine: Machine,
-    most_words: int,
+    most_bytes: int,
 ) -> _Layout:
     itemsize = np.dtype(encoding.dtype).itemsize
     runs = slice_runs([problem.model.sizes[v] for v in slices.fixed])
     is_narrow = machine.on_host and encoding.semiring == "sum-product" and not slices.fixed
+    most_words = max(most_bytes // 8, most_bytes // 4 if is_narrow and most_bytes // 4 >= NARROW_WORDS else 0)
     narrow_words = NARROW_WORDS if is_narrow else most_words + 1
     placed = place_steps(steps, itemsize, keep, machine, slices.levels, runs, most_words, narrow_words)
     seconds = placed.arena_cells * itemsize / machine.fresh + placed.seconds
@@ -494,7 +492,8 @@ def _lay_out(
         changes = zip(placed.spans.tolist(), slices.factor_levels, strict=True)
         again = sum(runs[level] * (SLICED_TABLE_SECONDS + span / speeds().encoded) for span, level in changes if level)
         seconds += again + runs[-1] * SLICE_SECONDS
-    return _Layout(encoding, placed, steps.outputs, slices, keep, machine.start + seconds)
+    planning = planning_bytes(placed.record_words * (4 if is_narrow and placed.record_words >= NARROW_WORDS else 8))
+    return _Layout(encoding, placed, steps.outputs, slices, keep, machine.start + seconds, planning)
 
 
 def _outputs(steps: Steps, found: NDArray[np.int64], kept: Sequence[int]) -> Outputs:
