@@ -232,7 +232,8 @@ class _Commands(click.Group):
             return None
         with signals.deferred():
             found = getattr(import_module(f"elimina.cli.{_HOMES[cmd_name][0]}"), cmd_name.replace("-", "_"))
-        signals.check()
+        if signals.came():
+            raise click.Abort
         assert isinstance(found, click.Command)
         return found
 
