@@ -317,7 +317,7 @@ def dcop(
     seen: list[Delivery] = []
 
     def left() -> float | None:
-        return None if time_limit is None else max(1e-3, time_limit - (time.monotonic() - started))
+        return None if time_limit is None else max(_LEAST_SECONDS, time_limit - (time.monotonic() - started))
 
     with Progress() as progress, cluster_of(cluster, local, agents) as client:
         if client is not None:
