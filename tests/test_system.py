@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -66,3 +67,17 @@ def test_a_folder_is_locked_once(tmp_path):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "locked\n"
     os.close(first)
     os.close(system.lock(tmp_path))
+
+
+def test_an_interrupt_while_a_thread_starts():
+    """Python then gives up the wait for the thread, and may find the lock of that wait released."""
+
+    class Interrupted(threading.Thread):
+        def start(self):
+            try:
+                raise KeyboardInterrupt
+            finally:
+                threading.Lock().release()
+
+    with pytest.raises(KeyboardInterrupt):
+        system.start_thread(Interrupted())

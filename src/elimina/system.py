@@ -55,10 +55,14 @@ def start_thread(thread: threading.Thread) -> None:
 
     Raises:
         MemoryLimitError: There is no room for its stack, or the process has as many threads as it may have.
+        KeyboardInterrupt: The user interrupted; the thread may run.
     """
     try:
         thread.start()
     except RuntimeError as error:
+        # An interrupt that comes as the thread starts may find Python's own lock released.
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise error.__context__ from None
         raise MemoryLimitError(
             "the process cannot start another thread: raise its limit on memory (ulimit -v, the job's memory) or on "
             "threads (ulimit -u, pids.max)"
