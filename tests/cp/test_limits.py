@@ -115,3 +115,10 @@ def test_the_time_limit_includes_what_is_done_with_solutions():
     result = model.solve(all_solutions=True, time_limit=0.1, on_solution=lambda _: time.sleep(0.02))
     assert (result.status, result.ended_by) == ("feasible", "time-limit")
     assert len(result.solutions) <= 6
+
+
+def test_an_array_is_no_number_of_threads():
+    model = cp.Model()
+    model.int_vars(2, 0, 1, "x")
+    with pytest.raises(InputError, match="number of threads"):
+        model.solve(threads=np.array([[1, 2]]))

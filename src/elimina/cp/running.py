@@ -422,7 +422,8 @@ class Run:
 
 def memory_in_words(threads: int = 1) -> InWords:
     """Turn a ``MemoryError`` of a search in so many threads, or of propagation, into words."""
-    fewer = None if threads == 1 else "search in fewer threads"
+    # The number is not checked yet, and may be anything.
+    fewer = None if isinstance(threads, int) and threads == 1 else "search in fewer threads"
     return memory_errors_in_words("while it solved the constraint model", fewer)
 
 
