@@ -63,6 +63,17 @@ __device__ __forceinline__ void sum_up(const S& s, typename S::Sum& sum, const t
   }
 }
 
+// Division of output cells among the threads of a block: `group` of them share a cell, each with every group-th value of d.
+struct Division {
+  int group = 1, lane, rounds;
+  __device__ Division(int domain, int cells) {
+    while (group < 32 && group < domain && cells * group * 2 <= kThreads) group *= 2;
+    lane = int(threadIdx.x) % group;
+    rounds = (cells * group + kThreads - 1) / kThreads;
+  }
+  __device__ int cell(int round) const { return (round * kThreads + int(threadIdx.x)) / group; }
+};
+
 // Splits the digit of an axis off a number.
 __device__ __forceinline__ u32 last_digit(StepView step, u32 axis, u32& rest) {
   const u32 size = u32(step.size(axis));
@@ -82,13 +93,10 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
   Value scales[kMost];
 #pragma unroll
   for (int t = 0; t < kMost; ++t) scales[t] = t < tables ? scale_of<S>(step.table(t), peaks) : Value(1);
-  // Lanes that share a cell, each with every group-th value of d.
-  int group = 1;
-  while (group < 32 && group < domain && cells * group * 2 <= kThreads) group *= 2;
-  const int lane = int(threadIdx.x) % group;
-  const int rounds = (cells * group + kThreads - 1) / kThreads;
-  for (int round = 0; round < rounds; ++round) {
-    const int cell = (round * kThreads + int(threadIdx.x)) / group;
+  const Division division(domain, cells);
+  const int group = division.group, lane = division.lane;
+  for (int round = 0; round < division.rounds; ++round) {
+    const int cell = division.cell(round);
     const bool valid = cell < cells;
     int index[kMost] = {}, out = 0;
     for (u32 axis = axes, rest = first + (valid ? cell : 0); axis-- > 0;) {
@@ -133,12 +141,10 @@ __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int ce
   Peaks<S> seen;
   const int domain = int(step[kDomain]), axes = int(step[kAxes]);
   const int tables = int(step[kTables]), tables_a = int(step[kTablesA]), tables_ab = tables_a + int(step[kTablesB]);
-  int group = 1;
-  while (group < 32 && group < domain && cells * group * 2 <= kThreads) group *= 2;
-  const int lane = int(threadIdx.x) % group;
-  const int rounds = (cells * group + kThreads - 1) / kThreads;
-  for (int round = 0; round < rounds; ++round) {
-    const int cell = (round * kThreads + int(threadIdx.x)) / group;
+  const Division division(domain, cells);
+  const int group = division.group;
+  for (int round = 0; round < division.rounds; ++round) {
+    const int cell = division.cell(round);
     const bool valid = cell < cells;
     int index[kMostTables] = {}, out = 0;
     for (u32 axis = axes, rest = first + (valid ? cell : 0); axis-- > 0;) {
@@ -147,7 +153,7 @@ __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int ce
       for (int t = 0; t < tables; ++t) index[t] += int(digit) * int(step.table(t).stride(axis));
     }
     typename S::Sum sum = s.start();
-    for (int d = lane; valid && d < domain; d += group) {
+    for (int d = division.lane; valid && d < domain; d += group) {
       const auto value = [&](int t) {
         const TableView table = step.table(t);
         const Value found = arena[table.offset() + index[t] + d * table.domain_stride()];
@@ -173,7 +179,7 @@ __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int ce
       s.add(sum, a);
     }
     for (int mask = group / 2; mask; mask /= 2) s.add(sum, exchange(sum, mask));
-    if (valid && lane == 0) {
+    if (valid && division.lane == 0) {
       const Value result = s.finish(sum);
       arena[step[kOut] + out] = result;
       if constexpr (S::scaled) seen.see(result);

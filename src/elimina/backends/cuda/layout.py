@@ -394,7 +394,7 @@ def _phases(
 
 
 def _write_reciprocals(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np.int64]) -> None:
-    """Write beside each axis's variable what its size divides by (``AxisWord`` in ``program.hpp``)."""
+    """Write 2^32 divided by each axis's size beside its variable (``AxisWord`` in ``program.hpp``)."""
     at = np.repeat(starts + HEADER, axes) + AXIS_WORDS * ragged(np.zeros_like(axes), axes)
     words[at + 2] |= np.minimum((1 << 32) // words[at], (1 << 32) - 1) << 32
 
