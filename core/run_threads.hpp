@@ -12,9 +12,9 @@
 
 namespace elimina {
 
-// Runs `work(number)` in a thread for each number, and `poll()` each so many looks, 20 ms apart, until they end. What one of them throws passes,
-// after `stop()`; that is called, too, once the calling thread is to stop. If the system has no more threads, those there are do all work, one
-// number after another; without any, it is memory for a stack that lacks.
+// Runs `work(number)` in a thread for each number until they end. Meanwhile it looks at them every 20 ms, and calls `poll()` after so many looks.
+// If one throws, `stop()` is called, and the exception is thrown again; `stop()` is also called once the calling thread is to stop. If the system
+// has no more threads, those that it has do all the work, one number after another; if it has none, std::bad_alloc is thrown.
 template <class Work, class Poll, class Stop>
 void run_threads(int threads, Work work, Poll poll, Stop stop, int looks_per_poll = 10) {
   constexpr auto between_looks = std::chrono::milliseconds(20);

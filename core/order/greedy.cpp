@@ -308,14 +308,14 @@ class GreedyRun {
     first_gained_[v] = static_cast<std::uint32_t>(gained_.size() - 1);
   }
 
-  // Pairs of a vertex' new neighbours and its others. No two new ones miss each other.
+  // Pairs of a new neighbour of a vertex and another neighbour that are not joined. New neighbours are joined to each other.
   double missed_with_gained(Vertex v) {
     common_.clear();
     for (std::uint32_t i = std::exchange(first_gained_[v], none); i != none; i = gained_[i].next) common_.push_back(gained_[i].neighbour);
     return common_.empty() ? 0 : rest_.missing_around(v, common_, rule_ == Rule::weighted_min_fill);
   }
 
-  // A new edge is one that those no longer miss that are neighbours of both of its ends before any edge is added. The eliminated vertex'
+  // Vertices that were neighbours of both ends of a new edge miss it no longer. The eliminated vertex's
   // neighbours draw ties here and once more later: a seed stands for these draws.
   bool credit_common_neighbours(Vertex v, const Clock& clock) {
     constexpr std::size_t between_looks = 1024;  // edges: some milliseconds
