@@ -262,7 +262,8 @@ class Encoder {
 
   void write_product(Written& written) {
     bool exact = true;
-    std::vector<Box> boxes;
+    std::vector<Box>& boxes = boxes_;
+    boxes.clear();
     each_block([&](i64 start, i64 count) {
       Box box{start, count};
       read(members_[0], start, count, total_);
@@ -394,6 +395,7 @@ class Encoder {
   i64 at_ = 0;
   std::vector<Member> members_;
   std::vector<i64> strides_;
+  std::vector<Box> boxes_;
   std::vector<double> total_, part_, reals_;
   std::vector<i64> counts_, shares_, integers_;
 };

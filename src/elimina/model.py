@@ -324,8 +324,9 @@ class Model(Displayed):
     @property
     def is_integer(self) -> bool:
         """True if the model has costs, and each is an integer (so that the optimum can be computed exactly)."""
-        kinds = {dtype.kind for dtype in {f.values.dtype for f in self.factors}}
-        return self.sense != "probability" and isinstance(self.constant, int) and kinds <= {"i"}
+        if self.sense == "probability" or not isinstance(self.constant, int):
+            return False
+        return all(dtype.kind == "i" for dtype in {f.values.dtype for f in self.factors})
 
     def index(self, name: str | int) -> int:
         """Index of a variable by its name (or index).

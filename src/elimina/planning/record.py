@@ -124,8 +124,10 @@ def fused_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
 def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
     """Return the steps that a device's library may make: those that are large enough, and perhaps a few more."""
     words, starts = steps.words, steps.starts
-    cells = words[starts + OUTER_CELLS].astype(np.int64) * words[starts + MID_CELLS] * words[starts + LO_CELLS]
     depth = words[starts + DOMAIN]
+    if depth.max(initial=0) < LIBRARY_DEPTH:
+        return np.zeros(len(starts), dtype=bool)
+    cells = words[starts + OUTER_CELLS].astype(np.int64) * words[starts + MID_CELLS] * words[starts + LO_CELLS]
     sides = (words[starts + TABLES] == 2) & (words[starts + TABLES_A] == 1) & (words[starts + TABLES_B] == 1)
     found: NDArray[np.bool_] = sides & (depth >= LIBRARY_DEPTH) & (cells * depth >= LIBRARY_WORK)
     return found

@@ -73,7 +73,11 @@ def fills(
         tuples: Most tuples of each factor; None for one that may not be listed.
     """
     known = tuples or [None] * len(factors)
-    return [_fill(problem, factor, sliced, most) for factor, most in zip(factors, known, strict=True)]
+    forbidding = set(problem.tables.listed.forbidding(problem.model.sense).tolist())
+    return [
+        Fill(1.0, 1.0) if forbidding.isdisjoint(factor.members) else _fill(problem, factor, sliced, most)
+        for factor, most in zip(factors, known, strict=True)
+    ]
 
 
 def _fill(problem: Problem, factor: FactorLayout, sliced: Sequence[int], most: int | None) -> Fill:

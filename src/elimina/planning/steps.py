@@ -126,7 +126,7 @@ class Steps(Sequence[Step]):
         """Number of tables that each step reads."""
         return self._at(self.starts + TABLES)
 
-    @property
+    @cached_property
     def most_tables(self) -> int:
         """Largest number of tables that a step reads."""
         return int(self.words[self.starts + TABLES].max(initial=0))
