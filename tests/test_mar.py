@@ -17,6 +17,7 @@ from elimina.inference.marginals import choose_structure
 from elimina.inference.options import Options
 from elimina.io import convert_sense
 from elimina.model import Model, Variable
+from elimina.planning.prepare import Relevance
 from elimina.table import Table
 from tests import calls
 from tests.planning.test_relevance import networks
@@ -149,6 +150,51 @@ def test_pruned_eliminations_know_the_evidence(eager):
     assert result.log10_z == pytest.approx(engine.log10_evidence, abs=1e-9)
     for name, expected in engine.marginals().items():
         assert list(result.marginals[name].values()) == pytest.approx(expected, abs=1e-9)
+
+
+@settings(max_examples=200, deadline=None)
+@given(networks(), st.data())
+def test_sets_of_factors_that_no_other_one_contains(network, data):
+    model = network_model(network)
+    evidence = data.draw(st.sets(st.integers(0, len(model.sizes) - 1)))
+    relevance = Relevance([factor.scope for factor in model.factors], model.children, evidence)
+    groups = {}
+    for v in set(range(len(model.sizes))) - evidence:
+        groups.setdefault(relevance.of((v,)), []).append(v)
+    assume(groups)
+    marks = {factors: relevance.mark(variables[0], factors) for factors, variables in groups.items()}
+    found = marginals._shared_out(groups, marks, marginals._maximal(marks))
+    largest = {one for one in groups if not any(one != other and one | other == other for other in groups)}
+    assert [factors for factors, _ in found] == sorted(largest, key=lambda factors: (-factors.bit_count(), factors))
+    holders = {v: factors for factors, variables in found for v in variables}
+    assert sorted(holders) == sorted(v for variables in groups.values() for v in variables)
+    for factors, variables in groups.items():
+        around = min(other.bit_count() for other in largest if factors | other == other)
+        assert all(factors | holders[v] == holders[v] and holders[v].bit_count() == around for v in variables)
+
+
+def test_many_parts_with_the_same_factors_are_estimated_together(monkeypatch):
+    """A dense part, and leaves below one of its causes: an estimate for each leaf would take longer than the run."""
+    dense = naive_bayes(28, 9)
+    leaves, first = 300, len(dense.sizes)
+    rng = np.random.default_rng(3)
+    more = [Table([0, first + n], rng.dirichlet(np.ones(2), 9)) for n in range(leaves)]
+    variables = [*dense.variables, *(Variable(f"leaf{n}", 2) for n in range(leaves))]
+    sizes = range(len(variables))
+    model = Model(variables, [*dense.factors, *more], sense="probability", children=sizes)
+    estimates = []
+    count = marginals.cells_of_part
+    monkeypatch.setattr(marginals, "cells_of_part", lambda *part: estimates.append(part) or count(*part))
+    structure = choose_structure(model, {}, None, Options())
+    assert 1 < structure.trees < 40
+    assert len(estimates) < 100
+
+
+def test_estimates_of_structures_end_where_they_take_longer_than_they_save(monkeypatch):
+    model = naive_bayes(28, 9)
+    monkeypatch.setattr(marginals, "cells_of_part", lambda *_: pytest.fail("an estimate that is not worth its time"))
+    monkeypatch.setattr(marginals, "ESTIMATED_FACTOR_SECONDS", 1.0)
+    assert choose_structure(model, {}, None, Options()).trees == 1
 
 
 def test_evidence_of_every_effect_leaves_one_tree():

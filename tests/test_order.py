@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from elimina._core import cells_of_part
 from elimina.errors import InputError
 from elimina.generate import grid_model
 from elimina.inference import ordering
@@ -43,6 +44,22 @@ def grid(rows: int, columns: int) -> list[tuple[int, int]]:
 
 def mixed(rows: int, columns: int) -> tuple[list[int], list[tuple[int, int]]]:
     return [2 + v * 7 % 5 for v in range(rows * columns)], grid(rows, columns)
+
+
+@settings(max_examples=100, deadline=None)
+@given(problems(), st.data())
+def test_the_work_of_a_part_is_that_of_its_order_by_fill_in(
+    problem: tuple[list[int], list[list[int]]], data: st.DataObject
+) -> None:
+    sizes, scopes = problem
+    chosen = data.draw(st.lists(st.booleans(), min_size=len(scopes), max_size=len(scopes)))
+    marks = sum(1 << i for i, is_in in enumerate(chosen) if is_in).to_bytes(len(scopes) // 8 + 1, "little")
+    starts, members = Scopes.of(scopes)
+    found = cells_of_part(np.array(sizes, dtype=np.float64), starts, members.astype(np.uint32), marks)
+    part = [scope for scope, is_in in zip(scopes, chosen, strict=True) if is_in]
+    names = sorted({v for scope in part for v in scope})
+    own = [[names.index(v) for v in scope] for scope in part]
+    assert found == pytest.approx(find_order([sizes[v] for v in names], own, method="min-fill").total_cells)
 
 
 @settings(max_examples=150, deadline=None)

@@ -146,6 +146,12 @@ Array<Vertex> barren_removed(Words<const std::int64_t> offsets, Words<const Vert
   return array_of(without_barren(list_of(offsets), all, list_of(children), marks));
 }
 
+double part_cells(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members, const nb::bytes& bits) {
+  const std::span<const std::uint8_t> marks(static_cast<const std::uint8_t*>(bits.data()), bits.size());
+  nb::gil_scoped_release release;
+  return cells_of_part(span_of(sizes), span_of(offsets), span_of(members), marks);
+}
+
 }  // namespace
 
 void bind_order(nb::module_& m) {
@@ -157,6 +163,8 @@ void bind_order(nb::module_& m) {
         "An elimination order of little work, what `messages` says of it, and the search's seconds, counted by its work; the arguments are trusted.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
         "Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the separators of those above 64 bits.");
+  m.def("cells_of_part", &part_cells, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("bits"),
+        "Cells that an order which is found quickly, by fill-in, visits in the scopes whose bits are set, the first scope's the lowest of the first byte.");
   m.def("without_barren", &barren_removed, nb::arg("offsets"), nb::arg("members"), nb::arg("children"), nb::arg("wanted"),
         "Scopes left, ascending, when those go, one after another, whose own variable has no other scope left and is not wanted. No scope names a variable "
         "twice, and each has its child, which no other one has.");

@@ -305,4 +305,29 @@ Order search(const Graph& graph, const Options& options, Clock& clock) {
   return Search(graph, options, clock).run();
 }
 
+double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets, std::span<const Vertex> members, std::span<const std::uint8_t> bits) {
+  std::vector<Vertex> place(sizes.size(), none), own;
+  std::vector<std::int64_t> starts{0};
+  for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
+    if (!(bits[i / 8] >> (i % 8) & 1)) continue;
+    own.insert(own.end(), members.begin() + offsets[i], members.begin() + offsets[i + 1]);
+    starts.push_back(static_cast<std::int64_t>(own.size()));
+  }
+  for (const Vertex v : own) place[v] = 0;
+  std::vector<double> part;
+  for (Vertex v = 0; v < sizes.size(); ++v) {
+    if (place[v] == none) continue;
+    place[v] = static_cast<Vertex>(part.size());
+    part.push_back(sizes[v]);
+  }
+  for (Vertex& v : own) v = place[v];
+  const Graph graph = moral_graph(std::move(part), starts, own);
+  Options quick;
+  quick.rules = {Rule::min_fill};
+  quick.anneal = false;
+  quick.rounds = 0;
+  Clock clock(unbounded);
+  return std::exp2(cost_of(graph, search(graph, quick, clock)).total);
+}
+
 }  // namespace elimina::order

@@ -1,5 +1,7 @@
 // The search for an order of least work: reductions, greedy runs, annealing of elimination trees, within a budget.
 #pragma once
+#include <span>
+
 #include "order/greedy.hpp"
 
 namespace elimina::order {
@@ -21,5 +23,8 @@ inline constexpr double worth_a_search = 0.2e-3;
 inline constexpr double search_share = 0.15;
 
 Order search(const Graph& graph, const Options& options, Clock& clock);
+
+// Cells that an order which is found quickly, by fill-in, visits in a part of a problem: the scopes that have their bit set.
+double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets, std::span<const Vertex> members, std::span<const std::uint8_t> bits);
 
 }  // namespace elimina::order

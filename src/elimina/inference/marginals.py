@@ -5,7 +5,10 @@ The structure with the least estimated time is chosen. Evidence is taken out of 
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
+import operator
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -13,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import PlannedTree
+from elimina._core import PlannedTree, cells_of_part
 from elimina.display import bytes_text, count_text
 from elimina.errors import MemoryLimitError
 from elimina.inference.answer import Answer, normalised
@@ -24,7 +27,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import rough_order
 from elimina.inference.propagator import Propagator
 from elimina.model import Model, Variable
-from elimina.order import Order, find_order
+from elimina.order import MOST_CELLS, Order
 from elimina.planning.machine import (
     BOTH_PASSES,
     COLLECTED_FACTOR_SECONDS,
@@ -194,7 +197,7 @@ def choose_structure(
         everything = (1 << len(model.factors)) - 1
     else:
         everything = relevance.of(free) if free else relevance.of_evidence
-    chosen = search.best(relevance, _Group(everything, tuple(free), 0.0))
+    chosen = search.best(relevance, everything, tuple(free), rough)
     found = 0
     for group in chosen:
         found |= group.factors
@@ -233,89 +236,121 @@ class _Search:
         # Threads share large steps only, and networks whose structure is in doubt have few of them.
         machine = cuda_machine() if options.needs_gpu else cpu_machine(1)
         self._speed = machine.combinations
+        self._allowed = math.inf
 
     def is_small(self, rough: Order, factors: int) -> bool:
         """Return whether one tree takes less time than planning it."""
-        return BOTH_PASSES * rough.seconds_at(self._speed) < PLANNED_FACTOR_SECONDS * factors
+        return self._both_passes(rough.total_cells) < PLANNED_FACTOR_SECONDS * factors
 
-    def best(self, relevance: Relevance, tree: _Group) -> list[_Group]:
+    def _both_passes(self, cells: float) -> float:
+        return BOTH_PASSES * min(cells, MOST_CELLS) / self._speed
+
+    def best(
+        self, relevance: Relevance, everything: int, variables: tuple[int, ...], rough: Order | None
+    ) -> list[_Group]:
         """Return the structure with the least estimated time.
 
         Args:
             relevance: Factors that each variable's posterior depends on.
-            tree: One elimination of everything, with the variables asked for.
+            everything: Factors of a single tree.
+            variables: The variables asked for.
+            rough: A quick order of the single tree, if it is known.
         """
-        running = self._running(tree.factors)
-        planning = PLANNED_FACTOR_SECONDS * tree.factors.bit_count()
+        running = self._running(everything) if rough is None else self._both_passes(rough.total_cells)
+        planning = PLANNED_FACTOR_SECONDS * everything.bit_count()
+        tree = _Group(everything, variables, running + planning)
         if running < planning:
             return [tree]
         # By count, not by the clock: the choice is the same on every run.
-        allowed = _SEARCH * (running + planning)
+        self._allowed = _SEARCH * tree.seconds
         groups: dict[int, list[int]] = {}
-        for v in tree.variables:
+        for v in variables:
             own = relevance.of((v,))
             groups.setdefault(own, []).append(v)
-            allowed -= COLLECTED_FACTOR_SECONDS * own.bit_count()
-            if allowed < 0:
+            self._allowed -= COLLECTED_FACTOR_SECONDS * own.bit_count()
+            if self._allowed < 0:
                 return [tree]
-        maximal = _maximal(groups, allowed)
-        # Each is compared with all others, and estimated alone and together with the nearest one.
-        allowed -= COMPARED_SET_SECONDS * len(maximal) ** 2
-        allowed -= 2 * ESTIMATED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in maximal)
-        if len(maximal) < 2 or allowed < 0:
+        marks = {factors: relevance.mark(own_variables[0], factors) for factors, own_variables in groups.items()}
+        maximal = _maximal(marks)
+        # Each is compared with all others, and estimated with the nearest one: a quarter of everything on average.
+        self._allowed -= COMPARED_SET_SECONDS * len(maximal) ** 2
+        expected = ESTIMATED_FACTOR_SECONDS * len(maximal) * everything.bit_count() / 4
+        if len(maximal) < 2 or self._allowed < expected:
             return [tree]
-        merged: list[_Group] = []
-        for factors, variables in maximal:
-            self._add(merged, factors, variables)
-        return merged if sum(group.seconds for group in merged) < running + planning else [tree]
+        merged = self._merged(_shared_out(groups, marks, maximal))
+        return merged if self._allowed >= 0 and sum(group.seconds for group in merged) < tree.seconds else [tree]
 
-    def _add(self, merged: list[_Group], factors: int, variables: tuple[int, ...]) -> None:
-        """Merge a group with the one that needs the fewest additional factors, if the estimate is lower."""
-        if merged:
-            nearest = min(range(len(merged)), key=lambda i: (factors & ~merged[i].factors).bit_count())
+    def _merged(self, groups: Sequence[tuple[int, tuple[int, ...]]]) -> list[_Group]:
+        """Merge each group with the one that needs the fewest additional factors, if the estimate is lower.
+
+        Groups that go to the same one are estimated together, twice as many after each success.
+        """
+        merged = [_Group(*groups[0], self._seconds(groups[0][0]))]
+        done = together = 1
+        while done < len(groups) and self._allowed >= 0:
+            places = [_nearest(factors, merged) for factors, _ in groups[done : done + together]]
+            nearest = places[0]
+            some = groups[done : done + len(list(itertools.takewhile(nearest.__eq__, places)))]
             other = merged[nearest]
-            union = other.factors | factors
+            union = functools.reduce(operator.or_, [factors for factors, _ in some], other.factors)
             more = self._seconds(union) - other.seconds
-            # Most often planning alone takes longer, and the group's own run need not be estimated.
-            if more < PLANNED_FACTOR_SECONDS * factors.bit_count() or more < self._seconds(factors):
-                merged[nearest] = _Group(union, other.variables + variables, other.seconds + more)
-                return
-        merged.append(_Group(factors, variables, self._seconds(factors)))
+            # Most often planning alone takes longer, and a group's own run need not be estimated.
+            is_cheap = more < PLANNED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in some)
+            if not is_cheap and len(some) > 1:
+                together = len(some) // 2
+                continue
+            done += len(some)
+            if not is_cheap and (alone := self._seconds(some[0][0])) <= more:
+                merged.append(_Group(*some[0], alone))
+                continue
+            variables = itertools.chain(other.variables, *(own for _, own in some))
+            merged[nearest] = _Group(union, tuple(variables), other.seconds + more)
+            together = 2 * len(some)
+        return merged
 
     @cached_property
-    def _scopes(self) -> Scopes:
+    def _network(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint32]]:
+        """The model as the core takes it, without variables whose value is known."""
         left_out = self._evidence.keys() | {v for v, size in enumerate(self._sizes) if size == 1}
-        return Scopes.of([[v for v in factor.scope if v not in left_out] for factor in self._model.factors])
+        scopes = Scopes.of([[v for v in factor.scope if v not in left_out] for factor in self._model.factors])
+        return np.array(self._sizes, dtype=np.float64), scopes.starts, scopes.members.astype(np.uint32)
 
     def _seconds(self, factors: int) -> float:
         return self._running(factors) + PLANNED_FACTOR_SECONDS * factors.bit_count()
 
     def _running(self, factors: int) -> float:
-        starts, members = self._scopes
-        count = len(starts) - 1
-        marks = np.frombuffer(factors.to_bytes(count // 8 + 1, "little"), np.uint8)
-        chosen = np.unpackbits(marks, count=count, bitorder="little").astype(bool)
-        lengths = np.diff(starts)
-        variables, own = np.unique(members[np.repeat(chosen, lengths)], return_inverse=True)
-        sizes = [self._sizes[v] for v in variables.tolist()]
-        found = find_order(sizes, Scopes(np.append(0, np.cumsum(lengths[chosen])), own), method="min-fill")
-        return BOTH_PASSES * found.seconds_at(self._speed)
+        self._allowed -= ESTIMATED_FACTOR_SECONDS * factors.bit_count()
+        marks = factors.to_bytes(len(self._model.factors) // 8 + 1, "little")
+        return self._both_passes(cells_of_part(*self._network, marks))
 
 
-def _maximal(groups: Mapping[int, Sequence[int]], seconds: float) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the sets that no other one contains, largest first; others' variables go to the smallest around them.
+def _nearest(factors: int, groups: Sequence[_Group]) -> int:
+    """Return the place of the group that lacks the fewest of some factors."""
+    missing = [(factors & ~group.factors).bit_count() for group in groups]
+    return missing.index(min(missing))
 
-    Nothing is returned where that takes longer than it may.
-    """
-    result: dict[int, list[int]] = {}
-    for factors in sorted(groups, key=lambda factors: (-factors.bit_count(), factors)):
-        seconds -= COMPARED_SET_SECONDS * len(result)
-        if seconds < 0:
-            return []
-        around = [other for other in result if factors | other == other]
-        holder = min(around, key=int.bit_count) if around else factors
-        result.setdefault(holder, []).extend(groups[factors])
-    return [(factors, tuple(variables)) for factors, variables in result.items()]
+
+def _maximal(marks: Mapping[int, int]) -> list[int]:
+    """Return the sets that no other one contains, largest first, where one that has another one's mark contains it."""
+    once = twice = 0
+    for factors in marks:
+        twice |= once & factors
+        once |= factors
+    found = [factors for factors, mark in marks.items() if mark >= 0 and not twice >> mark & 1] or [0]
+    return sorted(found, key=lambda factors: (-factors.bit_count(), factors))
+
+
+def _shared_out(
+    groups: Mapping[int, Sequence[int]], marks: Mapping[int, int], maximal: Sequence[int]
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the maximal sets with the variables of all sets, which go to the smallest one around them."""
+    holders = {-1: maximal[-1]}
+    for factors in maximal:
+        holders.update(dict.fromkeys(bits(factors), factors))
+    held: dict[int, list[int]] = {factors: [] for factors in maximal}
+    for factors, variables in groups.items():
+        held[holders[marks[factors]]].extend(variables)
+    return [(factors, tuple(variables)) for factors, variables in held.items()]
 
 
 def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_Group]) -> tuple[Problem, dict[int, int]]:

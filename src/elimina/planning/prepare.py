@@ -132,6 +132,11 @@ class Relevance:
             found |= self._of_one(v)
         return found
 
+    def mark(self, variable: int, factors: int) -> int:
+        """Return one of the factors of a variable's posterior that makes all others part of any such set; -1: none."""
+        own = self._factor_of.get(variable, -1)
+        return own if own >= 0 and own not in self._known else (factors & -factors).bit_length() - 1
+
     def _of_one(self, variable: int) -> int:
         """Return the factors of one variable's posterior: those of its ancestors, and all that these meet."""
         found, stack = self._found, [variable]
