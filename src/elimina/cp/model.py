@@ -30,6 +30,7 @@ from elimina.cp.running import (
     THREADS,
     VALUE_ORDERINGS,
     VARIABLE_ORDERINGS,
+    Copied,
     Declaration,
     Device,
     RuleOfSearch,
@@ -58,13 +59,14 @@ if TYPE_CHECKING:
 _MOST_ROWS = 2**62
 
 
-class Model(Globals, Displayed):
+class Model(Copied, Globals, Displayed):
     """A constraint model: variables, constraints, an objective and orderings for the search.
 
     Nothing is propagated before `solve`; a model may be solved again, with more constraints.
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self._variables: list[Declaration] = []
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
@@ -72,8 +74,7 @@ class Model(Globals, Displayed):
         self._rules: list[RuleOfSearch] = []
         self._objective: Expression | None = None
         self._sign = 1
-        # Numbers of the variables for which a file gives no bounds.
-        self._open: frozenset[int] = frozenset()
+        self._open: frozenset[int] = frozenset()  # Variables for which a file gives no bounds.
 
     @classmethod
     def from_model(cls, model: GraphicalModel) -> Model:
@@ -119,7 +120,7 @@ class Model(Globals, Displayed):
         Args:
             lo: Smallest value, or a list of all values.
             hi: Largest value; left out if ``lo`` lists all values.
-            name: Name in messages and in `Solution.to_dict`.
+            name: Name in messages, and key of the assignment.
 
         Raises:
             InputError: There is no value, or one beyond 2^52, or another variable has the name.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
+import os
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import util
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -163,11 +167,37 @@ def _finding() -> Future[CpDevice | None]:
         executor.shutdown(wait=False)
 
 
+class Copied:
+    """Base of models of constraints: a copy is independent, and shares the variables made before it.
+
+    Attributes:
+        _makers: Number of a variable, and a random mark of the object that made it and the following ones.
+    """
+
+    _variables: list[Declaration]
+
+    def __init__(self) -> None:
+        self._makers = [(0, os.urandom(8))]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the state of a copied or pickled model; variables made from now on are this object's own."""
+        self.__dict__.update(state)
+        self._makers = [*self._makers, (len(self._variables), os.urandom(8))]
+
+    def __copy__(self) -> Self:
+        return copy.deepcopy(self)
+
+    def maker(self, var: int) -> bytes:
+        """Return the mark of the object that made a variable: the same in all copies that have the variable."""
+        return self._makers[bisect_right(self._makers, var, key=itemgetter(0)) - 1][1]
+
+
 class Solution(Mapping[str, int]):
     """A value for each variable.
 
     The keys of the mapping are the names of variables that have one. ``solution[x]`` also takes a variable or an
-    expression, or a list of them, for which it returns a list.
+    expression, or a list of them, for which it returns a list. A solution of a copied or pickled model takes the
+    variables of the original.
     """
 
     def __init__(self, model: Model, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
@@ -179,12 +209,15 @@ class Solution(Mapping[str, int]):
                 raise InputError(f"the model has no variable named {what!r}")
             return int(self._values[self._names[what]])
         if isinstance(what, Expression):
-            if what.model is not self._model or any(var >= len(self._values) for var in what.terms):
+            if not all(var < len(self._values) and self._shares(what.model, var) for var in what.terms):
                 raise InputError(f"{what} is not of the model as it was solved: it has no value in this solution")
             return what.constant + sum(factor * int(self._values[var]) for var, factor in what.terms.items())
         if isinstance(what, Iterable):
             return [self[x] for x in what]
         return what
+
+    def _shares(self, model: Model, var: int) -> bool:
+        return model is self._model or model.maker(var) == self._model.maker(var)
 
     def __contains__(self, what: object) -> bool:
         return what in self._names if isinstance(what, str) else False
