@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 import sys
 import threading
 
@@ -12,7 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model, Options
+from elimina import (
+    ImpossibleEvidenceError,
+    InputError,
+    JunctionTree,
+    MemoryLimitError,
+    Model,
+    Options,
+    StateIndex,
+    Variable,
+)
 from elimina.inference.propagator import Propagator
 from tests import calls
 from tests.devices import on_devices
@@ -277,6 +287,45 @@ def test_copies():
                 np.testing.assert_allclose(copied.marginals(["x4"])["x4"], tree.marginals(["x4"])["x4"])
                 assert copied.log10_evidence == pytest.approx(tree.log10_evidence)
                 assert copied.plan.order == tree.plan.order
+
+
+def test_the_evidence_is_told():
+    """Evidence is told as it was given, also after a change that failed; likelihoods are copied."""
+    tree = JunctionTree(Model([Variable("a", 2, ["no", "yes"]), Variable("b", 3)], [], sense="probability"))
+    assert tree.evidence == {}
+    tree.set_evidence({"a": StateIndex(1), 1: [0.5, 0, 2]})
+    with pytest.raises(InputError):
+        tree.update({"a": None, "z": 1})
+    told = tree.evidence
+    assert told["a"] == "yes"
+    assert told["b"].tolist() == [0.5, 0, 2]
+    told["b"][:] = 0
+    assert tree.evidence["b"].tolist() == [0.5, 0, 2]
+    tree.update({"a": None})
+    other = JunctionTree(tree.model)
+    other.set_evidence(tree.evidence)
+    assert list(other.evidence) == ["b"]
+
+
+@pytest.mark.parametrize(
+    ("use", "errors"),
+    [
+        (lambda tree: tree.max_marginals(), 1),
+        (lambda tree: tree.sample(3), 1),
+        (lambda tree: tree.batch({"x0": [0, 1, 2] * 50}), 1),
+        (lambda tree: tree.joint(range(8)), 2),
+    ],
+    ids=["max-marginals", "sample", "batch", "joint"],
+)
+def test_advice_on_memory_can_be_followed(use, errors):
+    """A junction tree has no files, so that a limit is named that is enough: for its plan, and for that of a joint."""
+    memory = "1KiB"
+    for _ in range(errors):
+        with pytest.raises(MemoryLimitError, match=r"more memory .* would be enough") as caught:
+            use(JunctionTree(chain(20), memory=memory))
+        assert "--scratch" not in str(caught.value)
+        memory = re.search(r"--memory (\w+) would", str(caught.value)).group(1)
+    use(JunctionTree(chain(20), memory=memory))
 
 
 def in_threads(count, work):

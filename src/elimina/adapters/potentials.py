@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.inference.choose import plan_problem
-from elimina.inference.execution import check_fits
+from elimina.inference.execution import check_kept
 from elimina.inference.junction import JunctionTree
 from elimina.inference.options import Options
 from elimina.inference.propagator import Resident
@@ -138,7 +138,7 @@ class LogPartition:
         if device not in self._residents:
             options = Options(device=device, memory=self._memory, tables="dense")
             planned = plan_problem(prepare(with_units(self._model), "mar", {}), options, runs=KEPT_TREE_RUNS)
-            check_fits(planned.plan)
+            check_kept(planned.plan, options)
             self._residents[device] = Resident(planned, self._holders)
         log_z, shares = self._residents[device](join([table.reshape(-1) for table in tables]))
         if log_z == -math.inf:

@@ -21,7 +21,7 @@ from elimina.backends.choose import devices_of, find_cuda, outlasts_card_start, 
 from elimina.backends.cpu import CpuBackend
 from elimina.inference.answer import Answer, Posteriors, normalised
 from elimina.inference.choose import Planned, asked_backend, plan_on
-from elimina.inference.execution import check_fits
+from elimina.inference.execution import check_kept
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.propagator import Propagator
@@ -287,7 +287,7 @@ class Batch:
             if self.planned.plan.peak_bytes <= memory or cases <= 2:
                 break
             chunks += -(-chunks // 8)
-        check_fits(self.planned.plan)
+        check_kept(self.planned.plan, self._options)
         self.cases = cases
         outputs = self.planned.plan.outputs
         self._outputs = {n: output.scope[0] for n, output in enumerate(outputs) if len(output.scope) > 1}

@@ -23,6 +23,7 @@ from elimina.backends import Backend, Run
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, InternalError, MemoryLimitError, TimeLimitError
 from elimina.inference.checkpoint import Checkpoint, State
+from elimina.inference.options import Options
 from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, allowed_ranges
@@ -114,7 +115,7 @@ _NAMES_SHOWN = 5
 _MUCH_HELD = 1 << 20
 """Bytes of a call besides its plan from which an error names them."""
 
-_NO_MACHINE = 2**50
+NO_MACHINE = 2**50
 """Bytes of a plan from which more memory or a larger disk is not advised."""
 
 
@@ -160,22 +161,31 @@ def check_fits(plan: Plan) -> None:
         raise MemoryLimitError(does_not_fit(plan))
 
 
-def does_not_fit(plan: Plan) -> str:
+def check_kept(plan: Plan, options: Options) -> None:
+    """Raise the same error for tables that have to stay in memory, such as a junction tree's."""
+    if not plan.fits:
+        enough = options.limit_for(plan.peak_bytes, 0) if plan.on_host and options.room is not None else 0
+        raise MemoryLimitError(does_not_fit(plan._replace(enough=enough), takes_files=False))
+
+
+def does_not_fit(plan: Plan, *, takes_files: bool = True) -> str:
     """Return the error of a plan that does not fit: its needs, and the options that help."""
     whole = plan.whole
     tiers = [(whole.device, whole.peak_bytes, whole.memory_limit)]
     tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.limits]
     lacking = [tier for tier in tiers if tier[1] > tier[2]] or tiers[:1]
     needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
+    tuples = "elimination on sparse tables would fit (--method eliminate --tables sparse)"
     beside = f" beside {bytes_text(plan.held)} that the call holds" if plan.held >= _MUCH_HELD else ""
     return (
         f"the plan needs {needs}{beside} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); "
-        f"{_what_helps(whole)}{_enough(plan)}{_slices_needed(plan)}{_bounds_instead(plan)}{_tuples_instead(plan)}"
+        f"{_what_helps(whole, takes_files)}{_enough(plan)}{_slices_needed(plan)}{_bounds_instead(plan)}"
+        f"{'; ' + tuples if plan.fits_sparse else ''}"
     )
 
 
-def _what_helps(plan: Plan) -> str:
+def _what_helps(plan: Plan, takes_files: bool = True) -> str:
     if plan.has_large_factors:
         size = bytes_text(plan.factor_cells * plan.itemsize)
         return f"the model's own tables take {size} of that: more memory (--memory) or evidence would help"
@@ -183,17 +193,17 @@ def _what_helps(plan: Plan) -> str:
         size = bytes_text(plan.planning_bytes)
         return f"to list its steps takes {size} of that: more memory (--memory) or evidence would help"
     smaller = "a better order (--order, a longer --order-time, another --seed) or evidence would help"
-    if plan.peak_bytes > _NO_MACHINE:
+    if plan.peak_bytes > NO_MACHINE:
         return f"no machine has that much: {smaller}"
     # Rows have no place in a file.
-    is_possible = plan.scratch is None and plan.minibuckets is None and plan.sparse is None
+    is_possible = takes_files and plan.scratch is None and plan.minibuckets is None and plan.sparse is None
     files = ", a directory on a large disk (--scratch)" if is_possible else ""
     return f"more memory (--memory){files}, {smaller}"
 
 
 def _enough(plan: Plan) -> str:
     """Return the advice of a memory limit with which a plan would fit."""
-    if not plan.enough or plan.whole.peak_bytes > _NO_MACHINE:
+    if not plan.enough or plan.whole.peak_bytes > NO_MACHINE:
         return ""
     unit, name = (1 << 20, "MiB") if plan.enough >= 1 << 20 else (1 << 10, "KiB")
     return f"; --memory {math.ceil(plan.enough / unit)}{name} would be enough"
@@ -210,11 +220,6 @@ def _bounds_instead(plan: Plan) -> str:
         return ""
     others = " without --slices and --scratch" if plan.slicing is not None or whole.scratch is not None else ""
     return f"; mini-buckets bound the answer in less memory (--method mbe{others})"
-
-
-def _tuples_instead(plan: Plan) -> str:
-    advice = "; elimination on sparse tables would fit (--method eliminate --tables sparse)"
-    return advice if plan.fits_sparse else ""
 
 
 def _slices_needed(plan: Plan) -> str:

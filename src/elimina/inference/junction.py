@@ -19,7 +19,7 @@ from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import SmallAnswer, SmallNetwork, is_small, with_factors, with_leaves
 from elimina.inference.choose import Planned, host_memory, plan_problem
-from elimina.inference.execution import Execution, check_fits
+from elimina.inference.execution import Execution, check_kept
 from elimina.inference.marginals import Statistics, joint_table, tree_statistics
 from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.propagator import WHOLE_SECONDS, Propagator
@@ -131,7 +131,7 @@ class JunctionTree(Displayed):
     @cached_property
     def _planned(self) -> Planned:
         planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options, runs=KEPT_TREE_RUNS)
-        check_fits(planned.plan)
+        check_kept(planned.plan, self._options)
         return planned
 
     @cached_property
@@ -165,6 +165,13 @@ class JunctionTree(Displayed):
     def statistics(self) -> Statistics:
         """Sizes of the junction tree."""
         return tree_statistics(self._planned.problem, self.plan.order)
+
+    @property
+    @_alone
+    def evidence(self) -> dict[str, State | NDArray[np.float64]]:
+        """The evidence, as ``set_evidence`` takes it: name -> state, or a copy of the likelihoods."""
+        pairs = [(self.model.variables[v], known) for v, known in self._known.items()]
+        return {v.name: np.array(known) if isinstance(known, np.ndarray) else v.state(known) for v, known in pairs}
 
     @_alone
     def set_evidence(self, evidence: Evidence) -> None:

@@ -22,7 +22,7 @@ from elimina.errors import MemoryLimitError
 from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import Planned, plan_problem
-from elimina.inference.execution import Execution, check_fits, statistics
+from elimina.inference.execution import Execution, check_fits, check_kept, statistics
 from elimina.inference.options import Options
 from elimina.inference.ordering import rough_order
 from elimina.inference.propagator import Propagator
@@ -492,7 +492,7 @@ def joint_table(
     """
     problem = prepare(model, "joint", evidence, tuple(variables))
     planned = plan_problem(problem, options)
-    check_fits(planned.plan)
+    check_kept(planned.plan, options)
     for semiring in ("sum-product", "log-sum-exp"):
         propagator = Propagator(planned, semiring)
         answer = propagator.run([0], log_sum=False)

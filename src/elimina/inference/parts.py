@@ -33,6 +33,7 @@ from elimina.inference.bucket import eliminate, kept_tables, valued
 from elimina.inference.choose import MOST_SLICED_SECONDS, Planned, host_memory, plan_on, with_fused_steps
 from elimina.inference.encode import distances, encode, tables_of
 from elimina.inference.execution import (
+    NO_MACHINE,
     TOLERANCES,
     Execution,
     Progress,
@@ -170,8 +171,10 @@ def count_optima(solver: Solver) -> Portfolio:
     planned = planned._replace(plan=plan)
     if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
         cells = f"{count_text(plan.work)} cells (induced width {plan.width})"
+        memory = "" if _CELL_BYTES * plan.work > NO_MACHINE else "more memory (--memory), "
         raise MemoryLimitError(
-            f"counting optima needs tables of {cells}; give more --memory, or more --order-time to find a better order"
+            f"counting optima needs tables of {cells}; {memory}a better order (a longer --order-time) or looking for "
+            "one optimum only (--task mpe) would help"
         )
     execution = solver.begun(planned, run.budget())
     result = Result("infeasible", "count-optima", count=0, stats=statistics(execution, {}))
