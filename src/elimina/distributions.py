@@ -71,7 +71,8 @@ def checked(
         number, row = next((n, int(are.argmax())) for n in sorted(off) if (are := _are_beyond(off[n].totals)).any())
         text = _text(variables, factors[number], children[number], off[number], row)
         if strict:
-            more = f" ({count - 1:,} more rows miss 1, too)" if count > 1 else ""
+            others = "1 more row misses" if count == 2 else f"{count - 1:,} more rows miss"
+            more = f" ({others} 1, too)" if count > 1 else ""
             raise InputError(
                 f"{text}{more}: correct it, or pass check=False (--no-check on the command line) to take it as it is"
             )

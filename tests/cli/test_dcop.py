@@ -121,3 +121,12 @@ def test_json_is_short_for_a_format(elimina, grid):
             assert json.loads(elimina(command, grid, *given).out)["status"] == "optimal"
         ran = elimina(command, grid, "--json", "--format", "human")
         assert (ran.code, "contradict each other" in ran.err) == (2, True)
+
+
+def test_the_answer_goes_to_a_file(elimina, grid, tmp_path):
+    assert elimina("dcop", grid, "--json", "-o", "answer.json").out == ""
+    assert json.loads((tmp_path / "answer.json").read_text())["status"] == "optimal"
+    assert elimina("dcop", grid, "-o", "answer.txt").out == ""
+    assert (tmp_path / "answer.txt").read_text().startswith("status:     optimal\n")
+    refused = elimina("dcop", grid, "-o", grid)
+    assert (refused.code, "is an input of this command" in refused.err) == (1, True)

@@ -20,7 +20,8 @@ def one_line(ran, code=1):
     ("arguments", "problem"),
     [
         ([], "Usage: elimina"),
-        (["frob"], "No such command 'frob'"),
+        (["frob"], "No such command 'frob'; it has 'solve', 'plan', "),
+        (["sovle", "pump.bif"], "No such command 'sovle'; close to it: 'solve'"),
         (["solve"], "Missing argument 'FILE'"),
         (["solve", "x.wcsp", "--frob"], "No such option '--frob'"),
         (["solve", "x.wcsp", "--task", "best"], "'best' is not one of 'mpe', 'map', 'pr'"),

@@ -196,6 +196,18 @@ def test_a_full_disk(start, radio):
     assert (process.returncode, err) == (1, "elimina: standard output: No space left on device\n")
 
 
+def test_characters_that_the_encoding_of_the_output_lacks(start, tmp_path):
+    rain, even = library.Variable("\u96e8", 2, ["nö", "yes"]), library.Table([0], [0.5, 0.5])
+    model = library.Model([rain], [even], sense="probability", children=[0])
+    library.write(model, tmp_path / "rain.xmlbif")
+    process = start(
+        "solve", "rain.xmlbif", "--task", "mar", env={**os.environ, "PYTHONIOENCODING": "latin-1"}, text=False
+    )
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (0, b"")
+    assert out.splitlines()[-1].split() == [b"\\u96e8", "nö".encode("latin-1"), b"0.500000", b"yes", b"0.500000"]
+
+
 @pytest.mark.parametrize("command", ["elimina", "fzn-elimina"])
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_streams_that_are_closed(command, closed, radio, tmp_path):

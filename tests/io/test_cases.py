@@ -176,6 +176,7 @@ def test_an_array_means_what_a_frame_means():
         ({"HR": [float("inf")]}, "row 0: variable 'HR' has no state inf"),
         ({"HR": [True]}, "row 0: variable 'HR' has no state True"),
         ({"HR": [["LOW"]]}, "row 0: variable 'HR' has no state ['LOW']"),
+        ({"HR": [None, [0.2, 0.5, 1]]}, "cells hold states, and JunctionTree.set_evidence takes likelihoods"),
         ({"age": np.array([0, 1, 9, 9])}, "row 2: variable 'age' has no state 9; its states are 0 to 3"),
         ({"grade": np.array([1, 3])}, "row 1: variable 'grade' has no state 3; its states are 1, 2, 5"),
         ({"HR": ["LOW"], "age": [1, 2]}, "the columns' lengths differ: 1, 2"),
@@ -227,6 +228,8 @@ def test_csv_details(tmp_path):
     np.testing.assert_array_equal(read.values, [[3, 0, 1], [-1, 1, 0], [-1, -1, -1]])
     path.write_text("HR,age\n")
     assert read_cases(path, MODEL).values.shape == (0, 2)
+    path.write_text(" a, b\n1,1\n")
+    assert read_cases(path, Model([Variable("a", 2), Variable(" a", 2), Variable("b", 2)], [])).columns == (1, 2)
 
 
 def test_many_rows(tmp_path):
@@ -263,6 +266,8 @@ def test_blank_lines(tmp_path, monkeypatch):
         ("HR,Age\n", "c.csv:1: the model has no variable 'Age'; close to it: 'age'"),
         ("HR,HR\n", "c.csv:1: column 2 is the second one named 'HR'"),
         (",HR\n0,LOW\n", "c.csv:1: column 1 has no name"),
+        ("HR;age\nLOW;1\n", "c.csv:1: expected names separated by commas, found ';' between them"),
+        ("patient\t HR\n1\tLOW\n", "c.csv:1: expected names separated by commas, found '\\t' between them"),
         ("HR,age\nLOW\n", "c.csv:2: expected 2 cells, one for each column, found 1"),
         ("HR,age\nLOW,1\nLOW,1,2\n", "c.csv:3: expected 2 cells, one for each column, found 3"),
         (

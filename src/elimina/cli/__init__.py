@@ -42,6 +42,8 @@ def run_command(work: Callable[[], int], is_process: bool) -> None:
         try:
             signals.catch()
             open_streams()
+            if is_process:
+                _escape_unknown_characters()
             code = work()
         except KeyboardInterrupt:
             signals.end()
@@ -62,3 +64,9 @@ def open_streams() -> None:
     for name, flags, mode in (("stdin", os.O_RDONLY, "r"), ("stdout", os.O_RDONLY, "w"), ("stderr", os.O_WRONLY, "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
+
+
+def _escape_unknown_characters() -> None:
+    """Write characters that the encoding of standard output lacks as escapes, as standard error does."""
+    if getattr(sys.stdout, "errors", None) == "strict" and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")

@@ -237,6 +237,17 @@ class _Commands(click.Group):
         assert isinstance(found, click.Command)
         return found
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return a command and its arguments; the error of an unknown name has those that are close to it."""
+        name = args[0]
+        if name not in _HOMES and not name.startswith("-") and not ctx.resilient_parsing:
+            from elimina.arguments import names_like
+
+            ctx.fail(f"No such command {name!r}{names_like(name, _HOMES)}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the names and the descriptions."""
         with formatter.section("Commands"):

@@ -109,13 +109,17 @@ def cp(
     )
     with signals.deferred():
         result = signals.attributed(with_reading(found, reading))
-        text = result.to_json() if format_ == "json" else _solution_text(result)
-        if output is not None:
-            save(Path(output), [text, "\n"])
-        elif format_ == "json":
-            click.echo(text)
-        else:
-            show(text)
+        _write(result.to_json() if format_ == "json" else _solution_text(result), format_, output)
+
+
+def _write(text: str, format_: str, output: str | None) -> None:
+    """Write an answer to its file, or print it."""
+    if output is not None:
+        save(Path(output), [text, "\n"])
+    elif format_ == "json":
+        click.echo(text)
+    else:
+        show(text)
 
 
 def _solution_text(result: Result) -> str:
@@ -229,7 +233,7 @@ def _crash_of(text: str) -> tuple[str, int]:
     default="cpu",
     show_default=True,
     metavar="DEVICE",
-    help="Device of the agents: cpu, cuda, or GPUs by number (0,1), which work at the same time.",
+    help="Device of the agents: cpu, cuda, or GPUs by number (0,1).",
 )
 @heuristic_option
 @memory_option("Memory limit of each agent's tables, like 500MB.")
@@ -280,6 +284,7 @@ def _crash_of(text: str) -> tuple[str, int]:
 @time_limit_option
 @file_option("--timeline", group="output", help="Picture of the run, .svg or .html.")
 @format_options("human", "json")
+@file_option("-o", "--output", group="output", help="File for the answer.")
 @cluster_options
 @source_option
 @verbose_option
@@ -290,6 +295,7 @@ def dcop(
     agents: str,
     time_limit: float | None,
     timeline: str | None,
+    output: str | None,
     cluster: str | None,
     local: int | None,
     **options: Any,
@@ -308,6 +314,8 @@ def dcop(
     started = time.monotonic()
     if time_limit is not None:
         signals.alarm(time_limit)
+    if output is not None:
+        check_writable(Path(output), file)
     if timeline is not None:
         from elimina.viz.timeline import check_timeline, draw_timeline
 
@@ -337,10 +345,7 @@ def dcop(
         # Printed before the workers end, which may take a while.
         with signals.deferred():
             result = signals.attributed(with_reading(result, read))
-            if format_ == "json":
-                click.echo(result.to_json())
-            else:
-                show(_human(result))
+            _write(result.to_json() if format_ == "json" else _human(result), format_, output)
     if timeline is not None:
         title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
         draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)

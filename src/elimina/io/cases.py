@@ -89,7 +89,8 @@ def _read_csv(path: Path, model: Model) -> Cases:
         raise FormatError(str(path), None, f"expected UTF-8 text: {error.reason}") from None
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        header = [name.strip() for name in next(reader, [])]
+        header = [name if model.find(name) is not None else name.strip() for name in next(reader, [])]
+        _check_separator(header, model)
         columns = _columns(header, model)
         cells = [_StateIndices(model.variables[v]) for v in columns]
         chunks: list[Codes] = []
@@ -118,6 +119,14 @@ def _filled(reader: Iterator[list[str]], columns: int) -> Iterator[list[str]]:
                 "the line before is blank: write NA for a case in which nothing is observed, or remove the line"
             )
         yield row
+
+
+def _check_separator(header: Sequence[str], model: Model) -> None:
+    """Raise InputError if the names in the first line are separated by something else than commas."""
+    for separator in ";\t|":
+        names = header[0].split(separator) if len(header) == 1 and model.find(header[0]) is None else []
+        if len(names) > 1 and any(model.find(name.strip(' "')) is not None for name in names):
+            raise InputError(f"expected names separated by commas, found {separator!r} between them")
 
 
 def _columns(header: Sequence[str], model: Model) -> tuple[int, ...]:
@@ -332,7 +341,10 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
     def codes() -> Iterator[int]:
         for row, value in zip(rows, values, strict=True):
             if not isinstance(value, Hashable):
-                raise InputError(f"row {row}: variable {variable.name!r} has no state {value!r}")
+                raise InputError(
+                    f"row {row}: variable {variable.name!r} has no state {value!r}; cells hold states, and "
+                    "JunctionTree.set_evidence takes likelihoods"
+                )
             # The type is part of the key: 1, 1.0 and True are equal.
             key = (type(value), value)
             if key not in known:
