@@ -13,7 +13,7 @@ from elimina import DeviceError, Model, TimeLimitError
 from elimina.backends import run_once
 from elimina.backends.choose import Devices
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.cuda.device import words_of
+from elimina.backends.cuda.backend import words_of
 from elimina.backends.cuda.layout import Forest, lay_out
 from elimina.inference import choose
 from elimina.inference.encode import encode

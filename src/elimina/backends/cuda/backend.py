@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from elimina.backends import Progress, Run
 from elimina.backends.cuda import kernels
-from elimina.backends.cuda.device import WORDS, CudaDevice, words_of
+from elimina.backends.cuda.device import CudaDevice
 from elimina.backends.cuda.matrix import RANGE_BYTES
 from elimina.backends.cuda.session import CudaSession
 from elimina.backends.cuda.stream import StreamSession
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 PAIRS = 8 * kernels.THREADS
 """Pairs of runs of a block: ``kRounds`` for each thread."""
+WORDS = {16: "complex128", 8: "uint64", 4: "uint32", 2: "uint16"}
+"""Number types of so many bytes, in which cells are copied between cards."""
 
 
 class CudaRows:
@@ -229,6 +232,36 @@ class CudaRows:
             raise
 
 
+def words_of(
+    source: FactorLayout, target: FactorLayout, itemsize: int
+) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Return the longest words that cells can be copied in.
+
+    Args:
+        source: Cells to copy.
+        target: Their place, where the axes follow each other as in the source.
+        itemsize: Bytes of a cell.
+
+    Returns:
+        The bytes of a word; the axes' numbers of words, slow to fast; and the bytes between two words of each axis in
+        the source and in the target.
+    """
+    axes: list[tuple[int, int, int]] = []
+    for size, given, own in sorted(zip(source.sizes, source.strides, target.strides, strict=True), key=lambda a: a[1]):
+        if axes and (given, own) == (axes[-1][0] * axes[-1][1], axes[-1][0] * axes[-1][2]):
+            axes[-1] = (axes[-1][0] * size, *axes[-1][1:])
+        elif size > 1:
+            axes.append((size, given, own))
+    word = 1
+    if axes and axes[0][1:] == (1, 1):
+        strides = (stride for axis in axes[1:] for stride in axis[1:])
+        word = math.gcd(max(WORDS) // itemsize, axes[0][0], source.offset, target.offset, *strides)
+        axes[0] = axes[0][0] // word, word, word
+    sizes, given_strides, own_strides = zip(*axes[::-1], strict=True) if axes else ((), (), ())
+    item = itemsize
+    return word * item, sizes, tuple(item * n for n in given_strides), tuple(item * n for n in own_strides)
+
+
 class CardSession(CudaSession):
     """A program that is divided among cards, on one of them, which reads the arenas of the others.
 
@@ -336,6 +369,7 @@ class CudaBackend(CudaDevice):
         dtype = program.dtype.name
         if program.semiring not in SEMIRINGS or dtype not in SEMIRINGS[program.semiring].dtypes:
             raise DeviceError(f"no CUDA kernel for {program.semiring} in {dtype}: use --device cpu")
+        self.claim()
         if program.sparse is not None:
             from elimina.backends.cpu import CpuBackend
             from elimina.backends.sparse.session import RowsSession
