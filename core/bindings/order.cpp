@@ -25,9 +25,14 @@ Rule rule_of(const std::string& name) {
   throw nb::value_error("unknown greedy rule");
 }
 
-Order search_interruptibly(const Graph& graph, const Options& options, Clock& clock) {
+Order search_interruptibly(Search& search, bool is_begun, Clock& clock) {
   Order order;
-  run_interruptibly([&] { order = search(graph, options, clock); }, [&] { clock.stop(); });
+  run_interruptibly(
+      [&] {
+        if (!is_begun) search.begin(clock);
+        order = search.improve(clock);
+      },
+      [&] { clock.stop(); });
   elimina::check_stop();
   return order;
 }
@@ -46,13 +51,9 @@ bool is_small(const Graph& graph) {
 // Seconds for which a search may run on the caller's thread, which does not look for Ctrl-C meanwhile.
 constexpr double longest_at_once = 5e-3;
 
-// The search on this thread, if it is short. Starting another thread may take longer than that.
-std::optional<Order> search_at_once(const Graph& graph, const Options& options, Clock& clock) {
-  if (!is_small(graph)) return std::nullopt;
-  Options quick = options;
-  quick.anneal = false;
-  quick.rounds = 0;
-  Order order = search(graph, quick, clock);
+// The search on this thread, if it is short; else a part of it. Starting another thread may take longer than that.
+std::optional<Order> search_at_once(const Graph& graph, const Options& options, Search& search, Clock& clock) {
+  Order order = search.begin(clock);
   if (elimina::stopped()) throw elimina::Stopped{};
   if (!options.anneal && (options.rounds == 0 || options.rounds == 1)) return order;
   if (options.patience <= 0) return std::nullopt;
@@ -60,9 +61,11 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
   const double run = options.patience * std::exp2(cost.total);
   if (run < worth_a_search || clock.counted() > search_share * run) return order;
   if (options.rounds >= 0 || search_share * run > longest_at_once) return std::nullopt;
-  Clock part(clock, std::min(clock.left(), longest_at_once));
-  Order other = search(graph, options, part);
-  clock.count(part.counted());
+  const double begun = clock.counted();
+  Clock part(clock, begun + std::min(clock.left(), longest_at_once));
+  part.count(begun);
+  Order other = search.improve(part);
+  clock.count(part.counted() - begun);
   if (elimina::stopped()) throw elimina::Stopped{};
   // On a loaded machine time may be up before a greedy run ends.
   return better(cost_of(graph, other), cost, options.limit) ? other : order;
@@ -112,13 +115,18 @@ nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offset
   options.threads = threads;
   Clock clock(seconds);
   Graph graph;
+  std::optional<Search> search;
   std::optional<Order> order;
+  bool is_begun;
   {
     nb::gil_scoped_release release;
     graph = graph_of(sizes, offsets, members);
-    order = search_at_once(graph, options, clock);
+    is_begun = is_small(graph);
+    search.emplace(graph, options);
+    if (is_begun) order = search_at_once(graph, options, *search, clock);
   }
-  if (!order) order = search_interruptibly(graph, options, clock);
+  if (!order) order = search_interruptibly(*search, is_begun, clock);
+  search.reset();
   Messages found;
   {
     nb::gil_scoped_release release;

@@ -36,11 +36,10 @@ std::int64_t luby(std::int64_t i) {
   }
 }
 
-// One connected component of what the reductions leave. After some greedy runs, annealings of whole trees from fresh
-// greedy orders (to find good regions) take turns with annealings of the best trees piece by piece (to exploit them).
-// The first annealings are short ones: a small problem's run is over before a long one ends.
-// Those of whole trees depend on nothing before them: other threads make them ahead of their rounds, so that the result is
-// the same for any number of threads.
+// One connected component of what the reductions leave. After a greedy run by each rule, annealings of whole trees take turns with
+// annealings of the best trees piece by piece (to exploit them). The first annealings are short ones of the best tree: a small
+// problem's run is over before a long one ends. Long ones of whole trees begin with fresh greedy orders (to find good regions) and
+// depend on nothing before them: other threads make them ahead of their rounds, so that the result is the same for any number of threads.
 class ComponentSearch {
  public:
   ComponentSearch(Graph graph, const Options& options, std::uint64_t number)
@@ -51,7 +50,7 @@ class ComponentSearch {
   }
 
   void step(Clock& clock) {
-    if (round_ < warm_up || !options_.anneal || cost().largest > annealable)
+    if (round_ < warm_up() || !options_.anneal || cost().largest > annealable)
       greedy_step(clock);
     else if (is_whole(round_))
       whole_step(clock);
@@ -79,16 +78,18 @@ class ComponentSearch {
   };
 
   static constexpr Vertex whole_first = 1000;
-  static constexpr std::int64_t warm_up = 2;      // greedy runs before the first annealing: more of them find little
-  static constexpr std::int64_t short_turns = 2;  // of three rounds each
+  static constexpr std::int64_t short_turns = 4;  // of three rounds each
   static constexpr std::size_t elite_size = 2;
   static constexpr double entry_seconds = 40e-9;  // of an entry of a separator, to make it and to add up its cost: VM
 
-  // Share of an annealing's full length: it doubles with every third round.
-  static double share_of(std::int64_t round) { return std::min(1.0, std::exp2(static_cast<double>((round - warm_up) / 3 - short_turns))); }
+  std::int64_t warm_up() const { return static_cast<std::int64_t>(options_.rules.size()); }
+  std::int64_t turn_of(std::int64_t round) const { return (round - warm_up()) / 3; }
+  // Share of an annealing's full length.
+  double share_of(std::int64_t round) const { return std::min(1.0, std::exp2(static_cast<double>(turn_of(round) - short_turns))); }
+  bool is_short(std::int64_t round) const { return turn_of(round) < short_turns; }
 
   bool is_whole(std::int64_t round) const {
-    const std::int64_t turn = round - warm_up;
+    const std::int64_t turn = round - warm_up();
     return graph_.count() <= whole_first ? turn % 3 == 0 : turn % 3 == 2 && graph_.count() <= largest_patch;
   }
 
@@ -113,7 +114,7 @@ class ComponentSearch {
     Random random = random_for(round_);
     const std::size_t slot = random.below(static_cast<Vertex>(elite_.size()));
     const Vertex piece = 30 + random.below(120);
-    Order order = anneal_pieces(graph_, elite_[slot].order, piece, {0.5, 0.03, std::llround(300 * share_of(round_))}, options_.limit, random, clock);
+    Order order = anneal_pieces(graph_, elite_[slot].order, piece, {0.5, 0.03, std::llround(600 * share_of(round_))}, options_.limit, random, clock);
     keep(slot, candidate(std::move(order), clock));
   }
 
@@ -157,8 +158,8 @@ class ComponentSearch {
   }
 
   void add_ahead(Clock& clock, std::launch policy) {
-    std::int64_t round = std::max(round_, ahead_.empty() ? warm_up : ahead_.back().round + 1);
-    while (!is_whole(round)) ++round;
+    std::int64_t round = std::max(round_, ahead_.empty() ? warm_up() : ahead_.back().round + 1);
+    while (!is_whole(round) || is_short(round)) ++round;
     auto own = std::make_unique<Clock>(clock, unbounded);
     auto found = std::async(policy, [this, round, &own = *own] { return anneal_whole(round, own); });
     if (policy == std::launch::deferred) found.wait();
@@ -167,12 +168,12 @@ class ComponentSearch {
 
   Candidate anneal_whole(std::int64_t round, Clock& clock) const {
     Random random = random_for(round);
-    const double length = share_of(round) * static_cast<double>(luby(std::max<std::int64_t>(1, (round - warm_up) / 3 + 1 - short_turns)));
+    const double length = is_short(round) ? share_of(round) : static_cast<double>(luby(turn_of(round) + 1 - short_turns));
     const Rule rule = options_.rules[random.below(static_cast<Vertex>(options_.rules.size()))];
-    auto start = greedy(graph_, rule, 0.2, unbounded, random, clock);
-    auto annealer = make_annealer({graph_, graph_.count(), std::move(*start)}, options_.limit);
+    auto start = is_short(round) ? best() : *greedy(graph_, rule, 0.2, unbounded, random, clock);
+    auto annealer = make_annealer({graph_, graph_.count(), std::move(start)}, options_.limit);
     const double sweeps = std::clamp(4e5 / graph_.count(), 200.0, 1000.0);
-    annealer->anneal({0.8, 0.05, std::llround(sweeps * length)}, random, clock);
+    annealer->anneal({1.0, 0.05, std::llround(sweeps * length)}, random, clock);
     return candidate(annealer->best(), clock);
   }
 
@@ -206,37 +207,57 @@ class ComponentSearch {
   double last_counted_ = 0;  // time of the last one
 };
 
-class Search {
- public:
-  Search(const Graph& graph, const Options& options, Clock& clock)
-      : graph_(graph), options_(options), clock_(clock) {}
+}  // namespace
 
-  Order run() {
-    std::vector<Vertex> several, single;
-    for (Vertex v = 0; v < graph_.count(); ++v) (graph_.size[v] > 1 ? several : single).push_back(v);
-    const Graph part = single.empty() ? Graph{} : induced(graph_, several);
-    const Graph& real = single.empty() ? graph_ : part;
-    Order order = search_real(real);
-    if (options_.anneal && real.count() <= exact_size && is_worth_more(cost_of(real, order))) order = exact_order(real, options_.limit);
-    for (Vertex& v : order) v = several[v];
-    // A variable of one value adds nothing to a table, so it waits until it cannot join others.
-    order.insert(order.end(), single.begin(), single.end());
-    return order;
+class Search::Work {
+ public:
+  Work(const Graph& graph, const Options& options) : graph_(graph), options_(options) {
+    for (Vertex v = 0; v < graph_.count(); ++v) (graph_.size[v] > 1 ? several_ : single_).push_back(v);
+    if (!single_.empty()) part_ = induced(graph_, several_);
+  }
+
+  Order begin(Clock& clock) {
+    Remainder rest(real());
+    reduced_ = reduce(rest, clock);
+    clock.check();
+    if (rest.left() > 0) {
+      auto [graph, name] = rest.graph();
+      names_ = components(graph);
+      for (std::size_t i = 0; i < names_.size(); ++i) {
+        parts_.emplace_back(names_.size() == 1 ? std::move(graph) : induced(graph, names_[i]), options_, i);
+        for (Vertex& v : names_[i]) v = name[v];
+      }
+      for (auto& part : parts_) part.step(clock);
+    }
+    return named(order());
+  }
+
+  Order improve(Clock& clock) {
+    if (!parts_.empty()) improve_parts(clock);
+    Order order = this->order();
+    parts_.clear();  // annealings that were made ahead look at the clock
+    if (options_.anneal && real().count() > exact_size) {
+      const Cost cost = cost_of(real(), order);
+      if (cost.largest < annealable && is_worth_more(cost)) order = polish(std::move(order), run_seconds(cost), clock);
+    }
+    if (options_.anneal && real().count() <= exact_size && is_worth_more(cost_of(real(), order))) order = exact_order(real(), options_.limit);
+    return named(std::move(order));
   }
 
  private:
-  Order search_real(const Graph& real) {
-    Remainder rest(real);
-    Order order = reduce(rest, clock_);
-    clock_.check();
-    if (rest.left() > 0) {
-      const Order searched = search_rest(rest);
-      order.insert(order.end(), searched.begin(), searched.end());
-    }
-    if (options_.anneal && real.count() > exact_size) {
-      const Cost cost = cost_of(real, order);
-      if (cost.largest < annealable && is_worth_more(cost)) order = polish(real, std::move(order), run_seconds(cost));
-    }
+  const Graph& real() const { return single_.empty() ? graph_ : part_; }
+
+  Order order() const {
+    Order order = reduced_;
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      for (Vertex v : parts_[i].best()) order.push_back(names_[i][v]);
+    return order;
+  }
+
+  Order named(Order order) const {
+    for (Vertex& v : order) v = several_[v];
+    // A variable of one value adds nothing to a table, so it waits until it cannot join others.
+    order.insert(order.end(), single_.begin(), single_.end());
     return order;
   }
 
@@ -245,65 +266,54 @@ class Search {
   bool is_worth_more(const Cost& cost) const { return run_seconds(cost) > worth_a_search; }
 
   // Reductions are safe for the width but can cost a little work; a descent over the whole tree takes it back.
-  Order polish(const Graph& graph, Order order, double run) const {
-    const double left = std::max(0.0, search_share * run - clock_.counted());
-    Clock clock(clock_, std::min(0.02 + 0.05 * clock_.seconds(), left));
+  Order polish(Order order, double run, Clock& whole) const {
+    const double left = std::max(0.0, search_share * run - whole.counted());
+    Clock clock(whole, std::min(0.02 + 0.05 * whole.seconds(), left));
     Random random(options_.seed);
-    const std::int64_t sweeps = std::max<std::int64_t>(40, 40000 / graph.count());
+    const std::int64_t sweeps = std::max<std::int64_t>(40, 40000 / real().count());
     for (const Vertex piece : {192, 128})
-      order = anneal_pieces(graph, order, piece, {0.3, 0.003, sweeps}, options_.limit, random, clock);
-    clock_.count(clock.counted());
-    return order;
-  }
-
-  Order search_rest(const Remainder& rest) {
-    auto [graph, name] = rest.graph();
-    const auto names = components(graph);
-    std::vector<ComponentSearch> parts;
-    for (std::size_t i = 0; i < names.size(); ++i)
-      parts.emplace_back(names.size() == 1 ? std::move(graph) : induced(graph, names[i]), options_, i);
-    for (auto& part : parts) part.step(clock_);
-    improve(parts);
-    Order order;
-    for (std::size_t i = 0; i < parts.size(); ++i)
-      for (Vertex v : parts[i].best()) order.push_back(name[names[i][v]]);
+      order = anneal_pieces(real(), order, piece, {0.3, 0.003, sweeps}, options_.limit, random, clock);
+    whole.count(clock.counted());
     return order;
   }
 
   // The next round goes to the component with the most work for the rounds it has had.
-  void improve(std::vector<ComponentSearch>& parts) {
+  void improve_parts(Clock& clock) {
     double least = unbounded, improved = 0;
-    for (std::int64_t round = static_cast<std::int64_t>(parts.size()); options_.rounds < 0 || round < options_.rounds;
+    for (std::int64_t round = static_cast<std::int64_t>(parts_.size()); options_.rounds < 0 || round < options_.rounds;
          ++round) {
-      if (clock_.expired()) return;
+      if (clock.expired()) return;
       double work = -std::numeric_limits<double>::infinity();
-      for (const auto& part : parts) work = log2_sum(work, part.cost().total);
+      for (const auto& part : parts_) work = log2_sum(work, part.cost().total);
       if (work < least) {
         least = work;
-        improved = clock_.counted();
+        improved = clock.counted();
       }
       const double run = options_.patience * std::exp2(work);
       const double enough = std::min(search_share * run / 2, std::max(stagnation * improved, shortest_stagnation));
-      if (options_.patience > 0 && (run < worth_a_search || clock_.counted() > enough)) return;
+      if (options_.patience > 0 && (run < worth_a_search || clock.counted() > enough)) return;
       const auto urgency = [](const ComponentSearch& part) {
         return part.cost().total - std::log2(static_cast<double>(part.rounds()));
       };
-      std::max_element(parts.begin(), parts.end(), [&](const auto& a, const auto& b) {
+      std::max_element(parts_.begin(), parts_.end(), [&](const auto& a, const auto& b) {
         return urgency(a) < urgency(b);
-      })->step(clock_);
+      })->step(clock);
     }
   }
 
   const Graph& graph_;
   const Options& options_;
-  Clock& clock_;
+  std::vector<Vertex> several_, single_;      // variables of several values, and of one
+  Graph part_;                                // without those of one value, where there are some
+  Order reduced_;
+  std::vector<std::vector<Vertex>> names_;    // vertices of each component
+  std::vector<ComponentSearch> parts_;
 };
 
-}  // namespace
-
-Order search(const Graph& graph, const Options& options, Clock& clock) {
-  return Search(graph, options, clock).run();
-}
+Search::Search(const Graph& graph, const Options& options) : work_(std::make_unique<Work>(graph, options)) {}
+Search::~Search() = default;
+Order Search::begin(Clock& clock) { return work_->begin(clock); }
+Order Search::improve(Clock& clock) { return work_->improve(clock); }
 
 double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets, std::span<const Vertex> members, std::span<const std::uint8_t> bits) {
   std::vector<Vertex> place(sizes.size(), none), own;
@@ -327,7 +337,7 @@ double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t
   quick.anneal = false;
   quick.rounds = 0;
   Clock clock(unbounded);
-  return std::exp2(cost_of(graph, search(graph, quick, clock)).total);
+  return std::exp2(cost_of(graph, Search(graph, quick).begin(clock)).total);
 }
 
 }  // namespace elimina::order

@@ -1,5 +1,6 @@
 // The search for an order of least work: reductions, greedy runs, annealing of elimination trees, within a budget.
 #pragma once
+#include <memory>
 #include <span>
 
 #include "order/greedy.hpp"
@@ -22,7 +23,20 @@ inline constexpr double worth_a_search = 0.2e-3;
 // Share of a run's time that the search for its order may take: 28 of 227 searches then took longer than their runs, 56 with 0.25 (decision 20).
 inline constexpr double search_share = 0.15;
 
-Order search(const Graph& graph, const Options& options, Clock& clock);
+// A search in two parts; small problems do without the second one.
+class Search {
+ public:
+  Search(const Graph& graph, const Options& options);
+  ~Search();
+  // The order of the reductions and a greedy run of each component.
+  Order begin(Clock& clock);
+  // The order of the greedy runs and annealings after that, whose clock goes on from the one before.
+  Order improve(Clock& clock);
+
+ private:
+  class Work;
+  std::unique_ptr<Work> work_;
+};
 
 // Cells that an order which is found quickly, by fill-in, visits in a part of a problem: the scopes that have their bit set.
 double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets, std::span<const Vertex> members, std::span<const std::uint8_t> bits);
