@@ -24,6 +24,7 @@ from elimina.order import evaluate_order, find_order, pseudo_tree_order
 from elimina.planning.prepare import prepare
 from elimina.table import Scopes
 from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
+from tests.reference.tree import finishes_subtrees
 
 METHODS = ["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
@@ -302,6 +303,31 @@ def test_chains_are_ordered_at_once(count: int) -> None:
     found = find_order([3] * count, [(v, v + 1) for v in range(count - 1)], seconds=60)
     assert time.process_time() - start < 10  # of the 60 that the search might take
     assert found.total_cells == 9 * (count - 1) + 3
+
+
+LARGE = 1 << 16
+"""Variables from which orders keep to neighbourhoods (``many_vertices`` in core/order/graph.hpp)."""
+
+
+def test_large_trees_are_ordered_subtree_by_subtree() -> None:
+    rng = np.random.default_rng(0)
+    edges = [(v - 1 - int(rng.integers(min(v, 50))), v) for v in range(1, LARGE)]
+    found = find_order([3] * LARGE, edges, method="min-fill", iterations=1, seconds=60)
+    assert sorted(found.order) == list(range(LARGE))
+    assert finishes_subtrees(edges, found.order)
+    assert found.total_cells == 9 * (LARGE - 1) + 3
+
+
+@pytest.mark.parametrize("method", ["min-fill", "weighted-min-fill", "sweep"])
+def test_large_grids_are_ordered_as_well_as_small_ones(method: str) -> None:
+    work = []
+    for columns in (1000, LARGE // 4):
+        sizes = [3] * (4 * columns)
+        found = find_order(sizes, grid(columns, 4), method=method, iterations=1, seconds=600)
+        assert sorted(found.order) == list(range(len(sizes)))
+        assert found.width == 4
+        work.append(found.total_cells / len(sizes))
+    assert work[1] < 1.03 * work[0]
 
 
 def test_time_limit_holds() -> None:

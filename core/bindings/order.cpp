@@ -79,10 +79,11 @@ struct Messages {
   std::vector<std::vector<Vertex>> wide;
 };
 
-Messages messages_of(const Graph& graph, const Order& order) {
-  const auto tree = eliminate(graph, order);
+Messages messages_of(const Graph& graph, const EliminationTree& tree) {
   Messages found;
-  for (const auto& separator : tree.separator) {
+  found.cells.reserve(graph.count());
+  for (Vertex v = 0; v < graph.count(); ++v) {
+    const auto separator = tree.separator(v);
     Vertex width = 0;
     unsigned __int128 product = 1;
     for (Vertex u : separator) {
@@ -93,7 +94,7 @@ Messages messages_of(const Graph& graph, const Order& order) {
     if (product >> 64) {
       width = static_cast<Vertex>(
           std::count_if(separator.begin(), separator.end(), [&](Vertex u) { return graph.size[u] > 1; }));
-      found.wide.push_back(separator);
+      found.wide.emplace_back(separator.begin(), separator.end());
     }
     found.width = std::max(found.width, width);
     found.cells.push_back(product >> 64 ? 0 : static_cast<std::uint64_t>(product));
@@ -130,7 +131,9 @@ nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offset
   Messages found;
   {
     nb::gil_scoped_release release;
-    found = messages_of(graph, *order);
+    const EliminationTree tree = eliminate(graph, *order);
+    found = messages_of(graph, tree);
+    if (graph.count() >= many_vertices) order = in_postorder(tree);
     // A million lists are freed while other threads of the interpreter run.
     graph = {};
   }
@@ -141,7 +144,8 @@ nb::tuple messages(Words<const double> sizes, Words<const std::int64_t> offsets,
   Messages found;
   {
     nb::gil_scoped_release release;
-    found = messages_of(graph_of(sizes, offsets, members), list_of(order));
+    const Graph graph = graph_of(sizes, offsets, members);
+    found = messages_of(graph, eliminate(graph, list_of(order)));
   }
   return tuple_of(std::move(found));
 }

@@ -26,7 +26,7 @@ std::optional<order::Order> find_order(order::Graph whole, i64 cells, double mos
   Remainder rest(std::move(whole));
   Order result = reduce(rest, clock), best;
   if (rest.left() == 0) return result;
-  const auto [graph, names] = rest.graph();
+  const auto [graph, names] = std::move(rest).graph();
   double work = std::log2(kTryGain * most_work), largest = 0;
   for (i64 turn = 0; turn < kMostTries; ++turn) {
     if (turn >= kFewTries && largest > std::log2(double(cells))) break;

@@ -101,32 +101,58 @@ std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, con
 
 EliminationTree eliminate(const Graph& graph, const Order& order) {
   const Vertex n = graph.count();
-  std::vector<Vertex> position(n), mark(n, none);
+  EliminationTree tree;
+  tree.position.resize(n);
+  tree.parent.assign(n, none);
+  tree.starts.reserve(std::size_t{n} + 1);
+  std::vector<Vertex>& position = tree.position;
   for (Vertex i = 0; i < n; ++i) position[order[i]] = i;
-  EliminationTree tree{std::vector<std::vector<Vertex>>(n), std::vector<Vertex>(n, none)};
   // The children of each vertex are a list: the first and the last one, and each one's successor.
-  std::vector<Vertex> first(n, none), last(n), next(n, none), separator;
+  std::vector<Vertex> mark(n, none), first(n, none), last(n), next(n, none);
   for (Vertex v : order) {
-    separator.clear();
+    const std::size_t begin = tree.members.size();
     mark[v] = v;
     const auto add = [&](Vertex u) {
       if (mark[u] == v) return;
       mark[u] = v;
-      separator.push_back(u);
+      tree.members.push_back(u);
     };
     for (Vertex u : graph.neighbours[v])
       if (position[u] > position[v]) add(u);
     for (Vertex child = first[v]; child != none; child = next[child])
-      for (Vertex u : tree.separator[child]) add(u);
-    tree.separator[v] = separator;
+      for (std::size_t i = tree.starts[position[child]]; i < tree.starts[position[child] + 1]; ++i) add(tree.members[i]);
+    tree.starts.push_back(tree.members.size());
     Vertex& parent = tree.parent[v];
-    for (Vertex u : separator)
-      if (parent == none || position[u] < position[parent]) parent = u;
+    for (std::size_t i = begin; i < tree.members.size(); ++i)
+      if (const Vertex u = tree.members[i]; parent == none || position[u] < position[parent]) parent = u;
     if (parent == none) continue;
     (first[parent] == none ? first[parent] : next[last[parent]]) = v;
     last[parent] = v;
   }
   return tree;
+}
+
+Order in_postorder(const EliminationTree& tree) {
+  const auto n = static_cast<Vertex>(tree.parent.size());
+  std::vector<Vertex> first(n, none), next(n, none), path;
+  Vertex root = none;  // of the highest number; `next` leads to those below
+  for (Vertex v = 0; v < n; ++v) {
+    Vertex& head = tree.parent[v] == none ? root : first[tree.parent[v]];
+    next[v] = head;
+    head = v;
+  }
+  // The order is written from its end: the last root, then its last child's subtree.
+  Order order(n);
+  Vertex place = n;
+  if (root != none) path.push_back(root);
+  while (!path.empty()) {
+    const Vertex v = path.back();
+    path.pop_back();
+    order[--place] = v;
+    if (next[v] != none) path.push_back(next[v]);
+    if (first[v] != none) path.push_back(first[v]);
+  }
+  return order;
 }
 
 double log2_sum(double a, double b) {
@@ -140,7 +166,7 @@ Cost cost_of(const Graph& graph, const EliminationTree& tree) {
   double most = 0;
   for (Vertex v = 0; v < graph.count(); ++v) {
     double log = 0;
-    for (Vertex u : tree.separator[v]) log += std::log2(graph.size[u]);
+    for (Vertex u : tree.separator(v)) log += std::log2(graph.size[u]);
     cost.largest = std::max(cost.largest, log);
     cells[v] = log + std::log2(graph.size[v]);
     most = std::max(most, cells[v]);

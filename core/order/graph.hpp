@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "stop.hpp"
@@ -13,6 +14,9 @@ namespace elimina::order {
 using Vertex = std::uint32_t;
 using Order = std::vector<Vertex>;
 inline constexpr Vertex none = std::numeric_limits<Vertex>::max();
+
+// Vertices of graphs that caches do not hold: orders of such graphs go from one neighbourhood to the next where they can.
+inline constexpr Vertex many_vertices = 1 << 16;
 
 // Two variables are neighbours when they share a scope; lists are sorted and hold no loops.
 struct Graph {
@@ -37,10 +41,19 @@ std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, con
 
 // Separators (in no particular order) and parents of every vertex when the graph is eliminated along an order.
 struct EliminationTree {
-  std::vector<std::vector<Vertex>> separator;
-  std::vector<Vertex> parent;
+  std::vector<Vertex> position, parent;
+  std::vector<std::size_t> starts{0};  // of separators, in the sequence of the order
+  std::vector<Vertex> members;
+
+  std::span<const Vertex> separator(Vertex v) const {
+    return {members.data() + starts[position[v]], members.data() + starts[position[v] + 1]};
+  }
 };
 EliminationTree eliminate(const Graph& graph, const Order& order);
+
+// Another order of the same tree: each subtree is finished before the next one begins, of siblings that of the lowest number first.
+// Whatever goes through the variables in this sequence finds most of what it needs in the cache.
+Order in_postorder(const EliminationTree& tree);
 
 // Logarithms to base 2, so that no width overflows them.
 struct Cost {

@@ -138,7 +138,7 @@ Vertex Remainder::odd_neighbour(Vertex v) {
   return defective == 0 || (defective == most + 1 && sum == 2 * most) ? odd : none;
 }
 
-std::pair<Graph, std::vector<Vertex>> Remainder::graph() const {
+std::pair<Graph, std::vector<Vertex>> Remainder::graph() && {
   std::pair<Graph, std::vector<Vertex>> result;
   auto& [graph, names] = result;
   std::vector<Vertex> local(count(), none);
@@ -151,9 +151,8 @@ std::pair<Graph, std::vector<Vertex>> Remainder::graph() const {
   graph.neighbours.reserve(names.size());
   for (Vertex v : names) {
     graph.size.push_back(size(v));
-    auto& list = graph.neighbours.emplace_back();
-    list.reserve(neighbours(v).size());
-    for (Vertex u : neighbours(v)) list.push_back(local[u]);
+    auto& list = graph.neighbours.emplace_back(std::move(adjacent_[v]));
+    for (Vertex& u : list) u = local[u];
   }
   return result;
 }
@@ -177,6 +176,67 @@ struct Entry {
   }
 };
 
+// Entries of a large graph are in many heaps, by their keys rounded down and by the vertices' numbers, so that those in use are in the
+// cache; of a small graph all are in one.
+class Queue {
+ public:
+  // `count`: of all vertices; 0: one heap for however many.
+  explicit Queue(Vertex count) : is_split_(count >= many_vertices), blocks_(is_split_ ? (count >> block_bits) + 1 : 1), heaps_(is_split_ ? blocks_ * keys : 1) {
+    filled_.resize(heaps_.size() / 64 + 1);
+  }
+
+  static constexpr int block_bits = 12;  // of the numbers in a block
+
+  bool empty() const { return size_ == 0; }
+  std::size_t size() const { return size_; }
+
+  void push(const Entry& entry) {
+    const std::size_t number = number_of(entry), word = number / 64;
+    heaps_[number].push_back(entry);
+    std::push_heap(heaps_[number].begin(), heaps_[number].end());
+    filled_[word] |= std::uint64_t{1} << (number % 64);
+    first_ = std::min(first_, word);
+    ++size_;
+  }
+
+  // The cheapest entry, where there is one.
+  Entry pop() {
+    while (!filled_[first_]) ++first_;
+    auto& heap = heaps_[first_ * 64 + static_cast<std::size_t>(std::countr_zero(filled_[first_]))];
+    std::pop_heap(heap.begin(), heap.end());
+    const Entry entry = heap.back();
+    heap.pop_back();
+    if (heap.empty()) filled_[first_] &= filled_[first_] - 1;
+    --size_;
+    return entry;
+  }
+
+  template <class Stale>
+  void drop(Stale is_stale) {
+    size_ = first_ = 0;
+    for (std::size_t number = 0; number < heaps_.size(); ++number) {
+      auto& heap = heaps_[number];
+      std::erase_if(heap, is_stale);
+      std::make_heap(heap.begin(), heap.end());
+      size_ += heap.size();
+      if (heap.empty()) filled_[number / 64] &= ~(std::uint64_t{1} << (number % 64));
+    }
+  }
+
+ private:
+  static constexpr std::size_t keys = 64;  // the last one for all that are larger, of all vertices
+
+  std::size_t number_of(const Entry& entry) const {
+    if (!is_split_) return 0;
+    return entry.key < keys - 1 ? static_cast<std::size_t>(std::max(entry.key, 0.0)) * blocks_ + (entry.vertex >> block_bits) : (keys - 1) * blocks_;
+  }
+
+  bool is_split_;
+  std::size_t blocks_, size_ = 0, first_ = 0;
+  std::vector<std::vector<Entry>> heaps_;
+  std::vector<std::uint64_t> filled_;  // bits of heaps
+};
+
 class GreedyRun {
  public:
   GreedyRun(const Graph& graph, Rule rule, double noise, Random& random)
@@ -189,9 +249,8 @@ class GreedyRun {
         first_gained_(graph.count(), none),
         credited_(graph.count(), 0),
         joined_(graph.count(), 0),
-        most_(2 * std::size_t{graph.count()} + 1) {
-    heap_.reserve(most_);
-  }
+        most_(2 * std::size_t{graph.count()} + 1),
+        queue_(rule == Rule::sweep ? 0 : graph.count()) {}
 
   std::optional<Order> run(double bound, Clock& clock) {
     const Vertex n = rest_.left();
@@ -203,10 +262,8 @@ class GreedyRun {
     }
     while (order.size() < n) {
       if (order.size() % 16 == 0 && is_over(clock)) return finish(std::move(order));
-      if (heap_.empty()) rescore(far_end());
-      std::pop_heap(heap_.begin(), heap_.end());
-      const Entry entry = heap_.back();
-      heap_.pop_back();
+      if (queue_.empty()) rescore(far_end());
+      const Entry entry = queue_.pop();
       const Vertex v = entry.vertex;
       if (is_stale(entry)) continue;
       spent += std::exp2(rest_.log_bucket(v) - bound);
@@ -231,14 +288,17 @@ class GreedyRun {
     if (noise_ > 0) key = (key + 1) * std::exp2(-noise_ * std::log(-std::log(random_.uniform() * 0.999999 + 5e-7)));
     // A sweep keeps its front straight: vertices leave it in the order in which they joined.
     if (rule_ == Rule::sweep && joined_[v] == 0) joined_[v] = ++front_;
-    const std::uint32_t tie = rule_ == Rule::sweep ? joined_[v] : static_cast<std::uint32_t>(random_.next() >> 32);
+    const std::uint32_t tie = rule_ == Rule::sweep ? joined_[v] : random_tie(v);
     newest_[v] = {key, tie};
-    if (heap_.size() == most_) {
-      std::erase_if(heap_, [&](const Entry& entry) { return is_stale(entry); });
-      std::make_heap(heap_.begin(), heap_.end());
-    }
-    heap_.push_back({key, tie, v});
-    std::push_heap(heap_.begin(), heap_.end());
+    if (queue_.size() == most_) queue_.drop([&](const Entry& entry) { return is_stale(entry); });
+    queue_.push({key, tie, v});
+  }
+
+  // Vertices of large graphs come in blocks of 4096, by their numbers.
+  std::uint32_t random_tie(Vertex v) {
+    constexpr int bits = 14;
+    const auto drawn = static_cast<std::uint32_t>(random_.next() >> 32);
+    return score_.size() < many_vertices ? drawn : (v >> Queue::block_bits) << bits | drawn >> (32 - bits);
   }
 
   bool is_stale(const Entry& entry) const {
@@ -367,7 +427,7 @@ class GreedyRun {
   std::vector<Gained> gained_;
   std::uint32_t stamp_ = 0;  // of the present step
   std::size_t most_;  // entries, before the stale ones are dropped
-  std::vector<Entry> heap_;
+  Queue queue_;
   std::vector<Vertex> common_, touched_;
   std::uint32_t front_ = 0;
 };

@@ -36,7 +36,7 @@ class Remainder {
   // The one neighbour without which the others are a clique; v itself if all are one; none if there is no such vertex.
   Vertex odd_neighbour(Vertex v);
   // Remaining graph, and the original vertices of its vertices.
-  std::pair<Graph, std::vector<Vertex>> graph() const;
+  std::pair<Graph, std::vector<Vertex>> graph() &&;
   // Add the time of the work since the last call, about, to a clock.
   void tell(Clock& clock) { clock.count(visit_seconds * static_cast<double>(std::exchange(visits_, 0))); }
   void visit(std::uint64_t entries) const { visits_ += entries; }

@@ -2,6 +2,7 @@
 // elimination leaves behind is the same, so that every other bucket keeps its cost and pieces can be improved apart.
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <utility>
 
 #include "order/anneal.hpp"
@@ -14,10 +15,8 @@ class Pieces {
   Pieces(const Graph& graph, const Order& order, Vertex piece)
       : graph_(graph),
         tree_(eliminate(graph, order)),
-        position_(graph.count()),
         children_(graph.count()),
         local_(graph.count(), none) {
-    for (Vertex i = 0; i < order.size(); ++i) position_[order[i]] = i;
     std::vector<Vertex> roots;
     for (Vertex v : order) (tree_.parent[v] == none ? roots : children_[tree_.parent[v]]).push_back(v);
     while (!roots.empty()) {
@@ -26,7 +25,7 @@ class Pieces {
       std::vector<Vertex> inner{root};
       for (std::size_t i = 0; i < inner.size(); ++i)
         for (Vertex child : children_[inner[i]]) (inner.size() < piece ? inner : roots).push_back(child);
-      std::sort(inner.begin(), inner.end(), [&](Vertex a, Vertex b) { return position_[a] < position_[b]; });
+      std::sort(inner.begin(), inner.end(), [&](Vertex a, Vertex b) { return tree_.position[a] < tree_.position[b]; });
       pieces_.emplace_back(root, std::move(inner));
     }
   }
@@ -35,7 +34,7 @@ class Pieces {
     Order result;
     for (auto piece = pieces_.rbegin(); piece != pieces_.rend(); ++piece) {
       const auto& [root, inner] = *piece;
-      if (inner.size() == 1 || inner.size() + tree_.separator[root].size() > largest_patch || clock.expired()) {
+      if (inner.size() == 1 || inner.size() + tree_.separator(root).size() > largest_patch || clock.expired()) {
         result.insert(result.end(), inner.begin(), inner.end());
         continue;
       }
@@ -49,7 +48,8 @@ class Pieces {
  private:
   Patch patch_of(Vertex root, const std::vector<Vertex>& inner) {
     std::vector<Vertex> names = inner;
-    names.insert(names.end(), tree_.separator[root].begin(), tree_.separator[root].end());
+    const auto separator = tree_.separator(root);
+    names.insert(names.end(), separator.begin(), separator.end());
     for (Vertex i = 0; i < names.size(); ++i) local_[names[i]] = i;
     Patch patch{{}, static_cast<Vertex>(inner.size()), {}};
     for (Vertex v : names) patch.graph.size.push_back(graph_.size[v]);
@@ -60,21 +60,20 @@ class Pieces {
       // A subtree that hangs below the piece appears as its message.
       for (Vertex child : children_[names[i]])
         if (local_[child] == none)
-          for (Vertex u : tree_.separator[child])
-            if (local_[u] < patch.inner) join(patch, local_[u], tree_.separator[child]);
+          for (Vertex u : tree_.separator(child))
+            if (local_[u] < patch.inner) join(patch, local_[u], tree_.separator(child));
     }
     for (Vertex v : names) local_[v] = none;
     return patch;
   }
 
-  void join(Patch& patch, Vertex i, const std::vector<Vertex>& others) const {
+  void join(Patch& patch, Vertex i, std::span<const Vertex> others) const {
     for (Vertex u : others)
       if (local_[u] != none && local_[u] != i) patch.graph.neighbours[i].push_back(local_[u]);
   }
 
   const Graph& graph_;
   EliminationTree tree_;
-  std::vector<Vertex> position_;
   std::vector<std::vector<Vertex>> children_;
   std::vector<Vertex> local_;
   std::vector<std::pair<Vertex, std::vector<Vertex>>> pieces_;

@@ -179,9 +179,7 @@ class ComponentSearch {
 
   Candidate candidate(Order order, Clock& clock) const {
     const EliminationTree tree = eliminate(graph_, order);
-    std::size_t entries = order.size();
-    for (const auto& separator : tree.separator) entries += separator.size();
-    clock.count(entry_seconds * static_cast<double>(entries));
+    clock.count(entry_seconds * static_cast<double>(order.size() + tree.members.size()));
     return {std::move(order), cost_of(graph_, tree)};
   }
 
@@ -221,7 +219,7 @@ class Search::Work {
     reduced_ = reduce(rest, clock);
     clock.check();
     if (rest.left() > 0) {
-      auto [graph, name] = rest.graph();
+      auto [graph, name] = std::move(rest).graph();
       names_ = components(graph);
       for (std::size_t i = 0; i < names_.size(); ++i) {
         parts_.emplace_back(names_.size() == 1 ? std::move(graph) : induced(graph, names_[i]), options_, i);

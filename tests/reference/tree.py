@@ -136,6 +136,27 @@ def central_order(tree: Tree, sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(order)
 
 
+def finishes_subtrees(edges: Sequence[tuple[int, int]], order: Sequence[int]) -> bool:
+    """Return whether an order of a forest's variables, leaves first, finishes each subtree before the next one.
+
+    Args:
+        edges: Pairs of variables that share a factor.
+        order: Order along which each variable has at most one neighbour left.
+    """
+    place = {v: i for i, v in enumerate(order)}
+    parents = [-1] * len(order)
+    for edge in edges:
+        one, other = sorted(map(place.__getitem__, edge))
+        assert parents[one] < 0
+        parents[one] = other
+    first, size = list(range(len(order))), [1] * len(order)
+    for number, parent in enumerate(parents):
+        if parent >= 0:
+            first[parent] = min(first[parent], first[number])
+            size[parent] += size[number]
+    return all(number - begin + 1 == count for number, (begin, count) in enumerate(zip(first, size, strict=True)))
+
+
 def _walk(near: Sequence[Sequence[int]], root: int) -> tuple[list[int], dict[int, int]]:
     """Nodes by distance from the root, and each one's neighbour on the way there."""
     towards = {root: -1}
