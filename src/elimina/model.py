@@ -383,6 +383,8 @@ class Model(Displayed):
         if self.sense == "probability":
             return [math.log(p) if p > 0 else -math.inf for p in values]
         forbidden, worst = (forbidden_value(self.sense, dtype) for dtype in (np.int64, np.float64))
+        if forbidden not in values:
+            return values
         return [worst if isinstance(v, int) and v == forbidden else v for v in values]
 
     def score(self, assignment: Sequence[int]) -> int | float:
@@ -394,7 +396,8 @@ class Model(Displayed):
 
     def total(self, terms: Sequence[int | float]) -> int | float:
         """Return the objective from the contributions of all factors."""
-        if all(isinstance(term, int) for term in terms):
+        # A few types for a million terms.
+        if all(issubclass(kind, int) for kind in set(map(type, terms))):
             return self.constant + sum(terms)
         infinite = next((term for term in terms if math.isinf(term)), None)
         return _sum([self.constant, *terms]) if infinite is None else infinite

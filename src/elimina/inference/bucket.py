@@ -45,6 +45,7 @@ from elimina.planning.machine import cpu_machine
 from elimina.planning.plan import Plan, Slicing
 from elimina.planning.planner import cost_bound
 from elimina.planning.prepare import Problem, allowed_ranges
+from elimina.planning.steps import Steps
 from elimina.result import Result
 
 if TYPE_CHECKING:
@@ -302,7 +303,7 @@ def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
     count = b""
     if _allows_anything(execution, program, encoded.arena):
         roots = np.array([output.step for output in plan.outputs], dtype=np.int64)
-        count = exact_count(program.words, program.starts, roots, encoded.arena)
+        count = exact_count(Steps.packed(plan.steps).wide, program.starts, roots, encoded.arena)
     clock["run"] = time.perf_counter() - ready
     execution.report(1.0)
     return Result("exact", "count", int.from_bytes(count, "little"))

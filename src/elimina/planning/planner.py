@@ -59,7 +59,7 @@ def planning_bytes(records: int) -> int:
 
 
 NARROW_WORDS = 1 << 22
-"""Words of records from which those of sums on the host have 32 bits: new memory costs more than to widen them."""
+"""Words of records from which those on the host have 32 bits: new memory costs more than to widen them."""
 
 PLANS = 16
 """Plans that this process keeps for later calls."""
@@ -481,7 +481,7 @@ def _lay_out(
 ) -> _Layout:
     itemsize = np.dtype(encoding.dtype).itemsize
     runs = slice_runs([problem.model.sizes[v] for v in slices.fixed])
-    is_narrow = machine.on_host and encoding.semiring == "sum-product" and not slices.fixed
+    is_narrow = machine.on_host and encoding.semiring != "log-sum-exp" and not slices.fixed
     most_words = max(most_bytes // 8, most_bytes // 4 if is_narrow and most_bytes // 4 >= NARROW_WORDS else 0)
     narrow_words = NARROW_WORDS if is_narrow else most_words + 1
     placed = place_steps(steps, itemsize, keep, machine, slices.levels, runs, most_words, narrow_words)
@@ -492,7 +492,8 @@ def _lay_out(
         changes = zip(placed.spans.tolist(), slices.factor_levels, strict=True)
         again = sum(runs[level] * (SLICED_TABLE_SECONDS + span / speeds().encoded) for span, level in changes if level)
         seconds += again + runs[-1] * SLICE_SECONDS
-    planning = planning_bytes(placed.record_words * (4 if is_narrow and placed.record_words >= NARROW_WORDS else 8))
+    word_bytes = 4 if is_narrow and placed.record_words >= NARROW_WORDS else 8
+    planning = planning_bytes(placed.words.nbytes or placed.record_words * word_bytes)
     return _Layout(encoding, placed, steps.outputs, slices, keep, machine.start + seconds, planning)
 
 
