@@ -52,6 +52,9 @@ class Card(cuda.Device):
     def lay_out(self, program, steps=None):
         return kept_layout(program, self.multiprocessors, self.shared_limit, False)
 
+    def compile(self, names):
+        self.compiled = list(names)
+
     def recorded(self, work):
         self.recording = []
         work()
@@ -102,6 +105,15 @@ def check(card, program, factors, progress=None):
 def known():
     program, factors = random_program(np.random.default_rng(3), "sum-product", "float64")
     return program._replace(keep=False), factors, Card(program)
+
+
+def test_only_the_first_session_has_its_kernels_compiled(known):
+    program, factors, card = known
+    check(card, program, factors)
+    assert card.compiled
+    card.compiled = None
+    check(card, program, factors)
+    assert card.compiled is None
 
 
 def test_later_sessions_launch_a_graph(known):

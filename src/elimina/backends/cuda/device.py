@@ -5,15 +5,12 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
-import hashlib
-import os
 import sys
-import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +23,7 @@ from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.machine import Machine, cuda_machine
 from elimina.planning.program import Program
 from elimina.planning.record import library_steps
-from elimina.system import cached_property, start_thread
+from elimina.system import cached_property, processors, start_thread
 
 LEAST_CELLS = 1 << 16
 """Size of a table below which the array library's own copy is as good."""
@@ -105,75 +102,12 @@ def place(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, 
     return True
 
 
-@functools.cache
-def cache_folder() -> Path:
-    """Return the folder of compiled kernels: the user's cache, or one for this process where that cannot be written."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "elimina" / "kernels"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="elimina-"))
-
-
-def compiled_function(cupy: Any, name: str, architecture: str) -> Any:
-    """Return a kernel by its name expression, compiled for an architecture such as ``sm_90``.
-
-    Raises:
-        DeviceError: The compiler refuses.
-    """
-    path, symbol = compiled_module(cupy, name, architecture)
-    return cupy.RawModule(path=str(path)).get_function(symbol)
-
-
-def compiled_module(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
-    """Return a kernel's module, compiled once, and its name there.
-
-    CuPy's own way to compile flushes subnormal float32 numbers to zero; then devices would not agree to the last bit.
-
-    Raises:
-        DeviceError: The compiler refuses.
-    """
-    nvrtc = cupy.cuda.compiler.nvrtc
-    options = (*kernels.compile_options(), f"-arch={architecture}")
-    key = hashlib.sha256(repr((name, options, nvrtc.getVersion())).encode()).hexdigest()[:32]
-    module, symbol = (cache_folder() / f"{key}.{suffix}" for suffix in ("cubin", "name"))
-    if not module.exists():
-        cubin, mangled = _compile(nvrtc, name, options)
-        # The name first: where there is a binary, there is its name.
-        _write(symbol, mangled.encode())
-        _write(module, cubin)
-    return module, symbol.read_text()
-
-
-def _compile(nvrtc: Any, name: str, options: tuple[str, ...]) -> tuple[bytes, str]:
-    program = nvrtc.createProgram(kernels.source(name), "elimina.cu", (), ())
-    try:
-        nvrtc.addNameExpression(program, name)
-        nvrtc.compileProgram(program, options)
-        return nvrtc.getCUBIN(program), nvrtc.getLoweredName(program, name)
-    except nvrtc.NVRTCError as error:
-        raise DeviceError(
-            f"NVRTC {'.'.join(map(str, nvrtc.getVersion()))} does not compile {name} ({error}); "
-            f'update CuPy and its CUDA: pip install -U "elimina[cuda13]"\n{nvrtc.getProgramLog(program)}'
-        ) from error
-    finally:
-        nvrtc.destroyProgram(program)
-
-
-def _write(path: Path, data: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(data)
-    os.replace(file.name, path)
-
-
 OLDEST_CUPY = (14, 2)
 RESERVE = 512 << 20
 """Device bytes left to the driver, the kernels and other programs."""
 KEEP = 1 << 30
 """Device bytes kept between runs, since allocating costs more than a short run."""
-LINGER_SECONDS, LINGER_SHARE = 1.0, 1 / 4
+LINGER_SECONDS, LINGER_SHARE = 1.0, 1 / 2
 """Seconds that more bytes stay for the next program, and the part of a card's memory that may.
 
 Memory that is given back is cleared before it is had again: 64 GiB take 0.2 s instead of 0.01 on an H200.
@@ -411,12 +345,31 @@ class CudaDevice:
         key = self.number, name
         if key not in _kernels:
             with self._device:
-                kernel = compiled_function(self.cupy, name, self._architecture)
+                path, symbol = kernels.compiled(self.cupy, name, self._architecture)
+                kernel = self.cupy.RawModule(path=str(path)).get_function(symbol)
                 _shared[key] = kernel.max_dynamic_shared_size_bytes
             _kernels[key] = kernel
         if shared > _shared[key]:
             _kernels[key].max_dynamic_shared_size_bytes = _shared[key] = self.shared_limit
         return _kernels[key]
+
+    def compile(self, names: Iterable[str]) -> None:
+        """Compile kernels that this process has not loaded, several at a time: each takes about a second."""
+        missing = [name for name in dict.fromkeys(names) if (self.number, name) not in _kernels]
+        if len(missing) < 2:
+            return
+        kernels.cache_folder()  # the same one for all threads
+        pool = ThreadPoolExecutor(min(len(missing), processors()), "elimina")
+        made: list[Future[object]] = []
+        try:
+            # Without threads, each is compiled when it is used.
+            with contextlib.suppress(RuntimeError):
+                for name in missing:
+                    made.append(pool.submit(kernels.compiled, self.cupy, name, self._architecture))
+            for one in made:
+                one.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def binary(self, name: str) -> tuple[bytes, str]:
         """Return a kernel's module and its name there, to launch it without CuPy.
@@ -424,7 +377,7 @@ class CudaDevice:
         Raises:
             DeviceError: The compiler refuses.
         """
-        path, symbol = compiled_module(self.cupy, name, self._architecture)
+        path, symbol = kernels.compiled(self.cupy, name, self._architecture)
         return path.read_bytes(), symbol
 
     @contextmanager

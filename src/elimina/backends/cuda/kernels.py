@@ -1,13 +1,17 @@
-"""List of the kernels and the sources they are compiled from; needs no CUDA."""
+"""The kernels: their names, the sources they are compiled from, and their modules on disk."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import os
+import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from elimina.errors import DeviceError
 
 KERNELS = Path(__file__).parents[2] / "kernels"
 INCLUDE = Path(__file__).parents[2] / "include"
@@ -313,3 +317,56 @@ def compile_options() -> tuple[str, ...]:
         f"-I{KERNELS}",
         f"-DELIMINA_DIGEST=0x{digest.hexdigest()[:15]}",
     )
+
+
+@functools.cache
+def cache_folder() -> Path:
+    """Return the folder of compiled kernels: the user's cache, or one for this process where that cannot be written."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "elimina" / "kernels"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return folder
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="elimina-"))
+
+
+def compiled(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
+    """Return a kernel's module, compiled once, and its name there.
+
+    CuPy's own way to compile flushes subnormal float32 numbers to zero; then devices would not agree to the last bit.
+
+    Raises:
+        DeviceError: The compiler refuses.
+    """
+    nvrtc = cupy.cuda.compiler.nvrtc
+    options = (*compile_options(), f"-arch={architecture}")
+    key = hashlib.sha256(repr((name, options, nvrtc.getVersion())).encode()).hexdigest()[:32]
+    module, symbol = (cache_folder() / f"{key}.{suffix}" for suffix in ("cubin", "name"))
+    if not module.exists():
+        cubin, mangled = _compile(nvrtc, name, options)
+        # The name first: where there is a binary, there is its name.
+        _write(symbol, mangled.encode())
+        _write(module, cubin)
+    return module, symbol.read_text()
+
+
+def _compile(nvrtc: Any, name: str, options: tuple[str, ...]) -> tuple[bytes, str]:
+    program = nvrtc.createProgram(source(name), "elimina.cu", (), ())
+    try:
+        nvrtc.addNameExpression(program, name)
+        nvrtc.compileProgram(program, options)
+        return nvrtc.getCUBIN(program), nvrtc.getLoweredName(program, name)
+    except nvrtc.NVRTCError as error:
+        raise DeviceError(
+            f"NVRTC {'.'.join(map(str, nvrtc.getVersion()))} does not compile {name} ({error}); "
+            f'update CuPy and its CUDA: pip install -U "elimina[cuda13]"\n{nvrtc.getProgramLog(program)}'
+        ) from error
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
+        file.write(data)
+    os.replace(file.name, path)

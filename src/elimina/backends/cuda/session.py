@@ -84,6 +84,8 @@ class CudaSession:
         self._staged: list[Any] = []
         """Pinned memory, not to be used for anything else before it is copied."""
         layout = backend.lay_out(program)
+        if not layout.recordings:
+            backend.compile(_kernels_of(program, layout))
         with backend.at_work(layout.size):
             self._memory = self.allocate(layout.size)
             self._base = int(self._memory.ptr)
@@ -444,6 +446,24 @@ class CudaSession:
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
         # Pinned memory is not used again before the last array of it is forgotten.
         return Run(cells, peaks, assignment, seconds)
+
+
+def _kernels_of(program: Program, layout: Layout) -> Iterator[str]:
+    """Yield the names of the kernels that a program runs."""
+    kind = program.semiring, program.dtype
+    if program.decode:
+        yield kernels.decode_kernel(*kind)
+    if SEMIRINGS[program.semiring].scaled and layout.sequence:
+        yield "elimina::peaks"
+    for launch in layout.launches:
+        if isinstance(launch, Forest):
+            yield kernels.forest_kernel(*kind, launch.tree, launch.levels)
+        elif isinstance(launch, Matrix):
+            yield kernels.range_kernel(*kind)
+            yield kernels.scale_kernel(*kind)
+            yield kernels.extremes_kernel(*kind, launch.words)
+        else:
+            yield launch.kernel.name
 
 
 @functools.cache
