@@ -359,7 +359,12 @@ def test_refused(name: str, arguments: list[object], message: str) -> None:
 def test_errors_name_the_culprit() -> None:
     model, other = cp.Model(), cp.Model()
     x, y = model.int_var(0, 3, "x"), other.int_var(0, 3, "y")
+    late, large = other.int_vars(2, 0, 3, "z")[1], model.int_var(-3, 2**50, "large")
     for act, message in [
+        (lambda: x * late, r"z\[1\] belongs to another model"),
+        (lambda: model.maximum([x, late]), r"z\[1\] belongs to another model"),
+        (lambda: model.bounds(y), "y belongs to another model"),
+        (lambda: large * (x + 2), r"\(large\) \* \(x \+ 2\) is from -15 to 5629499534213120, beyond -2\^52\.\.2\^52"),
         (lambda: model.int_var(4, 3, "w"), "variable w has no value: 4 is above 3"),
         (lambda: model.int_var([], name="w"), "variable w has no value"),
         (lambda: model.int_var(0, 2**60), "beyond"),

@@ -45,6 +45,9 @@ class Globals(ABC):
     def product(self, x: Operand, y: Operand) -> Expression:
         """Return a new variable that is x times y, bounds consistent."""
         corners = [a * b for a in self.bounds(x) for b in self.bounds(y)]
+        if max(map(abs, corners)) > LIMIT:
+            ends = f"{min(corners)} to {max(corners)}"
+            raise InputError(f"({x}) * ({y}) is from {ends}, beyond -2^52..2^52: give its variables smaller bounds")
         z = self.int_var(min(corners), max(corners))
         self.post("int_times", x, y, z)
         return z

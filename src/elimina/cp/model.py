@@ -191,8 +191,8 @@ class Model(Copied, Globals, Displayed):
 
     def bounds(self, x: Operand) -> tuple[int, int]:
         """Return the smallest and the largest value that an expression can take, before any constraint."""
-        if not isinstance(x, Expression):
-            return whole(x, "an operand"), whole(x, "an operand")
+        x = self.expression(x)
+        self._check(x)
         low = high = x.constant
         for var, factor in x.terms.items():
             ends = factor * self._variables[var].lo, factor * self._variables[var].hi
