@@ -161,7 +161,7 @@ class TestModels:
     [
         (lambda path: elimina.write(1, path), r"model is 1 \(int\); it takes a Model"),
         (lambda path: elimina.write(COSTS, None), "path is None; it takes the path of a file"),
-        (lambda path: elimina.read(3), r"path is 3 \(int\)"),
+        (lambda path: elimina.read(3), r"path is 3 \(int\); it takes the path of a file$"),
         (lambda path: elimina.read(b"m.uai"), r"path is b'm.uai' \(bytes\)"),
     ],
 )

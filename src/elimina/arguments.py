@@ -321,7 +321,7 @@ def file(name: str, given: Any) -> Path:
         TypeError: It is neither text nor a path object.
         InputError: No file can have that name.
     """
-    found = path(name, given)
+    found = path(name, given) if isinstance(given, str | os.PathLike) else None
     if found is None:
         raise wrong_type(name, given, "the path of a file")
     return Path(found)

@@ -204,6 +204,8 @@ def _no_such_state(variable: Variable, state: Any) -> InputError:
         hint = f"; {variable.state(like)!r} is a state, but of type {kinds[0]}, not {kinds[1]}"
     elif type(state) is int and 0 <= state < variable.size:
         hint = f"; an index is written elimina.StateIndex({state})"
+    elif isinstance(state, Mapping):
+        hint = "; likelihoods are a sequence, with a number for each state in this order"
     return InputError(f"variable {variable.name!r} has no state {state!r}; its states are {known}{hint}")
 
 

@@ -60,7 +60,16 @@ def test_a_trace_and_its_picture(elimina):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("", "has no bounds"), ("{]\n", "is not a trace"), ('{"a": 1}\n', "is not a trace"), ("3\n", "is not")],
+    [
+        ("", "has no bounds"),
+        ("{]\n", "is not a trace"),
+        ('{"a": 1}\n', "is not a trace of bounds, a JSON object with seconds, lower and upper on each line"),
+        ('{"seconds": "1", "lower": 1, "upper": 2}\n', "is not a trace"),
+        ('{"seconds": 1, "lower": "1", "upper": null}\n', "is not a trace"),
+        ('{"seconds": 1, "lower": 1, "upper": true}\n', "is not a trace"),
+        ('{"seconds": null, "lower": 1, "upper": 2}\n', "is not a trace"),
+        ("3\n", "is not"),
+    ],
 )
 def test_bad_traces(elimina, text, message):
     with open("run.jsonl", "w") as file:

@@ -217,6 +217,7 @@ def test_statistics_of_a_known_tree():
         ({"x0": 3}, "no state 3"),
         ({"x0": [0.5, 0.5]}, "shape"),
         ({"x0": [0.5, -1, 0]}, "not negative"),
+        ({"x0": {0: 0.5, 1: 1}}, "likelihoods are a sequence, with a number for each state in this order"),
         ({"x0": [0.5, np.nan, 0]}, "finite"),
         ({"x0": ["a", "b", "c"]}, "not numbers"),
         ({"x0": ["0.5", "0.5", "0"]}, "not numbers"),

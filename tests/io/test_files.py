@@ -34,6 +34,24 @@ def test_the_suffix_or_the_argument_names_the_format(tmp_path):
         eio.write(eio.read(tmp_path / "a.UAI"), tmp_path / "c.txt")
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "use"),
+    [
+        ("a.fzn", "", "FlatZinc is for elimina.cp.read"),
+        ("a.opb", "", "pseudo-Boolean problems are for elimina.cp.read"),
+        ("a.mzn", "", "MiniZinc is for 'minizinc --solver elimina'"),
+        ("a.tsp", "", "tours are for elimina.cp.tsplib.read_tsp"),
+        ("a.yaml", "", "distributed problems are for elimina.dcop.read"),
+        ("a.xml", "<instance format='XCSP3'/>", "constraint models are for elimina.cp.read"),
+        ("a.xml", "<instance/>", "distributed problems are for elimina.dcop.read"),
+    ],
+)
+def test_files_of_other_problems_name_their_reader(tmp_path, name, text, use):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(InputError, match=use):
+        eio.read(tmp_path / name)
+
+
 def test_a_file_that_cannot_be_opened(tmp_path):
     with pytest.raises(InputError, match=r"cannot read .*No such file"):
         eio.read(tmp_path / "none.uai")

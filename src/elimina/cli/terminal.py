@@ -112,11 +112,16 @@ def read_trace(path: str) -> list[Bounds]:
 
     try:
         with open(path) as file:
-            return [Bounds(**json.loads(line)) for line in file if line.strip()]
+            found = [Bounds(**json.loads(line)) for line in file if line.strip()]
+        numbers = [x for known in found for x in (known.seconds, *(end for end in known[1:3] if end is not None))]
+        if not {type(x) for x in numbers} <= {int, float}:
+            raise TypeError
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror}") from error
     except (ValueError, TypeError) as error:
-        raise InputError(f"{path} is not a trace of bounds ({error}); elimina solve --trace writes one") from error
+        form = "a JSON object with seconds, lower and upper on each line"
+        raise InputError(f"{path} is not a trace of bounds, {form}; elimina solve --trace writes one") from error
+    return found
 
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])

@@ -61,6 +61,8 @@ def read(path: str | os.PathLike[str]) -> Model:
         raise InputError(f"{path} is a graphical model, not one of constraints: use 'elimina solve' or elimina.read")
     if suffix == "tsp":
         raise InputError(f"{path} is a travelling salesman problem: use 'elimina tsp' or elimina.cp.tsplib.read_tsp")
+    if suffix == "mzn":
+        raise InputError(f"{path} is MiniZinc: use 'minizinc --solver elimina', after 'elimina install-minizinc'")
     if suffix in ("yaml", "yml"):
         raise InputError(f"{path} is a distributed problem: use 'elimina dcop' or elimina.dcop.read")
     data = parsed(path, bytes, bytes)

@@ -60,6 +60,15 @@ ModelLike = Model | str | os.PathLike[str]
 _logger = logging.getLogger("elimina")
 
 
+_OTHERS = {
+    "fzn": "FlatZinc is for elimina.cp.read, fzn-elimina and 'elimina solve'",
+    "opb": "pseudo-Boolean problems are for elimina.cp.read, 'elimina cp' and 'elimina solve'",
+    "mzn": "MiniZinc is for 'minizinc --solver elimina', after 'elimina install-minizinc'",
+    "tsp": "tours are for elimina.cp.tsplib.read_tsp and 'elimina tsp'",
+}
+"""Uses of files that hold no graphical model, by suffix."""
+
+
 def _format_of(path: Path, name: str | None, *, writing: bool = False) -> Format:
     suffix = suffix_of(path) if name is None else name
     usable = [known for known in FORMATS if not (writing and known in READ_ONLY)]
@@ -71,8 +80,8 @@ def _format_of(path: Path, name: str | None, *, writing: bool = False) -> Format
             raise InputError("models are not written to standard output: name a file with one of the suffixes " + known)
         given, kind = (suffix and f".{suffix}", "suffix") if name is None else (name, "format")
         problem = f"{given!r} is only read, not written" if suffix in FORMATS else f"unknown {kind} {given!r}"
-        if suffix == "fzn":
-            problem += " of a model (FlatZinc is for elimina.cp.read, fzn-elimina and 'elimina solve')"
+        if suffix in _OTHERS:
+            problem += f" of a model ({_OTHERS[suffix]})"
         if suffix == "evid":
             problem += f" of a model (a file of evidence goes beside one: --evidence {path.name}, or read_evidence)"
         if suffix in DISTRIBUTED:

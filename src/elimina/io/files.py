@@ -256,6 +256,7 @@ def suffix_of(path: Path) -> str:
     return stem.suffix.lower().removeprefix(".")
 
 
+_XCSP3_HINT = "constraint models are for elimina.cp.read, 'elimina cp' and 'elimina solve'"
 _HINTS = {"instance": DISTRIBUTED_HINT, "BIF": "Bayesian networks are for elimina.read and 'elimina solve'"}
 
 
@@ -351,7 +352,8 @@ class Document:
         (root,) = top.children
         if root.tag != tag:
             self.line = root.line
-            hint = f"; {_HINTS[root.tag]}" if root.tag in _HINTS else ""
+            is_xcsp3 = root.tag == "instance" and root.attributes.get("format") == "XCSP3"
+            hint = f"; {_XCSP3_HINT if is_xcsp3 else _HINTS[root.tag]}" if root.tag in _HINTS else ""
             raise TextError(f"expected <{tag}>, found <{shown(root.tag.encode())[1:-1]}>{hint}")
         return root
 
