@@ -154,7 +154,7 @@ def _gap_of(text: str | float) -> float:
     default=0.0,
     metavar="SHARE",
     group="limits",
-    help="Relative gap at which to stop, such as 1% (mpe).",
+    help="Relative gap at which to stop, such as 1% (mpe, mmap, pr).",
 )
 @file_option("--trace", group="output", help="Record of the bounds over time, for elimina plot.")
 @file_option(

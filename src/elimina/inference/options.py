@@ -338,6 +338,10 @@ _CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
         "an upper bound is for the task mpe: leave it out for {task}",
     ),
     (
+        lambda o, task: bool(o.gap) and not described(task).has_bounds,
+        "a gap is for the tasks mpe, pr and mmap, whose answers may be bounds: leave it out for {task}",
+    ),
+    (
         lambda o, task: not described(task).is_optimum and o.hint is not None,
         "a hint is for the task mpe: leave it out for {task}",
     ),
