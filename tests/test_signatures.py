@@ -71,7 +71,7 @@ def test_a_plan_ignores_options_of_a_run():
     [
         ("count", {"method": "search"}, "method search cannot answer the task count: use auto"),
         ("pr", {"upper_bound": 1}, "an upper bound is for the task mpe: leave it out for pr"),
-        ("count", {"gap": 0.1}, "a gap is for the tasks mpe, pr and mmap, whose answers may be bounds: leave it out for count"),
+        ("count", {"gap": 0.1}, "whose answers may be bounds: leave it out for count"),
         ("mpe", {"method": "eliminate", "upper_bound": 1}, "the method eliminate cannot use an upper bound: leave"),
         ("mpe", {"method": "search", "checkpoint": "x"}, "a checkpoint keeps the state of elimination only"),
         ("mar", {"checkpoint": "x"}, "a checkpoint is for the tasks mpe, pr and count: leave it out for mar"),
