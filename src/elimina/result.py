@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import json
 import math
-import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -297,7 +296,10 @@ def marginals_table(marginals: Mapping[str, Mapping[Any, float]], width: int | N
         marginals: Variable name -> {state: probability}.
         width: Characters in a line; a variable with more continues below. None for the terminal's.
     """
-    width = shutil.get_terminal_size((100, 24)).columns if width is None else width
+    if width is None:
+        import shutil
+
+        width = shutil.get_terminal_size((100, 24)).columns
     name_width = max((len(name) for name in marginals), default=0)
     pairs = {
         name: [(str(state), probability_text(p)) for state, p in values.items()] for name, values in marginals.items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import time
@@ -197,7 +196,7 @@ class Checkpoint:
             return {}
         except OSError as error:
             raise InputError(f"cannot read {path}: {error.strerror}") from error
-        if hashlib.sha256(payload).hexdigest().encode() != digest:
+        if _sha256(payload).hexdigest().encode() != digest:
             raise self._damaged(_FILE)
         known: State = json.loads(payload)
         if known["version"] != _VERSION:
@@ -214,7 +213,7 @@ class Checkpoint:
         self._known = {"version": _VERSION, "made": self._made, **self._known, "state": state}
         payload = json.dumps(self._known).encode()
         with self._replacing(_FILE) as file:
-            file.write(hashlib.sha256(payload).hexdigest().encode() + b"\n" + payload)
+            file.write(_sha256(payload).hexdigest().encode() + b"\n" + payload)
         self._saved = time.monotonic()
 
     @contextlib.contextmanager
@@ -260,13 +259,20 @@ def _identity(model: Model, problem: Problem, options: Options) -> State:
     }
 
 
+def _sha256(data: bytes = b"") -> Any:
+    # Few calls have a checkpoint, and the library takes its time to load.
+    import hashlib
+
+    return hashlib.sha256(data)
+
+
 def _digest(*parts: str | bytes) -> str:
-    found = hashlib.sha256()
+    found = _sha256()
     for part in parts:
         data = part.encode() if isinstance(part, str) else part
         found.update(len(data).to_bytes(8, "little"))
         found.update(data)
-    return found.hexdigest()
+    return str(found.hexdigest())
 
 
 def _model_digest(model: Model) -> str:

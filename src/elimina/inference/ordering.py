@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 from collections.abc import Sequence
 from typing import cast
 
@@ -129,6 +128,8 @@ def consistency_order(
     if not isinstance(options.order, str):
         return _given_order(problem, options.order)
     if number > 2:
+        import random
+
         return tuple(random.Random(options.seed + number).sample(problem.free, len(problem.free)))
     known = first if number < 2 else None
     order = known or elimination_order(problem, options._replace(order="min-fill", order_seconds=0.0))

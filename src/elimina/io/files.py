@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import itertools
 import os
@@ -121,6 +120,8 @@ def _close_to(path: Path) -> str:
         names = [file.name for file in itertools.islice(path.parent.iterdir(), _MOST_NAMES)]
     except OSError:
         return ""
+    import difflib
+
     found = difflib.get_close_matches(path.name, [name for name in names if name != path.name], 1)
     return f"; close to it: {path.parent / found[0]}" if found else ""
 
