@@ -232,6 +232,17 @@ def test_csv_details(tmp_path):
     assert read_cases(path, Model([Variable("a", 2), Variable(" a", 2), Variable("b", 2)], [])).columns == (1, 2)
 
 
+def test_whole_floats_of_pandas_are_integers(tmp_path):
+    frame = pandas.DataFrame({"HR": ["LOW", "HIGH", None], "age": [3, None, 0]})
+    frame.to_csv(tmp_path / "c.csv", index=False)
+    assert "3.0" in (tmp_path / "c.csv").read_text()
+    read = read_cases(tmp_path / "c.csv", MODEL)
+    np.testing.assert_array_equal(read.values, cases_from_frame(frame, MODEL).values)
+    model = Model([Variable("x", 2, ("1", "1.0"))], [])
+    (tmp_path / "c.csv").write_text("x\n1.0\n1\n")
+    np.testing.assert_array_equal(read_cases(tmp_path / "c.csv", model).values, [[1], [0]])
+
+
 def test_many_rows(tmp_path):
     """More than one chunk; the error's line counts through all of them."""
     path = tmp_path / "c.csv"
@@ -275,7 +286,9 @@ def test_blank_lines(tmp_path, monkeypatch):
             "c.csv:3: column 'HR': variable 'HR' has no state 'MID'; its states are 'LOW', 'NORMAL', 'HIGH'",
         ),
         ("HR,age\nLOW,-1\n", "c.csv:2: column 'age': variable 'age' has no state '-1'"),
-        ("HR,age\nLOW,1.0\n", "c.csv:2: column 'age': variable 'age' has no state '1.0'"),
+        ("HR,age\nLOW,1.5\n", "c.csv:2: column 'age': variable 'age' has no state '1.5'"),
+        ("HR,age\nLOW,4.0\n", "c.csv:2: column 'age': variable 'age' has no state '4.0'"),
+        ("HR,age\n1.0,1\n", "c.csv:2: column 'HR': variable 'HR' has no state '1.0'"),
         ('HR\n"LOW\nage\n', "c.csv:3: "),
         ('HR\n"LOW"x\n', "c.csv:2: "),
         ('HR,age\n"\nLOW",1\nx,1\n', "c.csv:4: column 'HR': variable 'HR' has no state 'x'"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from pathlib import Path
@@ -21,6 +22,7 @@ from elimina.model import Model, Variable
 from elimina.states import UNOBSERVED, find_text, index_of_cell, index_of_text, indices_of, is_missing
 from elimina.system import require
 
+_WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")
 MISSING = frozenset(("", "?", "NA", "*"))
 """Cells of a CSV file that mean 'not observed', unless they are states of the column's variable."""
 
@@ -75,9 +77,14 @@ class _StateIndices(dict[str, int]):
 
     def __missing__(self, cell: str) -> int:
         text = cell if find_text(self._variable, cell) is not None else cell.strip()
-        is_missing = text in MISSING and find_text(self._variable, text) is None
-        self[cell] = UNOBSERVED if is_missing else index_of_text(self._variable, text)
-        return self[cell]
+        found = find_text(self._variable, text)
+        if found is None and (whole := _WHOLE_FLOAT.fullmatch(text)):
+            # A column of integers with a gap is one of floats where pandas writes it.
+            found = find_text(self._variable, whole[1])
+        if found is None:
+            found = UNOBSERVED if text in MISSING else index_of_text(self._variable, text)
+        self[cell] = found
+        return found
 
 
 def _read_csv(path: Path, model: Model) -> Cases:
