@@ -18,13 +18,13 @@ from pathlib import Path
 import numpy as np
 
 from elimina import _core
-from elimina.planning.layout import table_strides
 from elimina.planning.plan import Operand, Step
 from elimina.planning.steps import Steps
 from timing import best_seconds
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.reference.planner import choose_tile
+from tests.reference.tiles import table_strides
 
 BINARY = "abcdefghijklmnop"
 CASES = [

@@ -18,7 +18,6 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Variable
 from elimina.planning import planner
 from elimina.planning import prepare as preparation
-from elimina.planning.layout import row_axes, table_strides
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import kept_plan, make_plan
 from elimina.planning.prepare import prepare
@@ -28,6 +27,7 @@ from elimina.tree import plan_tree, postorder, tree_of
 from tests import calls
 from tests.reference import brute
 from tests.reference.planner import Bucket
+from tests.reference.tiles import row_axes, table_strides
 from tests.strategies import KINDS, models, with_constraints
 
 

@@ -11,11 +11,10 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from elimina._core import Arena
-from elimina.planning.layout import table_strides
 from elimina.planning.plan import JOIN, LEVEL, FactorLayout, Operand, Step
 from elimina.planning.record import MAX_OPERANDS
 from elimina.tree import Tree
-from tests.reference.tiles import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify
+from tests.reference.tiles import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify, table_strides
 
 _JOIN_GAIN = 4
 """Ratio of the bucket to the common scope of two streamed tables from which they are joined."""

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from elimina.planning.layout import row_axes
-
 SMALL_WORK = 4096
 """Combinations below which a step is not worth a split."""
 
@@ -19,6 +17,46 @@ _LO_LIMIT = 16384
 _MID_LIMIT = 1024
 _GATHERED = 4.0
 _ROW_OVERHEAD = 64.0
+
+_ROW_CELLS = 1024
+"""Cells from which trailing axes make a row: padding it then costs little."""
+
+_ROW_PADDING = 64
+"""Cells of a table without its first axis from which the rest is padded to whole vectors, if it makes no long row."""
+
+_LONG_ROW_BYTES = 64
+_VECTOR_BYTES = 16
+
+
+def row_axes(sizes: Sequence[int]) -> int:
+    """Position of the first axis of a table's rows: the trailing axes up to where a padding is due, or the first axis.
+
+    Rows never hold the first axis, that of the variable eliminated next, unless the table is tiny. Tables that share
+    their trailing axes have the same rows, so a step's reads and writes start at whole vectors together.
+    """
+    cells = 1
+    for axis in range(len(sizes) - 1, 0, -1):
+        cells *= sizes[axis]
+        if cells >= _ROW_CELLS and cells % _LONG_ROW_BYTES:
+            return axis
+    return 1 if len(sizes) > 1 and cells >= _ROW_PADDING else 0
+
+
+def table_strides(sizes: Sequence[int], itemsize: int, rows: int | None = None) -> tuple[tuple[int, ...], int]:
+    """Return a table's strides, slow to fast, and the elements that it spans; rows are padded to whole vectors.
+
+    ``rows`` is the position of the rows' first axis; without it, ``row_axes`` tells.
+    """
+    if not sizes:
+        return (), 1
+    rows = row_axes(sizes) if rows is None else rows
+    strides = [1] * len(sizes)
+    for axis in range(len(sizes) - 2, -1, -1):
+        strides[axis] = strides[axis + 1] * sizes[axis + 1]
+        if axis == rows - 1:
+            unit = _LONG_ROW_BYTES if strides[axis] >= _ROW_CELLS else _VECTOR_BYTES
+            strides[axis] = -(-strides[axis] // (unit // itemsize)) * (unit // itemsize)
+    return tuple(strides), strides[0] * sizes[0]
 
 
 class Tile(NamedTuple):

@@ -22,7 +22,6 @@ from elimina.backends.sparse.tables import SparseTables
 from elimina.dcop.problem import Utility
 from elimina.display import bytes_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError
-from elimina.planning.layout import table_strides
 from elimina.planning.machine import Machine, machine_of
 from elimina.planning.plan import MOST_BYTES, FactorLayout, Output, Plan
 from elimina.planning.planner import exact_integer
@@ -191,8 +190,9 @@ class Engine:
         # Nothing is copied to the host when it has run, and all tables are put in after it is there.
         program = pack(plan, len(sizes))._replace(outputs=_NO_OUTPUTS, factor_cells=0)
         step = plan.steps[-1]
-        strides, span = table_strides(sizes[1:], plan.itemsize)
-        output = FactorLayout((), plan.kept, sizes[1:], strides, step.out_offset, span)
+        stride_of = dict(zip(step.axes, step.out_strides, strict=True))
+        strides = tuple(stride_of[v] for v in plan.kept)
+        output = FactorLayout((), plan.kept, sizes[1:], strides, step.out_offset, step.out_span)
         size = (plan.arena_cells + math.prod(sizes[1:])) * plan.itemsize
         return _Shaped(self._backends[device], plan, program, output, size, plan.operations)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elimina.backends.cuda.device import LEAST_CELLS, place, rows_of
-from elimina.planning.layout import table_strides
+from tests.reference.tiles import table_strides
 
 
 @given(st.lists(st.integers(1, 7), min_size=1, max_size=6), st.sampled_from([2, 4, 8]))
