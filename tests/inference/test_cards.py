@@ -15,7 +15,6 @@ import elimina
 from elimina import DeviceError, InputError, Model, Options, TimeLimitError
 from elimina.backends import choose as backends_choose
 from elimina.backends.choose import Devices, device_name
-from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import device as cuda_device
 from elimina.generate import grid_model
 from elimina.inference import bucket, choose, shifting, weighted
@@ -23,13 +22,14 @@ from elimina.inference.shield import spread
 from elimina.io.cases import Cases
 from elimina.planning.machine import GPU_OPEN_START, cuda_machine
 from tests import calls
+from tests.cards import CpuCard
 from tests.inference.test_weighted import lattice
 from tests.strategies import with_constraints
 
 CARDS = "cuda:0,cuda:1"
 
 
-class Card(CpuBackend):
+class Card(CpuCard):
     """A device whose sessions fail after so many runs."""
 
     def __init__(self, runs: float = float("inf")) -> None:

@@ -26,6 +26,7 @@ from elimina.planning.prepare import prepare
 from elimina.planning.program import CardTable, Exchange, Range, boxes, lengths_of, pack
 from elimina.planning.shards import make_shards
 from tests import calls
+from tests.cards import CpuCard
 from tests.inference.test_cards import Card, SlowCard
 from tests.planning import test_fusion
 
@@ -97,7 +98,7 @@ def test_answers_of_divided_plans(monkeypatch, use, cards, task, dtype, is_rando
         expected = solved(model, task, "cpu", dtype)
         with monkeypatch.context() as patch:
             divide(patch, (lambda known: known[rng.integers(len(known))]) if is_random else None)
-            use(*(CpuBackend(1) for _ in range(cards)))
+            use(*(CpuCard(1) for _ in range(cards)))
             found = solved(model, task, names(cards), dtype)
         assert found.status == expected.status
         if task == "count":
@@ -359,7 +360,7 @@ def test_each_launch_belongs_to_one_phase(monkeypatch, size):
 def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
     """Small steps of a card may run before their number's turn: their ranges must stay as they are."""
 
-    class Seen(CpuBackend):
+    class Seen(CpuCard):
         def open(self, program, factors):
             session = super().open(program, factors)
             join = session.join_peaks
@@ -386,7 +387,7 @@ def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
 def test_ranges_of_all_parts():
     problem, order = strip(2, 2, 2)
     program = pack(make_plan(problem, order, cuda_machine(), GIB), len(order))
-    sessions = [CpuBackend(1).open(program, np.ones(program.factor_cells)) for _ in range(3)]
+    sessions = [CpuCard(1).open(program, np.ones(program.factor_cells)) for _ in range(3)]
     for ranges, expected in (((3.0, 0.5), (5.0, 0.25), (0.0, 0.0)), [5.0, 0.25]), (np.zeros((3, 2)), [0.0, 0.0]):
         for session, own in zip(sessions, ranges, strict=True):
             session.load_peaks(np.array([own]))
@@ -426,6 +427,6 @@ def test_steps_that_eliminate_several_variables(monkeypatch, cards):
         if found is None:
             continue
         divided += any(plan.steps[number].others for number in found.shards.divided)
-        run = run_once(Devices([CpuBackend(1)] * cards), pack(found, count), factors)
+        run = run_once(Devices([CpuCard(1)] * cards), pack(found, count), factors)
         np.testing.assert_allclose(run.peaks, expected.peaks, rtol=1e-9)
     assert divided

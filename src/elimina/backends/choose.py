@@ -23,7 +23,6 @@ from elimina.planning.program import Phase, Program, boxes, work_of
 
 if TYPE_CHECKING:
     from elimina.backends import Session
-    from elimina.backends.cpu import CpuSession
     from elimina.backends.cuda.backend import CardSession
     from elimina.planning.machine import Machine
 
@@ -89,10 +88,10 @@ class ShardSession:
         self._program, self._shards = program, program.shards
         self._stop = Stop()
         self._pool = ThreadPoolExecutor(len(members), "elimina")
-        self._opened: dict[int, CpuSession | CardSession] = {}
+        self._opened: dict[int, CardSession] = {}
 
         def open_one(card: int) -> None:
-            self._opened[card] = cast("CpuSession | CardSession", members[card].open(program, factors))
+            self._opened[card] = cast("CardSession", members[card].open(program, factors))
 
         started = time.perf_counter()
         try:
@@ -122,7 +121,7 @@ class ShardSession:
         ran = time.perf_counter() - started - exchange
         return runs[0]._replace(seconds={"upload": self._upload, "run": ran, "exchange": exchange})
 
-    def _queue(self, sessions: Sequence[CpuSession | CardSession]) -> None:
+    def _queue(self, sessions: Sequence[CardSession]) -> None:
         others = [[other for other in sessions if other is not session] for session in sessions]
 
         def meet() -> None:
@@ -215,7 +214,7 @@ class ShardSession:
             ) from error
 
 
-def _cancel(session: CpuSession | CardSession) -> None:
+def _cancel(session: CardSession) -> None:
     with contextlib.suppress(DeviceError):
         session.cancel()
 

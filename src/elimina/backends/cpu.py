@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
@@ -117,8 +116,6 @@ class CpuSession:
             program, program.records, program.starts, self._arena, self._peaks, threads, outputs=outputs
         )
         self._zone = slice(*program.zone)
-        self._queued: Run | None = None
-        self._copying = 0.0
         self._upload = time.perf_counter() - started
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
@@ -187,34 +184,6 @@ class CpuSession:
     def take(self, table: FactorLayout) -> NDArray[np.generic]:
         """Copy a table: see ``TableSession.take``."""
         return self._view(table).copy()
-
-    def copy_from(self, boxes: Iterable[tuple[Any, FactorLayout, FactorLayout]]) -> None:
-        """Copy cells of other sessions at once: see ``CardSession.copy_from``."""
-        started = time.perf_counter()
-        for other, source, target in boxes:
-            self._view(target)[...] = other._view(source)
-        self._copying += time.perf_counter() - started
-
-    def queue(self, steps: NDArray[np.int64], share: float) -> None:
-        """Run steps at once: see ``CardSession.queue``."""
-        self._queued = self.run(steps)
-
-    def join_peaks(self, others: Sequence[Any], step: int) -> None:
-        """Join output ranges at once: see ``CardSession.join_peaks``."""
-        for other in others:
-            low = min((own for own in (self._peaks[step, 1], other._peaks[step, 1]) if own > 0), default=0.0)
-            self._peaks[step] = max(self._peaks[step, 0], other._peaks[step, 0]), low
-
-    def follow(self, others: Sequence[Any]) -> None:
-        """Nothing: what is queued has run."""
-
-    def finish(self, progress: Progress | None) -> Run:
-        """Return the last run: see ``CardSession.finish``."""
-        assert self._queued is not None
-        return self._queued._replace(peaks=self._peaks.copy(), seconds={"exchange": self._copying})
-
-    def cancel(self) -> None:
-        """Nothing: what is queued has run."""
 
     def _view(self, table: FactorLayout) -> NDArray[np.generic]:
         item = self._arena.itemsize
