@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, minimise_costs
 from elimina.backends import Backend
@@ -26,9 +25,11 @@ from elimina.display import bytes_text
 from elimina.errors import InternalError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.inference.bucket import eliminate
 from elimina.inference.choose import FINER, Planned, asked_backend, limits_of, rows_in_fine_slices
+from elimina.inference.consistency import Units
 from elimina.inference.encode import distances
 from elimina.inference.execution import Execution
 from elimina.inference.knowledge import Limits, Listener, ends_beyond
+from elimina.inference.minibucket import result_between
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.search import MOST_COST as MOST_SEARCHED
@@ -116,32 +117,65 @@ def filtered_optimum(
     if large is not None:
         raise MemoryLimitError(f"{large}; give more memory (--memory), or use --method search")
     started = time.perf_counter()
-    costs = _Costs.of(problem)
-    upper = costs.upper(limits.upper_bound)
+    model, given = problem.model, distances(problem, FORBIDDEN_COST)
+    units = Units(model.sign, given.offset, 1)
+    upper = _upper(problem, units, limits.upper_bound)
 
-    best: Result | None = None
+    chosen: list[int] | None = None
+    score: int | float | None = None
+
+    def take(value: Sequence[int], cost: int) -> None:
+        nonlocal chosen, score
+        chosen = problem.complete(problem.free, value)
+        score = model.score(chosen)
+        if score != units.total(cost):
+            raise InternalError(
+                f"filtering found the cost {units.total(cost)}, its assignment is worth {score!r} on the model; "
+                "please report this"
+            )
+
+    def known(bound: int) -> Result:
+        return result_between(model, units.total(bound), chosen, score=score).replace(stats=_statistics({}, {}))
 
     def poll(lower: int, cost: int, value: list[int] | None) -> bool:
-        nonlocal best
         if value is not None:
-            best = costs.solution(value, cost)
-        known = costs.bounded(min(lower, upper), best)  # nothing is known beyond the totals that the search accepts
+            take(value, cost)
+        so_far = known(min(lower, upper))  # nothing is known beyond the totals that the search accepts
         if listener is not None:
-            listener(known)
-        return Bounds(0.0, known.lower_bound, known.upper_bound).gap > limits.gap
+            listener(so_far)
+        return Bounds(0.0, so_far.lower_bound, so_far.upper_bound).gap > limits.gap
 
     clock = {"encode": time.perf_counter() - started}
-    if upper <= 0 or not costs.possible:
+    if upper <= 0 or not given.possible:
         found: dict[str, Any] = {"value": [], "cost": FORBIDDEN_COST, "bound": FORBIDDEN_COST}
     elif not problem.free:
         found = {"value": [], "cost": 0, "bound": 0}
     else:
         rows = max(_LEAST_ROWS, memory // _ROW_BYTES)
-        found = minimise_costs(*problem.network, costs.costs, upper, limits.seconds, rows, seed, poll)
+        found = minimise_costs(*problem.network, given.costs, upper, limits.seconds, rows, seed, poll)
     clock.update(found.get("seconds", {}))
     if found.get("interrupted"):
         raise KeyboardInterrupt
-    return costs.result(found, upper, limits.upper_bound).replace(stats=_statistics(found, clock))
+    if found["cost"] < FORBIDDEN_COST:
+        take(found["value"], found["cost"])
+        result = known(min(found["bound"], found["cost"]))
+    elif found["bound"] < upper:
+        result = known(found["bound"])
+    else:
+        reached = limits.upper_bound
+        ends = (None, None) if reached is None else ends_beyond(reached, model.sign)
+        result = Result("infeasible", "mpe", None, *ends)
+    return result.replace(stats=_statistics(found, clock))
+
+
+def _upper(problem: Problem, units: Units, given: int | float | None) -> int:
+    """Return the least distance of assignments that are not solutions, or worse than a known total."""
+    limits = [MOST_COST + 1]
+    if problem.model.upper_bound is not None:
+        limits.append(math.ceil(units.sign * problem.model.upper_bound - units.offset))
+    if given is not None:
+        limits.append(int(units.sign * int(given) - units.offset) + 1)
+    return min(limits)
 
 
 def _statistics(found: dict[str, Any], clock: dict[str, float]) -> dict[str, Any]:
@@ -160,73 +194,6 @@ def _statistics(found: dict[str, Any], clock: dict[str, float]) -> dict[str, Any
         "device": "cpu",
         "dtype": "int32",
     }
-
-
-class _Costs(NamedTuple):
-    """A problem as distances from the best that each table has, which the core minimises.
-
-    Attributes:
-        problem: Problem in its original costs.
-        offset: The model's total where all distances are 0.
-        costs: Costs of each cell of the problem's groups, one after another.
-        possible: True if no table forbids everything.
-    """
-
-    problem: Problem
-    offset: int
-    costs: NDArray[np.int64]
-    possible: bool
-
-    @staticmethod
-    def of(problem: Problem) -> _Costs:
-        known = distances(problem, FORBIDDEN_COST)
-        offset = problem.model.sign * int(known.offset)
-        return _Costs(problem, offset, known.costs, known.possible)
-
-    def upper(self, given: int | float | None) -> int:
-        """Return the least distance of assignments that are not solutions, or worse than a known total."""
-        limits = [MOST_COST + 1]
-        bound = self.problem.model.upper_bound
-        if bound is not None:
-            limits.append(math.ceil((bound - self.offset) * self.problem.model.sign))
-        if given is not None:
-            limits.append((int(given) - self.offset) * self.problem.model.sign + 1)
-        return min(limits)
-
-    def total(self, distance: int) -> int:
-        """Return the total of a distance in the model's units."""
-        return self.offset + self.problem.model.sign * distance
-
-    def result(self, found: dict[str, Any], upper: int, given: int | float | None) -> Result:
-        """Return the answer in the model's units; ``given``: a total that is known to be reached."""
-        distance, bound = found["cost"], found["bound"]
-        if distance >= FORBIDDEN_COST:
-            if bound >= upper:
-                ends = (None, None) if given is None else ends_beyond(given, self.problem.model.sign)
-                return Result("infeasible", "mpe", None, *ends)
-            return self.bounded(bound, None)
-        best = self.solution(found["value"], distance)
-        return best if bound >= distance else self.bounded(bound, best)
-
-    def bounded(self, least: int, best: Result | None) -> Result:
-        """Return the result that follows from a bound and the best solution, if there is one."""
-        if best is None:
-            ends = self.problem.model.ends(self.total(least), None)
-            return Result("bounded", "mpe", None, *ends, stats=_statistics({}, {}))
-        lower, upper = self.problem.model.ends(self.total(least), best.value)
-        return best.replace(status="bounded", lower_bound=lower, upper_bound=upper)
-
-    def solution(self, chosen: Sequence[int], distance: int) -> Result:
-        """Return a solution that the core has found, as if it were the best one."""
-        model = self.problem.model
-        values = self.problem.complete(self.problem.free, chosen)
-        score = model.score(values)
-        if score != self.total(distance):
-            raise InternalError(
-                f"filtering found the cost {self.total(distance)}, its assignment is worth {score!r} on the model; "
-                "please report this"
-            )
-        return Result("optimal", "mpe", score, score, score, model.states_at(values), stats=_statistics({}, {}))
 
 
 _SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
