@@ -16,7 +16,7 @@ from elimina.backends.tiers import Scratch
 from elimina.generate import grid_model
 from elimina.system import available_memory, available_threads
 
-SERVICES = ["none", "O_TMPFILE", "posix_fallocate", "preadv", "sched_getaffinity", "sysconf", "resource", "fcntl"]
+SERVICES = ["none", "posix_fallocate", "preadv", "sched_getaffinity", "sysconf", "resource", "fcntl"]
 
 
 @pytest.fixture(params=SERVICES)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import errno
 import functools
 import math
 import os
@@ -141,27 +140,6 @@ def address_limits() -> Mapping[str, int]:
     known = {field: getattr(resource, name) for field, name in limits.items() if hasattr(resource, name)}
     soft = {field: resource.getrlimit(limit)[0] for field, limit in known.items()}
     return {field: bound for field, bound in soft.items() if bound != resource.RLIM_INFINITY}
-
-
-def nameless_file(folder: str) -> int:
-    """Open a file that has no name in its folder, or loses it at once, and return its descriptor.
-
-    Raises:
-        OSError: The folder cannot be written to.
-    """
-    nameless = getattr(os, "O_TMPFILE", None)
-    if nameless is not None:
-        try:
-            return os.open(folder, nameless | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            # A file system without nameless files.
-            if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL):
-                raise
-    import tempfile
-
-    file, path = tempfile.mkstemp(prefix="elimina-", dir=folder)
-    os.unlink(path)
-    return file
 
 
 def reserve(file: int, size: int) -> None:

@@ -86,8 +86,11 @@ class Scratch:
 
 
 def _open(folder: str) -> int:
+    import tempfile
+
     try:
-        return system.nameless_file(folder)
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            return os.dup(file.fileno())
     except OSError as error:
         raise InputError(
             f"the scratch directory {folder!r} cannot be used ({error.strerror}); name another one (--scratch)"
