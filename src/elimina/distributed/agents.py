@@ -28,6 +28,7 @@ from elimina.dcop.solve import (
 from elimina.distributed.agent_host import AgentHost, News, Outcome, Places, Start, Traffic
 from elimina.distributed.cluster import known_workers, workers_for
 from elimina.errors import ClusterError, EliminaError, InputError, InternalError, TimeLimitError
+from elimina.order import pseudo_tree_order
 from elimina.result import EndedBy, Result, phase_seconds
 
 if TYPE_CHECKING:
@@ -40,21 +41,8 @@ def in_sequence(problem: Problem) -> list[int]:
     It begins in each component with the agent of most neighbours and goes on to such ones, as the agents' own token
     does by default, so agents that follow each other are mostly near each other in the pseudo-tree.
     """
-    neighbours: list[set[int]] = [set() for _ in problem.agents]
-    for table in problem.model.factors:
-        owners = {problem.owners[v] for v in table.scope}
-        for owner in owners:
-            neighbours[owner] |= owners - {owner}
-    degrees = [len(near) for near in neighbours]
-    sequence: dict[int, None] = {}
-    for root in sorted(range(len(neighbours)), key=degrees.__getitem__, reverse=True):
-        waiting = [root]
-        while waiting:
-            agent = waiting.pop()
-            if agent not in sequence:
-                sequence[agent] = None
-                waiting.extend(sorted(neighbours[agent] - sequence.keys(), key=lambda a: (degrees[a], a)))
-    return list(sequence)
+    scopes = [sorted({problem.owners[v] for v in table.scope}) for table in problem.model.factors]
+    return list(pseudo_tree_order([1] * len(problem.agents), scopes)[::-1])
 
 
 def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[list[int]]:
