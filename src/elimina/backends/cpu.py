@@ -13,6 +13,7 @@ from elimina._core import CasePlanner, DenseSession
 from elimina.backends import Progress, Run
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
+from elimina.planning.layout import view_of
 from elimina.planning.machine import Machine, cpu_machine
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
@@ -186,9 +187,7 @@ class CpuSession:
         return self._view(table).copy()
 
     def _view(self, table: FactorLayout) -> NDArray[np.generic]:
-        item = self._arena.itemsize
-        strides = [item * stride for stride in table.strides]
-        return np.ndarray(table.sizes, self._arena.dtype, self._arena, item * table.offset, strides)
+        return view_of(self._arena, table.offset, table.sizes, table.strides)
 
     def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
         """Write the output ranges of another session: see ``Session.load_peaks``."""

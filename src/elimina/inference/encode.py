@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from elimina import table as tables_of_models
 from elimina._core import TableList, rows_sort, rows_sorted
 from elimina.inference.execution import Scaled, check_sum
-from elimina.planning.layout import Layout, field_bits, listing_table, section
+from elimina.planning.layout import Layout, field_bits, listing_table, section, view_of
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem, allowed_ranges
 from elimina.planning.steps import Factors
@@ -336,9 +336,7 @@ def _offset(
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:
     """Return the factor's place in the arena, with its axes; it can be written to."""
-    step = arena.itemsize
-    strides = [stride * step for stride in factor.strides]
-    return np.ndarray(factor.sizes, arena.dtype, arena, factor.offset * step, strides)
+    return view_of(arena, factor.offset, factor.sizes, factor.strides)
 
 
 def _floats(number: float) -> tuple[float, ...]:

@@ -136,6 +136,13 @@ def _round_up(value: int, unit: int) -> int:
 
 Array = NDArray[Any]
 
+
+def view_of(arena: Array, offset: int, sizes: Sequence[int], strides: Sequence[int]) -> Array:
+    """Return a table of an arena as an array of these sizes, from its place and strides in elements."""
+    item = arena.itemsize
+    return np.ndarray(sizes, arena.dtype, arena, offset * item, [stride * item for stride in strides])
+
+
 FEWEST_CELLS = 1 << 16
 """Cells of the smallest factor that is listed: smaller ones are quickly looked up, and take little memory."""
 

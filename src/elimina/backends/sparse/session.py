@@ -16,7 +16,7 @@ from elimina.backends.sparse import Rows, RowsDevice, zero_of
 from elimina.backends.sparse.tables import Lookup, RowBounds, SparseTables
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
-from elimina.planning.layout import Layout, cells_span, section, signed
+from elimina.planning.layout import Layout, cells_span, section, signed, view_of
 from elimina.planning.plan import FactorLayout, Operand, Sparse, Step
 from elimina.planning.program import Program
 from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes
@@ -43,8 +43,7 @@ class Flat(NamedTuple):
     @property
     def view(self) -> Array:
         """An array with an axis for each variable."""
-        item = self.cells.itemsize
-        return np.ndarray(self.sizes, self.cells.dtype, self.cells, 0, [item * stride for stride in self.strides])
+        return view_of(self.cells, 0, self.sizes, self.strides)
 
 
 class RowsSession:

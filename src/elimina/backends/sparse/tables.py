@@ -15,7 +15,7 @@ from elimina._core import mini_buckets_of_cells
 from elimina.backends import Backend
 from elimina.backends.sparse import Order, Rows, RowsDevice
 from elimina.errors import InputError, MemoryLimitError
-from elimina.planning.layout import Layout, field_bits, signed
+from elimina.planning.layout import Layout, field_bits, signed, view_of
 from elimina.planning.plan import Operand
 from elimina.planning.program import Program
 from elimina.planning.sparse import CELLS, Outside, Place
@@ -398,16 +398,7 @@ class RowBounds:
         return self._tables((self._outside.factors[operand.factor],))
 
     def _tables(self, places: Iterable[Place]) -> list[Lookup]:
-        item = self._arena.itemsize
-        return [
-            Lookup(
-                place.scope,
-                np.ndarray(
-                    place.sizes, self._arena.dtype, self._arena, place.offset * item, [item * s for s in place.strides]
-                ),
-            )
-            for place in places
-        ]
+        return [Lookup(place.scope, view_of(self._arena, place.offset, place.sizes, place.strides)) for place in places]
 
 
 class RowGuard:
