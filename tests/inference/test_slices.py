@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import elimina
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.cuda import session
 from elimina.generate import grid_model
 from elimina.inference import bucket
 from elimina.inference.bucket import bound_slices
@@ -126,6 +128,31 @@ def test_bounds_of_slices(kind, data, always_bounded):
     block = slicing.number // slicing.sizes[0]
     firsts = [number // block for number in sequence]
     assert [value for value, _ in itertools.groupby(firsts)] == list(dict.fromkeys(firsts))
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_steps_that_are_laid_out_while_the_card_is_busy(kind, data, always_bounded, monkeypatch):
+    looks, plain = itertools.count(), session.has_passed
+    monkeypatch.setattr(session, "LAYOUT_WORK", 0)
+    monkeypatch.setattr(session, "has_passed", lambda *card: next(looks) % 4 == 3 and plain(*card))
+    model = data.draw(models(kind))
+    result = sliced_solve(data, model, "mpe", "cuda")
+    if result is not None:
+        brute.check_optimum(model, result)
+
+
+def test_memory_is_reserved_before_slices_are_bounded(monkeypatch):
+    seen = []
+    monkeypatch.setattr(CpuBackend, "reserve", lambda backend, program: seen.append(program.semiring), raising=False)
+    plain = bucket.bound_slices
+    monkeypatch.setattr(bucket, "bound_slices", lambda execution: seen.append("bounds") or plain(execution))
+    model = grid_model(6, 3, 0.0, seed=2)
+    memory = elimina.plan(model, device="cpu").peak_bytes // 4
+    calls.solve(model, device="cpu", method="eliminate", memory=memory, slices=10**6)
+    assert seen == ["min-sum", "bounds"]
 
 
 def test_slices_that_need_not_run(always_bounded):

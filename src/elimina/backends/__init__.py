@@ -180,6 +180,15 @@ class KeepingSession(Session, Protocol):
         ...
 
 
+@runtime_checkable
+class ExpectingSession(Session, Protocol):
+    """A session that gets ready for runs of some steps while the device is busy with another run."""
+
+    def expect(self, steps: NDArray[np.int64]) -> None:
+        """Get ready for runs of these steps during the next run, as far as there is time; the last ones told first."""
+        ...
+
+
 class Backend(Protocol):
     """A device that runs programs."""
 
@@ -207,6 +216,15 @@ class Backend(Protocol):
         Raises:
             DeviceError: The device failed or is out of memory.
         """
+        ...
+
+
+@runtime_checkable
+class ReservingBackend(Backend, Protocol):
+    """A device that takes a while to find memory."""
+
+    def reserve(self, program: Program) -> None:
+        """Get memory for a program that is opened soon, while the caller does something else; unused, it goes back."""
         ...
 
 

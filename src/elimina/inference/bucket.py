@@ -105,10 +105,12 @@ def _optimum(execution: Execution, clock: dict[str, float]) -> Result:
     sign = problem.model.sign
     state: State = {"best": None, "chosen": [], "skipped": 0, "least": None, "slack": 0.0, **execution.state}
     started = time.perf_counter()
-    bounds = None if plan.slicing is None else _slice_bounds(execution, state)
+    sweep, bounds = Sweep(execution, clock), None
+    if plan.slicing is not None:
+        sweep.reserve()
+        bounds = _slice_bounds(execution, state)
     clock["bounds"] = time.perf_counter() - started
     _tell_best(execution, state, bounds)
-    sweep = Sweep(execution, clock)
     numbers = _sequence(execution, bounds, sweep.count)[state["done"] :]
     sweep.done = state["done"]
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import KeepingSession, Run, Session
+from elimina.backends import ExpectingSession, KeepingSession, ReservingBackend, Run, Session
 from elimina.backends.choose import devices_of
 from elimina.inference.encode import Encoded, Encoder
 from elimina.inference.execution import Execution
@@ -186,6 +186,13 @@ class Sweep:
         made, kept = zip((0, 0), *(lane.rows for lane in self._lanes.values()), strict=True)
         return sum(made), sum(kept)
 
+    def reserve(self) -> None:
+        """Let the devices get memory for the slices, while the caller does something else."""
+        program = self._execution.program(self._semiring)
+        for device in self._devices:
+            if isinstance(device, ReservingBackend):
+                device.reserve(program)
+
     def run(
         self,
         numbers: Sequence[int],
@@ -290,6 +297,7 @@ class _Lane:
                     continue
                 if session is None:
                     session = self._execution.backend.open(program, self._encoder.arena)
+                    self._expect(session)
                 first = bisect.bisect_left(self._levels, stale)
                 if run is None or first < len(self._levels):
                     for run in self._runs(session, parameter, first, report):
@@ -302,6 +310,15 @@ class _Lane:
         finally:
             if session is not None:
                 session.close()
+
+    def _expect(self, session: Session) -> None:
+        """Tell a new session which steps will run again: those of the fastest variable's values most often."""
+        if isinstance(session, ExpectingSession):
+            for level in range(1, len(self._variables) + 1):
+                session.expect(self._steps_from(bisect.bisect_left(self._levels, level)))
+
+    def _steps_from(self, first: int) -> NDArray[np.int64]:
+        return np.arange(first, len(self._levels), dtype=np.int64)
 
     def _runs(
         self, session: Session, parameter: int | None, first: int, report: Callable[[float], None]
@@ -317,8 +334,7 @@ class _Lane:
                 semiring = self._semiring or plan.semiring
                 yield from Groups(plan, checkpoint, semiring, f"{semiring} {parameter}").run(session, ends, report)
                 return
-        steps = np.arange(first, len(self._levels), dtype=np.int64) if first else None
-        yield session.run(steps, report)
+        yield session.run(self._steps_from(first) if first else None, report)
 
     def _move(self, number: int, session: Session | None) -> int:
         """Fix a slice's values; return the lowest level of steps that have to run again."""

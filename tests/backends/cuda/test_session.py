@@ -167,3 +167,40 @@ def test_a_plan_that_keeps_its_messages_is_recorded_at_once(known):
     for _ in range(3):
         session.run()
     assert (card.steps, card.graphs) == (2, 2)
+
+
+@pytest.fixture
+def laid_out(known, monkeypatch):
+    """Record the steps that are laid out, where even a little work is worth it."""
+    card, steps = known[2], []
+    plain = card.lay_out
+    monkeypatch.setattr(card, "lay_out", lambda program, some=None: steps.append(some) or plain(program, some))
+    monkeypatch.setattr(cuda_session, "LAYOUT_WORK", 0)
+    return steps
+
+
+@pytest.mark.parametrize("is_busy", [True, False])
+def test_steps_that_will_run_are_laid_out_while_the_card_is_busy(known, laid_out, monkeypatch, is_busy):
+    program, factors, card = known
+    looks = itertools.count()
+    monkeypatch.setattr(cuda_session, "has_passed", lambda runtime, event: not is_busy or next(looks) > 1)
+    session = card.open(program, factors)
+    count = len(program.starts)
+    rare, frequent = (np.arange(first, count) for first in (0, count - 1))
+    for steps in (rare, frequent):
+        session.expect(steps)
+    session.run()
+    assert [steps for steps in laid_out if steps is not None] == ([frequent, rare] if is_busy else [])
+    session.run(frequent)
+    assert sum(steps is frequent for steps in laid_out) == 1
+
+
+def test_what_saves_little_is_not_laid_out_ahead(known, laid_out, monkeypatch):
+    program, factors, card = known
+    looks = itertools.count()
+    monkeypatch.setattr(cuda_session, "LAYOUT_WORK", program.work + 1)
+    monkeypatch.setattr(cuda_session, "has_passed", lambda runtime, event: next(looks) > 1)
+    session = card.open(program, factors)
+    session.expect(np.arange(1, len(program.starts)))
+    session.run()
+    assert laid_out == [None]

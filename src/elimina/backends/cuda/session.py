@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from elimina._core import Stopped, stopped
 from elimina.backends import Run
 from elimina.backends.cuda import kernels
-from elimina.backends.cuda.device import has_passed, place
-from elimina.backends.cuda.layout import Forest, Layout, Recording
+from elimina.backends.cuda.device import has_passed, in_parts, place, stretches
+from elimina.backends.cuda.layout import LAYOUT_BYTES, Forest, Layout, Recording
 from elimina.backends.cuda.matrix import RANGE_BYTES, Matrix, Products
 from elimina.backends.cuda.tile import Tile
 from elimina.planning.plan import FactorLayout
@@ -47,8 +47,8 @@ FLAG_BYTES = 4
 """Bytes of the stop flag."""
 ALONE_SECONDS, SHORT_SECONDS, LONG_SECONDS = 0.005, 5e-5, 1e-3
 """Seconds without sleep while one session runs, and the shortest and the longest sleep."""
-PATIENCE = 1 / 64
-"""Sleep as a share of the time waited."""
+PATIENCE = 1 / 512
+"""Sleep as a share of the time waited: half of it is lost on average."""
 
 _running: set[int] = set()
 """Sessions of this process that run at present."""
@@ -79,6 +79,7 @@ class CudaSession:
         self._cuda, self._stream = backend.cupy.cuda, backend.stream
         self._parts: dict[bytes | None, Part] = {}
         self._asked: set[bytes] = set()
+        self._expected: list[NDArray[np.int64]] = []
         self._marks: list[tuple[Any, float]] = []
         self._loads: dict[int, NDArray[np.uint8]] = {}
         self._staged: list[Any] = []
@@ -106,7 +107,7 @@ class CudaSession:
 
     def _write_loads(self) -> None:
         """Queue the pending writes; adjacent pieces are written as one."""
-        for first, pieces in _runs(self._loads):
+        for first, pieces in stretches(self._loads):
             self.upload(self.arena + first, pieces)
         if self._loads:
             self._forget_ranges()
@@ -137,6 +138,9 @@ class CudaSession:
                 if self._program.keep and not self._program.decode and not marked:
                     # It is likely to run again, and the device is busy with the first run.
                     self._record(part)
+                while self._expected and not has_passed(self._cuda.runtime, done):
+                    self._laid_out(self._expected.pop())
+                self._expected.clear()
                 self._wait(done, progress)
                 self._staged.clear()
             except BaseException:
@@ -263,14 +267,27 @@ class CudaSession:
         """Device memory, which is free again when the result is forgotten."""
         return self._backend.pool.malloc(size)
 
+    def expect(self, steps: NDArray[np.int64]) -> None:
+        """Lay these steps out while the device is busy with the next run: see ``ExpectingSession.expect``."""
+        if self._saves(steps) and self._program.words.nbytes <= LAYOUT_BYTES:
+            self._expected.append(steps)
+
+    def _saves(self, steps: NDArray[np.int64]) -> bool:
+        """Return whether to run these steps instead of all saves more time than to lay them out takes."""
+        return self._program.work - work_of(self._program, steps) >= LAYOUT_WORK
+
     def _part(self, steps: NDArray[np.int64] | None) -> Part:
         if steps is None:
             return self.part
         key = steps.tobytes()
-        if key not in self._asked and self._program.work - work_of(self._program, steps) < LAYOUT_WORK:
-            # To run everything is cheaper than to lay out steps that may never be asked for again.
+        if key not in self._asked and not self._saves(steps):
+            # It may never be asked for again.
             self._asked.add(key)
             return self.part
+        return self._laid_out(steps)
+
+    def _laid_out(self, steps: NDArray[np.int64]) -> Part:
+        key = steps.tobytes()
         if key not in self._parts:
             if len(self._parts) > LAYOUTS:
                 del self._parts[next(other for other in self._parts if other is not None)]
@@ -294,7 +311,7 @@ class CudaSession:
             return
         stages = [self._backend.pinned.malloc(STAGE) for _ in range(2)]
         busy: list[Any] = [None, None]
-        for turn, (address, part) in enumerate(_in_parts(to, pieces)):
+        for turn, (address, part) in enumerate(in_parts(to, pieces, STAGE)):
             if busy[turn % 2] is not None:
                 busy[turn % 2].synchronize()
             as_bytes(stages[turn % 2], len(part))[:] = part
@@ -471,26 +488,6 @@ def _forbid(cupy: Any) -> Any:
     """Return a kernel that writes a table of another dtype, or with another number for 'forbidden'."""
     body = "y = x < limit ? static_cast<U>(x) : forbidden"
     return cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", body, "forbid")
-
-
-def _in_parts(to: int, pieces: list[NDArray[np.uint8]]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield pieces that follow one another from an address on, in parts that fit a stage, with their addresses."""
-    for piece in pieces:
-        for at in range(0, len(piece), STAGE):
-            yield to + at, piece[at : at + STAGE]
-        to += len(piece)
-
-
-def _runs(pieces: dict[int, NDArray[np.uint8]]) -> list[tuple[int, list[NDArray[np.uint8]]]]:
-    """Return stretches of memory without gaps: where each begins, and its pieces."""
-    found: list[tuple[int, list[NDArray[np.uint8]]]] = []
-    end = -1
-    for at in sorted(pieces):
-        if at != end:
-            found.append((at, []))
-        found[-1][1].append(pieces[at])
-        end = at + len(pieces[at])
-    return found
 
 
 def _written(writers: ThreadPoolExecutor, to: NDArray[np.uint8], data: NDArray[np.uint8]) -> list[Future[None]]:
