@@ -404,7 +404,9 @@ class Scales:
         # A device's library reads the tables of a matrix product unscaled, and multiplies by their scales at the end.
         self._raw = np.zeros((0, 2), dtype=np.int64)
         if "device" in plan.bytes and plan.semiring == "sum-product":
-            self._raw = self._table[library_steps(self._steps)[self._steps.readers]].reshape(-1, 2)
+            library = library_steps(self._steps)
+            if library.any():
+                self._raw = self._table[library[self._steps.readers]].reshape(-1, 2)
         # Up to the last root every step is on the way to one, where it is read once.
         last_ones = Outputs.packed(plan.outputs).steps[list(root_outputs(plan))]
         is_below = np.ones(int(last_ones.max(initial=-1)) + 1, dtype=bool)
