@@ -200,6 +200,8 @@ class TestJunctionTree:
         (lambda: calls.solve(COSTS, method=np.array([])), r"method is array\(.*; it takes one of auto,"),
         (lambda: solve(COSTS, np.array(["mpe", "pr"])), r"task is array\(.*; it takes one of mpe,"),
         (lambda: solve(CHAIN, "mar", query=np.array("a")), r"query is array\(.*; it takes a sequence of names"),
+        (lambda: solve(CHAIN, "mar", query={"a": 0}), r"query is \{'a': 0\} \(dict\); it takes a sequence of names"),
+        (lambda: elimina.JunctionTree(CHAIN).marginals({"a": 0}), r"variables is \{'a': 0\}.*; it takes a sequence of"),
         (lambda: solve(cp.Model()), r"model is a constraint model; .* elimina.solve\(model.to_model\(\)\)"),
         (
             lambda: elimina.Model.from_arrays([2, 2], [(np.ones((2, 2)), [0, 1])]),

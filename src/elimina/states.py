@@ -219,9 +219,10 @@ def indices_of(model: Model, names: Iterable[str | int], argument: str) -> list[
 
     Raises:
         InputError: There is no such variable.
-        TypeError: ``names`` is a single name, or nothing that can be iterated over.
+        TypeError: ``names`` is a single name, a mapping, or nothing that can be iterated over.
     """
-    if isinstance(names, str | bytes) or not isinstance(names, Iterable):
+    # The names of a mapping alone would leave out what it says of them: it may be meant as evidence.
+    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
         example = f", such as [{names!r}]" if isinstance(names, str) else ""
         raise arguments.wrong_type(argument, names, f"a sequence of names or indices of variables{example}")
     try:

@@ -275,7 +275,7 @@ def as_cases(cases: Any, model: Model, *, indices: bool = False) -> Cases:
 
 
 def _from_columns(named: Mapping[Any, Any], model: Model, indices: bool) -> Cases:
-    columns = tuple(indices_of(model, named, "cases"))
+    columns = tuple(indices_of(model, list(named), "cases"))
     encoded = [
         _column_codes(model.variables[v], column, indices) for v, column in zip(columns, named.values(), strict=True)
     ]
