@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 
+#include "components.hpp"
 #include "cp/constraints.hpp"
 
 namespace elimina::cp {
@@ -29,8 +30,8 @@ class Connected final : public Propagator {
         is_entered_(xs_.size()),
         is_must_(xs_.size()),
         component_(xs_.size()),
-        index_(xs_.size()) {
-    for (Row* row : {&open_, &on_stack_, &passed_, &pending_, &leading_, &goal_}) row->resize(words_);
+        components_(xs_.size()) {
+    for (Row* row : {&passed_, &pending_, &leading_, &goal_}) row->resize(words_);
   }
 
   void attach(Engine& engine) override {
@@ -99,22 +100,23 @@ class Connected final : public Propagator {
   }
 
   void open_all() {
-    std::fill(open_.begin(), open_.end(), 0);
-    for (const std::size_t i : nodes_) add(open_, first_[i]);
-    drop(open_, first_[root_]);
+    std::fill(components_.open.begin(), components_.open.end(), 0);
+    for (const std::size_t i : nodes_) add(components_.open, first_[i]);
+    drop(components_.open, first_[root_]);
   }
 
   bool reaches_all(const Domains& d, std::size_t start) {
     open_all();
-    drop(open_, first_[start]);
+    Row& open = components_.open;
+    drop(open, first_[start]);
     std::size_t left = nodes_.size() - 2;
     stack_.assign(1, start);
     for (std::size_t next = 0; next < stack_.size() && left > 0; ++next) {
       const View x = xs_[stack_[next]];
       for (auto w = static_cast<std::size_t>(d.lo(x)) / 64; w <= static_cast<std::size_t>(d.hi(x)) / 64; ++w) {
-        if (!open_[w]) continue;
-        Word found = d.row_word(x, static_cast<Value>(w * 64)) & open_[w];
-        open_[w] &= ~found;
+        if (!open[w]) continue;
+        Word found = d.row_word(x, static_cast<Value>(w * 64)) & open[w];
+        open[w] &= ~found;
         for (; found; found &= found - 1, --left) stack_.push_back(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
       }
     }
@@ -139,7 +141,6 @@ class Connected final : public Propagator {
 
   void read(const Domains& d) {
     rows_.resize(xs_.size() * words_);
-    sets_.resize(xs_.size() * words_);
     for (const std::size_t i : nodes_) {
       d.read_row(xs_[i], 0, {row(i), words_});
       is_must_[i] = must_be_visited(d, i);
@@ -212,70 +213,24 @@ class Connected final : public Propagator {
     return true;
   }
 
-  // By their paths (Gabow, Information Processing Letters 74, 2000), from the root, which is never entered again.
+  // Begins at the root, which is never entered again.
   void find_components() {
     for (const std::size_t i : nodes_) component_[i] = kUnseen;
     open_all();
-    std::fill(on_stack_.begin(), on_stack_.end(), 0);
-    stack_.clear();
     members_.clear();
     begins_.assign(1, 0);
+    const auto close = [this](const Word* firsts) {
+      for (std::size_t w = 0; w < words_; ++w)
+        for (Word left = firsts[w]; left; left &= left - 1) {
+          members_.push_back(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(left))]);
+          component_[members_.back()] = static_cast<int>(begins_.size()) - 1;
+        }
+      begins_.push_back(members_.size());
+    };
     for (std::size_t w = 0; w < words_; ++w)
-      while (const Word found = row(root_)[w] & open_[w]) {
-        visit(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
-        explore();
-      }
+      while (const Word found = row(root_)[w] & components_.open[w])
+        components_.search(w * 64 + static_cast<std::size_t>(std::countr_zero(found)), [this](std::size_t first) { return row(path_of_[first]); }, close);
     component_[root_] = static_cast<int>(begins_.size()) - 1;
-  }
-
-  Word* top() { return sets_.data() + (path_.size() - 1) * words_; }
-
-  void visit(std::size_t i) {
-    drop(open_, first_[i]);
-    add(on_stack_, first_[i]);
-    index_[i] = stack_.size();
-    stack_.push_back(i);
-    path_.push_back(index_[i]);
-    std::fill(top(), top() + words_, 0);
-    top()[first_[i] / 64] |= Word{1} << (first_[i] % 64);
-    frames_.push_back({i, 0});
-    // Steps back to the stack close cycles: the components between are one.
-    for (std::size_t w = 0; w < words_; ++w)
-      while (const Word back = row(i)[w] & on_stack_[w] & ~top()[w]) {
-        const std::size_t index = index_[path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(back))]];
-        while (path_.back() > index) merge();
-      }
-  }
-
-  void merge() {
-    const Word* from = top();
-    path_.pop_back();
-    for (std::size_t w = 0; w < words_; ++w) top()[w] |= from[w];
-  }
-
-  void explore() {
-    while (!frames_.empty()) {
-      auto& [i, w] = frames_.back();
-      while (w < words_ && !(row(i)[w] & open_[w])) ++w;
-      if (w < words_) {
-        visit(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(row(i)[w] & open_[w]))]);
-        continue;
-      }
-      const bool is_complete = path_.back() == index_[i];
-      frames_.pop_back();
-      if (is_complete) close();
-    }
-  }
-
-  void close() {
-    for (std::size_t w = 0; w < words_; ++w) on_stack_[w] &= ~top()[w];
-    for (std::size_t k = path_.back(); k < stack_.size(); ++k) {
-      component_[stack_[k]] = static_cast<int>(begins_.size()) - 1;
-      members_.push_back(stack_[k]);
-    }
-    begins_.push_back(members_.size());
-    stack_.resize(path_.back());
-    path_.pop_back();
   }
 
   std::span<const std::size_t> members(int c) const {
@@ -325,10 +280,6 @@ class Connected final : public Propagator {
 
   bool must(Domains& d, std::size_t i) { return d.remove(xs_[i], static_cast<Value>(i)); }
 
-  struct Frame {
-    std::size_t node, word;
-  };
-
   Views xs_;
   std::size_t words_, turn_ = 0, root_ = 0;
   // Paths: their last nodes; of each node, the next one; of a path, the first node; of a first node, the path.
@@ -336,9 +287,9 @@ class Connected final : public Propagator {
   std::vector<std::uint8_t> is_entered_, is_must_;
   // Components, and what is known while they are searched and passed; sets of paths are those of their first nodes.
   std::vector<int> component_, musts_;
-  std::vector<std::size_t> index_, stack_, path_, members_, begins_;
-  std::vector<Frame> frames_;
-  Row rows_, sets_, open_, on_stack_, passed_, pending_, leading_, goal_;
+  Components components_;
+  std::vector<std::size_t> stack_, members_, begins_;
+  Row rows_, passed_, pending_, leading_, goal_;
 };
 
 }  // namespace

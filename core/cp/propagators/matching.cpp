@@ -41,11 +41,14 @@ bool Matching::fits(const Domains& d, const Views& xs) {
 
 void Matching::post(Engine& engine, const Views& xs, Side side) { engine.post(std::make_unique<Matching>(engine.domains(), xs, side)); }
 
-Matching::Matching(const Domains& d, Views xs, Side side) : Propagator(Priority::costly), xs_(std::move(xs)), side_(side) {
+Matching::Matching(const Domains& d, Views xs, Side side)
+    : Propagator(Priority::costly),
+      xs_(std::move(xs)),
+      side_(side),
+      base_(ends(d, xs_).first),
+      words_(static_cast<std::size_t>((ends(d, xs_).second - base_) / 64 + 1)),
+      components_(words_ * 64) {
   const std::size_t n = xs_.size();
-  const auto [lo, hi] = ends(d, xs_);
-  base_ = lo;
-  words_ = static_cast<std::size_t>((hi - lo) / 64 + 1);
   rows_.resize(n * words_);
   loaded_.resize(n, 0);
   match_.resize(n, -1);
@@ -57,12 +60,9 @@ Matching::Matching(const Domains& d, Views xs, Side side) : Propagator(Priority:
   std::iota(place_.begin(), place_.end(), std::size_t{0});
   listed_.resize(n, 0);
   free_ = values_of_all(d, xs_, base_, words_);
-  open_.resize(words_);
-  on_stack_.resize(words_);
   closed_.resize(words_);
-  index_.resize(words_ * 64, 0);
   parent_.resize(words_ * 64);
-  members_.resize((n + 1) * words_);
+  members_.resize(words_);
   repeats_ = cp::repeats(xs_);
 }
 
@@ -194,7 +194,8 @@ bool Matching::augment(const Domains& d, int i, const Part& part) {
       return true;
     }
   }
-  std::fill(open_.begin() + part.from, open_.begin() + part.to, ~Word{0});
+  std::vector<Word>& open = components_.open;
+  std::fill(open.begin() + part.from, open.begin() + part.to, ~Word{0});
   queue_.assign(1, i);
   for (std::size_t next = 0; next < queue_.size(); ++next) {
     const int u = queue_[next];
@@ -205,8 +206,8 @@ bool Matching::augment(const Domains& d, int i, const Part& part) {
         return true;
       }
     for (std::size_t w = part.from; w < part.to; ++w) {
-      Word found = words[w] & open_[w];
-      open_[w] &= ~found;
+      Word found = words[w] & open[w];
+      open[w] &= ~found;
       for (; found; found &= found - 1) {
         const std::size_t value = w * 64 + static_cast<std::size_t>(std::countr_zero(found));
         parent_[value] = u;
@@ -231,21 +232,40 @@ void Matching::rematch(std::size_t value, int last) {
   }
 }
 
-// Strongly connected components, by their paths (Gabow, Information Processing Letters 74, 2000).
 bool Matching::split(Engine& engine, Part& part) {
-  const Domains& d = engine.domains();
+  Domains& d = engine.domains();
   measure(d, part);
   if (part.last - part.first == 1 && d.fixed(xs_[order_[part.first]])) return true;
   find_core(d, part);
   if (rest_.empty()) return true;
-  begin(part);
+  std::vector<Word>& open = components_.open;
+  for (auto* bits : {&open, &closed_}) std::fill(bits->begin() + part.from, bits->begin() + part.to, 0);
+  for (const int i : rest_) add(open.data(), static_cast<std::size_t>(match_[i]));
+  components_.begin(part.from, part.to, members_.data());
+  fill_ = part.first;
+  alive_ = true;
+  const auto row = [&](std::size_t value) { return load(d, owner_[value], part); };
   for (const int root : rest_) {
-    if (!has(open_.data(), static_cast<std::size_t>(match_[root]))) continue;
-    visit(d, root, part);
-    explore(engine, part);
+    const auto value = static_cast<std::size_t>(match_[root]);
+    if (has(open.data(), value)) components_.search(value, row, [&](const Word* values) { close(engine, part, values); });
   }
   close_core(engine, part);
   return alive_;
+}
+
+// A complete component moves to the front. `order_` stays a permutation, whatever fails.
+void Matching::close(Engine& engine, const Part& part, const Word* values) {
+  start_here(engine);
+  for (std::size_t w = part.from; w < part.to; ++w) {
+    closed_[w] |= values[w];
+    for (Word left = values[w]; left; left &= left - 1) {
+      const int i = owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(left))];
+      place_next(i);
+      const Word* words = row(i);
+      for (std::size_t v = part.from; v < part.to; ++v)
+        if (const Word lost = words[v] & ~values[v]) alive_ = alive_ && remove(engine.domains(), i, v, lost);
+    }
+  }
 }
 
 // The first component on the path: the free values' one, or that of a variable which all others are reached from.
@@ -258,7 +278,6 @@ void Matching::find_core(const Domains& d, const Part& part) {
   if (!core_.empty()) return;
   if (!reaches_all(d, part.largest, part)) return;
   core_.push_back(part.largest);
-  index_[match_[part.largest]] = 0;
   add(members, static_cast<std::size_t>(match_[part.largest]));
   std::erase(rest_, part.largest);
   gather(d, part);
@@ -282,7 +301,6 @@ void Matching::gather(const Domains& d, const Part& part) {
         continue;
       }
       core_.push_back(i);
-      index_[match_[i]] = 0;
       add(members_.data(), static_cast<std::size_t>(match_[i]));
     }
     if (left == rest_.size()) return;
@@ -291,101 +309,21 @@ void Matching::gather(const Domains& d, const Part& part) {
 }
 
 bool Matching::reaches_all(const Domains& d, int pivot, const Part& part) {
-  std::fill(open_.begin() + part.from, open_.begin() + part.to, 0);
-  for (const int i : rest_) add(open_.data(), static_cast<std::size_t>(match_[i]));
-  drop(open_.data(), static_cast<std::size_t>(match_[pivot]));
+  std::vector<Word>& open = components_.open;
+  std::fill(open.begin() + part.from, open.begin() + part.to, 0);
+  for (const int i : rest_) add(open.data(), static_cast<std::size_t>(match_[i]));
+  drop(open.data(), static_cast<std::size_t>(match_[pivot]));
   std::size_t left = rest_.size() - 1;
   queue_.assign(1, pivot);
   for (std::size_t next = 0; next < queue_.size() && left > 0; ++next) {
     const Word* words = load(d, queue_[next], part);
     for (std::size_t w = part.from; w < part.to; ++w) {
-      Word found = words[w] & open_[w];
-      open_[w] &= ~found;
+      Word found = words[w] & open[w];
+      open[w] &= ~found;
       for (; found; found &= found - 1, --left) queue_.push_back(owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
     }
   }
   return left == 0;
-}
-
-void Matching::begin(const Part& part) {
-  std::fill(open_.begin() + part.from, open_.begin() + part.to, 0);
-  std::fill(closed_.begin() + part.from, closed_.begin() + part.to, 0);
-  for (const int i : rest_) add(open_.data(), static_cast<std::size_t>(match_[i]));
-  std::copy(members_.begin() + part.from, members_.begin() + part.to, on_stack_.begin() + part.from);
-  stack_.clear();
-  frames_.clear();
-  path_.assign(1, 0);
-  fill_ = part.first;
-  alive_ = true;
-}
-
-void Matching::visit(const Domains& d, int i, const Part& part) {
-  const auto value = static_cast<std::size_t>(match_[i]);
-  drop(open_.data(), value);
-  add(on_stack_.data(), value);
-  stack_.push_back(i);
-  index_[value] = static_cast<int>(stack_.size());
-  Word* members = members_.data() + path_.size() * words_;
-  path_.push_back(index_[value]);
-  std::fill(members + part.from, members + part.to, 0);
-  add(members, value);
-  frames_.push_back({i, part.from});
-  meet(load(d, i, part), part);
-}
-
-// Edges back to the stack close cycles: the components between are one.
-void Matching::meet(const Word* row, const Part& part) {
-  const Word* members = members_.data() + (path_.size() - 1) * words_;
-  for (std::size_t w = part.from; w < part.to; ++w)
-    while (const Word back = row[w] & on_stack_[w] & ~members[w]) {
-      const std::size_t value = w * 64 + static_cast<std::size_t>(std::countr_zero(back));
-      const int index = owner_[value] < 0 ? 0 : index_[value];
-      while (path_.back() > index) merge(part);
-      members = members_.data() + (path_.size() - 1) * words_;
-    }
-}
-
-void Matching::merge(const Part& part) {
-  path_.pop_back();
-  Word* into = members_.data() + (path_.size() - 1) * words_;
-  const Word* from = into + words_;
-  for (std::size_t w = part.from; w < part.to; ++w) into[w] |= from[w];
-}
-
-void Matching::explore(Engine& engine, const Part& part) {
-  while (!frames_.empty()) {
-    Frame& frame = frames_.back();
-    const Word* words = row(frame.variable);
-    while (frame.word < part.to && !(words[frame.word] & open_[frame.word])) ++frame.word;
-    if (frame.word < part.to) {
-      const std::size_t value = frame.word * 64 + static_cast<std::size_t>(std::countr_zero(words[frame.word] & open_[frame.word]));
-      visit(engine.domains(), owner_[value], part);
-      continue;
-    }
-    const int index = index_[match_[frame.variable]];
-    frames_.pop_back();
-    if (path_.back() == index) close(engine, part);
-  }
-}
-
-// The last component on the path is complete: it moves to the front. `order_` stays a permutation, whatever fails.
-void Matching::close(Engine& engine, const Part& part) {
-  const Word* members = members_.data() + (path_.size() - 1) * words_;
-  for (std::size_t w = part.from; w < part.to; ++w) {
-    on_stack_[w] &= ~members[w];
-    closed_[w] |= members[w];
-  }
-  const auto first = static_cast<std::size_t>(path_.back()) - 1;
-  path_.pop_back();
-  start_here(engine);
-  for (std::size_t k = first; k < stack_.size(); ++k) {
-    const int i = stack_[k];
-    place_next(i);
-    const Word* words = row(i);
-    for (std::size_t w = part.from; w < part.to; ++w)
-      if (const Word lost = words[w] & ~members[w]) alive_ = alive_ && remove(engine.domains(), i, w, lost);
-  }
-  stack_.resize(first);
 }
 
 // The rest is one component with the core: it keeps all values except those of complete components.

@@ -11,8 +11,10 @@
 #pragma once
 #include <memory>
 
+#include "components.hpp"
 #include "cp/constraints.hpp"
 #include "cp/device/batch.hpp"
+#include "exec/pages.hpp"
 
 namespace elimina::cp {
 
@@ -79,12 +81,7 @@ class Matching final : public Propagator {
   void find_core(const Domains& d, const Part& part);
   void gather(const Domains& d, const Part& part);
   bool reaches_all(const Domains& d, int pivot, const Part& part);
-  void begin(const Part& part);
-  void visit(const Domains& d, int i, const Part& part);
-  void meet(const Word* row, const Part& part);
-  void merge(const Part& part);
-  void explore(Engine& engine, const Part& part);
-  void close(Engine& engine, const Part& part);
+  void close(Engine& engine, const Part& part, const Word* values);
   void close_core(Engine& engine, const Part& part);
   void place_next(int i);
   void start_here(Engine& engine);
@@ -97,7 +94,7 @@ class Matching final : public Propagator {
   Value base_;
   std::size_t words_;
   bool repeats_;                  // a variable occurs in two views
-  std::vector<Word> rows_;        // of each variable, as of the call `loaded_`
+  std::vector<Word, Pages<Word>> rows_;  // of each variable, as of the call `loaded_`; not written before
   std::vector<std::uint64_t> loaded_;
   std::uint64_t call_ = 0;
   std::vector<int> match_, owner_;   // variable -> value, value -> variable; -1: none
@@ -111,18 +108,12 @@ class Matching final : public Propagator {
   std::vector<Part> parts_;
   std::vector<std::uint64_t> listed_;  // by the place where a component begins: the call that listed it
 
-  // State of one augmentation or one search for components.
-  struct Frame {
-    int variable;
-    std::size_t word;
-  };
-  std::vector<Word> open_, on_stack_;   // values: not visited; on the stack
-  std::vector<int> index_, parent_, stack_, queue_;
-  std::vector<Frame> frames_;
-  std::vector<int> path_;               // components on the path: the index of the first node
-  std::vector<Word> members_;           // their values; the first one's is the core
-  std::vector<Word> closed_;            // values of complete components
-  std::vector<int> core_, rest_;        // variables known to be in the first component, and the others
+  // State of one augmentation or one search for components, whose nodes are values.
+  Components components_;
+  std::vector<int> parent_, queue_;
+  std::vector<Word> members_;     // values of the core
+  std::vector<Word> closed_;      // values of complete components
+  std::vector<int> core_, rest_;  // variables known to be in the core, and the others
   std::size_t fill_ = 0;
   bool alive_ = true;
 };

@@ -29,7 +29,8 @@ ValueFlow::ValueFlow(Views xs, Values values, Views counts)
       base_(values_.front()),
       others_(static_cast<int>(nodes_of(values_))),
       sink_(others_ + 1),
-      words_(static_cast<std::size_t>(sink_) / 64 + 1) {
+      words_(static_cast<std::size_t>(sink_) / 64 + 1),
+      search_(static_cast<std::size_t>(sink_) + 1) {
   Views all = xs_;
   all.insert(all.end(), counts_.begin(), counts_.end());
   repeats_ = repeats(all);
@@ -43,8 +44,7 @@ ValueFlow::ValueFlow(Views xs, Values values, Views counts)
   members_.resize(nodes);
   leads_.resize(nodes * words_);
   is_current_.resize(nodes);
-  for (auto* bits : {&sources_, &targets_, &seen_, &open_, &on_stack_}) bits->resize(words_);
-  path_.resize(nodes * words_);
+  for (auto* bits : {&sources_, &targets_, &seen_}) bits->resize(words_);
   components_.resize(nodes * words_);
   parent_.resize(nodes);
   component_.resize(nodes);
@@ -254,11 +254,11 @@ void ValueFlow::push_down(int k, Value limit) {
 }
 
 void ValueFlow::find_components() {
-  for (std::size_t w = 0; w < words_; ++w) open_[w] = ~Word{0};
-  open_[words_ - 1] = ~Word{0} >> (63 - sink_ % 64);
-  std::fill(on_stack_.begin(), on_stack_.end(), 0);
+  auto& open = search_.open;
+  std::fill(open.begin(), open.end(), ~Word{0});
+  open[words_ - 1] = ~Word{0} >> (63 - sink_ % 64);
   std::fill(component_.begin(), component_.end(), kNone);
-  found_ = 0;
+  int found = 0;
   for (int k = 0; k <= others_; ++k) {
     Word* const row = leads_.data() + static_cast<std::size_t>(k) * words_;
     leads(k);
@@ -266,62 +266,18 @@ void ValueFlow::find_components() {
   }
   Word* const from_sink = leads_.data() + static_cast<std::size_t>(sink_) * words_;
   std::copy_n(can_give(kNone), words_, from_sink);
+  const auto close = [&](const Word* nodes) {
+    std::copy_n(nodes, words_, components_.data() + static_cast<std::size_t>(found) * words_);
+    for (std::size_t w = 0; w < words_; ++w)
+      for (Word left = nodes[w]; left; left &= left - 1) component_[w * 64 + static_cast<std::size_t>(std::countr_zero(left))] = found;
+    ++found;
+  };
   for (int k = 0; k <= others_; ++k) {
-    if (members_[static_cast<std::size_t>(k)].empty() || !has(open_.data(), k)) continue;
-    visit(k);
-    explore();
+    if (members_[static_cast<std::size_t>(k)].empty() || !has(open.data(), k)) continue;
+    search_.search(static_cast<std::size_t>(k), [this](std::size_t node) { return leads_.data() + node * words_; }, close);
   }
   // The sink's bits are of this graph alone.
   std::fill(is_current_.begin(), is_current_.end(), 0);
-}
-
-void ValueFlow::visit(int k) {
-  open_[static_cast<std::size_t>(k) / 64] &= ~(Word{1} << (k % 64));
-  add(on_stack_.data(), k);
-  Word* const component = path_.data() + path_roots_.size() * words_;
-  std::fill(component, component + words_, 0);
-  add(component, k);
-  path_roots_.push_back(k);
-  frames_.push_back({k, 0});
-}
-
-void ValueFlow::explore() {
-  while (!frames_.empty()) {
-    Frame& frame = frames_.back();
-    const Word* next = leads_.data() + static_cast<std::size_t>(frame.node) * words_;
-    while (frame.word < words_ && !(next[frame.word] & open_[frame.word])) ++frame.word;
-    if (frame.word < words_) {
-      visit(static_cast<int>(frame.word * 64) + std::countr_zero(next[frame.word] & open_[frame.word]));
-      continue;
-    }
-    const int k = frame.node;
-    frames_.pop_back();
-    close(k);
-  }
-}
-
-// Merges the path's last components as far back as k leads; a component whose first node is k is complete.
-void ValueFlow::close(int k) {
-  const Word* next = leads_.data() + static_cast<std::size_t>(k) * words_;
-  Word* top = path_.data() + (path_roots_.size() - 1) * words_;
-  for (std::size_t w = 0; w < words_;) {
-    if (!(next[w] & on_stack_[w] & ~top[w])) {
-      ++w;
-      continue;
-    }
-    Word* const below = top - words_;
-    for (std::size_t v = 0; v < words_; ++v) below[v] |= top[v];
-    top = below;
-    path_roots_.pop_back();
-  }
-  if (path_roots_.back() != k) return;
-  path_roots_.pop_back();
-  std::copy_n(top, words_, components_.data() + static_cast<std::size_t>(found_) * words_);
-  for (std::size_t w = 0; w < words_; ++w) {
-    on_stack_[w] &= ~top[w];
-    for (Word left = top[w]; left; left &= left - 1) component_[w * 64 + static_cast<std::size_t>(std::countr_zero(left))] = found_;
-  }
-  ++found_;
 }
 
 bool ValueFlow::filter(Domains& d) {

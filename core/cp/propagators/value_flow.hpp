@@ -6,6 +6,7 @@
 // component search over values, a word at a time, says which changes are possible: those within a component (Quimper and others,
 // CP 2004, contract the same way). All values that are not counted are one node, or nodes that any number of variables may have.
 #pragma once
+#include "components.hpp"
 #include "cp/constraints.hpp"
 
 namespace elimina::cp {
@@ -52,9 +53,6 @@ class ValueFlow final : public Propagator {
   void push_down(int k, Value limit);
 
   void find_components();
-  void visit(int k);
-  void explore();
-  void close(int k);
   bool filter(Domains& d);
   bool keep_counted(Domains& d, View x) const;
 
@@ -77,15 +75,9 @@ class ValueFlow final : public Propagator {
   std::vector<Word> sources_, targets_, seen_;
   std::vector<int> queue_, parent_;
 
-  // State of the search for components (Gabow, 2000): nodes not visited, those on the stack, and the path's components as bits.
-  struct Frame {
-    int node;
-    std::size_t word;
-  };
-  std::vector<Word> open_, on_stack_, path_, components_;
-  std::vector<Frame> frames_;
-  std::vector<int> path_roots_, component_;
-  int found_ = 0;
+  Components search_;
+  std::vector<Word> components_;  // the nodes of each
+  std::vector<int> component_;    // of each node
 };
 
 }  // namespace elimina::cp
