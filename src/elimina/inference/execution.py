@@ -234,10 +234,6 @@ def _slices_needed(plan: Plan) -> str:
     )
 
 
-_LARGEST_EXPONENT = sys.float_info.max_exp
-_LEAST_EXPONENT = sys.float_info.min_exp
-
-
 class Scaled(NamedTuple):
     """The number ``fraction * 2**exponent``, which is not negative. Whole numbers below 2^53 are exact.
 
@@ -283,7 +279,7 @@ class Scaled(NamedTuple):
     @property
     def value(self) -> float | None:
         """The number as a float; None where it leaves the normal range."""
-        if self.fraction and not _LEAST_EXPONENT <= self.exponent <= _LARGEST_EXPONENT:
+        if self.fraction and not sys.float_info.min_exp <= self.exponent <= sys.float_info.max_exp:
             return None
         return math.ldexp(self.fraction, self.exponent)
 
