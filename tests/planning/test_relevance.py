@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.errors import InputError
 from elimina.planning.prepare import Relevance, bits, prune_barren
 
 Network = tuple[list[int], list[list[int]], list[int], list[np.ndarray]]
@@ -76,19 +75,6 @@ def test_an_observed_collider_joins_its_parents() -> None:
     scopes, children = [[0], [1], [0, 1, 2]], [0, 1, 2]
     assert prune_barren(scopes, children, query=[0]) == [0]
     assert prune_barren(scopes, children, evidence=[2], query=[0]) == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("scopes", "children", "message"),
-    [
-        ([[0], [1]], [0], "2 factors but 1 children"),
-        ([[0], [1, 0]], [0, 2], "factor 1 over \\[1, 0\\] does not contain its child 2"),
-        ([[0], [0, 1]], [0, 0], "variable 0 is the child of factors 0 and 1"),
-    ],
-)
-def test_networks_that_are_none(scopes: list[list[int]], children: list[int], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        prune_barren(scopes, children)
 
 
 @settings(max_examples=200)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import operator
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
@@ -41,7 +40,7 @@ def prune_barren(
 
     Args:
         scopes: Scopes of the factors.
-        children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
+        children: Factor i is the distribution of ``children[i]``, each another variable, given the rest of its scope.
         evidence: Observed variables.
         query: None for P(evidence). Otherwise variables whose joint posterior is wanted: the product of the factors
             found, summed over the others, is proportional to it.
@@ -49,26 +48,9 @@ def prune_barren(
 
     Returns:
         Indices of the factors to keep, ascending.
-
-    Raises:
-        InputError: A factor's child is not in its scope, or is the child of another factor too.
     """
-    _check_children(scopes, children)
     kept = _without_barren(scopes, children, {*evidence, *(query or ()), *lasting})
     return kept if query is None else _joined(scopes, kept, set(evidence), set(query))
-
-
-def _check_children(scopes: Sequence[Sequence[int]], children: Sequence[int]) -> None:
-    if len(scopes) != len(children):
-        raise InputError(f"{len(scopes)} factors but {len(children)} children: name one for each factor")
-    if len(set(children)) == len(children) and all(map(operator.contains, scopes, children)):
-        return
-    first: dict[int, int] = {}
-    for factor, (scope, child) in enumerate(zip(scopes, children, strict=True)):
-        if child not in scope:
-            raise InputError(f"factor {factor} over {list(scope)} does not contain its child {child}")
-        if first.setdefault(child, factor) != factor:
-            raise InputError(f"variable {child} is the child of factors {first[child]} and {factor}")
 
 
 def _without_barren(scopes: Sequence[Sequence[int]], children: Sequence[int], wanted: set[int]) -> list[int]:
@@ -104,7 +86,7 @@ class Relevance:
 
     Args:
         scopes: Scopes of the factors.
-        children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
+        children: Factor i is the distribution of ``children[i]``, each another variable, given the rest of its scope.
         evidence: Observed variables.
 
     Attributes:
@@ -115,7 +97,6 @@ class Relevance:
     def __init__(
         self, scopes: Sequence[Sequence[int]], children: Sequence[int], evidence: Collection[int] = ()
     ) -> None:
-        _check_children(scopes, children)
         self._scopes, self._evidence = scopes, frozenset(evidence)
         self._factor_of = {child: factor for factor, child in enumerate(children)}
         self.acyclic = not _without_barren(scopes, children, set())
