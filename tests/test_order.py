@@ -20,7 +20,7 @@ from elimina.errors import InputError
 from elimina.generate import grid_model
 from elimina.inference import ordering
 from elimina.inference.options import Options
-from elimina.order import evaluate_order, find_order, pseudo_tree_order
+from elimina.order import Order, evaluate_order, find_order, pseudo_tree_order
 from elimina.planning.prepare import prepare
 from elimina.table import Scopes
 from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
@@ -206,11 +206,20 @@ def test_same_seed_same_order(method: str, side: int) -> None:
 @pytest.mark.parametrize(("side", "seconds"), [(5, 0.1), (20, 0.1), (40, 0.4), (50, 0.4)])
 def test_same_order_within_a_time_limit(side: int, seconds: float) -> None:
     """Neither the number of threads nor the moment when the limit ends an annealing matters."""
-    sizes, scopes = [3] * side**2, grid(side, side)
     for limit in (seconds, 1.1 * seconds, 1.3 * seconds):
-        found = [find_order(sizes, scopes, seconds=limit, threads=n, cells_per_second=None) for n in (1, 2, 5)]
+        found = [ended_by_its_work(side, limit, threads) for threads in (1, 2, 5)]
         assert len({(order.order, order.seconds) for order in found}) == 1
-        assert found[0].seconds >= limit
+
+
+def ended_by_its_work(side: int, limit: float, threads: int) -> Order:
+    """Search again where the clock may have come first, which ends a search after ten times its limit."""
+    for _ in range(20):
+        began = time.monotonic()
+        found = find_order([3] * side**2, grid(side, side), seconds=limit, threads=threads, cells_per_second=None)
+        if time.monotonic() - began < 10 * limit:
+            assert found.seconds >= limit
+            return found
+    pytest.fail(f"the machine is too busy: 20 searches of {limit} s took ten times as long")
 
 
 def test_threads_of_an_order_end_with_it() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import multiprocessing
 import os
 import signal
@@ -19,6 +18,9 @@ from distributed import Client, LocalCluster
 
 from elimina.distributed.cluster import known_workers
 from tests.distributed import worker
+
+TOKENS: list[Path] = []
+"""Files that workers make once, removed at the end of the session: later, a worker would signal itself again."""
 
 
 @contextmanager
@@ -143,7 +145,7 @@ def kill_at(
         The file that the worker makes when it gets there.
     """
     token = Path(tempfile.gettempdir()) / f"elimina-{uuid.uuid4()}"
-    atexit.register(token.unlink, missing_ok=True)
+    TOKENS.append(token)
 
     # A nested function travels by value: workers do not have the tests.
     def arm(module: str, owner: str, method: str, number: int, after: float, token: str, by: int) -> None:
