@@ -13,6 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import pandas as pd
+    from pgmpy.factors import factor_product
     from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
     from pgmpy.inference import VariableElimination as Theirs
     from pgmpy.models import DiscreteBayesianNetwork
@@ -167,3 +168,58 @@ def test_rows_without_columns_and_impossible_rows(student):
     student.get_cpds("D").values[:] = [1, 0]
     with pytest.raises(ImpossibleEvidenceError, match="row 1: the evidence has probability 0"):
         VariableElimination(student).predict(pd.DataFrame({"D": ["easy", "hard"]}))
+
+
+@pytest.mark.parametrize("evidence", [None, {}, {"L": 1}, {"L": 0, "D": "hard"}])
+@pytest.mark.parametrize("variables", [["I"], ["G"], ["S"], ["I", "G"], ["S", "G", "I"]])
+def test_max_marginals(student, variables, evidence):
+    expected = Theirs(student).max_marginal(variables, evidence, show_progress=False)
+    assert VariableElimination(student).max_marginal(variables, evidence) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("evidence", [{}, {"L": 1}, {"L": 0, "D": "hard"}])
+@pytest.mark.parametrize("variables", [None, []])
+def test_max_marginals_without_a_query(student, variables, evidence):
+    """pgmpy 1.1 forgets the evidence here, so its factors tell."""
+    joint = factor_product(*[cpd.to_factor() for cpd in student.cpds])
+    joint.reduce(list(evidence.items()))
+    assert VariableElimination(student).max_marginal(variables, evidence) == pytest.approx(joint.values.max())
+
+
+def test_max_marginals_of_a_markov_network(student):
+    network = student.to_markov_model()
+    expected = Theirs(network).max_marginal(["G"], {"L": 1}, show_progress=False)
+    assert VariableElimination(network).max_marginal(["G"], {"L": 1}) == pytest.approx(expected)
+
+
+def test_what_max_marginals_refuse(student):
+    with pytest.raises(InputError, match="'G' is in the query and in the evidence"):
+        VariableElimination(student).max_marginal(["G"], {"G": "A"})
+    certain = DiscreteBayesianNetwork([])
+    certain.add_node("A")
+    certain.add_cpds(TabularCPD("A", 2, [[1.0], [0.0]]))
+    with pytest.raises(ImpossibleEvidenceError, match="no max-marginals"):
+        VariableElimination(certain).max_marginal(evidence={"A": 1})
+
+
+@pytest.mark.parametrize("order", [None, "MinFill", "WeightedMinFill", "MinNeighbors", "MinWeight", [*"DSLG"]])
+def test_elimination_orders_are_taken_as_pgmpy_takes_them(student, order):
+    ours, theirs = VariableElimination(student), Theirs(student)
+    given = {"elimination_order": order}
+    same(ours.query(["I"], None, None, order), theirs.query(["I"], None, None, order, show_progress=False))
+    assert ours.map_query(["I"], **given) == theirs.map_query(["I"], **given, show_progress=False)
+    assert ours.max_marginal(["I"], **given) == pytest.approx(theirs.max_marginal(["I"], **given, show_progress=False))
+    with pytest.raises(InputError, match="unknown elimination order 'best'"):
+        ours.query(["I"], elimination_order="best")
+    with pytest.raises(InputError, match="no variable 'X'"):
+        ours.query(["I"], elimination_order=["X"])
+
+
+def test_induced_graphs(student):
+    ours, theirs = VariableElimination(student), Theirs(student)
+    for order in (["D", "I", "G", "L", "S"], ["G", "I", "D", "S", "L"], ["L", "S", "D", "G", "I"]):
+        assert ours.induced_width(order) == theirs.induced_width(order)
+        found, expected = ours.induced_graph(order), theirs.induced_graph(order)
+        assert set(map(frozenset, found.edges)) == set(map(frozenset, expected.edges))
+    with pytest.raises(InputError, match="has to name each of the variables"):
+        ours.induced_width(["D"])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,9 @@ from elimina.io.peers import from_pgmpy, imported, pgmpy_states
 from elimina.model import Model
 from elimina.states import StateIndex, check_mapping
 from elimina.system import require
+
+_ORDERS = ("greedy", "minfill", "minneighbors", "minweight", "weightedminfill")
+"""pgmpy's heuristics of elimination orders, in lower case."""
 
 
 class VariableElimination:
@@ -42,6 +48,7 @@ class VariableElimination:
         variables: Sequence[Hashable],
         evidence: Mapping[Hashable, Any] | None = None,
         virtual_evidence: Sequence[Any] | None = None,
+        elimination_order: str | Sequence[Hashable] | None = "greedy",
         joint: bool = True,
         show_progress: bool = False,
     ) -> Any:
@@ -52,6 +59,7 @@ class VariableElimination:
             evidence: Mapping from variables to observed states.
             virtual_evidence: Distributions of pgmpy over one variable each, as likelihoods. Those of one variable are
                 multiplied, also with its observed state.
+            elimination_order: Accepted for pgmpy's sake: elimina searches for an order, and none changes the answer.
             joint: True for the joint distribution, False for a dictionary of distributions.
             show_progress: Accepted for pgmpy's sake.
 
@@ -59,6 +67,7 @@ class VariableElimination:
             InputError: There is no such variable or state.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
+        self._check_order(elimination_order)
         known, names = self._evidence(evidence, virtual_evidence), _named("variables", variables)
         with self._tree.lock:
             self._tree.set_evidence(known)
@@ -71,6 +80,7 @@ class VariableElimination:
         variables: Sequence[Hashable] | None = None,
         evidence: Mapping[Hashable, Any] | None = None,
         virtual_evidence: Sequence[Any] | None = None,
+        elimination_order: str | Sequence[Hashable] | None = "MinFill",
         show_progress: bool = False,
     ) -> dict[Any, Any]:
         """Return the most probable joint states of variables, all others summed out.
@@ -79,12 +89,14 @@ class VariableElimination:
             variables: Variables of the query; None for all that are not observed.
             evidence: Mapping from variables to observed states.
             virtual_evidence: See ``query``.
+            elimination_order: See ``query``.
             show_progress: Accepted for pgmpy's sake.
 
         Raises:
             InputError: There is no such variable or state.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
+        self._check_order(elimination_order)
         known = self._evidence(evidence, virtual_evidence)
         observed = set(map(str, evidence or {}))
         free = [v.name for v in self.model.variables if v.name not in observed]
@@ -99,6 +111,98 @@ class VariableElimination:
             )
         indices = {name: self.model[name].index(result.assignment[name]) for name in asked}
         return {self._nodes[name]: self._states[name][index] for name, index in indices.items()}
+
+    def max_marginal(
+        self,
+        variables: Sequence[Hashable] | None = None,
+        evidence: Mapping[Hashable, Any] | None = None,
+        elimination_order: str | Sequence[Hashable] | None = "MinFill",
+        show_progress: bool = False,
+    ) -> float:
+        """Return the largest max-marginal of variables: all others are maximised out.
+
+        As in pgmpy, a network's max-marginals are normalised over the variables' states, and variables that are
+        neither ancestors of these nor of the evidence are left out first. Of several variables, each combination of
+        the states of all but one takes a propagation.
+
+        Args:
+            variables: Variables of the query; None for the best joint probability of all variables and the evidence.
+            evidence: Mapping from variables to observed states.
+            elimination_order: See ``query``.
+            show_progress: Accepted for pgmpy's sake.
+
+        Raises:
+            InputError: There is no such variable or state, or a variable of the query is observed.
+            ImpossibleEvidenceError: The evidence has probability 0.
+        """
+        self._check_order(elimination_order)
+        known = self._evidence(evidence, None)
+        names = [self.model[name].name for name in _named("variables", variables or [])]
+        observed = next((name for name in names if name in known), None)
+        if observed is not None:
+            raise InputError(f"variable {observed!r} is in the query and in the evidence: leave it out of one of them")
+        is_network = self.model.children is not None
+        model = _ancestral(self.model, [*names, *known]) if names and is_network else self.model
+        best = api.solve(model, "mpe", evidence=known).value
+        if best is None:
+            raise ImpossibleEvidenceError("the evidence has probability 0, so there are no max-marginals")
+        if not names or not is_network:
+            return math.exp(best)
+        *others, last = names
+        total, tree = 0.0, JunctionTree(model)
+        for states in itertools.product(*(range(model[name].size) for name in others)):
+            tree.set_evidence({**known, **{v: StateIndex(x) for v, x in zip(others, states, strict=True)}})
+            with suppress(ImpossibleEvidenceError):
+                relative = tree.max_marginals([last])[last].sum()
+                total += math.exp(tree.mpe()[1] - best) * float(relative)
+        return 1 / total
+
+    def induced_graph(self, elimination_order: Sequence[Hashable]) -> Any:
+        """Return the networkx graph of the factors' scopes and of those that eliminating the variables makes.
+
+        Args:
+            elimination_order: All variables, in the order in which they are eliminated.
+
+        Raises:
+            InputError: A variable is missing or unknown.
+        """
+        networkx = require("networkx", "networkx", "induced_graph")
+        return networkx.Graph(
+            (self._nodes[a], self._nodes[b])
+            for clique in self._cliques(elimination_order)
+            for a, b in itertools.combinations(sorted(clique), 2)
+        )
+
+    def induced_width(self, elimination_order: Sequence[Hashable]) -> int:
+        """Return the largest number of variables in a table that eliminating the variables makes.
+
+        Args:
+            elimination_order: All variables, in the order in which they are eliminated.
+
+        Raises:
+            InputError: A variable is missing or unknown.
+        """
+        return max(map(len, self._cliques(elimination_order)), default=1) - 1
+
+    def _cliques(self, elimination_order: Sequence[Hashable]) -> list[set[str]]:
+        """Return each eliminated variable with its neighbours at that time."""
+        order = _named("elimination_order", elimination_order)
+        names = [v.name for v in self.model.variables]
+        if sorted(order) != sorted(names):
+            raise InputError(f"the elimination order {order} has to name each of the variables {names} once")
+        scopes = [{names[v] for v in factor.scope} for factor in self.model.factors]
+        cliques = []
+        for name in order:
+            clique = {name}.union(*(scope for scope in scopes if name in scope))
+            scopes = [scope for scope in scopes if name not in scope] + [clique - {name}]
+            cliques.append(clique)
+        return cliques
+
+    def _check_order(self, order: str | Sequence[Hashable] | None) -> None:
+        if isinstance(order, str) and order.lower() not in _ORDERS:
+            raise InputError(f"unknown elimination order {order!r}; it is a list of variables, or one of {_ORDERS}")
+        for name in _named("elimination_order", [] if order is None or isinstance(order, str) else order):
+            self.model.index(name)
 
     def predict_probability(self, data: Any) -> Any:
         """Return a frame of the probabilities of all states of the variables that the data lack.
@@ -203,6 +307,25 @@ class VariableElimination:
         nodes = [self._nodes[name] for name in names]
         states = {self._nodes[name]: list(self._states[name]) for name in names}
         return discrete.DiscreteFactor(nodes, [self.model[name].size for name in names], values, state_names=states)
+
+
+def _ancestral(model: Model, names: Iterable[str]) -> Model:
+    """Return the network of some variables and their ancestors."""
+    assert model.children is not None
+    tables = list(zip(model.children, model.factors, strict=True))
+    scopes: dict[int, set[int]] = {}
+    for child, table in tables:
+        scopes.setdefault(child, set()).update(table.scope)
+    kept: set[int] = set()
+    waiting = [model.index(name) for name in names]
+    while waiting:
+        v = waiting.pop()
+        if v not in kept:
+            kept.add(v)
+            waiting.extend(scopes.get(v, ()))
+    place = {v: number for number, v in enumerate(sorted(kept))}
+    factors = [table.over([place[v] for v in table.scope]) for child, table in tables if child in kept]
+    return Model([model.variables[v] for v in place], factors, sense="probability")
 
 
 def _named(argument: str, variables: Any) -> list[str]:
