@@ -16,6 +16,7 @@ from elimina import arguments, distributions
 from elimina.display import Displayed, cut, sample, table_of
 from elimina.errors import InputError
 from elimina.states import State, StateIndex, checked_states, index_of, named
+from elimina.system import Slotted
 from elimina.table import CLOSE, Sense, Table, Tables, batches, forbidden_value, joined_values, misfit
 
 _Part = TypeVar("_Part")
@@ -24,7 +25,7 @@ LARGEST_DOMAIN = 2**31 - 1
 """Most states of a variable: tuples hold indices of 32 bits."""
 
 
-class Variable:
+class Variable(Slotted):
     """A discrete variable.
 
     Args:

@@ -6,13 +6,14 @@ import contextlib
 import ctypes
 import functools
 import math
+import operator
 import os
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, cast, get_args
 
 from elimina import arguments
 from elimina.display import bytes_text
@@ -89,6 +90,16 @@ else:
             if instance is None:
                 return self
             return instance.__dict__.setdefault(self._name, self._compute(instance))
+
+
+class Slotted:
+    """Base of classes with slots, which all protocols of pickle copy: without it, 0 and 1 refuse slots."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: SupportsIndex, /) -> str | tuple[Any, ...]:
+        """Return the parts of the object."""
+        return super().__reduce_ex__(max(operator.index(protocol), 2))
 
 
 def growth_since(resident: int | None) -> int:

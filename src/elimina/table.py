@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from elimina._core import TableList
 from elimina.arguments import in_order, shown, value_in
 from elimina.errors import InputError
-from elimina.system import cached_property
+from elimina.system import Slotted, cached_property
 
 
 class Scopes(NamedTuple):
@@ -63,7 +63,7 @@ LARGEST_NUMBER = 2**62
 """Cells of a table up to which each has a number of 64 bits."""
 
 
-class Table:
+class Table(Slotted):
     """A function of a few discrete variables.
 
     Attributes:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina.errors import InputError
+from elimina.system import Slotted
 
 if TYPE_CHECKING:
     from elimina.cp.model import Model
@@ -24,7 +25,7 @@ LIMIT = 2**52
 """No bound of a variable or an expression is beyond it."""
 
 
-class Expression:
+class Expression(Slotted):
     """A linear expression: coefficients times variables, and a constant. A variable is an expression, too.
 
     ``+``, ``-`` and ``*`` with whole numbers and other expressions make expressions, as do ``abs`` and, of Booleans,
@@ -165,7 +166,7 @@ def _sign(number: int, is_later: bool) -> str:
     return "-" if number < 0 else ""
 
 
-class Relation:
+class Relation(Slotted):
     """An expression compared with 0: a constraint for `Model.add`.
 
     Attributes:
