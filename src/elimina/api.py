@@ -13,11 +13,10 @@ from elimina.inference.call import answer_at_once, plan_call
 from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.shield import set_aside
 from elimina.inference.solver import Question, Solver
-from elimina.io import ModelLike, as_model
+from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.model import Model
 from elimina.planning.plan import Plan
 from elimina.result import Bounds, Result
-from elimina.states import Evidence
 from elimina.system import memory_errors_in_words
 from elimina.tasks import Task, TaskName, task_of
 
@@ -31,7 +30,7 @@ def plan(
     model: ModelLike,
     task: TaskName = "mpe",
     *,
-    evidence: Evidence | None = None,
+    evidence: EvidenceLike | None = None,
     query: Sequence[str | int] | None = None,
     device: str | Sequence[str] | None = None,
     memory: int | str | None = None,
@@ -46,7 +45,8 @@ def plan(
             ``marginals``: the posterior marginals; ``mmap``: the most probable states of the variables in the query,
             all others summed out; ``count``: the number of allowed assignments.
         evidence: Variable (name or index) -> its state, or (probability models) an array of likelihoods, one for each
-            state. An index into named states is written ``elimina.StateIndex(1)``.
+            state. An index into named states is written ``elimina.StateIndex(1)``. Or a pandas Series of states,
+            whose missing cells are not observed, or the path of a file of evidence.
         query: ``mar``: the variables whose marginals are computed; None for all. ``mmap``: the variables to maximise;
             the plan sums out the others.
         device: ``cpu``, ``cuda`` (the first GPU), a GPU such as ``cuda:1``, several GPUs as in
@@ -70,7 +70,7 @@ def plan(
     before = system.resident_memory()
     asked = as_model(model)
     left = checked.beside(system.growth_since(before))
-    made = plan_call(asked, chosen, evidence, _listed(query), left, shift_seconds=0.0).planned.plan
+    made = plan_call(asked, chosen, as_evidence(evidence, asked), _listed(query), left, shift_seconds=0.0).planned.plan
     # A task may be answered by the plan of another one.
     return made._replace(task=chosen)
 
@@ -81,7 +81,7 @@ def solve(
     model: ModelLike,
     task: TaskName = "mpe",
     *,
-    evidence: Evidence | None = None,
+    evidence: EvidenceLike | None = None,
     query: Sequence[str | int] | None = None,
     device: str | Sequence[str] | None = None,
     memory: int | str | None = None,
@@ -136,7 +136,7 @@ _NEEDS_LESS = "elimination in segments or with files, which have no checkpoints,
 def _solve(
     model: ModelLike,
     chosen: Task,
-    evidence: Evidence | None,
+    evidence: EvidenceLike | None,
     query: Sequence[str | int] | None,
     time_limit: float | None,
     checked: Options,
@@ -149,6 +149,7 @@ def _solve(
 
     is_plain = checked.method in ("auto", "eliminate") and query is None and checkpoint is None and checked.hint is None
     if is_plain and checked.on_plan is None and checked.progress is None and isinstance(model, Model):
+        evidence = as_evidence(evidence, model)
         found = answer_at_once(model, chosen, evidence, checked, time_limit, run.started)
         if found is not None:
             return found
@@ -158,7 +159,7 @@ def _solve(
     def work() -> None:
         with run.phase("read"):
             asked = as_model(model)
-        question = Question(asked, chosen, {} if evidence is None else evidence, query)
+        question = Question(asked, chosen, as_evidence(evidence, asked), query)
         with contextlib.nullcontext() if checkpoint is None else _checkpoint(str(checkpoint)) as kept:
             opened.extend([] if kept is None else [kept])
             with set_aside(len(asked.factors)):

@@ -23,7 +23,7 @@ from elimina.inference.execution import Execution, check_kept
 from elimina.inference.marginals import Statistics, joint_table, tree_statistics
 from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.propagator import WHOLE_SECONDS, Propagator
-from elimina.io import ModelLike, as_model
+from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.model import Model
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.plan import Plan
@@ -174,18 +174,20 @@ class JunctionTree(Displayed):
         return {v.name: np.array(known) if isinstance(known, np.ndarray) else v.state(known) for v, known in pairs}
 
     @_alone
-    def set_evidence(self, evidence: Evidence) -> None:
+    def set_evidence(self, evidence: EvidenceLike) -> None:
         """Replace all evidence.
 
         Args:
             evidence: Variable (name or index) -> its state, or an array of likelihoods, one for each state. An index
-                into named states is written ``elimina.StateIndex(1)``.
+                into named states is written ``elimina.StateIndex(1)``. Or a pandas Series of states, whose missing
+                cells are not observed, or the path of a file of evidence.
 
         Raises:
-            InputError: There is no such variable or state, or likelihoods are negative, NaN or of the wrong number.
-            TypeError: ``evidence`` is not a mapping.
+            InputError: There is no such variable or state, a file cannot be read, or likelihoods are negative, NaN or
+                of the wrong number.
+            TypeError: ``evidence`` is something else.
         """
-        self._known, self._answer = evidence_of(self.model, evidence), None
+        self._known, self._answer = evidence_of(self.model, as_evidence(evidence, self.model)), None
 
     @_alone
     def update(self, changes: Evidence) -> None:

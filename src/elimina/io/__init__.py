@@ -7,11 +7,11 @@ import logging
 import math
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,8 @@ from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError
 from elimina.io.files import DISTRIBUTED_HINT, Format, load, parsed, save, shown, suffix_of
-from elimina.model import Model
-from elimina.states import State, named
+from elimina.model import Model, Variable
+from elimina.states import UNOBSERVED, Evidence, State, StateIndex, index_of_cell, named
 from elimina.table import FORBIDDEN, LARGEST_NUMBER, Sense, Table, cell_numbers
 
 if TYPE_CHECKING:
@@ -54,6 +54,21 @@ DISTRIBUTED = ("yaml", "yml", "json")
 
 
 ModelLike = Model | str | os.PathLike[str]
+
+
+class Labelled(Protocol):
+    """A row with labels, such as a pandas Series."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes, 1."""
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """Return pairs of a label and its cell."""
+
+
+EvidenceLike = Evidence | Labelled | str | os.PathLike[str]
+"""Evidence, a row of a frame (missing cells are not observed), or the path of a file of evidence."""
 """A model, or the path of a file that holds one."""
 
 
@@ -147,6 +162,39 @@ def as_model(model: ModelLike) -> Model:
         )
     taken = "a Model, or the path of a file that elimina.read takes (Model.from_pgmpy and from_pyagrum make Models)"
     raise arguments.wrong_type("model", model, taken)
+
+
+def as_evidence(evidence: EvidenceLike | None, model: Model) -> Evidence:
+    """Return evidence as a mapping: what a file holds, or a labelled row, whose missing cells are not observed.
+
+    Raises:
+        TypeError: It is something else.
+        InputError: A file cannot be read or does not fit the model, a row names a variable twice, or a cell holds no
+            state.
+    """
+    if evidence is None:
+        return {}
+    if isinstance(evidence, Mapping):
+        return evidence
+    if isinstance(evidence, str | os.PathLike):
+        return read_evidence(evidence, model)
+    if not hasattr(evidence, "items") or getattr(evidence, "ndim", None) != 1:
+        taken = "a mapping from variables to states, such as {'A': 'yes'}, a pandas Series, or the path of a file"
+        raise arguments.wrong_type("evidence", evidence, taken)
+    found: dict[Any, Any] = {}
+    for name, cell in evidence.items():
+        if name in found:
+            raise InputError(f"the evidence names {name!r} twice: give each variable one state")
+        found[name] = _observed(model.variables[model.index(name)], cell)
+    return {name: known for name, known in found.items() if known is not None}
+
+
+def _observed(variable: Variable, cell: Any) -> Any:
+    """Return what a cell says about a variable; None for an empty one."""
+    if isinstance(cell, StateIndex) or np.ndim(cell):
+        return cell
+    index = index_of_cell(variable, cell)
+    return None if index == UNOBSERVED else variable.state(index)
 
 
 def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State]:

@@ -6,7 +6,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -23,9 +23,9 @@ from elimina.dcop.solve import solve as solve_by_agents
 from elimina.display import figures_of
 from elimina.errors import EliminaError, InputError
 from elimina.inference.options import DEFAULT, Options, options_of
-from elimina.io import read
+from elimina.io import EvidenceLike, as_evidence, read
 from elimina.io.files import save, suffix_of
-from elimina.model import Model
+from elimina.model import Model, Variable
 from elimina.reporting import page_graph, solvers
 from elimina.reporting.answers import (
     Asked,
@@ -40,7 +40,7 @@ from elimina.reporting.answers import (
 from elimina.reporting.drawing import Drawing, Markup, figures, html, joined, paragraph, short
 from elimina.reporting.page_graph import Layout, draw_graph, draw_tree, lay_out
 from elimina.result import Bounds, Delivery, Result
-from elimina.states import State
+from elimina.states import State, StateIndex, index_of
 from elimina.tasks import Task, TaskName, task_of
 
 __all__ = ["Report", "report"]
@@ -193,7 +193,7 @@ def report(
     model: Subject,
     task: TaskName | None = None,
     *,
-    evidence: Mapping[str | int, Any] | None = None,
+    evidence: EvidenceLike | None = None,
     query: Sequence[str | int] | None = None,
     memory: int | str | None = None,
     time_limit: float | None = None,
@@ -247,9 +247,15 @@ def report(
     graphical = model
     chosen = task_of(task) if task is not None else "mar" if graphical.sense == "probability" else "mpe"
     own.checked(chosen, is_run=True)
-    known: dict[str, State] = {graphical[name].name: state for name, state in (evidence or {}).items()}
+    given = as_evidence(evidence, graphical)
+    known: dict[str, State] = {graphical[name].name: _shown(graphical[name], state) for name, state in given.items()}
     names = None if query is None else [graphical[name].name for name in query]
     return writing.of_model(Asked(graphical, known, names, own), chosen, title)
+
+
+def _shown(variable: Variable, state: Any) -> Any:
+    """Return a state as the page shows it: not by its index."""
+    return variable.state(index_of(variable, state)) if isinstance(state, StateIndex) else state
 
 
 def _path_of(model: Any) -> str:

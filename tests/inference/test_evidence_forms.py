@@ -1,0 +1,79 @@
+"""Evidence as a row of a frame, and as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import elimina
+from elimina import InputError, Model, StateIndex, Table, Variable
+
+pandas = pytest.importorskip("pandas")
+
+
+@pytest.fixture
+def model():
+    variables = [Variable("a", 2, ["no", "yes"]), Variable("b", 3), Variable("c", 2, [True, False])]
+    tables = [Table([0, 1], np.arange(1.0, 7).reshape(2, 3)), Table([1, 2], np.arange(6.0, 0, -1).reshape(3, 2))]
+    return Model(variables, tables, sense="probability")
+
+
+SERIES = [
+    (pandas.Series({"a": "yes", "b": 2}), {"a": "yes", "b": 2}),
+    (pandas.Series({"a": np.nan, "b": 2.0}), {"b": 2}),
+    (pandas.Series({"a": None, "c": True}), {"c": True}),
+    (pandas.Series({"c": pandas.NA, "b": 1}, dtype=object), {"b": 1}),
+    (pandas.Series({"a": StateIndex(1), "b": np.array([0.5, 0, 1])}, dtype=object), {"a": "yes", "b": [0.5, 0, 1]}),
+    (pandas.DataFrame({"a": ["no", "yes"], "b": [1, 2]}).iloc[1], {"a": "yes", "b": 2}),
+    (pandas.Series([], dtype=object), {}),
+]
+
+
+@pytest.mark.parametrize(("given", "meant"), SERIES)
+def test_series(model, given, meant):
+    for task in ("mpe", "pr", "mar"):
+        expected = elimina.solve(model, task, evidence=meant)
+        found = elimina.solve(model, task, evidence=given)
+        assert (found.value, found.assignment, found.log10_z) == (expected.value, expected.assignment, expected.log10_z)
+    assert elimina.plan(model, "mpe", evidence=given).order == elimina.plan(model, "mpe", evidence=meant).order
+    tree = elimina.JunctionTree(model)
+    tree.set_evidence(given)
+    one = tree.log10_evidence
+    tree.set_evidence(meant)
+    assert one == tree.log10_evidence
+    assert "StateIndex" not in elimina.report(model, evidence=given).html
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_files(model, tmp_path, kind):
+    (tmp_path / "x.evid").write_text("2 0 1 1 2\n")
+    path = kind(tmp_path / "x.evid")
+    expected = elimina.solve(model, evidence={"a": "yes", "b": 2}).assignment
+    assert elimina.solve(model, evidence=path).assignment == expected
+    elimina.write(model, tmp_path / "m.uai")
+    assert list(elimina.solve(tmp_path / "m.uai", evidence=path).assignment.values())[:2] == [1, 2]
+    tree = elimina.JunctionTree(model)
+    tree.set_evidence(path)
+    assert tree.evidence == {"a": "yes", "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "problem"),
+    [
+        ("no.evid", InputError, "cannot read no.evid"),
+        (pandas.Series({"a": "maybe"}), InputError, "'maybe'"),
+        (pandas.Series(["yes", "no"], index=["a", "a"]), InputError, "the evidence names 'a' twice"),
+        (pandas.Series({"x": 1}), InputError, "no variable 'x'"),
+        (pandas.DataFrame({"a": ["no"]}), TypeError, "it takes a mapping from variables to states"),
+        ([("a", "no")], TypeError, "a pandas Series, or the path of a file"),
+        (3, TypeError, r"evidence is 3 \(int\)"),
+    ],
+)
+def test_what_is_refused(model, given, error, problem):
+    for call in (elimina.solve, elimina.plan):
+        with pytest.raises(error, match=problem):
+            call(model, evidence=given)
+    with pytest.raises(error, match=problem):
+        elimina.JunctionTree(model).set_evidence(given)
