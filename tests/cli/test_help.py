@@ -39,6 +39,13 @@ def test_help_fits_a_screen_and_help_all_shows_every_option(elimina, monkeypatch
         assert f"\n  {name} " in whole, name
 
 
+@pytest.mark.parametrize("path", [(), ("generate",), *(path for path, _ in leaves(commands))])
+def test_every_command_knows_help_all(elimina, path):
+    whole, short = elimina(*path, "--help-all"), elimina(*path, "--help")
+    assert (whole.code, whole.err) == (0, "")
+    assert set(short.out.splitlines()) <= set(whole.out.splitlines())
+
+
 def test_shift_and_partition_are_expert_options(elimina):
     assert "--shift" not in elimina("solve", "--help").out
     assert "Expert options:\n" in elimina("solve", "--help-all").out

@@ -17,7 +17,7 @@ from click.shell_completion import get_completion_class
 
 from elimina import __version__
 from elimina.cli import signals
-from elimina.cli.terminal import Command, option, show_notices
+from elimina.cli.terminal import Command, CommandGroup, option, show_notices
 from elimina.errors import EliminaError, InputError
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
@@ -72,7 +72,7 @@ def _amount(name: str, value: float) -> str:
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command()
+@click.command(cls=Command)
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
@@ -219,7 +219,7 @@ _HOMES = {
 problem to solve."""
 
 
-class _Commands(click.Group):
+class _Commands(CommandGroup):
     """Group of the commands, which are imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:

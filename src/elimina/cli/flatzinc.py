@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from elimina import __version__
 from elimina.cli import run_command, signals
@@ -51,6 +51,23 @@ def _complain(problem: str) -> None:
     print(f"fzn-elimina: {problem}", file=sys.stderr)
 
 
+class _Once(argparse.Action):
+    """An option that takes one value, however often it is given."""
+
+    _given: Any = None
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        """Keep the value.
+
+        Raises:
+            SystemExit: It differs from an earlier one.
+        """
+        if self._given not in (None, values):
+            parser.error(f"{option_string} is given twice, as {self._given} and as {values}; give it once")
+        self._given = values
+        setattr(namespace, self.dest, values)
+
+
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "fzn-elimina", description="Solve a FlatZinc model (text or JSON).", allow_abbrev=False, add_help=False
@@ -58,16 +75,41 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("model", metavar="MODEL.fzn", type=Path)
     search = parser.add_argument_group("Search").add_argument
     search("-a", "--all-solutions", action="store_true", help="print all solutions, or each better one")
-    search("-n", "--num-solutions", metavar="N", type=_count(1), help="stop after N solutions (satisfaction problems)")
+    search(
+        "-n",
+        "--num-solutions",
+        metavar="N",
+        action=_Once,
+        type=_count(1),
+        help="stop after N solutions (satisfaction problems)",
+    )
     search("-i", "--intermediate", action="store_true", help="print each better solution (optimisation problems)")
     search("-f", "--free-search", action="store_true", help="search with dom/wdeg, restarts and saved values")
     search("--lns", action="store_true", help="alternate with large neighbourhood search (optimisation problems)")
-    search("-r", "--random-seed", metavar="SEED", type=_count(0), default=0, help="random seed  [default: 0]")
+    search(
+        "-r", "--random-seed", metavar="SEED", action=_Once, type=_count(0), default=0, help="random seed  [default: 0]"
+    )
     limits = parser.add_argument_group("Limits").add_argument
-    limits("-t", "--time-limit", metavar="MS", type=_count(0), help="time limit in milliseconds, from the start")
-    limits("-p", "--parallel", metavar="N", type=_count(1, 1024), default=1, help="number of threads  [default: 1]")
+    limits(
+        "-t",
+        "--time-limit",
+        metavar="MS",
+        action=_Once,
+        type=_count(0),
+        help="time limit in milliseconds, from the start",
+    )
+    limits(
+        "-p",
+        "--parallel",
+        metavar="N",
+        action=_Once,
+        type=_count(1, 1024),
+        default=1,
+        help="number of threads  [default: 1]",
+    )
     limits(
         "--device",
+        action=_Once,
         choices=("auto", "cpu", "cuda"),
         default="auto",
         help="device that filters AllDifferent; auto uses the GPU if it is faster, or if the model names it",

@@ -100,7 +100,12 @@ def _number_or(words: tuple[str, ...], unit: str) -> Callable[[str], int | str]:
 
 
 def number_option(
-    *names: str, help: str, default: int | None = 0, least: int = 0, most: int | None = None, group: Group = "common"
+    *names: str,
+    help: str,
+    default: int | None = 0,
+    least: int = 0,
+    most: int | None = None,
+    group: Group = "common",
 ) -> Callable[[Decorated], Decorated]:
     """Return an option whose value is a whole number, or None without a default."""
     kind = WholeNumber(min=least, max=most)

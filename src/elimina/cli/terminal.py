@@ -10,7 +10,7 @@ import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -137,7 +137,7 @@ _HEADINGS: dict[Group, str] = {
 
 
 class Option(click.Option):
-    """An option that belongs to a group of the help.
+    """An option that belongs to a group of the help, and whose value may be given once, unless it takes several.
 
     Args:
         names: Its names, as of ``click.Option``.
@@ -148,6 +148,27 @@ class Option(click.Option):
     def __init__(self, names: Any, group: Group = "common", **settings: Any) -> None:
         super().__init__(names, **settings)
         self.group = group
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Make the parser keep all values: by itself it keeps the last one."""
+        is_multiple, self.multiple = self.multiple, self.multiple or not self.is_flag
+        super().add_to_parser(parser, ctx)
+        self.multiple = is_multiple
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Refuse different values of an option that takes one."""
+        given = () if self.multiple or self.is_flag or self.name is None else opts.get(self.name, ())
+        if given:
+            first = given[0]
+            other = next((value for value in given if value != first), None)
+            if other is not None and not ctx.resilient_parsing:
+                raise click.UsageError(
+                    f"{self.opts[0]} is given twice, as {first!r} and as {other!r}; give it once", ctx=ctx
+                )
+            opts = {**opts, str(self.name): given[-1]}
+        return super().handle_parse_result(ctx, opts, args)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         """Return the default; errors name the range of numbers, which would only lengthen the help."""
@@ -189,9 +210,9 @@ class Command(click.Command):
     """A command whose help shows options in groups."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Return the parameters, with ``--help-all`` if there are expert options."""
+        """Return the parameters, with ``--help-all``, which the help shows if there are expert options."""
         found = super().get_params(ctx)
-        return [*found, _HELP_ALL] if self._in_group(found, "expert") else found
+        return [*found, _help_all(is_hidden=not self._in_group(found, "expert"))]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the tasks and the options, a section for each group."""
@@ -212,6 +233,14 @@ class Command(click.Command):
         return [one for one in found if isinstance(one, click.Option) and getattr(one, "group", "common") == group]
 
 
+class CommandGroup(click.Group):
+    """A group of commands, which know ``--help-all``, too."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, with ``--help-all``."""
+        return [*super().get_params(ctx), _help_all(is_hidden=True)]
+
+
 def _show_all(context: click.Context, option: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
         context.meta[__name__] = True
@@ -219,11 +248,13 @@ def _show_all(context: click.Context, option: click.Parameter, value: bool) -> N
         context.exit()
 
 
-_HELP_ALL = click.Option(
-    ["--help-all"],
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_all,
-    help="Show the expert options, too, and exit.",
-)
+def _help_all(is_hidden: bool) -> click.Option:
+    return click.Option(
+        ["--help-all"],
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_show_all,
+        hidden=is_hidden,
+        help="Show the expert options, too, and exit.",
+    )
