@@ -56,7 +56,7 @@ class Named:
         ({"shift": None}, r"shift is None"),
         ({"partition": Named()}, r"partition is <Named> \(Named\)"),
         ({"method": 7}, r"method is 7 \(int\); it takes one of auto, eliminate"),
-        ({"upper_bound": 2.5}, r"upper_bound is 2.5 \(float\); it takes an integer, as the costs are, or None"),
+        ({"upper_bound": "2"}, r"upper_bound is '2' \(str\); it takes the cost of a known solution, or None"),
         ({"task": 1}, r"task is 1 \(int\); it takes one of mpe, map, pr"),
         ({"on_plan": 1}, r"on_plan is 1 \(int\); it takes a function, or None"),
         ({"progress": "yes"}, r"progress is 'yes' \(str\)"),

@@ -310,6 +310,30 @@ def test_no_total_is_the_next_one_where_costs_are_floats():
     assert (result.status, result.lower_bound, result.upper_bound) == ("infeasible", None, 4)
 
 
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost"])
+@pytest.mark.parametrize("options", WAYS_WITH_A_BOUND)
+def test_a_bound_between_integers_is_the_next_one(options, sense):
+    sign = 1 if sense == "min-cost" else -1
+    model = Model.from_arrays([2, 2], [([0, 1], sign * np.array([[5, 3], [4, 6]]))], sense=sense)
+    assert calls.solve(model, device="cpu", upper_bound=sign * 3.5, **options).value == sign * 3
+    below = calls.solve(model, device="cpu", upper_bound=sign * 2.5, **options)
+    assert (below.status, below.bound(sign)) == ("infeasible", sign * 3)
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "search"}, {"tables": "sparse"}])
+def test_a_bound_of_costs_with_decimals(options):
+    model = Model.from_arrays([2, 2], [([0, 1], [[5.25, 3.5], [4.0, 6.5]])])
+    assert calls.solve(model, upper_bound=np.float64(12.5), **options).value == 3.5
+    assert calls.solve(model, upper_bound=3.5, **options).assignment == {"x0": 0, "x1": 1}
+    below = calls.solve(model, upper_bound=3.25, **options)
+    assert (below.status, below.lower_bound) == ("infeasible", 3.25)
+
+
+def test_a_bound_of_integer_costs_too_large_to_be_filtered():
+    model = Model.from_arrays([2], [([0], [5, 10**12])])
+    assert calls.solve(model, upper_bound=7).value == 5
+
+
 @pytest.mark.parametrize("bound", [100, -10, -(10**15) - 1])
 def test_an_upper_bound_of_a_model_whose_costs_lie_far_apart(bound):
     factors = [([0], [-1e15, 1.0]), ([0, 1], [[0.0, 1.0], [2.0, 3.0]])]
@@ -325,7 +349,10 @@ def test_an_upper_bound_of_a_model_whose_costs_lie_far_apart(bound):
         ({"method": "mbe", "slices": 8}, InputError, "or the method mbe\\) cannot be combined with slices"),
         ({"method": "mbe", "ibound": 2, "tables": "sparse"}, InputError, "leave these out"),
         ({"method": "eliminate", "upper_bound": 3}, InputError, "cannot use an upper bound"),
-        ({"upper_bound": 3.5}, TypeError, "takes an integer"),
+        ({"upper_bound": "3.5"}, TypeError, "takes the cost of a known solution, or None"),
+        ({"upper_bound": float("inf")}, InputError, "within the range of a float"),
+        ({"upper_bound": -(10**400)}, InputError, "within the range of a float"),
+        ({"upper_bound": float("nan")}, InputError, "is NaN"),
         ({"task": "count", "method": "filter"}, InputError, "the method filter cannot answer the task count"),
     ],
 )
@@ -346,5 +373,5 @@ def test_integers_as_probabilities_are_no_costs():
     for method in ("auto", "eliminate", "search", "mbe"):
         assert calls.solve(model, method=method).value == pytest.approx(math.log(15))
     for question in ({"method": "filter"}, {"upper_bound": 3}, {"task": "count-optima"}):
-        with pytest.raises(UnsupportedError, match="integer costs"):
+        with pytest.raises(UnsupportedError, match=r"(integer|for) costs"):
             calls.solve(model, **question)

@@ -16,6 +16,15 @@ def test_filtering(elimina):
     assert (answer["status"], answer["value"], answer["lower_bound"]) == ("infeasible", None, best)
 
 
+def test_an_upper_bound_in_the_costs_of_the_file(elimina, tmp_path):
+    text = "{problem {n <100.00} variables {a 2 b 2} functions {f {scope [a b] costs [13.25 12.5 12.75 14]}}}"
+    (tmp_path / "m.cfn").write_text(text)
+    assert "value:      12.5\n" in elimina("solve", "m.cfn", "--upper-bound", 12.5).out
+    assert "bounds:     12.25 to unknown" in elimina("solve", "m.cfn", "--upper-bound", "12.25").out
+    code, _, err = elimina("solve", "m.cfn", "--upper-bound", "1O")
+    assert (code, "'1O' is invalid: expected a cost, such as 1400 or 12.5" in err) == (2, True)
+
+
 def test_bounds_when_the_time_is_up(elimina):
     elimina("generate", "random", "-n", 60, "--p1", 0.5, "--p2", 0, "hard.wcsp")
     answer = json.loads(elimina("solve", "hard.wcsp", "--time-limit", 1.5, "--format", "json").out)

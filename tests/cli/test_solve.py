@@ -207,3 +207,25 @@ def test_optima_are_counted(elimina, radio):
         ["value:", "1352"],
         ["optima:", "1"],
     ]
+
+
+SUM = """var 1..5: x :: output_var;
+var 1..9: cost :: output_var;
+constraint int_lin_eq([2,-1],[x,cost],0);
+solve {} cost;
+"""
+
+
+@pytest.mark.parametrize(("goal", "expected"), [("minimize", {"x": 1, "cost": 2}), ("maximize", {"x": 4, "cost": 8})])
+@pytest.mark.parametrize("task", ["mpe", "count-optima"])
+def test_the_variable_of_an_objective_is_in_the_answer(elimina, tmp_path, goal, expected, task):
+    (tmp_path / "m.fzn").write_text(SUM.format(goal))
+    assert elimina("solve", "m.fzn", "--task", task).out.endswith(
+        f"assignment: x={expected['x']} cost={expected['cost']}\n"
+    )
+    answer = elimina("solve", "m.fzn", "--task", task, "--json").out
+    assert json.loads(answer)["assignment"] == expected
+    (tmp_path / "answer.json").write_text(answer)
+    if task == "mpe":
+        assert json.loads(elimina("solve", "m.fzn", "--hint", "answer.json", "--json").out)["assignment"] == expected
+    assert elimina("solve", "m.fzn", "--task", "count").out.startswith("status:     exact\ncount:      4\n")

@@ -231,6 +231,7 @@ def test_advice_that_works(options):
 
 def test_a_default_that_is_allowed_is_not_listed():
     model = costs(np.array([[5, 7]]), np.array([8]), default=1)
+    model = Model(model.variables, [*model.factors, *model.factors])
     with pytest.raises(elimina.MemoryLimitError, match="the plan needs"):
         calls.solve(model, device="cpu", tables="sparse", memory="1GiB")
 

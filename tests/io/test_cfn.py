@@ -188,3 +188,24 @@ def test_reading_shared_functions_takes_time_in_proportion(tmp_path):
         return time.process_time() - started
 
     assert min(seconds(16000) for _ in range(3)) < 9 * min(seconds(4000) for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    ("functions", "shown"),
+    [
+        ("f {scope [a] costs [1.25 2.999 0]}", "1.25 becomes 1.2"),
+        ("f {scope [a] defaultcost 2.05 costs [0 1.5]}", "2.05 becomes 2.0"),
+        ("f {scope [a] defaultcost 2 costs [0 1.5 1 0.25]}", "0.25 becomes 0.2"),
+        ("f {scope [a] defaultcost 2 costs [u -0.25]}", "-0.25 becomes -0.2"),
+        ("f {scope [a] type wregular params {nb_states 1 starts [[0 0]] ends [[0 0.75]] transitions []}}", "0.75"),
+    ],
+)
+def test_lost_decimals_are_told_once(tmp_path, caplog, functions, shown):
+    text = "{problem {n <5.0} variables {a [u v w]} functions {%s g {scope [a] costs [0.111 1 0]}}}"
+    read(tmp_path, text % functions)
+    (record,) = caplog.records
+    assert shown in record.getMessage()
+    assert "cut to 1 decimal," in record.getMessage()
+    caplog.clear()
+    read(tmp_path, (text % functions).replace("<5.0", "<5.0000"))
+    assert not caplog.records

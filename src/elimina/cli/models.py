@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elimina.cli.options import check_no_input, number_option, share_option
-from elimina.cli.terminal import Command, Decorated, option, show_notices, together
+from elimina.cli.terminal import Command, CommandGroup, Decorated, option, show_notices, together
 from elimina.errors import InputError
 from elimina.io import DISTRIBUTED, FORMATS, convert_sense, read, write
 from elimina.io.files import suffix_of
@@ -89,11 +89,19 @@ def source_of(path: str) -> str:
 
 
 def read_model(path: str, *, no_check: bool = False) -> Model:
+    """Read a model: see ``read_with_total``."""
+    return read_with_total(path, no_check=no_check)[0]
+
+
+def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | None]:
     """Read a model; constraints become tables, and of a distributed problem only the costs count.
 
     Args:
         path: The file, as ``source_of`` names it.
         no_check: True if a network's probabilities are taken as they are.
+
+    Returns:
+        The model, and the name of the objective's variable if the model lacks it: its value is the total.
 
     Raises:
         InputError: It cannot be read, or a constraint's table would be too large.
@@ -103,16 +111,15 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
         raise InputError(f"{path} is not a graphical model: {_ELSEWHERE[suffix]}")
     if suffix in ("fzn", "opb", "xml"):
         from elimina.cp import is_of_constraints
-        from elimina.cp import read as read_constraints
 
         if is_of_constraints(path):
-            return read_constraints(path).to_model()
+            return _tabulated(path)
     if suffix in ("yaml", "yml", "json", "xml"):
         from elimina import dcop
         from elimina.dcop.formats import is_distributed
 
         if is_distributed(path):
-            return dcop.read(path).model
+            return dcop.read(path).model, None
     if suffix not in (*FORMATS, "evid") and Path(path).exists() and not Path(path).is_dir():
         known = ", ".join((*FORMATS, *_CONVERTED))
         raise InputError(
@@ -120,7 +127,18 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
             "'elimina tsp' reads .tsp files; a file of another name is read from standard input, such as "
             f"- --from wcsp < {path}"
         )
-    return read(path, check=not no_check)
+    return read(path, check=not no_check), None
+
+
+def _tabulated(path: str) -> tuple[Model, str | None]:
+    from elimina.cp import read as read_constraints
+
+    constraints = read_constraints(path)
+    model, aim = constraints.to_model(), constraints.objective
+    if aim is None or aim.constant or list(aim.terms.values()) != [1]:
+        return model, None
+    name = str(aim)
+    return model, None if any(v.name == name for v in model.variables) else name
 
 
 @click.command(cls=Command)
@@ -166,7 +184,7 @@ def _share(name: str, default: float, help: str) -> Callable[[Decorated], Decora
     return share_option(name, default=default, show_default=True, help=help)
 
 
-@click.group()
+@click.group(cls=CommandGroup)
 def generate() -> None:
     """Write a random WCSP with costs from 0 to 100 (Fioretto et al. 2018, section 8.1).
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import time
 from collections.abc import Callable
@@ -13,7 +15,7 @@ import numpy as np
 
 from elimina import api, arguments
 from elimina.cli import signals
-from elimina.cli.models import read_model, reading_options, source_of, source_option
+from elimina.cli.models import read_model, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
     check_no_input,
     check_writable,
@@ -124,6 +126,17 @@ def _gap_of(text: str | float) -> float:
         raise click.BadParameter(str(error)) from None
 
 
+def _cost_of(text: str) -> int | float:
+    """Read a cost: ``1400``, ``12.5``."""
+    try:
+        return int(text)
+    except ValueError:
+        with contextlib.suppress(ValueError):
+            if math.isfinite(cost := float(text)):
+                return cost
+    raise click.BadParameter(f"{text!r} is invalid: expected a cost, such as 1400 or 12.5")
+
+
 @click.command(cls=Command)
 @click.argument("file", type=click.Path())
 @model_options
@@ -135,7 +148,7 @@ def _gap_of(text: str | float) -> float:
 )
 @option(
     "--upper-bound",
-    type=int,
+    type=_cost_of,
     metavar="COST",
     group="expert",
     help="Cost of a known solution; assignments that cost more are ignored (mpe).",
@@ -199,7 +212,7 @@ def solve(
     if cases is None and (cluster is not None or local is not None):
         _check_goes_with_clusters(options["method"], options["task"])
     file = source_of(file)
-    model = Run("read", time_limit).result(lambda: read_model(file, no_check=no_check))
+    model, total = Run("read", time_limit).result(lambda: read_with_total(file, no_check=no_check))
     reading = time.monotonic() - started
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:
@@ -217,6 +230,8 @@ def solve(
             note(known)
 
         asked, evidence = planning_of(options, model), evidence_of(options["evidence"], model)
+        if asked.hint is not None and total in asked.hint:
+            asked = asked._replace(hint={name: state for name, state in asked.hint.items() if name != total})
         can_tell = client is not None or progress.is_possible
         told = asked._replace(
             on_plan=progress.start,
@@ -235,6 +250,8 @@ def solve(
             result = api.solve(model, task, evidence=evidence, query=query, time_limit=time_limit, options=told)
     with signals.deferred():
         result = signals.attributed(with_reading(result, reading))
+        if total is not None and result.assignment is not None and result.value is not None:
+            result = result.replace(assignment={**result.assignment, total: result.value})
         if format_ == "human":
             text = _human(result, model, _reason(model, bool(evidence), asked.upper_bound))
         else:
@@ -301,7 +318,7 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
         show(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
 
 
-def _reason(model: Model, is_observed: bool, upper_bound: int | None) -> str:
+def _reason(model: Model, is_observed: bool, upper_bound: float | None) -> str:
     """Return the reason of the status infeasible: what excludes all assignments."""
     what = "no assignment with this evidence" if is_observed else "no assignment"
     if model.sense == "probability":

@@ -131,7 +131,7 @@ class _Bridge:
             if sizes[v] > rows and v != self._left_out:
                 raise InputError(
                     f"variable {_name(posted.names, v)} has {sizes[v]:,} values, more than {rows:,}; "
-                    "narrow its domain, or leave the model to the search (Model.solve, fzn-elimina)"
+                    "narrow its domain, or leave the model to the search (elimina cp, fzn-elimina, Model.solve)"
                 )
         domains = [np.array(solver.values_of(v) if v != self._left_out else [0]) for v in range(len(posted.variables))]
         self._pieces = Pieces(domains, rows)

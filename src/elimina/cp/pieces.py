@@ -78,7 +78,7 @@ class Pieces:
         """Return the error of a table beyond the limit."""
         return InputError(
             f"{self.origin}: its table {what}; narrow the variables' domains, "
-            "allow more tuples (rows=), or leave the model to the search (Model.solve, fzn-elimina)"
+            "allow more tuples (rows=), or leave the model to the search (elimina cp, fzn-elimina, Model.solve)"
         )
 
     def _grid(self, views: Sequence[View]) -> tuple[list[int], list[Words], list[Words]]:

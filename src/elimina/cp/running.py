@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Device = Literal["auto", "cpu", "cuda"]
 
 THREADS = 1024
+"""Most threads of a search: more than a machine has, and few enough to start; other calls take as many."""
 
 MOST_VARIABLES = 1 << 27
 """Variables that the core numbers."""

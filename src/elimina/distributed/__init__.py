@@ -12,11 +12,12 @@ from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import ClusterBatch, Job, least_memory, options_for, plan_on, run_slices, solve_slices
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.anytime import Run
-from elimina.inference.call import check_upper_bound, observe
+from elimina.inference.call import known_total, observe
 from elimina.inference.knowledge import Limits
 from elimina.inference.method import LONGEST_SEARCH, SEARCHED_FROM_SECONDS
 from elimina.inference.options import DEFAULT, Options
 from elimina.inference.strategy import Budget, Portfolio, Strategy
+from elimina.io import EvidenceLike, as_evidence
 from elimina.model import Model
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
@@ -34,7 +35,7 @@ def solve_optimum(
     model: Model,
     *,
     client: Client,
-    evidence: Evidence | None = None,
+    evidence: EvidenceLike | None = None,
     time_limit: float | None = None,
     options: Options = DEFAULT,
 ) -> Result:
@@ -74,11 +75,13 @@ def solve_optimum(
         raise InputError(
             f"a cluster finds optima by the methods auto and search, and runs slices; not by {asked.method!r}"
         )
-    check_upper_bound(model, asked.upper_bound)
+    upper_bound = known_total(model, asked.upper_bound)
     gap = float(asked.gap)
     run = Run("mpe", time_limit, asked.on_bounds, gap)
     run.sign = model.sign
-    optimum = _Optimum(model, client, evidence, planning, Limits(run.deadline, gap, asked.upper_bound), run)
+    optimum = _Optimum(
+        model, client, as_evidence(evidence, model), planning, Limits(run.deadline, gap, upper_bound), run
+    )
 
     return run.answer(lambda: run.pursue(optimum.portfolio(asked)))
 

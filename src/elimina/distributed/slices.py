@@ -29,6 +29,7 @@ from elimina.inference.knowledge import first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import DEFAULT, Options
 from elimina.inference.strategy import Budget, Strategy, portfolio_of
+from elimina.io import EvidenceLike, as_evidence
 from elimina.io.cases import Codes
 from elimina.model import Model
 from elimina.planning.fitting import make_finer_plan
@@ -78,7 +79,7 @@ def solve_slices(
     task: TaskName = "mpe",
     *,
     client: Client,
-    evidence: Evidence | None = None,
+    evidence: EvidenceLike | None = None,
     time_limit: float | None = None,
     options: Options = DEFAULT,
 ) -> Result:
@@ -118,7 +119,7 @@ def solve_slices(
 
     def slices(_: Budget) -> Result:
         with tasks_on(client, options.device) as tasks:
-            job = plan_on(tasks, model, task, evidence, options)
+            job = plan_on(tasks, model, task, as_evidence(evidence, model), options)
             run.fallback = lambda seconds: first_bounds(job.problem, seconds)
             return run_slices(tasks, job, run, asked)
 

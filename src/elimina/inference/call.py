@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -21,7 +22,7 @@ from elimina.order import Order
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import JUNCTION_TREE, Marginals, Result, phase_seconds
 from elimina.states import Evidence, evidence_of, indices_of
-from elimina.table import Table
+from elimina.table import LARGEST_NUMBER, Sense, Table, forbidden_value
 from elimina.tasks import Task, described
 
 if TYPE_CHECKING:
@@ -237,17 +238,22 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
     return asked
 
 
-def check_upper_bound(model: Model, upper_bound: int | None) -> None:
-    """Refuse an upper bound on costs if the model has none.
+def known_total(model: Model, upper_bound: float | None) -> int | float | None:
+    """Return the cost of a known solution; among integer costs, the next integer that is no worse.
 
     Raises:
         UnsupportedError: The model is one of probabilities.
     """
-    if upper_bound is not None and model.sense == "probability":
+    if upper_bound is None:
+        return None
+    if model.sense == "probability":
         raise UnsupportedError(
-            f"the upper bound {upper_bound} is for integer costs, and this model has probabilities: leave it out, or "
+            f"the upper bound {upper_bound} is for costs, and this model has probabilities: leave it out, or "
             "give the known assignment as a hint (--hint)"
         )
+    if not model.is_integer:
+        return float(upper_bound)
+    return math.floor(upper_bound) if model.sign == 1 else math.ceil(upper_bound)
 
 
 def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> Inquiry:
@@ -259,7 +265,17 @@ def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, opti
 
 
 def observe(model: Model, task: Task, evidence: Evidence) -> Observed:
-    """Return the model with its evidence; likelihoods become factors."""
+    """Return the model with its evidence; likelihoods become factors.
+
+    For optima, variables of large tables that stand alone have their best values, as if these were observed.
+    """
+    observed = _observe(model, task, evidence)
+    if not described(task).is_optimum:
+        return observed
+    return observed._replace(values={**observed.values, **best_alone(*observed)})
+
+
+def _observe(model: Model, task: Task, evidence: Evidence) -> Observed:
     known = evidence_of(model, evidence)
     soft = [v for v, what in known.items() if not isinstance(what, int)]
     if not soft:
@@ -270,6 +286,49 @@ def observe(model: Model, task: Task, evidence: Evidence) -> Observed:
         reason = "a count" if place is None else f"a model with costs ({model.sense})"
         raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
     return with_factors(model, known) if place == "factors" else with_leaves(model, known)
+
+
+_WRITTEN_CELLS = 1 << 20
+"""Cells up to which a table that lists its tuples is left to the plan, which writes it out in about a millisecond."""
+
+
+def best_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
+    """Return the best values of the variables of each large table that stands alone.
+
+    Such a table lists some tuples, allows all others, and has no variable that is observed or in another table. A plan
+    would write it out; tables that forbid all other tuples are not written out.
+    """
+    large = [table for table in model.factors if _is_written(table, model.sense)]
+    if not large:
+        return {}
+    users = Counter(v for table in model.factors for v in table.scope)
+    users.update(observed.keys())
+    best: dict[int, int] = {}
+    for table in large:
+        if all(users[v] == 1 for v in table.scope):
+            best.update(zip(table.scope, _best_tuple(table, model.sense), strict=True))
+    return best
+
+
+def _is_written(table: Table, sense: Sense) -> bool:
+    if table.rows is None or not _WRITTEN_CELLS < table.cells <= LARGEST_NUMBER:
+        return False
+    return table.default != forbidden_value(sense, table.values.dtype)
+
+
+def _best_tuple(table: Table, sense: Sense) -> list[int]:
+    """Return the best tuple of a table that lists some and allows the others."""
+    assert table.rows is not None
+    assert table.default is not None
+    sign = 1 if sense == "min-cost" else -1
+    values = sign * table.values
+    place = int(values.argmin()) if len(values) else -1
+    if len(table.rows) < table.cells and (place < 0 or sign * table.default < values[place]):
+        listed = np.sort(np.ravel_multi_index(tuple(table.rows.astype(np.int64).T), table.sizes))
+        gaps = np.flatnonzero(listed != np.arange(len(listed)))
+        number = int(gaps[0]) if len(gaps) else len(listed)
+        return [int(x) for x in np.unravel_index(number, table.sizes)]
+    return [int(x) for x in table.rows[place]]
 
 
 _MOST_VARIABLES = 1024

@@ -255,7 +255,9 @@ def ends_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple
     return (beyond, None) if sign == 1 else (None, beyond)
 
 
-def first_bounds(problem: Problem, seconds: float, given: int | None = None, memory: float = math.inf) -> Result | None:
+def first_bounds(
+    problem: Problem, seconds: float, given: float | None = None, memory: float = math.inf
+) -> Result | None:
     """Bound an answer by the best value of each table, and by an assignment that is built from these values.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Any, Literal, NamedTuple, cast, get_args
 
@@ -20,6 +21,7 @@ from elimina.system import available_threads
 from elimina.tasks import FLOATS, Task, described
 
 MOST_THREADS = 1024
+"""Most threads of a call, and most workers: more than a machine has, and few enough to start."""
 
 Slices = int | Literal["auto", "never"]
 """Conditioning on variables where a plan does not fit, and the most slices that it may make."""
@@ -96,8 +98,9 @@ class Options(NamedTuple):
             - ``auto``: for ``mpe``, filtered elimination and search come first if a plan takes long, and alternate if
               no plan fits; with a checkpoint, neither is used. For ``pr`` and ``mmap``, elimination, or bounds
               within about a minute if no plan fits.
-        upper_bound: Cost of a known solution (``mpe`` of integer costs); assignments that cost more are ignored. If all
-            do, the answer is ``infeasible``, and its lower bound is the next higher cost.
+        upper_bound: Cost of a known solution (``mpe``), with decimals if the costs have some; assignments that cost
+            more are ignored. If all do, the answer is ``infeasible``, and its lower bound is the next higher cost (of
+            costs with decimals: this cost).
         hint: An assignment to start from (``mpe``): variable (name or index) -> its state. If it leaves variables out,
             local search completes it. Evidence overrides it. The answer is never worse than the hint.
         gap: Relative distance of the bounds (to the one closer to 0) at which filtering and search end (``bounded``); a
@@ -127,7 +130,7 @@ class Options(NamedTuple):
     shift: Shift = "all"
     partition: Division = "auto"
     method: OptimumMethod = "auto"
-    upper_bound: int | None = None
+    upper_bound: float | None = None
     hint: Evidence | None = None
     gap: float | str = 0.0
     checkpoint: str | os.PathLike[str] | None = None
@@ -269,9 +272,7 @@ class Options(NamedTuple):
             shift=arguments.choice("shift", self.shift, SHIFTS),
             partition=arguments.choice("partition", self.partition, DIVISIONS),
             method=arguments.choice("method", self.method, METHODS),
-            upper_bound=None
-            if self.upper_bound is None
-            else arguments.integer("upper_bound", self.upper_bound, taken="an integer, as the costs are, or None"),
+            upper_bound=_checked_bound(self.upper_bound),
             gap=arguments.share("gap", self.gap),
             checkpoint=arguments.path("checkpoint", self.checkpoint),
         )
@@ -398,6 +399,15 @@ def _checked_seconds(seconds: Any) -> float:
     if checked < 0:
         raise InputError(f"order_seconds is {arguments.shown(checked)}; it cannot be negative")
     return min(checked, 1e9)
+
+
+def _checked_bound(upper_bound: Any) -> int | float | None:
+    if upper_bound is None:
+        return None
+    bound = arguments.number("upper_bound", upper_bound, "the cost of a known solution, or None")
+    if abs(bound) > sys.float_info.max:
+        raise InputError(f"upper_bound is {arguments.shown(bound)}; it takes a number within the range of a float")
+    return bound
 
 
 def _checked_ibound(given: Any) -> IBound:

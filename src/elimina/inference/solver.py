@@ -14,7 +14,7 @@ from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import DeviceError, InputError, MemoryLimitError
 from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
-from elimina.inference.call import First, Prepared, check_upper_bound, indices_asked, observe, plan_call
+from elimina.inference.call import First, Prepared, indices_asked, known_total, observe, plan_call
 from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, turn_share, without_lost
 from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.knowledge import first_assignment, first_bounds
@@ -97,7 +97,7 @@ class Solver:
         """Yield the strategies, each chosen by the results so far."""
         model, task, _, query = self.question
         asked = indices_asked(model, task, query)
-        check_upper_bound(model, self.options.upper_bound)
+        self.options = self.options._replace(upper_bound=known_total(model, self.options.upper_bound))
         if not described(task).is_marginal:
             self._prepare(asked)
         if self.options.hint is not None:
@@ -155,7 +155,7 @@ class Solver:
     def _before_planning(self) -> Portfolio:
         """Filter or search before anything is planned, if it may be better."""
         problem = self._problem
-        if self.options.method == "search":
+        if self.options.method == "search" or self._is_unfit_for_filtering():
             return (yield by_search(problem, self.options, self.run, self._paused))
         if self.options.looks_for_optimum:
             return (yield filtering(problem, self.options, self.run, math.inf))
@@ -163,6 +163,16 @@ class Solver:
             orders = self._rough_order, self._quick_order
             return (yield from before_planning(problem, *orders, self.options, self.run, self._paused))
         return Attempt()
+
+    def _is_unfit_for_filtering(self) -> bool:
+        """Return whether search alone can use the upper bound, where the method is open."""
+        if self.options.method != "auto" or self.options.upper_bound is None:
+            return False
+        if self.options.needs_gpu or self.options.tables == "sparse":
+            return not self._problem.model.is_integer
+        from elimina.inference.filtering import why_unsupported
+
+        return why_unsupported(self._problem) is not None
 
     def _quick_bounds(self) -> Portfolio:
         """Bound a large sum by small mini-buckets in a quick order, before the search for a good order."""

@@ -10,6 +10,7 @@ because of that is forbidden. Source: the description that comes with toulbar2, 
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,8 @@ from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.model import LARGEST_DOMAIN, Model, Variable
 from elimina.states import texts_of
 from elimina.table import FORBIDDEN, Sense, Table
+
+_logger = logging.getLogger("elimina")
 
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -56,6 +59,13 @@ def parse(text: Text) -> Model:
     reader = _NamedFunctionReader(text, variables, sign, decimals)
     reader.read_all()
     _close(text)
+    if reader.cut is not None:
+        _logger.warning(
+            "costs are cut to %s, as many as the bound after 'mustbe' has: %r becomes %r; "
+            "write the bound with more decimals to keep them",
+            "1 decimal" if decimals == 1 else f"{decimals} decimals",
+            *reader.cut,
+        )
     tables = _forbid(reader.tables, sign, bound, decimals)
     sense: Sense = "min-cost" if sign > 0 else "max-cost"
     variables += auxiliary(reader.functions.sizes[len(variables) :])
@@ -141,7 +151,11 @@ def _read_variables(text: Text) -> list[Variable]:
 
 
 class _NamedFunctionReader:
-    """A reader of functions, one by one."""
+    """A reader of functions, one by one.
+
+    Attributes:
+        cut: The first cost that lost decimals, and what is left of it; None if all costs are kept.
+    """
 
     def __init__(self, text: Text, variables: list[Variable], sign: int, decimals: int) -> None:
         self.text, self.variables, self.sign, self.decimals = text, variables, sign, decimals
@@ -150,6 +164,7 @@ class _NamedFunctionReader:
         self.index = {v.name.encode(): i for i, v in enumerate(variables)}
         self.codes: dict[int, dict[bytes, int]] = {}
         self.waiting: dict[bytes, list[tuple[int, list[int]]]] = {}
+        self.cut: tuple[float, float] | None = None
 
     def read_all(self) -> None:
         """Read the block of functions."""
@@ -206,7 +221,8 @@ class _NamedFunctionReader:
         if self.sign < 0:
             raise UnsupportedError("a function given by a type is only handled where costs are minimised")
         self.functions.tables.clear()
-        read_function(self.text, scope, self.functions, self.decimals, self._variable)
+        lost = read_function(self.text, scope, self.functions, self.decimals, self._variable)
+        self.cut = self.cut or lost
         self.tables.extend(_in_units(table, self.decimals) for table in self.functions.tables)
 
     def _variable(self, word: bytes) -> int:
@@ -223,8 +239,16 @@ class _NamedFunctionReader:
         value = np.array([int(word) if whole else float(word)])
         if value.dtype.kind not in "if" or not np.isfinite(value).all():
             raise TextError(f"expected a cost that fits 64 bits, found {shown(word)}")
-        fixed: int | float = _cut(value, self.decimals)[0].item()
+        fixed: int | float = self._cut(value)[0].item()
         return fixed
+
+    def _cut(self, values: _Values) -> _Values:
+        """Cut off the decimals that the bound does not have, and note the first loss."""
+        left = _cut(values, self.decimals)
+        if self.cut is None and left is not values and (lost := left != values).any():
+            place = lost.argmax()
+            self.cut = values[place].item(), left[place].item()
+        return left
 
     def _read_full(self, scope: list[int]) -> Table:
         costs = self.text.bracket_items()
@@ -234,7 +258,7 @@ class _NamedFunctionReader:
             raise TextError(f"expected a cost, found {shown(bad)}")
         if len(costs) != math.prod(sizes):
             raise TextError(f"expected {math.prod(sizes)} costs for a function of sizes {sizes}, found {len(costs)}")
-        return Table(scope, _cut(costs, self.decimals).reshape(sizes))
+        return Table(scope, self._cut(costs).reshape(sizes))
 
     def _read_tuples(self, scope: list[int], default: int | float) -> Table:
         sizes = tuple(self.variables[v].size for v in scope)
@@ -254,7 +278,7 @@ class _NamedFunctionReader:
             if bad.size:
                 name = self.variables[scope[axis]].name
                 raise TextError(f"expected a value from 0 to {size - 1} of variable {name!r}, found {bad[0]}")
-        costs = _cut(costs, self.decimals)
+        costs = self._cut(costs)
         if costs.dtype.kind != np.asarray(default).dtype.kind:
             default, costs = float(default), costs.astype(np.float64)
         return from_tuples(scope, sizes, default, rows.astype(np.int32), costs)

@@ -284,7 +284,7 @@ _DEEPEST = 8
 
 def read_function(
     text: Text, scope: list[int], target: GlobalFunctions, decimals: int, variable: Callable[[bytes], int]
-) -> None:
+) -> tuple[float, float] | None:
     """Read a type and its parameters and add its function, with costs in units of the last decimal.
 
     Args:
@@ -293,6 +293,9 @@ def read_function(
         target: Receiver of the tables.
         decimals: Number of decimals of costs; further ones are cut off.
         variable: Translates a variable's name or index.
+
+    Returns:
+        The first cost that lost decimals, and what is left of it; None if all costs are kept.
 
     Raises:
         TextError: The parameters are malformed.
@@ -311,11 +314,13 @@ def read_function(
         add_binary(target, keyword, scope, reader.binary())
     else:
         add_global(target, keyword, scope, reader.named())
+    return reader.cut
 
 
 class _TreeReader:
     def __init__(self, text: Text, keyword: str, decimals: int, variable: Callable[[bytes], int]) -> None:
         self.text, self.keyword, self.decimals, self.variable = text, keyword, decimals, variable
+        self.cut: tuple[float, float] | None = None
 
     def binary(self) -> list[int]:
         """Read the numbers of a function of two variables."""
@@ -402,4 +407,8 @@ class _TreeReader:
         word = self._word(tree)
         if not _DECIMAL.fullmatch(word) or len(word) > 300:
             raise TextError(f"expected a cost, found {shown(word)}")
-        return min(int(Decimal(word.decode()).scaleb(self.decimals)), FORBIDDEN)
+        exact = Decimal(word.decode()).scaleb(self.decimals)
+        units = int(exact)
+        if units != exact and self.cut is None:
+            self.cut = float(word), units / 10.0**self.decimals
+        return min(units, FORBIDDEN)
