@@ -10,6 +10,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// The library is slow to take the logarithm of 0, which most values of some networks are.
+double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); }
+
 // A table as it is read: block by block of a factor that has all of its variables.
 struct Member {
   i64 number;
@@ -137,9 +140,9 @@ class Encoder {
       read(member, start, count, buffer);
       const double high = ends.any ? std::log(is_integer ? double(ends.most) : ends.high) : 0;
       if (rule_ == Rule::logs) {
-        for (double& value : buffer) value = std::log(value) - high;
+        for (double& value : buffer) value = log_of(value) - high;
       } else {
-        for (double& value : buffer) value = high - std::log(value);
+        for (double& value : buffer) value = high - log_of(value);
       }
       return;
     }
