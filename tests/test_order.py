@@ -183,6 +183,21 @@ def test_a_new_edge_is_looked_at_without_all_others() -> None:
     assert seconds["weighted-min-fill"] < 2.5 * seconds["min-degree"]
 
 
+def test_a_vertex_without_a_reduction_is_not_looked_at_whole() -> None:
+    """By work that is counted, not by the clock."""
+    edges = list(nx.gnm_random_graph(60, 800, seed=3).edges)
+    assert find_order([2] * 60, edges, method="min-degree").seconds < 0.47e-3
+
+
+def test_few_variables_that_reductions_leave_are_ordered_exactly() -> None:
+    """No round would improve their order, so the search ends."""
+    ring = [(i, (i + step) % 8) for i in range(8) for step in (1, 3)]
+    scopes = [*ring, *((i, 8 + i) for i in range(8))]
+    found = find_order([30] * 16, scopes, seconds=0.5, cells_per_second=None)
+    assert found.seconds < 0.05
+    assert found.total_cells <= find_order([30] * 16, scopes, iterations=200).total_cells
+
+
 def test_interrupt_ends_a_search() -> None:
     graph = nx.gnm_random_graph(200, 800, seed=3)
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))

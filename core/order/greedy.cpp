@@ -128,6 +128,7 @@ Vertex Remainder::odd_neighbour(Vertex v) {
     std::size_t absent = around.size() - 1;
     for (Vertex w : adjacent_[u]) absent -= mark_[w] == stamp_;
     if (absent == 0) continue;
+    if (absent > 1 && most > 1) return none;  // a star has one centre
     ++defective;
     sum += absent;
     if (absent > most || (absent == most && size_[u] < size_[odd])) {

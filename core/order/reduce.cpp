@@ -33,7 +33,7 @@ double largest_bucket_bound(const Remainder& rest, Vertex count) {
 
 class Reducer {
  public:
-  Reducer(Remainder& rest, Clock& clock) : rest_(rest), clock_(clock), count_(rest.left()), queued_(count_, 0) {}
+  Reducer(Remainder& rest, Clock& clock) : rest_(rest), clock_(clock), count_(rest.left()), queued_(count_, 0), odd_(count_, none) {}
 
   Order run() {
     for (Vertex v = 0; v < count_; ++v) enqueue(v);
@@ -43,9 +43,8 @@ class Reducer {
     for (bool changed = true; changed && !is_over();) {
       changed = false;
       for (Vertex v = 0; v < count_ && !is_over(); ++v) {
-        if (rest_.gone(v) || rest_.log_bucket(v) > bound) continue;
-        const Vertex odd = rest_.odd_neighbour(v);
-        if (odd == none || rest_.size(odd) > rest_.size(v)) continue;
+        const Vertex odd = odd_[v];
+        if (rest_.gone(v) || odd == none || rest_.size(odd) > rest_.size(v) || rest_.log_bucket(v) > bound) continue;
         remove(v);
         drain_simplicial();
         changed = true;
@@ -73,11 +72,11 @@ class Reducer {
       const Vertex v = queue_.front();
       queue_.pop_front();
       queued_[v] = 0;
-      if (!rest_.gone(v) && simplicial(v)) remove(largest_twin(v));
+      if (rest_.gone(v)) continue;
+      odd_[v] = rest_.neighbours(v).size() < 2 ? v : rest_.odd_neighbour(v);
+      if (odd_[v] == v) remove(largest_twin(v));
     }
   }
-
-  bool simplicial(Vertex v) { return rest_.neighbours(v).size() < 2 || rest_.odd_neighbour(v) == v; }
 
   // Among simplicial vertices with one closed neighbourhood, the largest domain goes first: the others' buckets lose
   // it.
@@ -104,6 +103,7 @@ class Reducer {
   std::uint32_t looks_ = 0;
   Vertex count_;
   std::vector<char> queued_;
+  std::vector<Vertex> odd_;  // see `odd_neighbour`: of vertices that are not queued
   std::deque<Vertex> queue_;
   Order order_;
 };

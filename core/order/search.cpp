@@ -60,6 +60,16 @@ class ComponentSearch {
     look_ahead(clock);
   }
 
+  // Takes the best order of a small graph, where that is found within so many seconds: no round improves it.
+  void solve(double seconds, Clock& clock) {
+    const double needed = exact_seconds * graph_.count() * std::exp2(graph_.count());
+    if (!options_.anneal || graph_.count() > exact_size || needed > std::min(seconds, clock.left())) return;
+    clock.count(needed);
+    keep(best_, candidate(exact_order(graph_, options_.limit), clock));
+    is_solved_ = true;
+  }
+
+  bool is_solved() const { return is_solved_; }
   const Order& best() const { return elite_[best_].order; }
   const Cost& cost() const { return elite_[best_].cost; }
   std::int64_t rounds() const { return round_; }
@@ -78,19 +88,30 @@ class ComponentSearch {
   };
 
   static constexpr Vertex whole_first = 1000;
-  static constexpr std::int64_t short_turns = 4;  // of three rounds each
+  static constexpr std::int64_t short_turns = 4, lone_turns = 2;
   static constexpr std::size_t elite_size = 2;
   static constexpr double entry_seconds = 40e-9;  // of an entry of a separator, to make it and to add up its cost: VM
+  static constexpr double exact_seconds = 60e-9;  // of a set and a vertex: VM
 
   std::int64_t warm_up() const { return static_cast<std::int64_t>(options_.rules.size()); }
-  std::int64_t turn_of(std::int64_t round) const { return (round - warm_up()) / 3; }
+  // A turn is an annealing of the whole tree and two of pieces. The shortest turns of small graphs do without pieces, which gain little there.
+  struct Place {
+    std::int64_t turn, part;
+  };
+  Place place_of(std::int64_t round) const {
+    const std::int64_t since = round - warm_up(), alone = graph_.count() <= whole_first ? lone_turns : 0;
+    if (since < alone) return {since, 0};
+    return {alone + (since - alone) / 3, (since - alone) % 3};
+  }
+
+  std::int64_t turn_of(std::int64_t round) const { return place_of(round).turn; }
   // Share of an annealing's full length.
   double share_of(std::int64_t round) const { return std::min(1.0, std::exp2(static_cast<double>(turn_of(round) - short_turns))); }
   bool is_short(std::int64_t round) const { return turn_of(round) < short_turns; }
 
   bool is_whole(std::int64_t round) const {
-    const std::int64_t turn = round - warm_up();
-    return graph_.count() <= whole_first ? turn % 3 == 0 : turn % 3 == 2 && graph_.count() <= largest_patch;
+    const std::int64_t part = place_of(round).part;
+    return graph_.count() <= whole_first ? part == 0 : part == 2 && graph_.count() <= largest_patch;
   }
 
   Random random_for(std::int64_t round) const {
@@ -201,6 +222,7 @@ class ComponentSearch {
   std::int64_t round_ = 0;
   std::vector<Candidate> elite_;
   std::size_t best_ = 0;
+  bool is_solved_ = false;
   std::deque<Ahead> ahead_;   // by rounds
   double last_counted_ = 0;  // time of the last one
 };
@@ -268,9 +290,8 @@ class Search::Work {
     const double left = std::max(0.0, search_share * run - whole.counted());
     Clock clock(whole, std::min(0.02 + 0.05 * whole.seconds(), left));
     Random random(options_.seed);
-    const std::int64_t sweeps = std::max<std::int64_t>(40, 40000 / real().count());
-    for (const Vertex piece : {192, 128})
-      order = anneal_pieces(real(), order, piece, {0.3, 0.003, sweeps}, options_.limit, random, clock);
+    const std::int64_t sweeps = std::max<std::int64_t>(40, 10000 / real().count());
+    order = anneal_pieces(real(), order, 192, {0.3, 0.003, sweeps}, options_.limit, random, clock);
     whole.count(clock.counted());
     return order;
   }
@@ -278,9 +299,10 @@ class Search::Work {
   // The next round goes to the component with the most work for the rounds it has had.
   void improve_parts(Clock& clock) {
     double least = unbounded, improved = 0;
+    for (auto& part : parts_) part.solve(search_share / 2 * run_seconds(part.cost()), clock);
     for (std::int64_t round = static_cast<std::int64_t>(parts_.size()); options_.rounds < 0 || round < options_.rounds;
          ++round) {
-      if (clock.expired()) return;
+      if (clock.expired() || std::ranges::all_of(parts_, &ComponentSearch::is_solved)) return;
       double work = -std::numeric_limits<double>::infinity();
       for (const auto& part : parts_) work = log2_sum(work, part.cost().total);
       if (work < least) {
@@ -291,7 +313,7 @@ class Search::Work {
       const double enough = std::min(search_share * run / 2, std::max(stagnation * improved, shortest_stagnation));
       if (options_.patience > 0 && (run < worth_a_search || clock.counted() > enough)) return;
       const auto urgency = [](const ComponentSearch& part) {
-        return part.cost().total - std::log2(static_cast<double>(part.rounds()));
+        return part.is_solved() ? -unbounded : part.cost().total - std::log2(static_cast<double>(part.rounds()));
       };
       std::max_element(parts_.begin(), parts_.end(), [&](const auto& a, const auto& b) {
         return urgency(a) < urgency(b);

@@ -84,7 +84,8 @@ def find_order(
     """Find an elimination order of little work.
 
     Reductions come first, then greedy runs with random ties, then simulated annealing of the elimination tree. The
-    search also ends once it has taken a seventh of the time that running the plan would.
+    search also ends once it has taken a seventh of the time that running the plan would, or if the reductions leave so
+    few variables that their best order is found exactly.
 
     Args:
         sizes: Domain size of each variable.
