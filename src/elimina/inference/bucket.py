@@ -41,6 +41,7 @@ from elimina.inference.options import Options
 from elimina.inference.sweep import Sweep
 from elimina.model import Model
 from elimina.planning.fitting import make_bounded_plan
+from elimina.planning.layout import view_of
 from elimina.planning.machine import cpu_machine
 from elimina.planning.plan import Plan, Slicing
 from elimina.planning.planner import cost_bound
@@ -488,8 +489,6 @@ def kept_tables(execution: Execution, arena: NDArray[np.generic]) -> list[tuple[
     tables: list[tuple[tuple[int, ...], NDArray[Any]]] = []
     for output in plan.outputs:
         step = plan.steps[output.step]
-        strides = [zone.itemsize * stride for stride in step.out_strides]
-        start = (step.out_offset - program.zone[0]) * zone.itemsize
-        tables.append((step.axes, np.ndarray(step.sizes, zone.dtype, zone, start, strides)))
+        tables.append((step.axes, view_of(zone, step.out_offset - program.zone[0], step.sizes, step.out_strides)))
     inside = frozenset(plan.kept)
     return tables + [(f.scope, factor_view(arena, f)) for f in plan.factors if inside.issuperset(f.scope)]
