@@ -150,6 +150,8 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("separators", [](const PlannedTree& own) { return lists_of(own.tree.separators); }, "Starts and members of the nodes' separators.")
       .def_prop_ro("factors", [](const PlannedTree& own) { return lists_of(own.tree.factors); }, "Starts and members of the nodes' factors.")
       .def_prop_ro("children", [](const PlannedTree& own) { return lists_of(own.tree.children); }, "Starts and members of the nodes' children.")
+      .def_prop_ro("postorder", [](const PlannedTree& own) { return array_of(own.tree.postorder()); }, nb::rv_policy::reference,
+                   "The nodes such that each subtree is finished before the next begins, so that few messages coexist.")
       .def("cliques", [](const PlannedTree& own) {
             const Cliques found = junction_tree(own.tree);
             return nb::make_tuple(lists_of(found.scopes), lists_of(found.separators), array_of(found.parents));

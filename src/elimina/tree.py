@@ -92,17 +92,6 @@ def tree_of(planned: PlannedTree) -> Tree:
     return Tree(tuple(planned.order), tuple(itertools.starmap(Node, nodes)))
 
 
-def postorder(planned: PlannedTree) -> list[int]:
-    """Return the nodes such that each subtree is finished before the next begins, so that few messages coexist."""
-    children, result = rows_of(planned.children), []
-    stack = np.flatnonzero(planned.parents < 0).tolist()
-    while stack:
-        number = stack.pop()
-        result.append(number)
-        stack.extend(children[number])
-    return result[::-1]
-
-
 def rows_of(lists: tuple[NDArray[np.int64], NDArray[np.integer[Any]]]) -> list[tuple[int, ...]]:
     """Return the lists that the core encodes as starts and items."""
     items = lists[1].tolist()

@@ -16,7 +16,7 @@ from elimina.planning import record
 from elimina.planning.machine import cpu_machine
 from elimina.planning.program import place_steps
 from elimina.planning.steps import Steps
-from elimina.tree import node_weights, plan_tree, postorder, rows_of, tree_of
+from elimina.tree import node_weights, plan_tree, rows_of, tree_of
 from tests import calls
 from tests.reference.passes import Bounds, Passes
 from tests.reference.planner import build_steps, place
@@ -103,7 +103,7 @@ def test_upward_pass(seed):
     tree, planned = case.trees()
     if case.is_hopeless(tree):
         return
-    for passes, nodes in (("lasting", range(len(tree.nodes))), ("postorder", postorder(planned))):
+    for passes, nodes in (("lasting", range(len(tree.nodes))), ("postorder", planned.postorder.tolist())):
         steps, written = build_steps(tree, nodes, case.sorted, case.sizes, case.tables)
         read = {read.source for step in steps for read in step.reads}
         outputs = [(number, -1) for number in range(len(steps)) if number not in read]

@@ -23,7 +23,7 @@ from elimina.planning.planner import kept_plan, make_plan
 from elimina.planning.prepare import prepare
 from elimina.planning.record import MAX_OPERANDS
 from elimina.table import FORBIDDEN, Table
-from elimina.tree import plan_tree, postorder, tree_of
+from elimina.tree import plan_tree, tree_of
 from tests import calls
 from tests.reference import brute
 from tests.reference.planner import Bucket
@@ -294,7 +294,7 @@ def test_postorder_finishes_each_subtree_first(data):
     scopes = data.draw(st.lists(st.sets(st.integers(0, max(count - 1, 0)), min_size=1, max_size=3), max_size=12))
     order = data.draw(st.permutations(range(count)))
     planned = plan_tree([sorted(s) for s in scopes] if count else [], [1] * count, order)
-    tree, post = tree_of(planned), postorder(planned)
+    tree, post = tree_of(planned), planned.postorder.tolist()
     assert sorted(post) == list(range(count))
     place = {node: i for i, node in enumerate(post)}
     sizes = {}

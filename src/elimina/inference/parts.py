@@ -56,7 +56,7 @@ from elimina.planning.prepare import Problem, prepare
 from elimina.result import Result
 from elimina.states import State
 from elimina.table import FORBIDDEN, Table
-from elimina.tree import plan_tree, postorder
+from elimina.tree import plan_tree
 
 
 def marginal_map(solver: Solver) -> Portfolio:
@@ -235,7 +235,7 @@ class _Profile:
     def __init__(self, problem: Problem, order: Sequence[int], itemsize: int) -> None:
         sizes = np.array(problem.model.sizes, dtype=np.float64)
         tree = plan_tree(problem.groups.scopes, problem.model.sizes, order)
-        sequence = np.array(postorder(tree), dtype=np.int64)
+        sequence = tree.postorder.astype(np.int64)
         place = np.empty_like(sequence)
         place[sequence] = np.arange(len(sequence))
         self.order = tree.variables[sequence].astype(np.int64)

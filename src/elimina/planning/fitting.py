@@ -18,7 +18,7 @@ from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
 from elimina.planning.sparse import in_rows, row_bytes
 from elimina.planning.steps import order_slices
 from elimina.table import Scopes
-from elimina.tree import Bound, Partition, plan_tree, postorder
+from elimina.tree import Bound, Partition, plan_tree
 
 MOST_SLICES = 1 << 40
 MOST_SECONDS = 1e9
@@ -222,7 +222,7 @@ class Cut:
 
     def _filled(self, spans: Floats, levels: Sequence[int]) -> Floats:
         """Return the bytes of the messages in memory at each bucket's elimination. They stay until their parent's."""
-        sequence = sorted(postorder(self._tree), key=levels.__getitem__)
+        sequence = sorted(self._tree.postorder.tolist(), key=levels.__getitem__)
         parents, levelled = np.array(self._parents, dtype=np.int64), np.array(levels, dtype=np.int64)
         leaves = (parents >= 0) & (levelled == levelled[parents])
         left = np.bincount(parents[leaves], weights=spans[leaves], minlength=len(spans))[sequence]
