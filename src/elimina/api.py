@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -141,7 +142,7 @@ def _solve(
     time_limit: float | None,
     checked: Options,
 ) -> Result:
-    run = Run(chosen, time_limit, checked.on_bounds, float(checked.gap))
+    begun = time.monotonic()
     checkpoint = checked.checkpoint
     if checkpoint is not None:
         checked = checked._replace(is_kept=checked.scratch is None)
@@ -150,10 +151,11 @@ def _solve(
     is_plain = checked.method in ("auto", "eliminate") and query is None and checkpoint is None and checked.hint is None
     if is_plain and checked.on_plan is None and checked.progress is None and isinstance(model, Model):
         evidence = as_evidence(evidence, model)
-        found = answer_at_once(model, chosen, evidence, checked, time_limit, run.started)
+        found = answer_at_once(model, chosen, evidence, checked, time_limit, begun)
         if found is not None:
             return found
 
+    run = Run(chosen, time_limit, checked.on_bounds, float(checked.gap), begun)
     opened: list[Checkpoint] = []
 
     def work() -> None:

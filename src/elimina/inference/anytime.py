@@ -80,9 +80,10 @@ class Run:
 
     Args:
         task: The task of the call.
-        time_limit: Seconds for the whole call, from now on; None: there is no limit.
+        time_limit: Seconds for the whole call; None: there is no limit.
         listener: Called in the caller's thread with bounds as they improve.
         gap: Gap of the bounds at which the work ends.
+        begun: Start of the call by ``time.monotonic``; None: now.
 
     Attributes:
         known: Best result so far, replaced as a whole.
@@ -99,8 +100,9 @@ class Run:
         time_limit: float | None = None,
         listener: Callable[[Bounds], None] | None = None,
         gap: float = 0.0,
+        begun: float | None = None,
     ) -> None:
-        self.started = time.monotonic()
+        self.started = time.monotonic() if begun is None else begun
         self._resident = system.resident_memory()
         self.deadline = None if time_limit is None else self.started + time_limit
         self.task, self.gap = task, gap

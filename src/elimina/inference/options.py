@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
@@ -239,10 +240,10 @@ class Options(NamedTuple):
         Raises:
             InputError: Another one is given.
         """
-        for name, default in self._field_defaults.items():
-            given = getattr(self, name)
-            is_default = given is default or (isinstance(given, str | float) and given == default)
-            if name not in ("device", "memory", *names) and not is_default:
+        for name, given, default in zip(self._fields, self, self._field_defaults.values(), strict=True):
+            if given is default or name in ("device", "memory", *names):
+                continue
+            if not isinstance(given, str | float) or given != default:
                 raise InputError(f"{what} does not take the option {name}; it takes {', '.join(names)}")
         return self
 
@@ -257,6 +258,12 @@ class Options(NamedTuple):
             TypeError: A field has the wrong type.
             InputError: A field makes no sense, or does not go with the others or the task.
         """
+        # Fields of other types may change or keep much memory alive, and folders may go.
+        if self.scratch is None and _PLAIN.issuperset(map(type, self)):
+            return _checked_before(task, is_run, *cast("tuple[Hashable, ...]", self))
+        return self._checked(task, is_run)
+
+    def _checked(self, task: Task | None, is_run: bool) -> Options:
         options = self._replace(
             device=_checked_device(self.device),
             memory=arguments.memory_size("memory", self.memory),
@@ -295,6 +302,15 @@ class Options(NamedTuple):
 
 
 DEFAULT = Options()
+
+_PLAIN = frozenset((str, int, float, bool, type(None)))
+"""Types of fields of which checked options are kept."""
+
+
+@functools.lru_cache(64, typed=True)
+def _checked_before(task: Task | None, is_run: bool, *fields: Any) -> Options:
+    """Return checked options, which small models would take a third of their time to check again."""
+    return Options(*fields)._checked(task, is_run)
 
 
 def options_of(options: Options, device: str | Sequence[str] | None = None, memory: int | str | None = None) -> Options:
