@@ -109,4 +109,14 @@ def test_a_folder_that_cannot_be_made(monkeypatch, tmp_path):
 def test_the_file_is_in_the_cache_folder(monkeypatch, tmp_path):
     monkeypatch.delenv(machine.FILE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert machine.calibration_file() == tmp_path / "elimina" / "calibration.json"
+    assert machine.calibration_file() == str(tmp_path / "elimina" / "calibration.json")
+
+
+def test_no_home_folder_means_no_calibration(monkeypatch):
+    monkeypatch.delenv(machine.FILE)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(machine.os.path, "expanduser", lambda path: path)
+    with pytest.raises(InputError, match=f"cannot find the home folder .*: set {machine.FILE} to the path of a file"):
+        calibration.prepare_file()
+    machine.speeds.cache_clear()
+    assert machine.speeds() == machine.Speeds()

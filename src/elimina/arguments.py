@@ -13,7 +13,6 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -22,6 +21,7 @@ from elimina.errors import InputError
 
 if TYPE_CHECKING:
     from fractions import Fraction
+    from pathlib import Path
 
 Word = TypeVar("Word", bound=str)
 Given = ParamSpec("Given")
@@ -324,6 +324,8 @@ def file(name: str, given: Any) -> Path:
     found = path(name, given) if isinstance(given, str | os.PathLike) else None
     if found is None:
         raise wrong_type(name, given, "the path of a file")
+    from pathlib import Path
+
     return Path(found)
 
 

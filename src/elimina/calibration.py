@@ -127,7 +127,7 @@ def _file() -> Path:
     path = calibration_file()
     if path is None:
         raise InputError(f"cannot save the calibration: {FILE} is empty; unset it, or set it to the path of a file")
-    return path
+    return Path(path)
 
 
 def _measured_cpu() -> Iterator[Measured]:

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -201,6 +200,8 @@ def read_order(path: str | PathLike[str], names: Sequence[str]) -> tuple[int, ..
     Raises:
         FormatError: The file cannot be read, or is not a permutation of the variables.
     """
+    from pathlib import Path
+
     shown = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8-sig")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -378,6 +377,8 @@ def with_reading(result: Result, seconds: float) -> Result:
 
 
 def _json(value: Any) -> str:
+    import json
+
     try:
         return json.dumps(value, allow_nan=False, default=dict)
     except ValueError:

@@ -12,7 +12,6 @@ import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, SupportsIndex, cast, get_args
 
 from elimina import arguments
@@ -35,8 +34,6 @@ _FREE_SHARE = 2
 """Divisor of the installed memory: this share counts as free if the system reports nothing else."""
 
 _BLOCK = bytes(1 << 20)
-
-_ROOT = Path("/")
 
 _UNLIMITED = 2**62
 """Bytes from which a limit is none: the first version of control groups has no other word for it."""
@@ -262,11 +259,11 @@ class Level(NamedTuple):
         unified: True if it belongs to the second version.
     """
 
-    folder: Path
+    folder: str
     unified: bool
 
 
-def available_memory(root: Path = _ROOT) -> int:
+def available_memory(root: str | os.PathLike[str] = "") -> int:
     """Return the bytes of memory that this process can still take without swapping.
 
     That is the smallest of: the system's free memory; what each control group leaves (of both versions, from the
@@ -277,17 +274,18 @@ def available_memory(root: Path = _ROOT) -> int:
         root: Folder of ``proc`` and ``sys``.
     """
     limits = [_system_memory(root), *_address_space(root)]
-    limits += [left for level in control_groups("memory", root) if (left := _group_memory(level)) is not None]
+    levels = control_groups("memory", os.fspath(root))
+    limits += [left for level in levels if (left := _group_memory(level)) is not None]
     return max(0, min(limits))
 
 
-def available_threads(root: Path = _ROOT) -> int:
+def available_threads(root: str | os.PathLike[str] = "") -> int:
     """Return the number of processors that this process may keep busy, by its affinity and its control groups' quotas.
 
     Args:
         root: Folder of ``proc`` and ``sys``.
     """
-    quotas = [_processors(level) for level in control_groups("cpu", root)]
+    quotas = [_processors(level) for level in control_groups("cpu", os.fspath(root))]
     return max(1, min([processors(), *(math.ceil(quota) for quota in quotas if quota is not None)]))
 
 
@@ -326,14 +324,14 @@ class InWords(contextlib.ContextDecorator):
             ) from error
 
 
-def _system_memory(root: Path) -> int:
+def _system_memory(root: str | os.PathLike[str]) -> int:
     found = re.search(r"^MemAvailable:\s+(\d+) kB", _figures(f"{root}/proc/meminfo") or "", re.MULTILINE)
     if found is not None:
         return int(found[1]) * 1024
     return free_memory()
 
 
-def _address_space(root: Path) -> Iterator[int]:
+def _address_space(root: str | os.PathLike[str]) -> Iterator[int]:
     """Yield the bytes that the process' own limits leave."""
     limits = address_limits()
     if limits:
@@ -372,7 +370,7 @@ def _processors(level: Level) -> float | None:
 
 
 @functools.cache
-def control_groups(controller: str, root: Path = _ROOT) -> tuple[Level, ...]:
+def control_groups(controller: str, root: str = "") -> tuple[Level, ...]:
     """Return the control groups that may limit this process, of both versions, the innermost first.
 
     Args:
@@ -391,12 +389,12 @@ def control_groups(controller: str, root: Path = _ROOT) -> tuple[Level, ...]:
         unified = words[:1] == ["cgroup2"]
         is_right = unified or (words[:1] == ["cgroup"] and controller in words[-1].split(","))
         if is_right and unified in own and len(places) > 4:
-            top = root / _unescaped(places[4]).lstrip("/")
+            top = f"{root}{_unescaped(places[4])}"
             levels += [Level(folder, unified) for folder in _way_up(top, _unescaped(places[3]), own[unified])]
     return tuple(levels)
 
 
-def _way_up(top: Path, shown: str, path: str) -> Iterator[Path]:
+def _way_up(top: str, shown: str, path: str) -> Iterator[str]:
     """Yield the folders from a control group up to the one that is mounted.
 
     Args:
@@ -405,9 +403,9 @@ def _way_up(top: Path, shown: str, path: str) -> Iterator[Path]:
         path: The process' group. Containers may see a path that lies outside of what is mounted: then only that counts.
     """
     inside = os.path.relpath(path or "/", shown)
-    parts = [] if inside == "." or inside.startswith("..") else Path(inside).parts
+    parts = [] if inside == "." or inside.startswith("..") else inside.split("/")
     for count in range(len(parts), -1, -1):
-        yield top.joinpath(*parts[:count])
+        yield "/".join((top, *parts[:count]))
 
 
 def _unescaped(path: str) -> str:

@@ -45,7 +45,7 @@ def calibrate(show: bool, reset: bool) -> None:
     given = Speeds()._asdict()
     if show:
         path = calibration_file()
-        is_measured = path is not None and path.exists()
+        is_measured = path is not None and Path(path).exists()
         for name, value in speeds()._asdict().items():
             click.echo(_line(name, value, given[name]))
         click.echo(f"measured, from {path}" if is_measured else "built-in: 'elimina calibrate' measures this machine")

@@ -20,7 +20,6 @@ from elimina.backends import run_once
 from elimina.backends.choose import devices_of
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, MemoryLimitError
-from elimina.inference.checkpoint import State
 from elimina.inference.encode import Encoded, Encoder, encode, factor_view
 from elimina.inference.execution import (
     TOLERANCES,
@@ -50,6 +49,7 @@ from elimina.planning.steps import Steps
 from elimina.result import Result
 
 if TYPE_CHECKING:
+    from elimina.inference.checkpoint import State
     from elimina.inference.shifting import Original
     from elimina.planning.program import Program
 

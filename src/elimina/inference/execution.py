@@ -13,7 +13,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from elimina._core import TableList, widest_range
 from elimina.backends import Backend, Run
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, InternalError, MemoryLimitError, TimeLimitError
-from elimina.inference.checkpoint import Checkpoint, State
 from elimina.inference.options import Options
 from elimina.model import Model
 from elimina.planning.plan import Plan
@@ -34,6 +33,9 @@ from elimina.result import Result
 from elimina.system import cached_property
 from elimina.table import Table
 from elimina.tasks import described, scale_exponents
+
+if TYPE_CHECKING:
+    from elimina.inference.checkpoint import Checkpoint, State
 
 Progress = Callable[[float], None]
 
@@ -75,10 +77,9 @@ class Execution(NamedTuple):
             TimeLimitError: The deadline passed.
         """
         if self.deadline is not None and time.monotonic() > self.deadline:
+            advice = "elimination has no answer before it ends; allow more time, or use another order or device"
             if self.plan.minibuckets is not None:
                 advice = "allow more time, or a smaller i-bound (--ibound)"
-            else:
-                advice = "elimination has no answer before it ends; allow more time, or use another order or device"
             raise TimeLimitError(f"the time limit passed with {reached}: {advice}")
 
     @property
@@ -147,9 +148,8 @@ def advice_on(plan: Plan) -> str | None:
     if plan.minibuckets is not None:
         return "a smaller i-bound (--ibound)" if plan.minibuckets.ibound > 1 else _what_helps(plan)
     if described(plan.task).is_optimum:
-        return (
-            "solve it with a time limit (elimina solve --time-limit): search keeps both bounds and the best assignment"
-        )
+        gained = "search keeps both bounds and the best assignment"
+        return f"solve it with a time limit (elimina solve --time-limit): {gained}"
     if described(plan.task).has_bounds:
         return "bound the answer with mini-buckets (elimina solve --method mbe)"
     return _what_helps(plan.whole)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +23,15 @@ from elimina.inference.execution import (
     rounding,
     statistics,
 )
-from elimina.inference.shifting import Original
 from elimina.model import Model
 from elimina.planning.plan import JOIN, LEVEL, Plan
 from elimina.planning.prepare import Problem
 from elimina.planning.steps import Steps
 from elimina.result import Result, Status
 from elimina.tree import plan_tree
+
+if TYPE_CHECKING:
+    from elimina.inference.shifting import Original
 
 _TABLE_BYTES, _OWN_BYTES = 150, 320
 """Bytes of a table of a few variables in the core's lists, and in those of each thread, its local search included."""
@@ -117,6 +118,8 @@ def guide_of(plan: Plan, sizes: Sequence[int]) -> Guide:
     # Steps that are unpacked take ten times the memory of their records.
     steps = Steps.packed(plan.steps)
     number = {v: i for i, v in enumerate(plan.order)}
+    from array import array
+
     words = array("q")
     stack = [output.step for output in plan.outputs]
     for root in stack:

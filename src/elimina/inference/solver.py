@@ -33,7 +33,6 @@ from elimina.inference.method import (
 from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order, is_rough_enough, is_settled, quick_order, rough_order
 from elimina.inference.shield import uncollected
-from elimina.inference.shifting import Original
 from elimina.inference.strategy import Attempt, Budget, Paused, Portfolio, Strategy, can_copy, cells_of
 from elimina.model import Model
 from elimina.order import Order
@@ -48,6 +47,7 @@ from elimina.tasks import Task, described
 if TYPE_CHECKING:
     from elimina.inference.checkpoint import Checkpoint
     from elimina.inference.marginals import Inquiry
+    from elimina.inference.shifting import Original
 
 logger = logging.getLogger("elimina")
 
@@ -218,6 +218,7 @@ class Solver:
 
     def _bounds(self) -> Portfolio:
         """Mini-buckets, small ones first; the largest with costs shifted and without, by contents and by scopes."""
+        from elimina.inference.shifting import Original
         from elimina.inference.weighted import QUICK_ORDER, QUICK_ORDER_SECONDS, rungs
 
         problem, options, run = self._problem, self.options, self.run

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -26,6 +25,7 @@ from elimina.table import FORBIDDEN, LARGEST_NUMBER, Sense, Table, cell_numbers
 
 if TYPE_CHECKING:
     from fractions import Fraction
+    from pathlib import Path
 
 __all__ = ["FORMATS", "convert_sense", "read", "read_evidence", "write"]
 

@@ -11,14 +11,15 @@ import stat
 import sys
 from codecs import BOM_UTF8
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import Any, NamedTuple, NoReturn, TypeVar
-from xml.parsers import expat
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
 from elimina.model import Model
 from elimina.table import Sense
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Format(NamedTuple):
@@ -198,7 +199,7 @@ def replacement_of(path: Path) -> Iterator[Path]:
     if path.exists() and not path.is_file():
         yield path
         return
-    path = Path(os.path.realpath(path))
+    path = type(path)(os.path.realpath(path))
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     partial = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
@@ -253,7 +254,7 @@ def parsed(path: Path, open_text: Callable[[bytes], Any], parse: Callable[[Any],
 
 def suffix_of(path: Path) -> str:
     """Return the suffix that names the format, in lower case, without its dot and without .gz or .xz."""
-    stem = Path(path.stem) if path.suffix.lower() in COMPRESSIONS else path
+    stem = path.with_suffix("") if path.suffix.lower() in COMPRESSIONS else path
     return stem.suffix.lower().removeprefix(".")
 
 
@@ -320,6 +321,8 @@ class Document:
         Raises:
             TextError: The file is not well-formed, declares entities, or starts with another element.
         """
+        from xml.parsers import expat
+
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.specified_attributes = True
@@ -388,6 +391,8 @@ def root_of(path: Path) -> Element:
         FormatError: The compressed data are damaged.
         InputError: The file cannot be read.
     """
+    from xml.parsers import expat
+
     data = parsed(path, bytes, bytes)
     found: list[Element] = []
     parser = expat.ParserCreate()

@@ -11,13 +11,13 @@ import logging
 import math
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import SHARED_WORK
+from elimina.errors import InputError
 from elimina.planning.plan import LEVEL, Step
 
 logger = logging.getLogger("elimina")
@@ -70,12 +70,19 @@ UNITS = {
 """Units of the speeds."""
 
 
-def calibration_file() -> Path | None:
-    """Return the path of the file of measured speeds, whether or not it exists; None if there is to be none."""
+def calibration_file() -> str | None:
+    """Return the path of the file of measured speeds, whether or not it exists; None if there is to be none.
+
+    Raises:
+        InputError: There is no home folder to keep it in.
+    """
     named = os.environ.get(FILE)
     if named is not None:
-        return Path(named) if named else None
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "elimina" / "calibration.json"
+        return named or None
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if cache.startswith("~"):
+        raise InputError(f"cannot find the home folder for the calibration: set {FILE} to the path of a file")
+    return os.path.join(cache, "elimina", "calibration.json")
 
 
 @functools.cache
@@ -86,13 +93,17 @@ def speeds() -> Speeds:
     """
     try:
         path = calibration_file()
-        text = None if path is None else path.read_text(encoding="utf-8")
-    except (FileNotFoundError, NotADirectoryError, RuntimeError):  # no home directory
+    except InputError:
+        return Speeds()
+    if path is None:
+        return Speeds()
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (FileNotFoundError, NotADirectoryError):
         return Speeds()
     except (OSError, UnicodeDecodeError) as error:
         return _ignored(path, str(error))
-    if text is None:
-        return Speeds()
     import json
 
     try:
@@ -109,7 +120,7 @@ def speeds() -> Speeds:
     return Speeds(**{name: float(value) for name, value in found.items()})
 
 
-def _ignored(path: Path | None, reason: str) -> Speeds:
+def _ignored(path: str, reason: str) -> Speeds:
     advice = "run 'elimina calibrate' or 'elimina calibrate --reset'"
     logger.warning("ignored the calibration in %s: %s; %s", path, reason, advice)
     return Speeds()

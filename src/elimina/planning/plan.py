@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import operator
 from collections.abc import Sequence
@@ -383,8 +382,8 @@ class Plan(NamedTuple):
 
     def with_room(self, cells: int) -> Plan:
         """Return the plan with an arena of so many elements, more than its tables take, in the host's memory."""
-        more = (cells - self.arena_cells) * self.itemsize
-        return self._replace(arena_cells=cells, bytes={**self.bytes, "host": self.bytes["host"] + more})
+        host = self.bytes["host"] + (cells - self.arena_cells) * self.itemsize
+        return self._replace(arena_cells=cells, bytes={**self.bytes, "host": host})
 
     def __str__(self) -> str:
         return "\n".join(f"{name + ':':22}{text}" for name, text in self._figures())
@@ -394,6 +393,8 @@ class Plan(NamedTuple):
 
         ``docs/reference/answers.md`` describes its keys. Numbers that are not finite are null.
         """
+        import json
+
         slicing, divided = self.slicing, self.minibuckets
         figures = {
             "schema": 1,
@@ -477,9 +478,8 @@ class Plan(NamedTuple):
             return []
         ibound, divided, parts, levelled, by_content = self.minibuckets
         text = f"i-bound {ibound}: {divided} of {len(self.order)} buckets partitioned, {parts} mini-buckets"
-        return [
-            ("mini-buckets", text + (", by content" if by_content else "") + (", moment matching" if levelled else ""))
-        ]
+        ways = (", by content" if by_content else "") + (", moment matching" if levelled else "")
+        return [("mini-buckets", text + ways)]
 
     def _sparse_steps(self) -> list[tuple[str, str]]:
         if self.sparse is None:
