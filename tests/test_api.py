@@ -390,3 +390,10 @@ def test_names_of_the_package():
     assert all(getattr(elimina, name) is not None for name in elimina.__all__)
     with pytest.raises(AttributeError, match="no attribute 'minibucket'"):
         _ = elimina.minibucket
+
+
+def test_distributed_problems_name_their_solver():
+    problem = elimina.dcop.Problem.from_model(Model.from_arrays([2], [([0], [3, 4])]))
+    for call in (elimina.solve, elimina.plan, elimina.JunctionTree):
+        with pytest.raises(TypeError, match=r"elimina\.dcop\.solve\(problem\), or as one model: elimina\.solve"):
+            call(problem)

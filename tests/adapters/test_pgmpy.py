@@ -192,6 +192,11 @@ def test_max_marginals_of_a_markov_network(student):
     assert VariableElimination(network).max_marginal(["G"], {"L": 1}) == pytest.approx(expected)
 
 
+def test_a_variable_named_twice_counts_once(student):
+    ours = VariableElimination(student)
+    assert ours.max_marginal(["G", "G"]) == ours.max_marginal(["G"])
+
+
 def test_what_max_marginals_refuse(student):
     with pytest.raises(InputError, match="'G' is in the query and in the evidence"):
         VariableElimination(student).max_marginal(["G"], {"G": "A"})

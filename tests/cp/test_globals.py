@@ -504,3 +504,12 @@ def test_empty_arrays() -> None:
     assert model.solve().status == "feasible"
     model.lex_less([], [])
     assert model.solve().status == "infeasible"
+
+
+@pytest.mark.parametrize("name", ["all_different", "all_different_except_0", "circuit", "subcircuit"])
+def test_variables_that_are_not_in_a_list(name):
+    model = cp.Model()
+    x, y = model.int_vars(2, 0, 1)
+    given = (x, y) if name != "all_different_except_0" else (x,)
+    with pytest.raises(InputError, match=f"^{name} gets a list of variables or numbers, not _0$"):
+        getattr(model, name)(*given)

@@ -63,6 +63,7 @@ def test_files(model, tmp_path, kind):
     ("given", "error", "problem"),
     [
         ("no.evid", InputError, "cannot read no.evid"),
+        ("a=yes", InputError, "evidence is 'a=yes', which is not a file: write {'A': 'yes'}"),
         (pandas.Series({"a": "maybe"}), InputError, "'maybe'"),
         (pandas.Series(["yes", "no"], index=["a", "a"]), InputError, "the evidence names 'a' twice"),
         (pandas.Series({"x": 1}), InputError, "no variable 'x'"),

@@ -137,7 +137,7 @@ class VariableElimination:
         """
         self._check_order(elimination_order)
         known = self._evidence(evidence, None)
-        names = [self.model[name].name for name in _named("variables", variables or [])]
+        names = list(dict.fromkeys(self.model[name].name for name in _named("variables", variables or [])))
         observed = next((name for name in names if name in known), None)
         if observed is not None:
             raise InputError(f"variable {observed!r} is in the query and in the evidence: leave it out of one of them")

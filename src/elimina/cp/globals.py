@@ -148,12 +148,13 @@ class Globals(ABC):
         Raises:
             InputError: The consistency or the side is another.
         """
+        listed = several(xs, "all_different")
         if not isinstance(consistency, str) or consistency not in ("value", "bounds", "domain"):
             raise InputError(f"all_different: the consistency is value, bounds or domain, not {consistency!r}")
         suffix = _suffix("all_different", side)
         if suffix and consistency != "domain":
             raise InputError(f"all_different: with {consistency} consistency the side is auto, not {side!r}")
-        self.post(f"all_different_{consistency}{suffix}", several(xs, "all_different"))
+        self.post(f"all_different_{consistency}{suffix}", listed)
 
     def all_different_except_0(self, xs: Iterable[Operand]) -> None:
         """Require different values for the variables that are not 0."""
@@ -165,7 +166,8 @@ class Globals(ABC):
         Raises:
             InputError: The side is another.
         """
-        self.post("circuit" + _suffix("circuit", side), several(successors, "circuit"))
+        listed = several(successors, "circuit")
+        self.post("circuit" + _suffix("circuit", side), listed)
 
     def subcircuit(self, successors: Sequence[Operand], side: Side = "auto") -> None:
         """Make the nodes that are not their own successors form at most one cycle; ``side`` as in `all_different`.
@@ -173,7 +175,8 @@ class Globals(ABC):
         Raises:
             InputError: The side is another.
         """
-        self.post("subcircuit" + _suffix("subcircuit", side), several(successors, "subcircuit"))
+        listed = several(successors, "subcircuit")
+        self.post("subcircuit" + _suffix("subcircuit", side), listed)
 
     def weighted_circuit(
         self, successors: Sequence[Operand], edges: Mapping[tuple[int, int], int]

@@ -160,6 +160,11 @@ def as_model(model: ModelLike) -> Model:
             "model is a constraint model; solve it with its own method solve, or as cost tables: "
             "elimina.solve(model.to_model())"
         )
+    if type(model).__module__.startswith("elimina.dcop."):
+        raise TypeError(
+            "model is a distributed problem; solve it by its agents, elimina.dcop.solve(problem), or as one model: "
+            "elimina.solve(problem.model)"
+        )
     taken = "a Model, or the path of a file that elimina.read takes (Model.from_pgmpy and from_pyagrum make Models)"
     raise arguments.wrong_type("model", model, taken)
 
@@ -176,6 +181,11 @@ def as_evidence(evidence: EvidenceLike | None, model: Model) -> Evidence:
         return {}
     if isinstance(evidence, Mapping):
         return evidence
+    if isinstance(evidence, str) and "=" in evidence and not os.path.exists(evidence):
+        raise InputError(
+            f"evidence is {arguments.shown(evidence)}, which is not a file: write {{'A': 'yes'}}, or read the text by "
+            "elimina.io.evidence.parse_assignments"
+        )
     if isinstance(evidence, str | os.PathLike):
         return read_evidence(evidence, model)
     if not hasattr(evidence, "items") or getattr(evidence, "ndim", None) != 1:
