@@ -86,9 +86,16 @@ def test_an_upper_bound(client, method) -> None:
     assert (found.status, found.lower_bound) == ("infeasible", best)
 
 
-def test_an_upper_bound_is_for_integer_costs(client) -> None:
+def test_an_upper_bound_with_decimals(client) -> None:
+    model = Model.from_arrays([2, 2], [((0, 1), [[2.5, 1.25], [4.0, 3.75]])])
+    assert calls.with_options(solve_optimum, model, client=client, upper_bound=1.25).value == 1.25
+    found = calls.with_options(solve_optimum, model, client=client, upper_bound=1.0)
+    assert (found.assignment, found.lower_bound >= 1) == (None, True)
+
+
+def test_an_upper_bound_is_for_costs(client) -> None:
     model = Model.from_arrays([2], [((0,), [0.2, 0.8])], sense="probability")
-    with pytest.raises(InputError, match="the upper bound 3 is for integer costs"):
+    with pytest.raises(InputError, match="the upper bound 3 is for costs"):
         calls.with_options(solve_optimum, model, client=client, upper_bound=3)
 
 

@@ -335,9 +335,10 @@ def test_an_upper_bound_is_a_cost():
     """Each log score is below an upper bound of 0, which would make every assignment a worse one."""
     model = Model.from_arrays([2], [((0,), [0.2, 0.8])], sense="probability")
     for method in ("auto", "search"):
-        with pytest.raises(UnsupportedError, match="the upper bound 0 is for integer costs, and this model has prob"):
+        with pytest.raises(UnsupportedError, match="the upper bound 0 is for costs, and this model has prob"):
             calls.solve(model, method=method, upper_bound=0)
     decimals = Model.from_arrays([2], [((0,), [0.2, 0.8])])
     with pytest.raises(UnsupportedError, match="integer costs; use --method search, or give no upper bound"):
-        calls.solve(decimals, upper_bound=1)
-    assert calls.solve(decimals, method="search", upper_bound=1).value == 0.2
+        calls.solve(decimals, method="filter", upper_bound=1)
+    for method in ("auto", "search"):
+        assert calls.solve(decimals, method=method, upper_bound=1).value == 0.2
