@@ -22,6 +22,7 @@
 #include "exec/exact_count.hpp"
 #include "kinds.hpp"
 #include "module.hpp"
+#include "plan/records.hpp"
 #include "stop.hpp"
 #include "table_list.hpp"
 #include "unlocked.hpp"
@@ -36,7 +37,6 @@ template <class T>
 using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using AnyRows = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Records = nb::ndarray<nb::ro, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> starts, Words<const int> members, Words<const i64> strides, Words<const i64> offsets,
                   Words<const double> least, Words<const i64> asked, Words<const i64> places, i64 first, i64 last) {
@@ -105,18 +105,19 @@ nb::bytes count_exactly(Words<const i64> words, Words<const i64> starts, Words<c
 // A program and the arrays that it works on, which the session keeps alive.
 class DenseSession {
  public:
-  DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Records words, Words<const i64> starts,
+  DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words, Words<const i64> starts,
                Words<const i64> outputs, Arena arena, Words<double> peaks, int threads)
       : words_(words), starts_(starts), arena_(arena), peaks_(peaks) {
-    const SemiringKind kind = semiring_kind(semiring);
-    kind_ = value_kind(arena.dtype(), kind);
-    const bool is_narrow = words.dtype() == nb::dtype<i32>();
-    if (!is_narrow && words.dtype() != nb::dtype<i64>()) throw nb::type_error("records have words of 64 or 32 bits");
-    DenseRun run{kind, kind_, parameter, integer_parameter, nullptr, starts.data(), i64(starts.size()), arena.data(), peaks.data(), threads};
-    if (is_narrow) run.narrow = static_cast<const i32*>(words.data());
-    else run.words = static_cast<const i64*>(words.data());
-    nb::gil_scoped_release release;
-    executor_ = std::make_unique<DenseExecutor>(run, std::span(outputs.data(), outputs.size()));
+    start(semiring, parameter, integer_parameter, i64(starts.size()), outputs, threads);
+  }
+
+  // Records are deferred; the caller keeps the layout alive.
+  DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, const plan::LaidOutSteps& layout,
+               Words<const i64> outputs, Arena arena, Words<double> peaks, int threads)
+      : arena_(arena), peaks_(peaks) {
+    if (!layout.is_deferred) throw nb::value_error("the layout's records are not deferred");
+    recorder_ = std::make_unique<plan::Recorder>(layout);
+    start(semiring, parameter, integer_parameter, i64(layout.out_spans.size()), outputs, threads);
   }
 
   void fix(Words<const int> values) { executor_->fix(values.data(), i64(values.size())); }
@@ -166,9 +167,9 @@ class DenseSession {
 
   void run(std::optional<Words<const i64>> steps, nb::object progress) {
     const i64* sequence = steps ? steps->data() : nullptr;
-    const i64 count = i64(steps ? steps->size() : starts_.size());
+    const i64 count = steps ? i64(steps->size()) : steps_;
     for (i64 turn = 0; sequence && turn < count; ++turn)
-      if (sequence[turn] < 0 || sequence[turn] >= i64(starts_.size())) throw nb::index_error("the program has no such step");
+      if (sequence[turn] < 0 || sequence[turn] >= steps_) throw nb::index_error("the program has no such step");
     bool finished = false;
     const DensePoll poll = poll_of(progress);
     {
@@ -179,8 +180,20 @@ class DenseSession {
   }
 
  private:
-  Records words_;
-  Words<const i64> starts_;
+  void start(const std::string& semiring, double parameter, i64 integer_parameter, i64 steps, Words<const i64> outputs, int threads) {
+    const SemiringKind kind = semiring_kind(semiring);
+    kind_ = value_kind(arena_.dtype(), kind);
+    steps_ = steps;
+    const bool is_deferred = recorder_ != nullptr;
+    const DenseRun run{kind, kind_, parameter, integer_parameter, is_deferred ? nullptr : words_.data(), is_deferred ? nullptr : starts_.data(), steps,
+                       arena_.data(), peaks_.data(), threads, recorder_.get()};
+    nb::gil_scoped_release release;
+    executor_ = std::make_unique<DenseExecutor>(run, std::span(outputs.data(), outputs.size()));
+  }
+
+  Words<const i64> words_, starts_;
+  std::unique_ptr<plan::Recorder> recorder_;
+  i64 steps_ = 0;
   Arena arena_;
   ValueKind kind_;
   Words<double> peaks_;
@@ -237,8 +250,10 @@ void bind_dense(nb::module_& m) {
       .def("keep", &keep_plan, "order"_a,
            "Keep a plan of an order of all variables for all answers from now on, whose steps are restricted to what is observed. False: it does not fit, and nothing has changed.");
   nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
-      .def(nb::init<const std::string&, double, i64, Records, Words<const i64>, Words<const i64>, Arena, Words<double>, int>(),
+      .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena, Words<double>, int>(),
            "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "outputs"_a, "arena"_a, "peaks"_a, "threads"_a)
+      .def(nb::init<const std::string&, double, i64, const plan::LaidOutSteps&, Words<const i64>, Arena, Words<double>, int>(),
+           "semiring"_a, "parameter"_a, "integer_parameter"_a, "layout"_a, "outputs"_a, "arena"_a, "peaks"_a, "threads"_a, nb::keep_alive<1, 5>())
       .def("fix", &DenseSession::fix, "values"_a,
            "Compute only cells with these values from now on; -1 where none is given. What depends on a changed one must run again.")
       .def("decode", &DenseSession::decode, "variables"_a, nb::sig("def decode(self, variables: int) -> NDArray[numpy.int32]"),

@@ -16,7 +16,7 @@
 #include "plan/arena.hpp"
 #include "plan/contents.hpp"
 #include "plan/mini_buckets.hpp"
-#include "plan/place.hpp"
+#include "plan/records.hpp"
 #include "stop.hpp"
 
 namespace nb = nanobind;
@@ -27,14 +27,17 @@ namespace {
 
 // A property that views one of a layout's vectors, and keeps the layout.
 template <auto kMember>
-auto view_of(nb::handle_t<Layout> self) {
-  auto& items = nb::cast<Layout&>(self).*kMember;
+auto view_of(nb::handle_t<LaidOutSteps> self) {
+  auto& items = nb::cast<LaidOutSteps&>(self).*kMember;
   using T = typename std::remove_reference_t<decltype(items)>::value_type;
   return Array<T>(items.data(), {items.size()}, self);
 }
 
-nb::object records_of(nb::handle_t<Layout> self) {
-  return nb::cast<Layout&>(self).narrow.empty() ? nb::cast(view_of<&Layout::words>(self)) : nb::cast(view_of<&Layout::narrow>(self));
+// The same, or a list that is made now where records are deferred.
+template <auto kMember, auto kMake>
+auto view_or_make(nb::handle_t<LaidOutSteps> self) {
+  const auto& own = nb::cast<LaidOutSteps&>(self);
+  return own.is_deferred ? array_of(unlocked([&] { return (own.*kMake)(); })) : view_of<kMember>(self);
 }
 
 std::vector<std::vector<std::vector<int>>> partition(const std::vector<int>& sizes, std::vector<std::vector<int>> scopes,
@@ -48,7 +51,7 @@ std::vector<std::vector<std::vector<int>>> partition(const std::vector<int>& siz
 
 struct PlannedSteps {
   std::shared_ptr<PlannedTree> tree;
-  Steps steps;
+  std::shared_ptr<Steps> steps;
 };
 
 void check_variables(const std::vector<int>& variables, std::size_t count) {
@@ -75,7 +78,7 @@ nb::tuple lists_of(const Lists& lists) { return nb::make_tuple(array_of(lists.st
 
 PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& passes, int tables, bool levelled, Words<const double> weights,
                         Words<const int> wanted, bool products, bool fused) {
-  PlannedSteps made{tree, {}};
+  PlannedSteps made{tree, std::make_shared<Steps>()};
   const std::vector<double> own = list_of(weights);
   const std::vector<int> asked = list_of(wanted);
   const StepRules rules{tables, products, fused};
@@ -83,9 +86,9 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
   check_stop();
   if (passes == "both") {
     // A plan with a message that no machine can hold is made for its figures alone; its downward pass would take minutes to plan.
-    made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules, tree->largest() < kMostCells ? asked : std::vector<int>());
+    *made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules, tree->largest() < kMostCells ? asked : std::vector<int>());
   } else if (passes == "joint") {
-    made.steps = joint_steps(tree->tree, tree->scopes, tree->sizes, rules);
+    *made.steps = joint_steps(tree->tree, tree->scopes, tree->sizes, rules);
   } else {
     std::vector<int> sequence;
     if (passes == "postorder") {
@@ -93,22 +96,22 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
     } else {
       for (int number = 0; number < int(tree->tree.size()); ++number) sequence.push_back(number);
     }
-    made.steps = upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, rules, levelled, own, passes == "lasting");
+    *made.steps = upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, rules, levelled, own, passes == "lasting");
   }
   return made;
 }
 
 nb::tuple make_bounds(std::shared_ptr<PlannedTree> tree, int tables, i64 cells) {
   RowBounds made = unlocked([&] { return row_bounds(tree->tree, tree->scopes, tree->sizes, tables, cells); });
-  return nb::make_tuple(PlannedSteps{tree, std::move(made.steps)}, lists_of(made.own), lists_of(made.rest));
+  return nb::make_tuple(PlannedSteps{tree, std::make_shared<Steps>(std::move(made.steps))}, lists_of(made.own), lists_of(made.rest));
 }
 
 PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
-  return {made.tree, made.steps.moved({sequence.data(), sequence.size()})};
+  return {made.tree, std::make_shared<Steps>(made.steps->moved({sequence.data(), sequence.size()}))};
 }
 
-Layout place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs, const Words<const double>& speed,
-             i64 most_words, i64 narrow_words) {
+LaidOutSteps place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs, const Words<const double>& speed,
+             i64 most_words, i64 deferred_words) {
   if (speed.size() != 6) throw nb::value_error("a speed is six numbers");
   const double* const given = speed.data();
   const Speed figures{given[0], given[1], given[2], given[3], given[4], given[5]};
@@ -117,22 +120,31 @@ Layout place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int>
   nb::gil_scoped_release release;
   check_stop();
   const i64 factors = made.tree->scopes.size();
-  return lay_out(made.steps, factors, made.tree->sizes, itemsize, keep, own, times, figures, most_words, narrow_words);
+  LaidOutSteps found{lay_out(*made.steps, factors, made.tree->sizes, itemsize, keep, own, times, figures, most_words, deferred_words), {}, {}, itemsize};
+  if (found.is_deferred) found.steps = made.steps, found.sizes = made.tree->sizes;
+  return found;
+}
+
+Array<i64> first_sizes(const LaidOutSteps& own, Words<const i64> steps) {
+  if (!own.steps) throw nb::value_error("the records are not deferred");
+  std::vector<i64> found;
+  for (const i64 number : span_of(steps)) found.push_back(own.sizes[own.steps->scopes[own.steps->steps.at(std::size_t(number)).scope][own.steps->axes_of(number).front()]]);
+  return array_of(std::move(found));
 }
 
 // Starts of the tables that each step reads, their sources and factors, and the combinations of each step.
 nb::tuple tables_of(const PlannedSteps& made) {
   std::vector<int> sources, factors;
-  for (const Read& read : made.steps.reads) {
+  for (const Read& read : made.steps->reads) {
     sources.push_back(read.source);
     factors.push_back(read.factor());
   }
   std::vector<double> work;
-  for (const Step& step : made.steps.steps) {
+  for (const Step& step : made.steps->steps) {
     work.push_back(double(step.domain));
-    for (const int v : made.steps.scopes[step.scope]) work.back() *= double(made.tree->sizes[v]);
+    for (const int v : made.steps->scopes[step.scope]) work.back() *= double(made.tree->sizes[v]);
   }
-  return nb::make_tuple(array_of(made.steps.first), array_of(std::move(sources)), array_of(std::move(factors)), array_of(std::move(work)));
+  return nb::make_tuple(array_of(made.steps->first), array_of(std::move(sources)), array_of(std::move(factors)), array_of(std::move(work)));
 }
 
 }  // namespace
@@ -161,18 +173,18 @@ void bind_plan(nb::module_& m) {
             return central_order(own.tree, own.sizes);
           }, "An order of the same triangulation whose junction tree has the fewest levels.");
   nb::class_<PlannedSteps>(m, "PlannedSteps", "The steps of a plan before memory is laid out.")
-      .def_prop_ro("most_tables", [](const PlannedSteps& own) { return own.steps.most_tables; }, "Tables that a step reads at most.")
+      .def_prop_ro("most_tables", [](const PlannedSteps& own) { return own.steps->most_tables; }, "Tables that a step reads at most.")
       .def_prop_ro("outputs", [](const PlannedSteps& own) {
             std::vector<i64> found;
-            for (const Output& output : own.steps.outputs) found.insert(found.end(), {output.step, output.variable});
+            for (const Output& output : own.steps->outputs) found.insert(found.end(), {output.step, output.variable});
             return array_of(std::move(found));
           }, nb::rv_policy::reference, "For each part of the answer its step, and the variable whose marginal it is (-1: none).")
       .def_prop_ro("tables", &tables_of, "Starts of each step's tables, their sources and factors, and each step's combinations.")
       .def("moved", &move_steps, "sequence"_a, "The same steps in another sequence.")
-      .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a, "narrow_words"_a,
+      .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a, "deferred_words"_a,
            "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run; `speed`: bytes and "
            "combinations a second, seconds of a step, bytes and combinations of one thread, and the combinations of a step from which threads share it; "
-           "`most_words`: of records, which are left out where there are more; `narrow_words`: of records, from which they have 32 bits if all fit.");
+           "`most_words`: of records, which are left out where there are more; `deferred_words`: of records, from which they are written where they are read.");
   m.def("mini_buckets", [](const std::vector<std::vector<int>>& scopes, int ibound) {
         const std::vector<std::span<const int>> spans(scopes.begin(), scopes.end());
         return MiniBuckets().divide(spans, ibound + 1);
@@ -201,7 +213,7 @@ void bind_plan(nb::module_& m) {
       .def("seal", &Arena::seal, "Leave free spans below the height unused.")
       .def("give_back", &Arena::give_back, "offset"_a, "span"_a, "Make a span free again, merged with its free neighbours.")
       .def_prop_ro("height", &Arena::height, "Elements up to the end of the last span that was taken.");
-  nb::class_<Layout>(m, "PlannedLayout", "Where the tables of a plan lie, and its steps as records.")
+  nb::class_<LaidOutSteps>(m, "PlannedLayout", "Where the tables of a plan lie, and its steps as records.")
       .def_ro("record_words", &Layout::record_words, "Words of all records, also where they were left out.")
       .def_ro("factor_cells", &Layout::factor_cells, "Elements that the factors take.")
       .def_ro("arena_cells", &Layout::arena_cells, "Elements of all tables that are there at a time.")
@@ -212,11 +224,14 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("offsets", &view_of<&Layout::offsets>, "Of the factors.")
       .def_prop_ro("spans", &view_of<&Layout::spans>, "Of the factors.")
       .def_prop_ro("strides", &view_of<&Layout::strides>, "Of the factors' axes, one factor after the other.")
-      .def_prop_ro("words", &records_of, nb::sig("def words(self) -> NDArray[numpy.int64] | NDArray[numpy.int32]"),
-                   "The records; of 32 bits where they are many, with 0 for the weight, which is 1.")
-      .def_prop_ro("starts", &view_of<&Layout::starts>, "Where each record starts.")
+      .def_ro("is_deferred", &Layout::is_deferred, "Whether records are written where they are read; those that are asked for here are made each time.")
+      .def_prop_ro("words", &view_or_make<&Layout::words, &LaidOutSteps::all_words>, nb::rv_policy::reference, "The records.")
+      .def_prop_ro("starts", &view_or_make<&Layout::starts, &LaidOutSteps::all_starts>, nb::rv_policy::reference, "Where each record starts.")
+      .def_prop_ro("factors", &view_or_make<&Layout::factors, &LaidOutSteps::all_factors>, nb::rv_policy::reference, "The factor of each table that is read; -1: a message.")
       .def_prop_ro("out_spans", &view_of<&Layout::out_spans>, "Elements of each step's output.")
-      .def_prop_ro("factors", &view_of<&Layout::factors>, "The factor of each table that is read; -1: a message.");
+      .def_prop_ro("out_offsets", &view_of<&Layout::out_offsets>, "Start of each step's output in the arena, where records are deferred.")
+      .def_prop_ro("most_tables", [](const LaidOutSteps& own) { return own.steps ? own.steps->most_tables : 0; }, "Tables that a step reads at most, likewise.")
+      .def("first_sizes", &first_sizes, "steps"_a, "The number of values of the first variable of each of these steps' outputs, which have one, likewise.");
 }
 
 }  // namespace elimina::plan

@@ -29,13 +29,13 @@ Steps Steps::moved(std::span<const int> sequence) const {
   for (std::size_t place = 0; place < sequence.size(); ++place) number[sequence[place]] = int(place);
   Steps made;
   made.scopes = scopes;
+  made.axes = axes;
   made.most_tables = most_tables;
   made.first.push_back(0);
   for (const int old : sequence) {
     made.append_others(i64(made.steps.size()), others_of(old));
     made.steps.push_back(steps[old]);
     made.lasting.push_back(lasting[old]);
-    made.axes.append(axes[old]);
     for (Read read : reads_of(old)) {
       if (read.source >= 0) read.source = number[read.source];
       made.reads.push_back(read);
@@ -65,8 +65,6 @@ Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes
   made_.steps.reserve(expected);
   made_.first.reserve(expected + 1);
   made_.reads.reserve(3 * expected);
-  made_.axes.starts.reserve(expected + 1);
-  made_.axes.items.reserve(items);
   made_.first.push_back(0);
   marks_.resize(sizes.size());
 }
@@ -164,7 +162,7 @@ std::vector<Read> Writer::level(const std::vector<Read>& marginals, std::span<co
 int Writer::add(const Bucket& bucket, std::span<const Read> reads) {
   made_.reads.insert(made_.reads.end(), reads.begin(), reads.end());
   made_.first.push_back(i64(made_.reads.size()));
-  made_.steps.push_back({bucket.variable, bucket.domain, bucket.scope, 0, 0, 0, 0, -1, bucket.weight});
+  made_.steps.push_back({bucket.variable, -1, bucket.domain, bucket.scope, 0, 0, 0, 0, -1, bucket.weight});
   return int(made_.steps.size()) - 1;
 }
 
@@ -172,14 +170,25 @@ int Writer::add(const Bucket& bucket, std::span<const Read> reads, const Tile& t
   for (const auto* group : {&tile.tables_a, &tile.tables_b, &tile.streamed})
     for (const int t : *group) made_.reads.push_back(reads[t]);
   made_.first.push_back(i64(made_.reads.size()));
-  for (const auto* group : {&tile.outer, &tile.mid, &tile.lo})
-    for (const int axis : *group) made_.axes.add(axis);
-  made_.axes.close();
   made_.append_others(i64(made_.steps.size()), bucket.others);
-  made_.steps.push_back({bucket.variable, bucket.domain, bucket.scope, int(tile.outer.size()), int(tile.mid.size()),
+  made_.steps.push_back({bucket.variable, add_axes(tile), bucket.domain, bucket.scope, int(tile.outer.size()), int(tile.mid.size()),
                          int(tile.tables_a.size()), int(tile.tables_b.size()), rows, bucket.weight});
   made_.most_tables = std::max(made_.most_tables, int(reads.size()));
   return int(made_.steps.size()) - 1;
+}
+
+// Returns their number; -1 if they are in the scope's sequence.
+int Writer::add_axes(const Tile& tile) {
+  const i64 begin = made_.axes.starts.back();
+  for (const auto* group : {&tile.outer, &tile.mid, &tile.lo})
+    for (const int axis : *group) made_.axes.add(axis);
+  const std::span<const int> axes(made_.axes.items.begin() + begin, made_.axes.items.end());
+  if (axes.size() <= kPositions.size() && std::equal(axes.begin(), axes.end(), kPositions.begin())) {
+    made_.axes.items.resize(std::size_t(begin));
+    return -1;
+  }
+  made_.axes.close();
+  return int(made_.axes.size()) - 1;
 }
 
 void Writer::shape(i64 domain, int scope, std::span<const Read> reads) {

@@ -1,5 +1,7 @@
 // Steps of a tree: one for each bucket, and joins where they are cheaper than one wide aggregation.
 #pragma once
+#include <array>
+
 #include "plan/tile.hpp"
 #include "plan/tree.hpp"
 #include "stop.hpp"
@@ -19,6 +21,7 @@ struct Read {
 // A step before memory is laid out. Tables are read in the sequence lhs, rhs, streamed.
 struct Step {
   int variable;       // eliminated; kJoin or kLevel (elimina/program.hpp)
+  int axes;           // slow, middle, fast: number in Steps::axes; -1: those of the scope in its sequence
   i64 domain;         // values of all variables that are eliminated, together
   int scope;          // of the output, slow to fast: number in Steps::scopes
   int outer, mid;     // numbers of axes
@@ -32,18 +35,29 @@ struct Output {
   int step, variable;
 };
 
+// 0, 1, 2 and so on, as most axes are.
+constexpr auto kPositions = [] {
+  std::array<int, 64> positions{};
+  for (int n = 0; n < int(positions.size()); ++n) positions[n] = n;
+  return positions;
+}();
+
 struct Steps {
   std::vector<Step> steps;
   Lists scopes;              // of factors, by their numbers, and of outputs
   std::vector<Read> reads;   // of all steps
   std::vector<i64> first;    // of each step's reads, and behind the last one
-  Lists axes;                // of each step: positions in its scope, slow, middle, fast
+  Lists axes;                // positions in a scope
   Lists others;              // variables that each step eliminates besides, later ones, up to the last step with some
   std::vector<Output> outputs;
   std::vector<char> lasting; // of each step: its output stays, even where others make room
   int most_tables = 0;
 
   std::span<const Read> reads_of(i64 step) const { return {reads.data() + first[step], reads.data() + first[step + 1]}; }
+  std::span<const int> axes_of(i64 step) const {
+    if (steps[step].axes >= 0) return axes[steps[step].axes];
+    return {kPositions.data(), scopes[steps[step].scope].size()};
+  }
   std::span<const int> others_of(i64 step) const { return step < others.size() ? others[step] : std::span<const int>(); }
   void append_others(i64 step, std::span<const int> list) {
     if (list.empty()) return;
@@ -101,6 +115,7 @@ class Writer {
   void collect(std::span<const Read> reads, int without, std::vector<int>& variables);
   int add(const Bucket& bucket, std::span<const Read> reads);
   int add(const Bucket& bucket, std::span<const Read> reads, const Tile& tile, int rows);
+  int add_axes(const Tile& tile);
   void shape(i64 domain, int scope, std::span<const Read> reads);
   Tile tile(i64 domain, int scope, std::span<const Read> reads, int rows = -1);
   void join(std::vector<Read>& reads, const std::vector<Read>& chosen, int scope = -1, int rows = -1);

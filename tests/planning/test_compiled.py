@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import random
 import re
 from pathlib import Path
@@ -15,7 +16,7 @@ from elimina._core import plan_steps, row_bounds
 from elimina.planning import record
 from elimina.planning.machine import cpu_machine
 from elimina.planning.program import place_steps
-from elimina.planning.steps import Steps
+from elimina.planning.steps import DeferredSteps, Steps
 from elimina.tree import node_weights, plan_tree, rows_of, tree_of
 from tests import calls
 from tests.reference.passes import Bounds, Passes
@@ -77,12 +78,17 @@ def check(case, planned, steps, outputs, lasting):
     assert placed.operations == sum(step.work * max(len(step.operands), 1) for step in expected)
     assert placed.largest == max([1, *(step.out_cells for step in expected), *(math.prod(f.sizes) for f in factors)])
     assert math.isclose(placed.seconds, MACHINE.seconds(expected, itemsize, 0), abs_tol=1e-15)
-    narrow = Steps.of(place_steps(planned, itemsize, keep, MACHINE, narrow_words=0))
-    fits = (np.abs(np.delete(packed.words, packed.starts + record.WEIGHT)) < 2**31).all()
-    is_narrow = bool(fits and all(step.weight == 1 for step in expected))
-    assert narrow.words.dtype == (np.int32 if is_narrow and len(expected) else np.int64)
-    assert narrow == packed
-    assert list(narrow) == list(expected)
+    deferred = Steps.of(place_steps(planned, itemsize, keep, MACHINE, deferred_words=0))
+    assert isinstance(deferred, DeferredSteps)
+    assert deferred == packed
+    assert list(deferred) == list(expected)
+    assert np.array_equal(deferred.starts, packed.starts)
+    assert np.array_equal(deferred.factors, packed.factors)
+    assert (deferred.record_words, deferred.most_tables) == (packed.record_words, packed.most_tables)
+    with_axes = np.array([number for number, step in enumerate(expected) if step.axes], dtype=np.int64)
+    assert np.array_equal(deferred.first_sizes_of(with_axes), packed.first_sizes_of(with_axes))
+    assert np.array_equal(deferred.offsets_of(with_axes), packed.offsets_of(with_axes))
+    assert pickle.loads(pickle.dumps(deferred)) == packed
 
 
 @pytest.mark.parametrize("seed", range(60))

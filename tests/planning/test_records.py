@@ -115,14 +115,14 @@ def test_steps_on_tuples_may_have_more_cells_than_64_bits_count(task) -> None:
     assert log == pytest.approx(len(tables) * np.log(0.5))
 
 
-@pytest.mark.parametrize("is_narrow", [False, True])
-def test_planning_counts_records_by_the_size_of_their_words(is_narrow, monkeypatch) -> None:
+@pytest.mark.parametrize("is_deferred", [False, True])
+def test_planning_counts_deferred_records_by_half(is_deferred, monkeypatch) -> None:
     monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
-    monkeypatch.setattr(planner, "NARROW_WORDS", 64 if is_narrow else 1 << 30)
+    monkeypatch.setattr(planner, "DEFERRED_WORDS", 64 if is_deferred else 1 << 30)
     problem = prepare(clique(12), "pr", {})
     order = tuple(range(12))
     plan = make_plan(problem, order, cpu_machine(1), 1 << 30)
     words = steps.Steps.packed(plan.steps).words
-    assert plan.planning_bytes == 5 * ((4 if is_narrow else 8) * len(words) - 64)
+    assert plan.planning_bytes == 5 * ((4 if is_deferred else 8) * len(words) - 64)
     assert make_plan(problem, order, cpu_machine(1), plan.planning_bytes).is_recorded
     assert not make_plan(problem, order, cpu_machine(1), plan.planning_bytes - 64).is_recorded

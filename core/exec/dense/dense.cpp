@@ -5,7 +5,6 @@
 
 #include "exec/dense/isa.hpp"
 #include "exec/share.hpp"
-#include "records.hpp"
 
 namespace elimina {
 namespace {
@@ -85,37 +84,45 @@ const char* dense_instruction_set() { return choice.name; }
 DenseExecutor::DenseExecutor(const DenseRun& run, std::span<const i64> outputs)
     : run_(run),
       threads_(std::max(run.threads, 1)),
-      words_(run.narrow ? nullptr : run.words),
+      words_(run.words),
+      starts_(run.starts),
       kernels_(choice.make(run)),
-      slices_(run.words, run.starts, run.steps, outputs) {
-  entries_.reserve(run.steps);
-  for (i64 number = 0; number < run.steps; ++number) {
-    const StepView step = view(number);
-    const double work = step_work(step);
-    const bool levelled = kernels_->levels && step[kVariable] == kLevel;
-    entries_.push_back({float(work), levelled ? kLevelled : work < kSmallWork && step[kTables] > 0 && kernels_->translates(step) ? kUnseen : kOrdinary});
-  }
-}
+      slices_(run.words, run.starts, run.steps, outputs),
+      entries_(std::size_t(run.steps), Entry{0, kNew}) {}
 
 DenseExecutor::~DenseExecutor() = default;
 
-StepView DenseExecutor::widened(i64 number) {
-  const i32* const record = run_.narrow + run_.starts[number];
-  wide_.resize(std::max(wide_.size(), std::size_t(record[kWords])));
-  widen(record, wide_.data());
-  return {wide_.data()};
+StepView DenseExecutor::written(i64 number) {
+  if (number != last_) {
+    own_.resize(std::max(own_.size(), std::size_t(run_.writer->words(number))));
+    run_.writer->write(number, own_.data());
+    last_ = number;
+  }
+  return {own_.data()};
 }
 
-void DenseExecutor::widen_all() {
-  const i64 last = run_.starts[run_.steps - 1];
-  wide_.resize(std::size_t(last + run_.narrow[last + kWords]));
-  for (i64 number = 0; number < run_.steps; ++number) widen(run_.narrow + run_.starts[number], wide_.data() + run_.starts[number]);
-  words_ = wide_.data();
-  slices_.set_words(words_);
+void DenseExecutor::write_all() {
+  own_starts_.reserve(std::size_t(run_.steps));
+  i64 words = 0;
+  for (i64 number = 0; number < run_.steps; ++number) {
+    own_starts_.push_back(words);
+    words += run_.writer->words(number);
+  }
+  own_.resize(std::size_t(words));
+  for (i64 number = 0; number < run_.steps; ++number) run_.writer->write(number, own_.data() + own_starts_[number]);
+  words_ = own_.data();
+  starts_ = own_starts_.data();
+  slices_.set_records(words_, starts_);
+}
+
+DenseExecutor::Entry DenseExecutor::look_at(StepView step) {
+  const double work = step_work(step);
+  if (kernels_->levels && step[kVariable] == kLevel) return {float(work), kLevelled};
+  return {float(work), work < kSmallWork && step[kTables] > 0 && kernels_->translates(step) ? kUnseen : kOrdinary};
 }
 
 void DenseExecutor::fix(const int* values, i64 variables) {
-  if (!words_ && run_.steps > 0) widen_all();
+  if (!words_ && run_.steps > 0) write_all();
   slices_.fix(values, variables);
   for (const i64 number : slices_.sliced_outputs()) {
     const StepView step = view(number);
@@ -155,6 +162,7 @@ bool DenseExecutor::run_other(const i64* words, const i64* starts, i64 count, do
 }
 
 bool DenseExecutor::one_step(i64 number, double done, Peak& peak, const DensePoll& poll) {
+  if (entries_[number].small == kNew) entries_[number] = look_at(view(number));
   if (slices_.touches(number)) return given_step(slices_.slice(number), done, peak, poll);
   auto& [work, small] = entries_[number];
   if (small >= 0) return peak = kernels_->run_translated(small), true;

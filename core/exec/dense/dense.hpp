@@ -8,6 +8,7 @@
 #include "elimina/config.hpp"
 #include "elimina/program.hpp"
 #include "exec/dense/slice.hpp"
+#include "exec/records.hpp"
 
 namespace elimina {
 
@@ -28,7 +29,7 @@ struct DenseRun {
   void* arena;
   double* peaks;  // [steps][2]
   int threads;
-  const i32* narrow = nullptr;  // the words in 32 bits (records.hpp), in place of `words`
+  RecordWriter* writer = nullptr;  // in place of `words` and `starts`
 };
 
 // Called on the calling thread now and then with the work done so far; false: stop.
@@ -60,11 +61,13 @@ class DenseExecutor {
   };
   static constexpr i32 kOrdinary = -1, kLevelled = -2;
   static constexpr i32 kUnseen = -3, kSeen = -4;  // translated when they run for the second time: once costs less as they are
+  static constexpr i32 kNew = -5;                 // not looked at
 
-  // A narrow record's view is valid until the next call.
-  StepView view(i64 number) { return words_ ? StepView{words_ + run_.starts[number]} : widened(number); }
-  StepView widened(i64 number);
-  void widen_all();
+  // Valid until the next call.
+  StepView view(i64 number) { return words_ ? StepView{words_ + starts_[number]} : written(number); }
+  StepView written(i64 number);
+  void write_all();
+  Entry look_at(StepView step);
   bool one_step(i64 number, double done, Peak& peak, const DensePoll& poll);
   bool given_step(StepView step, double done, Peak& peak, const DensePoll& poll);
   bool large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll);
@@ -72,8 +75,10 @@ class DenseExecutor {
 
   const DenseRun run_;
   const int threads_;
-  const i64* words_;             // nullptr while narrow records are widened one by one
-  std::vector<i64> wide_;        // the record that was widened last, or all
+  const i64* words_;  // nullptr while records are written one by one
+  const i64* starts_;
+  i64 last_ = -1;                      // the step whose record was written last
+  std::vector<i64> own_, own_starts_;  // that record, or all
   double* peaks_ = nullptr;  // of the program that runs
   std::unique_ptr<StepKernels> kernels_;
   Slices slices_;

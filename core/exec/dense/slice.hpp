@@ -18,7 +18,7 @@ class Slices {
   Slices(const i64* words, const i64* starts, i64 steps, std::span<const i64> outputs);
 
   // Says where the records are, before the first call of `fix`.
-  void set_words(const i64* words) { words_ = words; }
+  void set_records(const i64* words, const i64* starts) { words_ = words, starts_ = starts; }
 
   // A value for each variable, -1 where none is given.
   void fix(const int* values, i64 variables);

@@ -17,7 +17,6 @@ from elimina.planning.layout import view_of
 from elimina.planning.machine import Machine, cpu_machine
 from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
-from elimina.planning.steps import Words
 from elimina.system import available_memory, available_threads, cached_property
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class CpuBackend:
 
 def dense_session(
     program: Program,
-    words: Words,
+    words: NDArray[np.int64],
     starts: NDArray[np.int64],
     arena: NDArray[np.generic],
     peaks: NDArray[np.float64],
@@ -86,17 +85,18 @@ def dense_session(
 
     Args:
         program: Program whose semiring and number type the steps have.
-        words: Records of the steps, of 64 or 32 bits.
+        words: Records of the steps; none where the program has them deferred.
         starts: Start of each record.
         arena: All tables.
         peaks: Output ranges of the steps, which runs write.
         threads: Number of threads.
         outputs: Numbers of the steps whose tables are the answer.
     """
-    parameter = int(program.parameter) if program.dtype.kind in "iu" else 0
-    return DenseSession(
-        program.semiring, float(program.parameter), parameter, words, starts, outputs, arena, peaks.reshape(-1), threads
-    )
+    semiring, parameter, flat = program.semiring, float(program.parameter), peaks.reshape(-1)
+    whole = int(program.parameter) if program.dtype.kind in "iu" else 0
+    if program.deferred is not None:
+        return DenseSession(semiring, parameter, whole, program.deferred.placed, outputs, arena, flat, threads)
+    return DenseSession(semiring, parameter, whole, words, starts, outputs, arena, flat, threads)
 
 
 class CpuSession:
@@ -111,10 +111,10 @@ class CpuSession:
             size = bytes_text(program.arena_cells * program.dtype.itemsize)
             raise MemoryLimitError(f"cannot allocate {size} of host memory; set a smaller --memory") from error
         self._arena[: program.factor_cells] = factors
-        self._peaks = np.zeros((len(program.starts), 2))
+        self._peaks = np.zeros((program.steps, 2))
         outputs = np.ascontiguousarray(program.outputs[:, 0])
         self._core = dense_session(
-            program, program.records, program.starts, self._arena, self._peaks, threads, outputs=outputs
+            program, program.words, program.starts, self._arena, self._peaks, threads, outputs=outputs
         )
         self._zone = slice(*program.zone)
         self._upload = time.perf_counter() - started

@@ -64,13 +64,17 @@ class Places:
         return self._columns
 
     @cached_property
-    def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Places, starts, and owner of each element of the outputs with one axis each, one after another."""
+    def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Place, number of elements and start of each output, which have one axis, one after another."""
         numbers = Outputs.packed(self._outputs).steps[self._asked]
         sizes = self._steps.first_sizes_of(numbers)
-        starts = np.cumsum(sizes) - sizes
+        return self._steps.offsets_of(numbers) - self._first, sizes, np.cumsum(sizes) - sizes
+
+    @cached_property
+    def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Places, starts, and owner of each element of these outputs."""
+        at, sizes, starts = self.ends
         owners = np.repeat(np.arange(len(sizes)), sizes)
-        at = self._steps.offsets_of(numbers) - self._first
         return np.arange(len(owners)) + (at - starts)[owners], starts, owners
 
     @cached_property
@@ -81,10 +85,10 @@ class Places:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """``vectors`` as ``normalise_columns`` takes them: place, values, strides, and first row of each output."""
-        places, starts, owners = self.vectors
+        """``ends`` as ``normalise_columns`` takes them: place, values, strides, and first row of each output."""
+        at, sizes, starts = self.ends
         ones = np.ones_like(starts)
-        return np.stack([places[starts], np.bincount(owners, minlength=len(starts)), ones, ones, starts], axis=1)
+        return np.stack([at, sizes, ones, ones, starts], axis=1)
 
 
 class Answer(NamedTuple):
@@ -132,14 +136,15 @@ class Answer(NamedTuple):
 
     def shares(self, scale: str = "sum") -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return ``vectors`` as one array, and the start of each."""
-        places, starts, owners = self.places.vectors
+        _, sizes, starts = self.places.ends
         if not len(starts):
             return np.zeros(0), starts
         if scale == "sum" and not self.logarithmic and self.zone.ndim == 1 and self.zone.dtype == np.float64:
-            found = np.empty((len(places), 1))
+            found = np.empty((int(starts[-1] + sizes[-1]), 1))
             # Half of the time of ``array.all``, which small networks notice.
             if np.logical_and.reduce(normalise_columns(self.zone, self.places.rows, found)):
                 return found[:, 0], starts
+        places, _, owners = self.places.vectors
         cells = self.zone[..., places].astype(np.float64, copy=False)
         if scale == "sum" and not self.logarithmic:
             sums = np.add.reduceat(cells, starts, axis=-1)

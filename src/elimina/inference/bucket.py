@@ -306,7 +306,8 @@ def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
     count = b""
     if _allows_anything(execution, program, encoded.arena):
         roots = np.array([output.step for output in plan.outputs], dtype=np.int64)
-        count = exact_count(Steps.packed(plan.steps).wide, program.starts, roots, encoded.arena)
+        steps = Steps.packed(plan.steps)
+        count = exact_count(steps.words, steps.starts, roots, encoded.arena)
     clock["run"] = time.perf_counter() - ready
     execution.report(1.0)
     return Result("exact", "count", int.from_bytes(count, "little"))

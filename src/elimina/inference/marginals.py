@@ -473,11 +473,12 @@ def _marginals(inquiry: Inquiry, problem: Problem, plan: Plan, answer: Answer) -
             f"the posteriors take {bytes_text(needed)} of host memory, and {bytes_text(free)} are free: ask for other "
             f"variables (--query) than {largest.name!r}, which has {largest.size:,} states"
         )
-    owners = np.repeat(asked, sizes)
-    states = np.arange(len(owners)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    found = (states == known[owners]).astype(np.float64)
-    is_found = places[owners] >= 0
-    found[is_found] = shares[(places[owners] + states)[is_found]]
+    firsts, found = np.cumsum(sizes) - sizes, shares
+    if len(shares) != sizes.sum() or not np.array_equal(places[asked], firsts):  # else all are there, in this sequence
+        owners = np.repeat(asked, sizes)
+        states, is_found = np.arange(len(owners)) - np.repeat(firsts, sizes), places[owners] >= 0
+        found = (states == known[owners]).astype(np.float64)
+        found[is_found] = shares[(places[owners] + states)[is_found]]
     is_whole = len(asked) == len(model.variables) and inquiry.complete
     return Marginals(model.variables if is_whole else [model.variables[v] for v in inquiry.asked], found)
 

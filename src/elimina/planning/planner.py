@@ -58,8 +58,8 @@ def planning_bytes(records: int) -> int:
     return RECORD_SHARE * max(0, records - LEAST_RECORD_BYTES)
 
 
-NARROW_WORDS = 1 << 22
-"""Words of records from which those on the host have 32 bits: new memory costs more than to widen them."""
+DEFERRED_WORDS, _DEFERRED_BYTES = 1 << 22, 4
+"""Words of records from which the host writes each where it runs it, and the bytes for each that this takes at most."""
 
 PLANS = 16
 """Plans that this process keeps for later calls."""
@@ -121,7 +121,7 @@ class _Layout(NamedTuple):
     @property
     def is_recorded(self) -> bool:
         """Return whether there are records, that is, whether they fit into memory."""
-        return not self.placed.record_words or len(self.placed.starts) > 0
+        return not self.placed.record_words or len(self.placed.out_spans) > 0
 
     def is_too_large(self, machine: Machine, memory: int) -> bool:
         """Return whether the arena exceeds the memory of its tier."""
@@ -236,7 +236,7 @@ def make_plan(
     if problem.described.is_marginal and chosen.keep and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
-        is_slow = machine.cell_seconds(chosen.seconds, len(chosen.placed.starts)) > WORTH_A_SOLUTION
+        is_slow = machine.cell_seconds(chosen.seconds, len(chosen.placed.out_spans)) > WORTH_A_SOLUTION
         if not searched and not problem.kept and (is_slow or chosen.is_too_large(machine, memory)):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
@@ -323,7 +323,7 @@ def kept_plan(
             _plans.move_to_end(key)
             return plan._replace(memory_limit=memory)
     plan = make_plan(problem, order, machine, memory, dtype, hasty=hasty, once=once, single=single)
-    is_short = len(Steps.packed(plan.steps).words) <= KEPT_WORDS
+    is_short = Steps.packed(plan.steps).record_words <= KEPT_WORDS
     # The values decide on a smaller number for 'forbidden'.
     is_general = plan.dtype not in INTEGERS or plan.forbidden == bound
     if is_short and is_general and ROOM * plan.peak_bytes <= memory:
@@ -481,10 +481,11 @@ def _lay_out(
 ) -> _Layout:
     itemsize = np.dtype(encoding.dtype).itemsize
     runs = slice_runs([problem.model.sizes[v] for v in slices.fixed])
-    is_narrow = machine.on_host and encoding.semiring != "log-sum-exp" and not slices.fixed
-    most_words = max(most_bytes // 8, most_bytes // 4 if is_narrow and most_bytes // 4 >= NARROW_WORDS else 0)
-    narrow_words = NARROW_WORDS if is_narrow else most_words + 1
-    placed = place_steps(steps, itemsize, keep, machine, slices.levels, runs, most_words, narrow_words)
+    may_defer = machine.on_host and encoding.semiring != "log-sum-exp" and not slices.fixed
+    most_deferred = most_bytes // _DEFERRED_BYTES if may_defer else 0
+    most_words = max(most_bytes // 8, most_deferred if most_deferred >= DEFERRED_WORDS else 0)
+    deferred_words = DEFERRED_WORDS if may_defer else sys.maxsize
+    placed = place_steps(steps, itemsize, keep, machine, slices.levels, runs, most_words, deferred_words)
     seconds = placed.arena_cells * itemsize / machine.fresh + placed.seconds
     if encoding.semiring == "log-sum-exp":
         seconds *= EXPONENTIAL
@@ -492,8 +493,7 @@ def _lay_out(
         changes = zip(placed.spans.tolist(), slices.factor_levels, strict=True)
         again = sum(runs[level] * (SLICED_TABLE_SECONDS + span / speeds().encoded) for span, level in changes if level)
         seconds += again + runs[-1] * SLICE_SECONDS
-    word_bytes = 4 if is_narrow and placed.record_words >= NARROW_WORDS else 8
-    planning = planning_bytes(placed.words.nbytes or placed.record_words * word_bytes)
+    planning = planning_bytes(placed.record_words * (_DEFERRED_BYTES if placed.record_words >= deferred_words else 8))
     return _Layout(encoding, placed, steps.outputs, slices, keep, machine.start + seconds, planning)
 
 

@@ -14,11 +14,14 @@ from elimina.errors import InternalError
 from elimina.planning.machine import Machine
 from elimina.planning.plan import FactorLayout, Plan, Sparse
 from elimina.planning.record import DOMAIN, LO_CELLS, MID_CELLS, OUTER_CELLS
-from elimina.planning.steps import Outputs, Steps, Words
+from elimina.planning.steps import DeferredSteps, Outputs, Steps
 from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.planning.stream import Stream
+
+
+_NO_WORDS = np.zeros(0, dtype=np.int64)
 
 
 class Range(NamedTuple):
@@ -177,7 +180,7 @@ class Program(NamedTuple):
         dtype: Number type of every table in the arena.
         parameter: ``min-sum``: the forbidden value; ``count``: the modulus, 0 for 2^64; else unused.
         words: int64, the packed steps one after another, in an order in which every message is written before it is
-            read; none if there are narrow ones.
+            read; none if they are deferred.
         starts: int64, where each step's record starts in ``words``.
         variables: Number of variables of the model (length of an assignment).
         factor_cells: Elements at the arena's start that hold the factors.
@@ -190,7 +193,7 @@ class Program(NamedTuple):
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
         sparse: The steps, where some of them work on rows; they are not packed then.
         shards: Division among cards, each of which runs all steps; None: one device runs them.
-        narrow: The packed steps as ``Steps`` has them where they are many, if the host runs them from its memory.
+        deferred: The steps if they are many and the host runs them from its memory: it packs each where it runs it.
     """
 
     semiring: str
@@ -209,12 +212,12 @@ class Program(NamedTuple):
     scratch: str | None = None
     sparse: Sparse | None = None
     shards: Shards | None = None
-    narrow: NDArray[np.int32] | None = None
+    deferred: DeferredSteps | None = None
 
     @property
-    def records(self) -> Words:
-        """Packed steps, of 64 or 32 bits."""
-        return self.words if self.narrow is None else self.narrow
+    def steps(self) -> int:
+        """Number of steps."""
+        return len(self.starts) if self.deferred is None else len(self.deferred)
 
     @property
     def zone(self) -> tuple[int, int]:
@@ -226,7 +229,8 @@ class Program(NamedTuple):
 
 def work_of(program: Program, steps: NDArray[np.int64]) -> int:
     """Return the combinations of output cells and eliminated values of some steps."""
-    headers = program.records[program.starts[steps][:, None] + np.array([DOMAIN, OUTER_CELLS, MID_CELLS, LO_CELLS])]
+    records = program if program.deferred is None else program.deferred
+    headers = records.words[records.starts[steps][:, None] + np.array([DOMAIN, OUTER_CELLS, MID_CELLS, LO_CELLS])]
     return int(headers.prod(axis=1).sum())
 
 
@@ -244,14 +248,14 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
     """
     _check_minibuckets(plan, semiring or plan.semiring)
     steps = Steps.packed(plan.steps if plan.sparse is None else ())
-    narrow = steps.narrow if plan.stream is None and plan.scratch is None else None
+    deferred = steps if isinstance(steps, DeferredSteps) and plan.stream is None and plan.scratch is None else None
     return Program(
         semiring=semiring or plan.semiring,
         dtype=np.dtype(plan.dtype),
         parameter=plan.forbidden if parameter is None else parameter,
-        words=steps.wide if narrow is None else np.zeros(0, dtype=np.int64),
-        narrow=narrow,
-        starts=steps.starts,
+        words=steps.words if deferred is None else _NO_WORDS,
+        starts=steps.starts if deferred is None else _NO_WORDS,
+        deferred=deferred,
         variables=variables,
         factor_cells=plan.factor_cells,
         arena_cells=plan.arena_cells,
@@ -336,7 +340,7 @@ def place_steps(
     levels: Sequence[int] = (),
     runs: Sequence[int] = (1,),
     most_words: int = 1 << 62,
-    narrow_words: int = 1 << 62,
+    deferred_words: int = 1 << 62,
 ) -> PlannedLayout:
     """Lay the steps' tables out in memory.
 
@@ -348,7 +352,7 @@ def place_steps(
         levels: Level of each step, ascending (``Slicing.levels``); empty: all are 0.
         runs: Number of runs of the steps of each level.
         most_words: Words of records; a layout that needs more has figures alone.
-        narrow_words: Words of records from which they have 32 bits, if all fit.
+        deferred_words: Words of records from which they are written where they are read.
     """
     own, times = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
-    return steps.place(itemsize, keep, own, times, machine.speed, most_words, narrow_words)
+    return steps.place(itemsize, keep, own, times, machine.speed, most_words, deferred_words)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, overload
 
@@ -33,13 +32,13 @@ from elimina.planning.record import (
     VARIABLE,
     WEIGHT,
     WORDS,
+    record_of,
 )
 from elimina.system import cached_property
 from elimina.table import Scopes
 from elimina.tree import TableGroups, Unpacked, rows_of
 
 Integers = NDArray[np.int64]
-Words = NDArray[np.int64] | NDArray[np.int32]
 
 _LARGEST = int(np.iinfo(np.int64).max)
 
@@ -51,19 +50,20 @@ class Steps(Sequence[Step]):
     """A sequence of steps over their packed records.
 
     Args:
-        words: Records (``include/elimina/program.hpp``), one after another; of 32 bits where they are many, with 0 for
-            the weight, which is 1.
+        words: Records (``include/elimina/program.hpp``), one after another.
         starts: Start of each record.
         spans: Elements of each step's output, padding included.
         factors: Factor of each table that is read, over all steps; -1 for a message.
     """
 
-    def __init__(self, words: Words, starts: Integers, spans: Integers, factors: NDArray[np.int32]) -> None:
+    def __init__(self, words: Integers, starts: Integers, spans: Integers, factors: NDArray[np.int32]) -> None:
         self.words, self.starts, self.spans, self.factors = words, starts, spans, factors
 
     @staticmethod
     def of(placed: PlannedLayout) -> Steps:
         """Return the steps of a layout."""
+        if placed.is_deferred:
+            return DeferredSteps(placed)
         return Steps(placed.words, placed.starts, placed.out_spans, placed.factors)
 
     @staticmethod
@@ -78,27 +78,18 @@ class Steps(Sequence[Step]):
         starts: list[int] = []
         for step in steps:
             starts.append(len(words))
-            words += _record(step)
+            words += record_of(step)
         spans = _saturated([step.out_span for step in steps])
         factors = np.array([operand.factor for step in steps for operand in step.operands], dtype=np.int32)
         return Steps(_saturated(words), np.array(starts, dtype=np.int64), spans, factors)
 
     @property
-    def narrow(self) -> NDArray[np.int32] | None:
-        """Records if their words have 32 bits."""
-        return np.asarray(self.words, dtype=np.int32) if self.words.dtype == np.int32 else None
-
-    @cached_property
-    def wide(self) -> Integers:
-        """Records with words of 64 bits."""
-        if self.words.dtype == np.int64:
-            return np.asarray(self.words, dtype=np.int64)
-        words = self.words.astype(np.int64)
-        words[self.starts + WEIGHT] = np.ones(1).view(np.int64)
-        return words
+    def record_words(self) -> int:
+        """Words of all records."""
+        return len(self.words)
 
     def __len__(self) -> int:
-        return len(self.starts)
+        return len(self.spans)
 
     @overload
     def __getitem__(self, number: int) -> Step: ...
@@ -117,14 +108,14 @@ class Steps(Sequence[Step]):
         return iter(self._unpacked) if self._is_small else map(self._unpack, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Steps) and np.array_equal(self.wide, other.wide)
+        return isinstance(other, Steps) and np.array_equal(self.words, other.words)
 
     __hash__ = None  # type: ignore[assignment]
 
     @cached_property
     def tables(self) -> Integers:
         """Number of tables that each step reads."""
-        return self._at(self.starts + TABLES)
+        return self.words[self.starts + TABLES]
 
     @cached_property
     def most_tables(self) -> int:
@@ -144,19 +135,19 @@ class Steps(Sequence[Step]):
     @cached_property
     def sources(self) -> Integers:
         """The step that wrote each table that is read, over all steps; -1 for a factor."""
-        axes = self._at(self.starts + AXES)
+        axes = self.words[self.starts + AXES]
         tables = self.starts + HEADER + AXIS_WORDS * axes
         place = np.arange(self.firsts[-1]) - self.firsts[self.readers]
         at = tables[self.readers] + place * (TABLE_STRIDES + axes[self.readers]) + TABLE_SOURCE
-        return self._at(at)
+        return np.asarray(self.words[at])
 
     def offsets_of(self, steps: Integers | int) -> Integers:
         """Return the start of each of these steps' outputs in the arena."""
-        return self._at(self.starts[steps] + OUT)
+        return np.asarray(self.words[self.starts[steps] + OUT])
 
     def first_sizes_of(self, steps: Integers) -> Integers:
         """Return the number of values of the first variable of each of these steps' outputs, which have one."""
-        return self._at(self.starts[steps] + HEADER + AXIS_SIZE)
+        return self.words[self.starts[steps] + HEADER + AXIS_SIZE]
 
     def variables_of(self, step: int) -> set[int]:
         """Return the variables of a step's output."""
@@ -178,7 +169,7 @@ class Steps(Sequence[Step]):
     @cached_property
     def variables(self) -> Integers:
         """Variable that each step eliminates; see ``Step``."""
-        return self._at(self.starts + VARIABLE)
+        return self.words[self.starts + VARIABLE]
 
     @cached_property
     def additions(self) -> int:
@@ -197,7 +188,7 @@ class Steps(Sequence[Step]):
 
     @property
     def _is_small(self) -> bool:
-        return len(self.words) <= _KEPT_WORDS
+        return self.record_words <= _KEPT_WORDS
 
     @cached_property
     def _unpacked(self) -> tuple[Step, ...]:
@@ -210,12 +201,7 @@ class Steps(Sequence[Step]):
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
-        if self.words.dtype == np.int32:
-            return np.ones(len(self))
-        return self._at(self.starts + WEIGHT).view(np.float64)
-
-    def _at(self, places: Integers) -> Integers:
-        return np.asarray(self.words[places], dtype=np.int64)
+        return self.words[self.starts + WEIGHT].view(np.float64)
 
     @cached_property
     def _readers(self) -> tuple[list[int], list[int]]:
@@ -237,35 +223,46 @@ class Steps(Sequence[Step]):
         return _unpack(words, int(self.spans[number]), float(self._weights[number]), own, factors)
 
 
+class DeferredSteps(Steps):
+    """Steps of a layout whose records are written where they are read; here only once somebody asks for them."""
+
+    def __init__(self, placed: PlannedLayout) -> None:
+        self.placed, self.spans, self.most_tables = placed, placed.out_spans, placed.most_tables
+
+    @cached_property
+    def words(self) -> Integers:  # type: ignore[override]
+        """Records, one after another."""
+        return self.placed.words
+
+    @cached_property
+    def starts(self) -> Integers:  # type: ignore[override]
+        """Start of each record."""
+        return self.placed.starts
+
+    @cached_property
+    def factors(self) -> NDArray[np.int32]:  # type: ignore[override]
+        """Factor of each table that is read."""
+        return self.placed.factors
+
+    @property
+    def record_words(self) -> int:
+        """Words of all records."""
+        return self.placed.record_words
+
+    def offsets_of(self, steps: Integers | int) -> Integers:
+        """Return the start of each of these steps' outputs in the arena."""
+        return np.asarray(self.placed.out_offsets[steps])
+
+    def first_sizes_of(self, steps: Integers) -> Integers:
+        """Return the number of values of the first variable of each of these steps' outputs, which have one."""
+        return self.placed.first_sizes(steps)
+
+    def __reduce__(self) -> tuple[type[Steps], tuple[NDArray[Any], ...]]:
+        return Steps, (self.words, self.starts, self.spans, self.factors)
+
+
 def _saturated(numbers: Sequence[int]) -> Integers:
     return np.array([min(number, _LARGEST) for number in numbers], dtype=np.int64)
-
-
-def _record(step: Step) -> list[int]:
-    lo = step.outer + step.mid
-    words = [
-        0,
-        step.domain,
-        step.variable,
-        len(step.axes),
-        step.outer,
-        step.mid,
-        math.prod(step.sizes[: step.outer]),
-        math.prod(step.sizes[step.outer : lo]),
-        math.prod(step.sizes[lo:]),
-        len(step.operands),
-        step.tables_a,
-        step.tables_b,
-        step.out_offset,
-        *struct.unpack("q", struct.pack("d", step.weight)),
-    ]
-    for axis in zip(step.sizes, step.out_strides, step.axes, strict=True):
-        words.extend(axis)
-    for operand in step.operands:
-        words += [operand.offset, operand.domain_stride, operand.source, *operand.strides]
-    words += itertools.chain.from_iterable(step.others)
-    words[WORDS] = len(words)
-    return words
 
 
 def _unpack(words: Sequence[int], span: int, weight: float, readers: tuple[int, ...], factors: Sequence[int]) -> Step:

@@ -256,7 +256,7 @@ class RowsSession:
         packed = Steps.packed(steps)
         outputs = [(inside[number], offsets[number], self._sparse.steps[number].out_span) for number in leaving]
         program = self._program._replace(
-            words=packed.wide, starts=packed.starts, factor_cells=factor_cells, arena_cells=arena.height,
+            words=packed.words, starts=packed.starts, factor_cells=factor_cells, arena_cells=arena.height,
             keep=True, decode=False, outputs=np.array(outputs, dtype=np.int64).reshape(-1, 3),
             work=max(1, sum(step.work for step in steps)),
             sparse=None,

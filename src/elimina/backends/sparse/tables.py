@@ -361,7 +361,7 @@ class RowBounds:
         self._device, self._outside, self._forbidden = device, outside, int(program.parameter)
         packed = Steps.packed(outside.steps)
         bounding = program._replace(
-            words=packed.wide, starts=packed.starts, arena_cells=outside.arena_cells, keep=True, decode=False,
+            words=packed.words, starts=packed.starts, arena_cells=outside.arena_cells, keep=True, decode=False,
             sparse=None, outputs=np.zeros((0, 3), dtype=np.int64),
             work=max(1, sum(step.work for step in outside.steps)),
         )  # fmt: skip

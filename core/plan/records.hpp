@@ -1,0 +1,55 @@
+// Writing the records (elimina/program.hpp) of steps that have been laid out.
+#pragma once
+#include <memory>
+
+#include "exec/records.hpp"
+#include "plan/place.hpp"
+
+namespace elimina::plan {
+
+// A layout, and where its records are deferred what they are written from.
+struct LaidOutSteps : Layout {
+  std::shared_ptr<const Steps> steps;
+  std::vector<i64> sizes;  // of all variables
+  i64 itemsize = 0;
+
+  // The same as `words`, `starts` and `factors` of other layouts.
+  std::vector<i64> all_words() const;
+  std::vector<i64> all_starts() const;
+  std::vector<int> all_factors() const;
+};
+
+class Recorder : public RecordWriter {
+ public:
+  explicit Recorder(const LaidOutSteps& laid_out) : Recorder(*laid_out.steps, laid_out.sizes, laid_out.itemsize, laid_out) {}
+  // All of these have to stay as long as it does; each step that is written, and all that it reads, has its place.
+  Recorder(const Steps& steps, std::span<const i64> sizes, i64 itemsize, const Layout& layout)
+      : steps_(steps), sizes_(sizes), itemsize_(itemsize), layout_(layout) {}
+
+  i64 words(i64 step) const override;
+  void write(i64 step, i64* to) override;
+
+  // Finds the strides of the axes of a step's output; returns the elements that it spans.
+  i64 measure(i64 step) { return measure(steps_.steps[step].scope, steps_.steps[step].rows); }
+  i64 measure(int scope, int rows);
+  std::span<const i64> strides() const { return strides_; }
+
+ private:
+  static constexpr std::size_t kFew = 8;  // axes of a table that is searched for a variable
+
+  void find(const Read& read);
+  // The stride along a variable of the table that was found last; 0 if it lacks the variable.
+  i64 along(int variable) const;
+
+  const Steps& steps_;
+  std::span<const i64> sizes_;
+  i64 itemsize_;
+  const Layout& layout_;
+  std::vector<i64> shape_, strides_;  // of the table that was measured last
+  std::span<const int> read_scope_;   // of the table that was found last
+  const i64* read_strides_ = nullptr;
+  std::vector<i64> stride_;           // of each of its variables, which are marked, if they are many
+  Marks marks_;
+};
+
+}  // namespace elimina::plan
