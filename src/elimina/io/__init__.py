@@ -54,6 +54,7 @@ DISTRIBUTED = ("yaml", "yml", "json")
 
 
 ModelLike = Model | str | os.PathLike[str]
+"""A model, or the path of a file that holds one."""
 
 
 class Labelled(Protocol):
@@ -69,7 +70,6 @@ class Labelled(Protocol):
 
 EvidenceLike = Evidence | Labelled | str | os.PathLike[str]
 """Evidence, a row of a frame (missing cells are not observed), or the path of a file of evidence."""
-"""A model, or the path of a file that holds one."""
 
 
 _logger = logging.getLogger("elimina")
