@@ -211,8 +211,8 @@ _timers: dict[int, threading.Timer] = {}
 """Timers that give back the memory that programs have left, by card."""
 
 
-_going_back = threading.Lock()
-"""Held while memory is given back."""
+_going_back: dict[int, threading.Lock] = {}
+"""Locks, by card, that are held while its memory is given back."""
 
 
 def _keep(device: int) -> None:
@@ -220,7 +220,7 @@ def _keep(device: int) -> None:
     timer = _timers.pop(device, None)
     if timer is not None:
         timer.cancel()
-    with _going_back:
+    with _going_back[device]:
         pass
 
 
@@ -229,15 +229,16 @@ def _leave_driver() -> None:
     """Let no thread come back from the driver after the interpreter's end."""
     for timer in list(_timers.values()):
         timer.cancel()
-    # In a child of a fork, the lock may stay as it was.
-    if _going_back.acquire(timeout=LINGER_SECONDS):
-        _going_back.release()
+    for lock in list(_going_back.values()):
+        # In a child of a fork, it may stay as it was.
+        if lock.acquire(timeout=LINGER_SECONDS):
+            lock.release()
 
 
 def _give_back(cupy: Any, device: int) -> None:
     """Give the memory of a card that no program uses back to the driver."""
     # A card that failed keeps its memory to itself.
-    with _going_back, contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError), cupy.cuda.Device(device):
+    with _going_back[device], contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError), cupy.cuda.Device(device):
         _pools(cupy)[0].free_all_blocks()
 
 
@@ -295,6 +296,7 @@ class CudaDevice:
         with self.failing(0):
             properties = _properties(cupy, device)
             idle = _lanes.setdefault(device, [])
+            _going_back.setdefault(device, threading.Lock())
             with self._device:
                 try:
                     self._lane = idle.pop()
@@ -321,7 +323,7 @@ class CudaDevice:
 
     def memory(self) -> int:
         """Return the bytes that a program may take at present: the free memory less a reserve."""
-        with _going_back, self.failing(0), self._device:
+        with _going_back[self.number], self.failing(0), self._device:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
             kept = self.pool.free_bytes()
         return max(0, int(free) + int(kept) - RESERVE)
