@@ -208,11 +208,8 @@ class Lane:
 
 
 _timers: dict[int, threading.Timer] = {}
-"""Timers that give back the memory that programs have left, by card."""
-
-
 _going_back: dict[int, threading.Lock] = {}
-"""Locks, by card, that are held while its memory is given back."""
+"""Timers that give back the memory that programs have left, and locks that are held meanwhile, by card."""
 
 
 def _keep(device: int) -> None:
