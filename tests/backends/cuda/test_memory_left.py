@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from types import SimpleNamespace
 
@@ -50,6 +51,7 @@ def card(monkeypatch):
     made.number, made.keeps_memory, made.pool, made._most_left = 99, False, pool, 4 << 30
     made._reserving, made.stream = None, contextlib.nullcontext()
     made.cupy, made._device = SimpleNamespace(cuda=cuda), contextlib.nullcontext()
+    monkeypatch.setattr(device, "_going_back", {99: threading.Lock()})
     monkeypatch.setattr(device, "_pools", lambda cupy: (pool, None))
     monkeypatch.setattr(device, "LINGER_SECONDS", SECONDS)
     monkeypatch.setattr(device, "MUCH_SECONDS", MUCH_SECONDS)
@@ -135,6 +137,13 @@ def test_at_the_end_of_the_interpreter_nothing_is_under_way(card):
     wait_until_left(card, 0)  # under way
     device._leave_driver()
     assert card.pool.driver == 10 << 30
+
+
+def test_a_program_of_another_card_does_not_wait(card, monkeypatch):
+    monkeypatch.setitem(device._going_back, 98, threading.Lock())
+    with device._going_back[98]:
+        card.claim()
+        assert card.memory() == (8 << 30) - RESERVE
 
 
 def test_it_stays_between_programs_that_follow_each_other(card):
