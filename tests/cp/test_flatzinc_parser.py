@@ -77,6 +77,11 @@ def test_solutions_are_written_as_flatzinc_says() -> None:
         ("var set of 1..2: x; solve satisfy;", "1:18: unsupported: the set variable x; compile the MiniZinc model"),
         ("var 1..3: x; var 1..3: x; solve satisfy;", "1:24: a second declaration of x"),
         ("var 1..99999999999999999999: x;", "1:8: the integer 99999999999999999999 is beyond 64 bits"),
+        ("var -9223372036854775809..0: x;", "1:5: the integer -9223372036854775809 is beyond 64 bits"),
+        (
+            "var -9223372036854775808..0: x; solve satisfy;",
+            "1:30: unsupported: the integer -9223372036854775808 is beyond 2^52",
+        ),
         (
             "var 0..9007199254740993: x; solve satisfy;",
             "1:26: unsupported: the integer 9007199254740993 is beyond 2^52",

@@ -85,11 +85,11 @@ class Reader {
     const auto [stop, error] = std::from_chars(digits, end_, size, base);
     if (error == std::errc::invalid_argument) fail("a number");
     if (base == 10 && is_real(stop)) return real(begin);
-    constexpr auto kMost = std::uint64_t{1} << 63;
-    if (error == std::errc::result_out_of_range || size >= kMost)
+    constexpr auto kEnd = std::uint64_t{1} << 63;
+    if (error == std::errc::result_out_of_range || size >= kEnd + negative)
       throw Malformed(place(), "the integer " + std::string(begin, std::min<std::size_t>(static_cast<std::size_t>(stop - begin), 40)) + " is beyond 64 bits");
     at_ = stop;
-    return {Kind::integer, 0, negative ? -static_cast<std::int64_t>(size) : static_cast<std::int64_t>(size)};
+    return {Kind::integer, 0, static_cast<std::int64_t>(negative ? 0 - size : size)};
   }
 
   // Calls the poll once for every 4,096 items.
