@@ -229,3 +229,27 @@ def test_the_variable_of_an_objective_is_in_the_answer(elimina, tmp_path, goal, 
     if task == "mpe":
         assert json.loads(elimina("solve", "m.fzn", "--hint", "answer.json", "--json").out)["assignment"] == expected
     assert elimina("solve", "m.fzn", "--task", "count").out.startswith("status:     exact\ncount:      4\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("solve", "--evidence", "cost=4"),
+        ("solve", "--task", "mmap", "--query", "cost"),
+        ("plan", "--evidence", "cost=4"),
+        ("plot", "--evidence", "cost=4", "-o", "m.svg"),
+    ],
+)
+def test_evidence_on_the_variable_of_an_objective_is_explained(elimina, tmp_path, arguments):
+    (tmp_path / "m.fzn").write_text(SUM.format("minimize"))
+    command, *options = arguments
+    ran = elimina(command, "m.fzn", *options)
+    assert ran.code == 1
+    assert ran.err == (
+        "elimina: 'cost' is the variable of the objective, which the cost tables do not have: its value is that of the "
+        "answer; to fix it, add a constraint to the file that sets it\n"
+    )
+    other = [option.replace("cost", "costs") for option in options]
+    assert "has no variable 'costs'" in elimina(command, "m.fzn", *other).err
+    (tmp_path / "fixed.fzn").write_text(SUM.format("minimize").replace("solve", "constraint int_eq(cost, 4);\nsolve"))
+    assert "assignment: x=2 cost=4\n" in elimina("solve", "fixed.fzn").out

@@ -43,6 +43,9 @@ def test_series(model, given, meant):
     one = tree.log10_evidence
     tree.set_evidence(meant)
     assert one == tree.log10_evidence
+    tree = elimina.JunctionTree(model)
+    tree.update(given)
+    assert one == tree.log10_evidence
     assert "StateIndex" not in elimina.report(model, evidence=given).html
 
 
@@ -56,6 +59,9 @@ def test_files(model, tmp_path, kind):
     assert list(elimina.solve(tmp_path / "m.uai", evidence=path).assignment.values())[:2] == [1, 2]
     tree = elimina.JunctionTree(model)
     tree.set_evidence(path)
+    assert tree.evidence == {"a": "yes", "b": 2}
+    tree = elimina.JunctionTree(model)
+    tree.update(path)
     assert tree.evidence == {"a": "yes", "b": 2}
 
 
@@ -78,3 +84,14 @@ def test_what_is_refused(model, given, error, problem):
             call(model, evidence=given)
     with pytest.raises(error, match=problem):
         elimina.JunctionTree(model).set_evidence(given)
+    with pytest.raises(error, match=problem.replace("evidence is", "changes is")):
+        elimina.JunctionTree(model).update(given)
+
+
+def test_missing_cells_of_a_row_change_nothing(model):
+    tree = elimina.JunctionTree(model)
+    tree.set_evidence({"a": "no", "b": 1})
+    tree.update(pandas.Series({"a": None, "b": 2, "c": True}))
+    assert tree.evidence == {"a": "no", "b": 2, "c": True}
+    tree.update({"a": None})
+    assert tree.evidence == {"b": 2, "c": True}

@@ -279,7 +279,7 @@ def test_what_is_no_evidence_and_no_query():
         for call in (lambda: solve(model, evidence=evidence), lambda: tree.set_evidence(evidence)):  # noqa: B023
             with pytest.raises(InputError if is_path else TypeError, match=text):
                 call()
-        with pytest.raises(TypeError, match=r"changes is .*; it takes a mapping"):
+        with pytest.raises(InputError if is_path else TypeError, match=text.replace("evidence", "changes")):
             tree.update(evidence)
     calls = {
         "query": lambda names: solve(model, "mar", query=names),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -139,6 +140,20 @@ def _tabulated(path: str) -> tuple[Model, str | None]:
         return model, None
     name = str(aim)
     return model, None if any(v.name == name for v in model.variables) else name
+
+
+@contextlib.contextmanager
+def explaining(total: str | None) -> Iterator[None]:
+    """Explain the error about the objective's variable, which the model lacks: see ``read_with_total``."""
+    try:
+        yield
+    except InputError as error:
+        if total is None or not str(error).startswith(f"the model has no variable {total!r}"):
+            raise
+        raise InputError(
+            f"{total!r} is the variable of the objective, which the cost tables do not have: its value is that of the "
+            "answer; to fix it, add a constraint to the file that sets it"
+        ) from None
 
 
 @click.command(cls=Command)

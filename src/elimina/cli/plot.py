@@ -11,7 +11,7 @@ import click
 from elimina import api
 from elimina.cli import signals
 from elimina.cli.constraints import heuristic_option, read_problem
-from elimina.cli.models import read_model, reading_options, source_of, source_option
+from elimina.cli.models import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
     check_writable,
     evidence_of,
@@ -93,8 +93,9 @@ def plot(
     is_export = what == "graph" and Path(output).suffix.lower() in SUFFIXES
     if not is_export:
         format_of(Path(output))
-    model = read_model(file, no_check=no_check)
-    observed = evidence_of(evidence, model)
+    model, total = read_with_total(file, no_check=no_check)
+    with explaining(total):
+        observed = evidence_of(evidence, model)
     answer = None
     if observed:
         answer = api.solve(model, "mar" if model.sense == "probability" else "mpe", evidence=observed)

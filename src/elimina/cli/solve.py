@@ -15,7 +15,7 @@ import numpy as np
 
 from elimina import api, arguments
 from elimina.cli import signals
-from elimina.cli.models import read_model, read_with_total, reading_options, source_of, source_option
+from elimina.cli.models import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
     check_no_input,
     check_writable,
@@ -229,7 +229,9 @@ def solve(
             progress.bounds(known)
             note(known)
 
-        asked, evidence = planning_of(options, model), evidence_of(options["evidence"], model)
+        with explaining(total):
+            asked, evidence = planning_of(options, model), evidence_of(options["evidence"], model)
+            query = query_of(options["query"], model)
         if asked.hint is not None and total in asked.hint:
             asked = asked._replace(hint={name: state for name, state in asked.hint.items() if name != total})
         can_tell = client is not None or progress.is_possible
@@ -246,7 +248,6 @@ def solve(
             sliced = asked.method == "eliminate" or not described(task).is_optimum
             result = solve_slices(model, task, **call) if sliced else solve_optimum(model, **call)
         else:
-            query = query_of(options["query"], model)
             result = api.solve(model, task, evidence=evidence, query=query, time_limit=time_limit, options=told)
     with signals.deferred():
         result = signals.attributed(with_reading(result, reading))
@@ -297,14 +298,11 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
 
     No tables are allocated.
     """
-    model = read_model(source_of(file), no_check=no_check)
-    made = api.plan(
-        model,
-        options["task"],
-        evidence=evidence_of(options["evidence"], model),
-        query=query_of(options["query"], model),
-        options=planning_of(options, model),
-    )
+    model, total = read_with_total(source_of(file), no_check=no_check)
+    with explaining(total):
+        evidence, query = evidence_of(options["evidence"], model), query_of(options["query"], model)
+        asked = planning_of(options, model)
+    made = api.plan(model, options["task"], evidence=evidence, query=query, options=asked)
     if as_json:
         click.echo(made.to_json())
         return

@@ -28,7 +28,7 @@ from elimina.model import Model
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import prepare, with_units
-from elimina.states import Evidence, State, check_mapping, evidence_of, indices_of, state_array
+from elimina.states import State, evidence_of, indices_of, state_array
 from elimina.system import cached_property, memory_errors_in_words
 
 if TYPE_CHECKING:
@@ -190,12 +190,12 @@ class JunctionTree(Displayed):
         self._known, self._answer = evidence_of(self.model, as_evidence(evidence, self.model)), None
 
     @_alone
-    def update(self, changes: Evidence) -> None:
-        """Change some of the evidence: as in ``set_evidence``; None withdraws the evidence about a variable."""
-        check_mapping("changes", changes)
-        gone = [name for name, known in changes.items() if known is None]
+    def update(self, changes: EvidenceLike) -> None:
+        """Change some of the evidence: as in ``set_evidence``; None in a mapping withdraws that about a variable."""
+        changed = as_evidence(changes, self.model, "changes")
+        gone = [name for name, known in changed.items() if known is None]
         withdrawn = set(indices_of(self.model, gone, "changes"))
-        given = evidence_of(self.model, {name: known for name, known in changes.items() if known is not None})
+        given = evidence_of(self.model, {name: known for name, known in changed.items() if known is not None})
         if both := given.keys() & withdrawn:
             name = self.model.variables[min(both)].name
             raise InputError(f"evidence about variable {name!r} is given and taken back at once")

@@ -169,8 +169,13 @@ def as_model(model: ModelLike) -> Model:
     raise arguments.wrong_type("model", model, taken)
 
 
-def as_evidence(evidence: EvidenceLike | None, model: Model) -> Evidence:
+def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "evidence") -> Evidence:
     """Return evidence as a mapping: what a file holds, or a labelled row, whose missing cells are not observed.
+
+    Args:
+        evidence: Evidence in any form.
+        model: Model of the evidence.
+        argument: Name of ``evidence`` in errors.
 
     Raises:
         TypeError: It is something else.
@@ -183,14 +188,14 @@ def as_evidence(evidence: EvidenceLike | None, model: Model) -> Evidence:
         return evidence
     if isinstance(evidence, str) and "=" in evidence and not os.path.exists(evidence):
         raise InputError(
-            f"evidence is {arguments.shown(evidence)}, which is not a file: write {{'A': 'yes'}}, or read the text by "
-            "elimina.io.evidence.parse_assignments"
+            f"{argument} is {arguments.shown(evidence)}, which is not a file: write {{'A': 'yes'}}, or read the text "
+            "by elimina.io.evidence.parse_assignments"
         )
     if isinstance(evidence, str | os.PathLike):
         return read_evidence(evidence, model)
     if not hasattr(evidence, "items") or getattr(evidence, "ndim", None) != 1:
         taken = "a mapping from variables to states, such as {'A': 'yes'}, a pandas Series, or the path of a file"
-        raise arguments.wrong_type("evidence", evidence, taken)
+        raise arguments.wrong_type(argument, evidence, taken)
     found: dict[Any, Any] = {}
     for name, cell in evidence.items():
         if name in found:
