@@ -86,11 +86,14 @@ def test_an_upper_bound(client, method) -> None:
     assert (found.status, found.lower_bound) == ("infeasible", best)
 
 
-def test_an_upper_bound_with_decimals(client) -> None:
-    model = Model.from_arrays([2, 2], [((0, 1), [[2.5, 1.25], [4.0, 3.75]])])
-    assert calls.with_options(solve_optimum, model, client=client, upper_bound=1.25).value == 1.25
-    found = calls.with_options(solve_optimum, model, client=client, upper_bound=1.0)
-    assert (found.assignment, found.lower_bound >= 1) == (None, True)
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_upper_bound_with_decimals(client, sign) -> None:
+    costs = sign * np.array([[2.5, 1.25], [4.0, 3.75]])
+    model = Model.from_arrays([2, 2], [((0, 1), costs)], sense="min-cost" if sign == 1 else "max-cost")
+    assert calls.with_options(solve_optimum, model, client=client, upper_bound=sign * 1.25).value == sign * 1.25
+    for bound in (1.0, 1.2499, -5.0):
+        found = calls.with_options(solve_optimum, model, client=client, upper_bound=sign * bound)
+        assert (found.status, found.assignment, found.bound(sign)) == ("infeasible", None, sign * bound)
 
 
 def test_an_upper_bound_is_for_costs(client) -> None:

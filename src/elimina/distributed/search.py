@@ -335,14 +335,15 @@ class ClusterSearch(Knowledge):
         self.stats["peak_bytes"] = max(self.stats["peak_bytes"], found.bytes)
         if found.chosen is not None:
             self.take(found.chosen)
-        is_done = not len(self._pool) and all(one.nodes is None for one in self._running.values())
-        if is_done and self.chosen is None:
-            self.end(found.chosen is not None and not isinstance(found.units.unit, int))
         bound = self._bound_of_nodes()
         assert bound is not None
         if self.score is not None and self.chosen is not None and self.sign * bound > self.sign * self.score:
             bound = self.score
         self.raise_to(bound)
+        is_done = not len(self._pool) and all(one.nodes is None for one in self._running.values())
+        if is_done and self.chosen is None:
+            # The bound tells whether all that is left is beyond the limits.
+            self.end(found.chosen is not None and not isinstance(found.units.unit, int))
         if is_done and not self.is_over:
             # In finer units, now that a better total is known, bounds of floats may meet.
             self._is_spent = self.is_exhausted = found.units.unit == self._unit
