@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import dask
 from distributed import Client, LocalCluster
 
 from elimina.distributed.cluster import known_workers
@@ -27,25 +28,32 @@ TOKENS: list[Path] = []
 def scheduler() -> Iterator[LocalCluster]:
     """A cluster without workers."""
     options = {"n_workers": 0, "processes": True, "dashboard_address": "127.0.0.1:0"}
-    with LocalCluster(silence_logs=50, **options) as cluster:
+    # Dask leaves the files that it locks.
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        dask.config.set({"temporary-directory": folder}),
+        LocalCluster(silence_logs=50, **options) as cluster,
+    ):
         yield cluster
 
 
 @contextmanager
 def workers(address: str, count: int, *options: str) -> Iterator[list[int]]:
     """Worker processes that no scheduler restarts; their process ids."""
-    given = [address, "--no-nanny", "--no-dashboard", "--nthreads", "1", "--host", "127.0.0.1", *options]
     forked = multiprocessing.get_context("forkserver")
     forked.set_forkserver_preload(["distributed.cli.dask_worker", "elimina.distributed"])
-    started = [forked.Process(target=worker.run, args=(given,), daemon=True) for _ in range(count)]
-    try:
-        for process in started:
-            process.start()
-        yield [process.pid for process in started if process.pid is not None]
-    finally:
-        for process in started:
-            process.kill()
-            process.join()
+    with tempfile.TemporaryDirectory() as folder:
+        own = ["--no-nanny", "--no-dashboard", "--nthreads", "1", "--host", "127.0.0.1", "--local-directory", folder]
+        given = [address, *own, *options]
+        started = [forked.Process(target=worker.run, args=(given,), daemon=True) for _ in range(count)]
+        try:
+            for process in started:
+                process.start()
+            yield [process.pid for process in started if process.pid is not None]
+        finally:
+            for process in started:
+                process.kill()
+                process.join()
 
 
 @contextmanager

@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.distributed.clusters import kill_at
+import pytest
+
+from tests.distributed.clusters import addresses, cluster_of, kill_at
 
 
 class _Client:
@@ -21,11 +23,17 @@ def test_a_token():
     assert kill_at(_Client(), None, "module", "Owner", "method", 1).exists()
 
 
-def test_tokens_go_though_the_process_ends_as_those_of_xdist_may(tmp_path):
+def test_a_cluster():
+    with cluster_of(2) as client:
+        assert len(addresses(client)) == 2
+
+
+@pytest.mark.parametrize("test", [test_a_token, test_a_cluster])
+def test_files_go_though_the_process_ends_as_those_of_xdist_may(tmp_path, test):
     """Without a word to atexit."""
-    test = f"{__file__}::{test_a_token.__name__}"
-    session = f"import os, pytest; os._exit(pytest.main(['-q', '-p', 'no:cacheprovider', {test!r}]))"
+    name = f"{__file__}::{test.__name__}"
+    session = f"import os, pytest; os._exit(pytest.main(['-q', '-p', 'no:cacheprovider', {name!r}]))"
     environment = {name: text for name, text in os.environ.items() if not name.startswith("PYTEST_")}
     environment["TMPDIR"] = str(tmp_path)
     subprocess.run([sys.executable, "-c", session], check=True, env=environment, cwd=Path(__file__).parents[2])
-    assert not list(tmp_path.glob("elimina-*"))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
