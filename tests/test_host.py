@@ -3,12 +3,14 @@
 import gc
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
 import types
+from pathlib import Path
 
 import pytest
 
@@ -25,6 +27,7 @@ from elimina.system import (
 )
 
 MIB = 1 << 20
+EXAMPLE = Path(__file__).parents[1] / "examples" / "radio.wcsp"
 V2 = "31 23 0:28 {shown} /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
 V1 = "35 31 0:32 {shown} /sys/fs/cgroup/{name} rw,relatime shared:3 - cgroup cgroup rw,{controllers}\n"
 UNLIMITED_V1 = 9223372036854771712
@@ -129,6 +132,15 @@ def test_later_looks_open_no_file(tmp_path, monkeypatch, files):
     found = available_memory(root), available_threads(root)
     monkeypatch.setattr(os, "open", None)
     assert (available_memory(root), available_threads(root)) == found
+
+
+@pytest.mark.parametrize("most", [10, 64])
+def test_a_process_that_may_open_few_files_has_them_for_its_work(most, tmp_path):
+    command = [sys.executable, "-c", "import elimina.cli; elimina.cli.main()", "solve", EXAMPLE, "-o", "answer"]
+    limited = f"ulimit -n {most}; " + shlex.join(map(str, command))
+    done = subprocess.run(["bash", "-c", limited], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "answer").read_text().startswith("status:     optimal")
 
 
 def test_a_process_that_forked_and_closed_its_files_looks_again(tmp_path):

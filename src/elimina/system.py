@@ -428,11 +428,26 @@ _MOST_FIGURES = 1 << 16
 
 def _figures(path: str) -> str | None:
     """Return the present text of a short file of the system; None if there is none, or it may not be read."""
+    if not _keeps_files():
+        return _read(path) or None
     try:
         file = _opened(os.getpid(), path)
         return None if file is None else os.pread(file, _MOST_FIGURES, 0).decode()
     except (AttributeError, OSError, UnicodeDecodeError):
         return None
+
+
+_FEW_FILES = 64
+"""Open files that a process may have, up to which it needs them for its work."""
+
+
+@functools.cache
+def _keeps_files() -> bool:
+    """Return whether files of figures may stay open: there are about eight."""
+    if resource is None:
+        return True
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return bool(most == resource.RLIM_INFINITY or most > _FEW_FILES)
 
 
 @functools.cache
