@@ -329,6 +329,20 @@ def test_a_bound_of_costs_with_decimals(options):
     assert (below.status, below.lower_bound) == ("infeasible", 3.25)
 
 
+def test_a_small_search_that_needs_no_card_says_that_it_is_on_the_cpu(caplog):
+    model = Model.from_arrays([2, 2], [([0, 1], [[5.25, 3.5], [4.0, 6.5]])])
+    for options in ({"upper_bound": 4.5}, {"method": "search"}):
+        caplog.clear()
+        with caplog.at_level("INFO", "elimina"):
+            found = calls.solve(model, device="cuda", **options)
+        assert (found.value, found.stats["device"]) == (3.5, "cpu")
+        assert caplog.messages[0].startswith("soft local consistency first, on the CPU; the GPU")
+        caplog.clear()
+        with caplog.at_level("INFO", "elimina"):
+            calls.solve(model, device="cpu", **options)
+        assert "GPU" not in caplog.text
+
+
 def test_a_bound_of_integer_costs_too_large_to_be_filtered():
     model = Model.from_arrays([2], [([0], [5, 10**12])])
     assert calls.solve(model, upper_bound=7).value == 5

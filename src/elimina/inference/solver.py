@@ -156,6 +156,8 @@ class Solver:
         """Filter or search before anything is planned, if it may be better."""
         problem = self._problem
         if self.options.method == "search" or self._is_unfit_for_filtering():
+            if self.options.needs_gpu:
+                logger.info("soft local consistency first, on the CPU; the GPU eliminates the mini-buckets that follow")
             return (yield by_search(problem, self.options, self.run, self._paused))
         if self.options.looks_for_optimum:
             return (yield filtering(problem, self.options, self.run, math.inf))
