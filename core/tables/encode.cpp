@@ -221,29 +221,36 @@ class Encoder {
     double high = 0, low = kInfinity;
   };
 
+  static void widen(double value, double& high, double& low) {
+    const double own = value > 0 ? value : kInfinity;
+    high = high < value ? value : high;
+    low = own < low ? own : low;
+  }
+
   static Positive positive(const std::vector<double>& values) {
     constexpr std::size_t kLanes = 8;
-    double highs[kLanes]{}, lows[kLanes];
-    std::fill_n(lows, kLanes, kInfinity);
-    const auto take = [&](double value, std::size_t lane) {
-      const double own = value > 0 ? value : kInfinity;
-      highs[lane] = highs[lane] < value ? value : highs[lane];
-      lows[lane] = own < lows[lane] ? own : lows[lane];
-    };
+    Positive ends;
     std::size_t i = 0;
-    for (; i + kLanes <= values.size(); i += kLanes)
-      for (std::size_t lane = 0; lane < kLanes; ++lane) take(values[i + lane], lane);
-    for (; i < values.size(); ++i) take(values[i], 0);
-    return {*std::max_element(highs, highs + kLanes), *std::min_element(lows, lows + kLanes)};
+    if (values.size() >= kLanes) {
+      double highs[kLanes]{}, lows[kLanes];
+      std::fill_n(lows, kLanes, kInfinity);
+      for (; i + kLanes <= values.size(); i += kLanes)
+        for (std::size_t lane = 0; lane < kLanes; ++lane) widen(values[i + lane], highs[lane], lows[lane]);
+      ends = {*std::max_element(highs, highs + kLanes), *std::min_element(lows, lows + kLanes)};
+    }
+    for (; i < values.size(); ++i) widen(values[i], ends.high, ends.low);
+    return ends;
   }
 
   // Values times a power of two, which is exact in the normal range.
-  static void multiply(std::vector<double>& values, int exponent) {
+  static void multiply(std::vector<double>& values, Positive& ends, int exponent) {
     if (std::abs(exponent) < 1000) {
       const double power = std::ldexp(1.0, exponent);
       for (double& value : values) value *= power;
+      ends = {ends.high * power, ends.low * power};
     } else {
       for (double& value : values) value = std::ldexp(value, exponent);
+      ends = {std::ldexp(ends.high, exponent), std::ldexp(ends.low, exponent)};
     }
   }
 
@@ -251,9 +258,7 @@ class Encoder {
   static int scale(std::vector<double>& values, Positive& ends) {
     if (ends.high == 0) return 0;
     const int exponent = std::ilogb(ends.high);
-    if (exponent == 0) return 0;
-    multiply(values, -exponent);
-    ends = {std::ldexp(ends.high, -exponent), std::ldexp(ends.low, -exponent)};
+    if (exponent != 0) multiply(values, ends, -exponent);
     return exponent;
   }
 
@@ -300,8 +305,7 @@ class Encoder {
         fetch(box.start, box.count, total_.data());
         const int shift = int(std::max<i64>(box.exponent - exponent, -4000));
         exact &= std::ldexp(box.ends.low, shift) > 0;  // what becomes 0 is no longer among the positive values
-        multiply(total_, shift);
-        box.ends = positive(total_);
+        multiply(total_, box.ends, shift);
         exact &= store_product(box);
       }
       ends = {std::max(ends.high, box.ends.high), std::min(ends.low, box.ends.low)};

@@ -52,7 +52,7 @@ def card(monkeypatch):
     made._reserving, made.stream = None, contextlib.nullcontext()
     made.cupy, made._device = SimpleNamespace(cuda=cuda), contextlib.nullcontext()
     monkeypatch.setattr(device, "_going_back", {99: threading.Lock()})
-    monkeypatch.setattr(device, "_pools", lambda cupy: (pool, None))
+    monkeypatch.setattr(device, "_pools", lambda cupy: (pool, None, None))
     monkeypatch.setattr(device, "LINGER_SECONDS", SECONDS)
     monkeypatch.setattr(device, "MUCH_SECONDS", MUCH_SECONDS)
     yield made

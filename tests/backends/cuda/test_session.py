@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import defaultdict
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ import pytest
 from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import session as cuda_session
-from elimina.backends.cuda.layout import kept_layout
+from elimina.backends.cuda.layout import kept_layout, lay_out
 from elimina.backends.cuda.session import CudaSession
 from tests.reference import cuda
 from tests.reference.random_programs import random_program
@@ -44,8 +45,10 @@ class Card(cuda.Device):
         super().__init__(program)
         self.number = next(self.numbers)
         self.cupy.cuda.Event, self.cupy.cuda.get_elapsed_time = Event, lambda first, last: 0.0
-        self.stream, free = cuda.Queue(non_blocking=True), defaultdict(list)
-        self.pool = SimpleNamespace(malloc=lambda size: Block(free, size))
+        self.stream = cuda.Queue(non_blocking=True)
+        self.pool, self.kept = (
+            SimpleNamespace(malloc=functools.partial(Block, free)) for free in (defaultdict(list), defaultdict(list))
+        )
         self.steps = self.graphs = 0
         self.recording = None
 
@@ -114,6 +117,31 @@ def test_only_the_first_session_has_its_kernels_compiled(known):
     card.compiled = None
     check(card, program, factors)
     assert card.compiled is None
+
+
+def test_later_sessions_upload_values_only(known, monkeypatch):
+    program, factors, card = known
+    sizes, plain = [], CudaSession.upload
+    monkeypatch.setattr(
+        CudaSession,
+        "upload",
+        lambda session, to, pieces: sizes.append(sum(map(len, pieces))) or plain(session, to, pieces),
+    )
+    check(card, program, factors)
+    assert sum(sizes) > factors.nbytes + program.words.nbytes
+    first = card.open(program, factors)  # beside another one
+    sizes.clear()
+    check(card, program, factors * 2)
+    assert sum(sizes) == factors.nbytes
+    compare(program, factors, first.run())
+
+
+def test_steps_that_are_laid_out_for_one_session_keep_no_copy(known, monkeypatch):
+    program, factors, card = known
+    monkeypatch.setattr(card, "lay_out", lambda program, some=None: lay_out(program, 8, 1 << 16, some))
+    check(card, program, factors)
+    card.kept = None
+    check(card, program, factors * 2)
 
 
 def test_later_sessions_launch_a_graph(known):

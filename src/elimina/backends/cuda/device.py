@@ -175,12 +175,12 @@ def _import_cupy(device: int) -> Any:
 
 
 @functools.cache
-def _pools(cupy: Any) -> tuple[Any, Any]:
-    """Device and pinned memory of this process; backends reuse the memory that others have released.
+def _pools(cupy: Any) -> tuple[Any, Any, Any]:
+    """Device and pinned memory of this process, which backends reuse; and device memory for what stays between calls.
 
-    The pool of device memory has a part for each card, and works on that of the current one.
+    A pool of device memory has a part for each card, and works on that of the current one.
     """
-    return cupy.cuda.MemoryPool(), cupy.cuda.PinnedMemoryPool()
+    return cupy.cuda.MemoryPool(), cupy.cuda.PinnedMemoryPool(), cupy.cuda.MemoryPool()
 
 
 @functools.cache
@@ -299,7 +299,7 @@ class CudaDevice:
                     self._lane = idle.pop()
                 except IndexError:
                     self._lane = Lane(cupy)
-                self.pool, self.pinned = _pools(cupy)
+                self.pool, self.pinned, self.kept = _pools(cupy)
         self.stream = self._lane.stream
         weakref.finalize(self, idle.append, self._lane)
         self.multiprocessors = int(properties["multiProcessorCount"])

@@ -370,3 +370,10 @@ def _write(path: Path, data: bytes) -> None:
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         file.write(data)
     os.replace(file.name, path)
+
+
+@functools.cache
+def forbid(cupy: Any) -> Any:
+    """Return a kernel that writes a table of another dtype, or with another number for 'forbidden'."""
+    body = "y = x < limit ? static_cast<U>(x) : forbidden"
+    return cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", body, "forbid")

@@ -126,6 +126,7 @@ class Layout(NamedTuple):
         size: Bytes of the buffer.
         work: Rows of all steps that run.
         recordings: Sessions' recordings of the launches, by the addresses that these are given.
+        copies: Copies of words and state that stay on devices, by the device's number; None if none do.
     """
 
     launches: tuple[Forest | tile.Tile | matrix.Matrix, ...]
@@ -146,6 +147,7 @@ class Layout(NamedTuple):
     size: int
     work: int
     recordings: dict[tuple[Any, ...], Recording]
+    copies: dict[int, Any] | None = None
 
     def phase(self, first: int, end: int, count: int) -> Layout:
         """Return a phase of a program of so many steps that is divided among cards, which a large step ends.
@@ -194,7 +196,7 @@ def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, libra
         if key in _layouts:
             _layouts.move_to_end(key)
             return _layouts[key]
-    layout = lay_out(program, multiprocessors, shared_bytes, None, library)
+    layout = lay_out(program, multiprocessors, shared_bytes, None, library)._replace(copies={})
     with _layouts_lock:
         _layouts[key] = layout
         while len(_layouts) > LAYOUTS:

@@ -74,6 +74,11 @@ class Matrix(NamedTuple):
     words: int
     work: int
 
+    def kernel_names(self, semiring: str, dtype: np.dtype[np.generic]) -> tuple[str, ...]:
+        """Return the names of the kernels that it runs, in a semiring and a dtype."""
+        kind = semiring, dtype
+        return kernels.range_kernel(*kind), kernels.scale_kernel(*kind), kernels.extremes_kernel(*kind, self.words)
+
     @property
     def out_cells(self) -> int:
         """Cells of the output."""
@@ -252,8 +257,8 @@ class Products:
         self._backend, self._matrices, self._dtype = backend, matrices, program.dtype
         self._semiring = program.semiring
         # A zero, and the factor of each product: 1 where no message is read.
-        scalars = np.ones(1 + len(matrices), program.dtype)
-        scalars[0] = 0
+        scalars = np.ones(len(matrices) + bool(matrices), program.dtype)
+        scalars[:1] = 0
         # The ranges of both tables of each product: no value has been seen yet.
         unseen = np.tile([0.0, np.inf], 2 * len(matrices)).view(np.uint8)
         self._span = len(unseen)

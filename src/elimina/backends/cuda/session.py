@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import time
 from collections import deque
@@ -59,16 +58,15 @@ class Part:
 
     def __init__(self, session: CudaSession, layout: Layout) -> None:
         self.layout = layout
-        words = layout.words.view(np.uint8)
         matrices = [launch for launch in layout.launches if isinstance(launch, Matrix)]
         self.products = Products(session._backend, session._program, matrices)
-        self.memory = session.allocate(len(words) + 2 * len(layout.state) + self.products.size)
-        self.words_at = int(self.memory.ptr)
-        self.state_at = self.words_at + len(words)
-        self.pristine_at = self.state_at + len(layout.state)
-        self.products.place(self.pristine_at + len(layout.state))
-        self.recording = session.recording(layout, self.words_at)
-        session.upload(self.words_at, [words, layout.state, layout.state, *self.products.pieces])
+        self.copy, self.memory = session.copy_of(layout), session.allocate(len(layout.state) + self.products.size)
+        self.words_at, self.state_at = int(self.copy.ptr), int(self.memory.ptr)
+        self.pristine_at = self.words_at + layout.words.nbytes
+        self.products.place(self.state_at + len(layout.state))
+        self.recording = session.recording(self)
+        session._copy(self.state_at, self.pristine_at, len(layout.state))
+        session.upload(self.state_at + len(layout.state), self.products.pieces)
 
 
 class CudaSession:
@@ -204,7 +202,7 @@ class CudaSession:
             if limit is None:
                 view[...] = given
             else:
-                forbid = _forbid(self._backend.cupy)
+                forbid = kernels.forbid(self._backend.cupy)
                 forbid(given, given.dtype.type(limit), self._program.dtype.type(forbidden), view)
 
     def take(self, table: FactorLayout) -> Any:
@@ -320,11 +318,26 @@ class CudaSession:
             busy[turn % 2].record(self._stream)
         self._stream.synchronize()
 
-    def recording(self, layout: Layout, words_at: int) -> Recording:
-        """Return the recording of a layout's launches, which another session at the same addresses may have made."""
+    def copy_of(self, layout: Layout) -> Any:
+        """Return the memory of a layout's words and state on the device, where those of a kept layout stay."""
+        copies, number, pieces = layout.copies, self._backend.number, [layout.words.view(np.uint8), layout.state]
+        if copies is not None and number in copies:
+            return copies[number]
+        # In the pool of all programs, it would keep the large block that it was cut from.
+        memory = (self._backend.pool if copies is None else self._backend.kept).malloc(sum(map(len, pieces)))
+        self.upload(int(memory.ptr), pieces)
+        if copies is not None:
+            # Other streams read it.
+            self._stream.synchronize()
+            copies[number] = memory
+        return memory
+
+    def recording(self, part: Part) -> Recording:
+        """Return the recording of a part's launches, which another session at the same addresses may have made."""
+        layout, where = part.layout, (part.words_at, part.state_at, self._base)
         blas = self._backend.blas if any(isinstance(launch, Matrix) for launch in layout.launches) else None
         # A graph runs in the stream that it was recorded for, whose memory may have become another one's.
-        key = self._backend.number, self._stream.ptr, words_at, self._base, blas, self._program.parameter
+        key = self._backend.number, self._stream.ptr, *where, blas, self._program.parameter
         if key not in layout.recordings and len(layout.recordings) >= RECORDINGS:
             layout.recordings.clear()
         return layout.recordings.setdefault(key, Recording())
@@ -475,19 +488,8 @@ def _kernels_of(program: Program, layout: Layout) -> Iterator[str]:
     for launch in layout.launches:
         if isinstance(launch, Forest):
             yield kernels.forest_kernel(*kind, launch.tree, launch.levels)
-        elif isinstance(launch, Matrix):
-            yield kernels.range_kernel(*kind)
-            yield kernels.scale_kernel(*kind)
-            yield kernels.extremes_kernel(*kind, launch.words)
         else:
-            yield launch.kernel.name
-
-
-@functools.cache
-def _forbid(cupy: Any) -> Any:
-    """Return a kernel that writes a table of another dtype, or with another number for 'forbidden'."""
-    body = "y = x < limit ? static_cast<U>(x) : forbidden"
-    return cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", body, "forbid")
+            yield from launch.kernel_names(*kind)
 
 
 def _written(writers: ThreadPoolExecutor, to: NDArray[np.uint8], data: NDArray[np.uint8]) -> list[Future[None]]:

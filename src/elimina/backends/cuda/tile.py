@@ -74,6 +74,10 @@ class Tile(NamedTuple):
     shared: int
     work: int
 
+    def kernel_names(self, semiring: str, dtype: np.dtype[np.generic]) -> tuple[str]:
+        """Return the name of the kernel that it runs, which belongs to a semiring and a dtype."""
+        return (self.kernel.name,)
+
 
 class _Shape(NamedTuple):
     domain: int
