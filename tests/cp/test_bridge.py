@@ -106,6 +106,29 @@ def test_values_are_states_and_objectives_are_costs() -> None:
     assert len(model.to_model().variables) == 2
 
 
+def test_a_wide_domain_with_holes_keeps_its_values(tmp_path: Path) -> None:
+    model = cp.Model()
+    x, y = model.int_var([0, 5, 70_000, 10**12], name="x"), model.int_var(0, 2, "y")
+    model.add(x + y != 5)
+    assert model.propagated() == [[0, 5, 70_000, 10**12], [0, 1, 2]]
+    assert count(model) == len(model.solve(all_solutions=True).solutions) == 11
+    model.minimize(-3 * x + y)
+    assert elimina.solve(model.to_model()).value == model.solve().value == -3 * 10**12
+    model.add(x <= 80_000)
+    model.add(x != 70_000)
+    assert model.propagated() == [[0, 5], [0, 1, 2]]
+    assert count(read(tmp_path, "var {1, 9, 70000}: x; var {-70000, 1, 70001}: y; solve satisfy;")) == 9
+    dense = cp.Model()
+    z = dense.int_var(range(0, 400_000, 2), name="z")
+    dense.add(z >= 399_990)
+    assert dense.propagated() == [[399_990, 399_992, 399_994, 399_996, 399_998]]
+    dense = cp.Model()
+    z = dense.int_var(range(0, 240_000, 2), name="z")
+    for value in range(0, 100, 2):
+        dense.add(z != value)
+    assert count(dense) == 120_000 - 50
+
+
 def test_no_solution() -> None:
     model = cp.Model()
     x = model.int_var(0, 3, "x")

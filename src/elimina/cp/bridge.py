@@ -15,7 +15,8 @@ from elimina.arguments import wrong_type
 from elimina.cp.decompose import rule_of
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
-from elimina.cp.pieces import Infeasible, Piece, Pieces, View, Words, views_of
+from elimina.cp.pieces import Domains, Infeasible, Piece, Pieces, View, Words, views_of
+from elimina.cp.running import Declaration
 from elimina.errors import InputError
 from elimina.io import convert_sense, integer_costs
 from elimina.table import FORBIDDEN, Sense, Table, forbidden_value
@@ -77,7 +78,7 @@ class Posted(NamedTuple):
         sense: ``min-cost`` or ``max-cost``.
     """
 
-    variables: Sequence[tuple[int, int, tuple[int, ...] | None]]
+    variables: Sequence[Declaration]
     names: Mapping[int, str]
     constraints: Sequence[tuple[str, Sequence[npt.NDArray[Any]]]]
     objective: Mapping[int, int] | None
@@ -125,15 +126,15 @@ class _Bridge:
         self._constant = posted.constant
         self._left_out: int | None = None
         self._known: dict[Any, Words] = {}
-        sizes = solver.sizes()
+        left = Domains(posted.variables, solver)
         summed = self._sum_of_objective(solver)
         for v in range(len(posted.variables)):
-            if sizes[v] > rows and v != self._left_out:
+            if left.sizes[v] > rows and v != self._left_out:
                 raise InputError(
-                    f"variable {_name(posted.names, v)} has {sizes[v]:,} values, more than {rows:,}; "
+                    f"variable {_name(posted.names, v)} has {left.sizes[v]:,} values, more than {rows:,}; "
                     "narrow its domain, or leave the model to the search (elimina cp, fzn-elimina, Model.solve)"
                 )
-        domains = [np.array(solver.values_of(v) if v != self._left_out else [0]) for v in range(len(posted.variables))]
+        domains = [np.array(left.values(v) if v != self._left_out else [0]) for v in range(len(posted.variables))]
         self._pieces = Pieces(domains, rows)
         if summed is not None:
             self._constraints.pop(summed)

@@ -23,9 +23,9 @@ from elimina.cp.expressions import (
     whole_array,
 )
 from elimina.cp.globals import Globals
+from elimina.cp.pieces import Domains
 from elimina.cp.running import (
     DEFAULT,
-    MOST_VALUES,
     MOST_VARIABLES,
     THREADS,
     VALUE_ORDERINGS,
@@ -389,16 +389,7 @@ class Model(Copied, Globals, Displayed):
             MemoryLimitError: Memory ran out.
         """
         solver, _ = self._build()
-        if not solver.propagate():
-            return None
-        sizes = solver.sizes()[: len(self._variables)]
-        if sum(sizes) > MOST_VALUES:
-            largest = max(range(len(sizes)), key=sizes.__getitem__)
-            raise InputError(
-                f"{sum(sizes):,} values are left, more than the {MOST_VALUES:,} listed at most; {sizes[largest]:,} of "
-                f"them to variable {self.name_of(largest)}: give it a smaller domain"
-            )
-        return solver.domains()[: len(self._variables)]
+        return Domains(self._variables, solver).listed(self.name_of) if solver.propagate() else None
 
     @memory_in_words()
     def to_model(self, *, rows: int = 1 << 18) -> GraphicalModel:

@@ -38,9 +38,6 @@ THREADS = 1024
 MOST_VARIABLES = 1 << 27
 """Variables that the core numbers."""
 
-MOST_VALUES = 1 << 24
-"""Values that are listed at once, as Python's integers: 0.6 GiB."""
-
 Restarts = Literal["luby", "geometric", "linear", "constant"]
 RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
 
