@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elimina import table as table_module
 from elimina.errors import InputError
-from elimina.table import FORBIDDEN, Table, blocks
+from elimina.table import FORBIDDEN, Table
 
 
 @st.composite
@@ -117,16 +116,6 @@ def test_values_outside_the_domains():
                 table.at([value])
 
 
-@given(st.lists(st.integers(1, 9), max_size=4), st.integers(1, 40))
-def test_blocks_make_up_a_table(sizes, most):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_module, "BLOCK_CELLS", most)
-        boxes = list(blocks(sizes))
-    numbers = np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
-    assert all(numbers[box].size <= most for box in boxes)
-    assert [n for box in boxes for n in numbers[box].flat] == list(range(numbers.size))
-
-
 @pytest.mark.parametrize(
     ("values", "problem"),
     [
@@ -203,3 +192,13 @@ def test_values_outside_the_domain_are_refused(value):
         with pytest.raises(InputError, match="the assignment has no value of variable 3"):
             table.at([0])
         assert table.at({3: np.int8(0)}) == table.restrict({3: np.int8(0)}).at([]) == 1
+
+
+@pytest.mark.parametrize("scope", [[1], [1, 2, 3]])
+def test_a_table_over_other_variables_has_as_many(scope):
+    table = Table([0, 1], [[1, 2], [3, 4]])
+    assert table.over([5, 2]).scope == (5, 2)
+    with pytest.raises(InputError, match=f"over 2 variables cannot become one over {len(scope)}"):
+        table.over(scope)
+    with pytest.raises(InputError, match="twice"):
+        table.over([3, 3])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 import sys
@@ -95,9 +94,7 @@ class Table(Slotted):
                 domains, listed twice or not of integers, an integer table's default is not an integer, or a value is
                 masked, no number, or beyond 64 bits (also an integer that among floats would be rounded).
         """
-        self.scope = _integers("a table's scope", scope)
-        if len(set(self.scope)) != len(self.scope):
-            raise InputError(f"a table's scope names a variable twice: {self.scope}; join its axes first")
+        self.scope = _scope(scope)
         self.values: Values = _numbers(values)
         if rows is None:
             if self.values.ndim != len(self.scope):
@@ -169,11 +166,13 @@ class Table(Slotted):
         """
         if fixed.keys().isdisjoint(self.scope):
             return self
-        keep = [a for a, v in enumerate(self.scope) if v not in fixed]
-        scope = [self.scope[a] for a in keep]
-        values = {axis: value_in(fixed, v, self.sizes[axis]) for axis, v in enumerate(self.scope) if v in fixed}
+        scope = tuple([v for v in self.scope if v not in fixed])
         if self.rows is None:
-            return Table(scope, self.values[tuple(values.get(axis, slice(None)) for axis in range(len(self.scope)))])
+            ends = zip(self.scope, self.sizes, strict=True)
+            place = tuple([value_in(fixed, v, size) if v in fixed else slice(None) for v, size in ends])
+            return self._like(scope, np.asarray(self.values[place]))
+        keep = [a for a, v in enumerate(self.scope) if v not in fixed]
+        values = {axis: value_in(fixed, v, self.sizes[axis]) for axis, v in enumerate(self.scope) if v in fixed}
         match = np.ones(len(self.rows), dtype=bool)
         for axis, value in values.items():
             match &= self.rows[:, axis] == value
@@ -183,8 +182,22 @@ class Table(Slotted):
         return Table(scope, self.values[match], sizes=sizes, rows=self.rows[match][:, keep], default=self.default)
 
     def over(self, scope: Sequence[int]) -> Table:
-        """Return the same table over other variables."""
-        return Table(scope, self.values, sizes=self.sizes, rows=self.rows, default=self.default)
+        """Return the same table over other variables.
+
+        Raises:
+            InputError: They are not as many, or a variable occurs twice.
+        """
+        others = _scope(scope)
+        if len(others) != len(self.scope):
+            raise InputError(f"a table over {len(self.scope)} variables cannot become one over {len(others)}: {others}")
+        return self._like(others, self.values)
+
+    def _like(self, scope: tuple[int, ...], values: Values) -> Table:
+        """Return a table of values that were checked; of a sparse table, with the same tuples."""
+        made = object.__new__(Table)
+        made.scope, made.values, made.rows, made.default = scope, values, self.rows, self.default
+        made.sizes = values.shape if self.rows is None else self.sizes
+        return made
 
     def mapped(self, change: Callable[[Values], Values]) -> Table:
         """Return the table with its values, and its default, changed by a function of arrays."""
@@ -343,23 +356,6 @@ def _false_sentinel(table: Table, sense: Sense) -> str | None:
     )
 
 
-def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes of at most ``BLOCK_CELLS`` cells that make up a table of such sizes, in the order of its cells."""
-    whole = (slice(None),) * len(sizes)
-    if math.prod(sizes) <= BLOCK_CELLS:
-        yield whole
-        return
-    axis, inner = len(sizes) - 1, 1
-    while inner * sizes[axis] <= BLOCK_CELLS:
-        inner *= sizes[axis]
-        axis -= 1
-    step = BLOCK_CELLS // inner
-    for place in itertools.product(*map(range, sizes[:axis])):
-        lead = tuple(slice(x, x + 1) for x in place)
-        for start in range(0, sizes[axis], step):
-            yield (*lead, slice(start, min(start + step, sizes[axis])), *whole[axis + 1 :])
-
-
 def batches(tables: Sequence[Table]) -> Iterator[list[int]]:
     """Yield the numbers of all tables: small dense ones of one dtype together, any other alone.
 
@@ -406,10 +402,17 @@ def _has_duplicates(rows: NDArray[np.int32], sizes: Sequence[int]) -> bool:
     return bool((numbers[1:] == numbers[:-1]).any())
 
 
+def _scope(variables: Sequence[int]) -> tuple[int, ...]:
+    scope = _integers("a table's scope", variables)
+    if len(set(scope)) != len(scope):
+        raise InputError(f"a table's scope names a variable twice: {scope}; join its axes first")
+    return scope
+
+
 def _integers(what: str, numbers: Sequence[int]) -> tuple[int, ...]:
     in_order(what, numbers)
     try:
-        return tuple(operator.index(number) for number in numbers)
+        return tuple([operator.index(number) for number in numbers])
     except TypeError:
         raise InputError(f"{what} must be integers, not {shown(numbers)}") from None
 

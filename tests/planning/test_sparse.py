@@ -249,3 +249,13 @@ def test_more_rows_than_expected_are_made_in_slices(device, task, monkeypatch):
         calls.solve(model, task, **options, slices="never")
     result = calls.solve(model, task, **options)
     assert (result.value, result.stats["slices"] > 1) == (expected, True)
+
+
+@given(st.lists(st.integers(1, 9), max_size=4), st.integers(1, 40))
+def test_blocks_make_up_a_table(sizes, most):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse, "BLOCK_CELLS", most)
+        boxes = list(sparse.blocks(sizes))
+    numbers = np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
+    assert all(numbers[box].size <= most for box in boxes)
+    assert [n for box in boxes for n in numbers[box].flat] == list(range(numbers.size))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from elimina.planning.prepare import Problem
 from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
-from elimina.table import Table, blocks, forbidden_value
+from elimina.table import BLOCK_CELLS, Table, forbidden_value
 from elimina.tasks import described, tasks_that
 from elimina.tree import plan_tree, rows_of
 
@@ -462,3 +462,20 @@ class _Places:
     def _message(self, number: int) -> Place:
         step = self._steps[number]
         return Place(step.out_offset, step.axes, step.sizes, step.out_strides)
+
+
+def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
+    """Yield boxes of at most ``BLOCK_CELLS`` cells that make up a table of such sizes, in the order of its cells."""
+    whole = (slice(None),) * len(sizes)
+    if math.prod(sizes) <= BLOCK_CELLS:
+        yield whole
+        return
+    axis, inner = len(sizes) - 1, 1
+    while inner * sizes[axis] <= BLOCK_CELLS:
+        inner *= sizes[axis]
+        axis -= 1
+    step = BLOCK_CELLS // inner
+    for place in itertools.product(*map(range, sizes[:axis])):
+        lead = tuple(slice(x, x + 1) for x in place)
+        for start in range(0, sizes[axis], step):
+            yield (*lead, slice(start, min(start + step, sizes[axis])), *whole[axis + 1 :])
