@@ -48,6 +48,16 @@ def test_a_line_on_a_terminal(monkeypatch):
     assert "\n" not in text
 
 
+def test_search_before_there_is_a_plan(monkeypatch):
+    terminal = on_terminal(monkeypatch)
+    with Progress() as shown:
+        shown.bounds(Bounds(1.0, 150, 4340, 0))
+        shown.bounds(Bounds(1.0, 150, 4340, 10))
+    text = terminal.getvalue()
+    assert "planning; optimum: 150 to 4340 (gap 2,793 %); " in text
+    assert "searching; optimum: 150 to 4340 (gap 2,793 %), 10 nodes/s; " in text
+
+
 def test_short_work_and_files_show_nothing(monkeypatch):
     terminal = on_terminal(monkeypatch)
     with Progress() as shown:

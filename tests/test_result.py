@@ -34,6 +34,7 @@ def test_bounds_are_shown_beside_the_best_value():
     assert "  bounds:             7 to 12" in repr(result).splitlines()
     assert "bounds:     7 to 12" in str(result).splitlines()
     assert "bounds" not in repr(Result("optimal", "mpe", 12, lower_bound=12, upper_bound=12))
+    assert "log10 Z:    7 to 12" in str(Result("bounded", "pr", lower_bound=7, upper_bound=12))
 
 
 def test_tables():

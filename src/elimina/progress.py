@@ -20,6 +20,9 @@ _NOTICED = 0.5
 
 _WIDTH = 24
 
+_PLANNING = "planning"
+"""Phase before there is a plan."""
+
 
 class Progress:
     """Shows how far a call has come, on a terminal's standard error or in a notebook; elsewhere nothing.
@@ -29,7 +32,7 @@ class Progress:
 
     def __init__(self) -> None:
         self._started = self._shown = time.monotonic()
-        self._phase, self._bounds = "planning", ""
+        self._phase, self._bounds = _PLANNING, ""
         self._share: float | None = None
         self._seconds = 0.0
         self._handle: Any = None
@@ -60,7 +63,9 @@ class Progress:
         """Show bounds on the optimum."""
         ends = " to ".join("unknown" if end is None else str(end) for end in (known.lower, known.upper))
         rate = f", {count_text(round(known.nodes / max(known.seconds, 1e-3)))} nodes/s" if known.nodes else ""
-        gap = "" if known.gap == math.inf else f" (gap {100 * known.gap:.3g} %)"
+        gap = "" if known.gap == math.inf else f" (gap {_percent(known.gap)})"
+        if self._phase == _PLANNING and known.nodes:
+            self._phase = "searching"
         self._bounds = f"optimum: {ends}{gap}{rate}"
         self._picture()
 
@@ -109,6 +114,10 @@ class Progress:
             self._handle = import_module("IPython.display").display(self, display_id=True)
         else:
             self._handle.update(self)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if share < 9.995 else f"{100 * share:,.0f} %"
 
 
 def _is_notebook() -> bool:

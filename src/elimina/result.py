@@ -270,8 +270,12 @@ class Result(Displayed):
         rows = [] if self.value is None else [("value", number_text(self.value))]
         ends = (self.lower_bound, self.upper_bound)
         if ends != (None, None) and (self.value is None or self.status == "bounded"):
-            rows.append(("bounds", ends_text(*ends)))
+            rows.append(self.bounds_row())
         return rows
+
+    def bounds_row(self) -> tuple[str, str]:
+        """Return the row of the bounds; those on a sum are bounds on its logarithm."""
+        return "log10 Z" if self.task == "pr" else "bounds", ends_text(self.lower_bound, self.upper_bound)
 
     def outcome(self) -> list[tuple[str, str]]:
         """Return the rows that texts of an answer begin with: the status, the value, the bounds and the early end."""

@@ -145,13 +145,14 @@ def tasks_that(has: Callable[[Description], object]) -> tuple[str, ...]:
 
 
 def task_of(name: Any) -> Task:
-    """Return the task that a name or an alias stands for.
+    """Return the task that a name or an alias stands for, in small or capital letters.
 
     Raises:
         TypeError: The name is not a text.
         InputError: There is no such task.
     """
-    chosen: TaskName = arguments.choice("task", name, NAMES)
+    known = name.lower() if isinstance(name, str) and name.lower() in NAMES else name
+    chosen: TaskName = arguments.choice("task", known, NAMES)
     return next((task for task in TASKS if chosen in DESCRIPTIONS[task].aliases), cast(Task, chosen))
 
 

@@ -201,3 +201,10 @@ def test_targets_that_cannot_be_written(elimina, radio, tmp_path):
 def test_no_assignment_for_a_result_file(elimina, tmp_path):
     (tmp_path / "no.wcsp").write_text("no 1 2 1 5\n2\n1 0 5 0\n")
     assert "there is no assignment to write in format uai" in one_line(elimina("solve", "no.wcsp", "--format", "uai"))
+
+
+def test_a_file_without_a_command(elimina, tmp_path):
+    (tmp_path / "m.wcsp").write_text("m 1 2 0 9\n2\n")
+    ran = elimina("m.wcsp", "--json")
+    assert ran.code == 2
+    assert "Error: No such command 'm.wcsp': to solve a file, write 'elimina solve m.wcsp'" in ran.err

@@ -58,3 +58,24 @@ def test_a_bound_without_the_other(elimina, tmp_path):
     ran = elimina("solve", "model.wcsp", "--hint", hint, "--method", "eliminate", "--slices", "never")
     assert ran.code == 0
     assert "bounded" in ran.out
+
+
+def test_solutions_of_other_programs(elimina, tmp_path):
+    model = random_model(6, 3, 0.5, 0.0, seed=1)
+    library.write(model, tmp_path / "model.wcsp")
+    values = list(library.solve(model).assignment.values())
+    assert elimina("solve", "model.wcsp", "--format", "uai", "-o", "best.MPE").code == 0
+    (tmp_path / "best.sol").write_text(" ".join(map(str, values)) + "\n")
+    expected = library.solve(model).value
+    for hint in ("best.MPE", "best.sol"):
+        ran = elimina("solve", "model.wcsp", "--json", "--hint", hint, "--method", "search")
+        assert json.loads(ran.out)["value"] == expected
+    for text, problem in (
+        ("0 1", "x.sol is not a solution: expected a value index for each of 6 variables"),
+        ("0 0 0 0 0 a", "x.sol is not a solution"),
+        ("0 0 0 0 0 7", "variable 'x5' has no state of index 7"),
+    ):
+        (tmp_path / "x.sol").write_text(text)
+        ran = elimina("solve", "model.wcsp", "--hint", "x.sol")
+        assert (ran.code, ran.err.count("\n")) == (1, 1)
+        assert problem in ran.err

@@ -253,3 +253,24 @@ def test_evidence_on_the_variable_of_an_objective_is_explained(elimina, tmp_path
     assert "has no variable 'costs'" in elimina(command, "m.fzn", *other).err
     (tmp_path / "fixed.fzn").write_text(SUM.format("minimize").replace("solve", "constraint int_eq(cost, 4);\nsolve"))
     assert "assignment: x=2 cost=4\n" in elimina("solve", "fixed.fzn").out
+
+
+@pytest.mark.parametrize("task", ["MAR", "Mar", "MARGINALS"])
+def test_tasks_in_capital_letters(elimina, task):
+    assert json.loads(elimina("solve", EXAMPLES / "pump.bif", "--task", task, "--json").out)["task"] == "mar"
+
+
+@pytest.mark.parametrize("arguments", [("solve", "radio.wcsp"), ("cp", "queens.fzn"), ("dcop", "radio.wcsp")])
+def test_the_suffix_names_the_format(elimina, tmp_path, arguments):
+    command, name = arguments
+    for given, is_json in (((), True), (("--format", "human"), False), (("--json",), True)):
+        assert elimina(command, EXAMPLES / name, "-o", "answer.json", *given) == (0, "", "")
+        text = (tmp_path / "answer.json").read_text()
+        assert text.startswith('{"schema": 1') == is_json
+    assert elimina(command, EXAMPLES / name, "-o", "answer.txt").out == ""
+    assert (tmp_path / "answer.txt").read_text().startswith("status:")
+
+
+def test_a_dash_is_standard_output(elimina, radio, tmp_path):
+    assert json.loads(elimina("solve", radio, "--json", "-o", "-").out)["value"] == 1352
+    assert not (tmp_path / "-").exists()

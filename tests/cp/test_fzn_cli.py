@@ -192,6 +192,21 @@ def test_a_bad_model_is_one_line(tmp_path: Path, text: str, message: str) -> Non
     assert len(result.stderr.splitlines()) == 1
 
 
+def test_a_model_of_minizinc_is_one_line_with_advice(tmp_path: Path) -> None:
+    path = tmp_path / "model.mzn"
+    path.write_text('include "globals.mzn";\nsolve satisfy;')
+    result = subprocess.run([PROGRAM, str(path)], capture_output=True, text=True, check=False)
+    assert (result.returncode, len(result.stderr.splitlines())) == (1, 1)
+    assert "1:1: expected an item" in result.stderr
+    assert result.stderr.endswith("; run 'minizinc --solver elimina' on MiniZinc's own files\n")
+
+
+def test_a_model_from_standard_input(tmp_path: Path) -> None:
+    for text in (f"{THREE}solve satisfy;".encode(), gzip.compress(f"{THREE}solve satisfy;".encode())):
+        result = subprocess.run([PROGRAM, "-"], input=text, capture_output=True, check=False)
+        assert (result.returncode, result.stdout.count(b"----------"), result.stderr) == (0, 1, b"")
+
+
 def test_a_byte_order_mark_is_left_out(tmp_path: Path) -> None:
     path = tmp_path / "model.fzn"
     path.write_bytes(BOM_UTF8 + f"{THREE}solve satisfy;".encode())

@@ -56,6 +56,9 @@ def test_the_dialect_of_pyagrum_is_refused(tmp_path):
     (tmp_path / "m.uai").write_text("BAYES\n1\n3 \n1\n1 0   # a\n\n3\n  0.25 0.5 0.25 \n")
     with pytest.raises(FormatError, match=r"m\.uai: the comment in line 5 is that of pyAgrum, .* as \.bifxml"):
         elimina.read(tmp_path / "m.uai")
+    (tmp_path / "m.uai").write_bytes(b"\x7fELF\0\0#\0")
+    with pytest.raises(FormatError, match=r"m\.uai:1: expected MARKOV or BAYES"):
+        elimina.read(tmp_path / "m.uai")
 
 
 def test_a_child_that_is_not_last_is_moved_there(tmp_path):

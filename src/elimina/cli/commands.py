@@ -245,7 +245,10 @@ class _Commands(CommandGroup):
         if name not in _HOMES and not name.startswith("-") and not ctx.resilient_parsing:
             from elimina.arguments import names_like
 
-            ctx.fail(f"No such command {name!r}{names_like(name, _HOMES)}")
+            hint = (
+                f": to solve a file, write 'elimina solve {name}'" if os.path.isfile(name) else names_like(name, _HOMES)
+            )
+            ctx.fail(f"No such command {name!r}{hint}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -6,7 +6,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,9 +22,11 @@ from elimina.cli.options import (
     cluster_options,
     device_of,
     file_option,
+    format_for,
     format_options,
     memory_option,
     number_option,
+    output_option,
     reject_given,
     seconds_of,
     seconds_option,
@@ -75,7 +77,7 @@ heuristic_option = choice_option(
 @time_limit_option
 @number_option("--seed", most=2**62, group="expert", help="Random seed of the search.")
 @format_options("human", "json")
-@file_option("-o", "--output", group="output", help="File for the answer.")
+@output_option()
 @source_option
 def cp(
     file: str,
@@ -109,11 +111,12 @@ def cp(
     )
     with signals.deferred():
         result = signals.attributed(with_reading(found, reading))
-        _write(result.to_json() if format_ == "json" else _solution_text(result), format_, output)
+        _write(result, _solution_text, format_for(output, format_), output)
 
 
-def _write(text: str, format_: str, output: str | None) -> None:
+def _write(result: Result, text_of: Callable[[Result], str], format_: str, output: str | None) -> None:
     """Write an answer to its file, or print it."""
+    text = result.to_json() if format_ == "json" else text_of(result)
     if output is not None:
         save(Path(output), [text, "\n"])
     elif format_ == "json":
@@ -137,7 +140,7 @@ def _solution_text(result: Result) -> str:
 @time_limit_option
 @number_option("--seed", most=2**62, group="expert", help="Random seed of the local search.")
 @format_options("human", "json")
-@file_option("-o", "--output", metavar="TOUR", group="output", help="File for the tour, in TSPLIB format.")
+@output_option("File for the tour, in TSPLIB format.", metavar="TOUR")
 def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: str | None) -> None:
     """Find a shortest tour of the symmetric TSPLIB problem in FILE (.tsp; also .gz, .xz), and prove it shortest.
 
@@ -284,7 +287,7 @@ def _crash_of(text: str) -> tuple[str, int]:
 @time_limit_option
 @file_option("--timeline", group="output", help="Picture of the run, .svg or .html.")
 @format_options("human", "json")
-@file_option("-o", "--output", group="output", help="File for the answer.")
+@output_option()
 @cluster_options
 @source_option
 @verbose_option
@@ -345,7 +348,7 @@ def dcop(
         # Printed before the workers end, which may take a while.
         with signals.deferred():
             result = signals.attributed(with_reading(result, read))
-            _write(result.to_json() if format_ == "json" else _human(result), format_, output)
+            _write(result, _human, format_for(output, format_), output)
     if timeline is not None:
         title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
         draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)

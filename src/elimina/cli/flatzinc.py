@@ -72,7 +72,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         "fzn-elimina", description="Solve a FlatZinc model (text or JSON).", allow_abbrev=False, add_help=False
     )
-    parser.add_argument("model", metavar="MODEL.fzn", type=Path)
+    parser.add_argument("model", metavar="MODEL.fzn", type=Path, help="file, or - for standard input")
     search = parser.add_argument_group("Search").add_argument
     search("-a", "--all-solutions", action="store_true", help="print all solutions, or each better one")
     search(
@@ -144,7 +144,7 @@ class _Run:
         if sys.stdout is None:
             raise OSError(errno.EBADF, "closed")
         try:
-            text = self._options.model.read_bytes()
+            text = sys.stdin.buffer.read() if str(self._options.model) == "-" else self._options.model.read_bytes()
         except KeyboardInterrupt:
             with signals.deferred():
                 return self._end(False)
@@ -165,7 +165,9 @@ class _Run:
             _complain(f"{options.model}: {error}")
             return ERROR
         except ValueError as error:
-            _complain(f"{options.model}:{error}")
+            is_source = options.model.suffix == ".mzn"
+            advice = "; run 'minizinc --solver elimina' on MiniZinc's own files" if is_source else ""
+            _complain(f"{options.model}:{error}{advice}")
             return ERROR
         except StopIteration:
             return self._end(False)

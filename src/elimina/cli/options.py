@@ -25,7 +25,7 @@ from elimina.io.evidence import Given, merge, parse_assignments, parse_names
 from elimina.io.files import load
 from elimina.model import Model
 from elimina.order import Method, read_order
-from elimina.states import integer_of
+from elimina.states import StateIndex, integer_of
 from elimina.tasks import NAMES, task_of
 
 if TYPE_CHECKING:
@@ -125,6 +125,17 @@ def file_option(*names: str, metavar: str = "FILE", **settings: Any) -> Callable
     return option(*names, type=click.Path(), metavar=metavar, **settings)
 
 
+def output_option(
+    help: str = "File for the answer; .json means --json.", **settings: Any
+) -> Callable[[Decorated], Decorated]:
+    """Return ``-o``, the file of an answer; a dash is standard output."""
+    return file_option("-o", "--output", group="output", callback=_unless_dash, help=help, **settings)
+
+
+def _unless_dash(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    return None if value == "-" else value
+
+
 def share_option(*names: str, default: float = 0.0, **settings: Any) -> Callable[[Decorated], Decorated]:
     """Return an option whose value is a number from 0 to 1."""
     return option(*names, type=Share(), default=default, metavar="SHARE", **settings)
@@ -154,7 +165,7 @@ class _TaskChoice(click.Choice[str]):
     """A choice of tasks by their names and aliases; its value is the task."""
 
     def __init__(self) -> None:
-        super().__init__(NAMES)
+        super().__init__(NAMES, case_sensitive=False)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the task of a name."""
@@ -308,6 +319,12 @@ def _chosen_format(context: click.Context, option: click.Parameter, value: str) 
     return "json"
 
 
+def format_for(output: str | None, given: str) -> str:
+    """Return the format of an answer: JSON in a file with this suffix, unless another one is asked for."""
+    is_chosen = click.get_current_context().get_parameter_source("format_") is not ParameterSource.DEFAULT
+    return given if is_chosen or output is None or Path(output).suffix.lower() != ".json" else "json"
+
+
 cluster_options = together(
     option(
         "--cluster",
@@ -379,6 +396,8 @@ def evidence_of(given: Sequence[str], model: Model) -> Given:
 
 
 def _one_hint(source: str, model: Model) -> Given:
+    if source.lower().endswith((".sol", ".mpe")) and Path(source).exists():
+        return _solution(source, model)
     if not source.endswith(".json"):
         return _one_evidence(source, model)
     try:
@@ -389,6 +408,19 @@ def _one_hint(source: str, model: Model) -> Given:
     if not isinstance(states, dict):
         raise InputError(f"{source} holds no assignment; give an answer that 'elimina solve --json' has printed")
     return {**states}
+
+
+def _solution(source: str, model: Model) -> Given:
+    """Read a value index for each variable, as toulbar2 writes them; in a file of the competitions after MPE and n."""
+    words = load(Path(source)).decode(errors="replace").split()
+    found = [integer_of(word) for word in (words[2:] if words[:1] == ["MPE"] else words)]
+    if None in found or len(found) != len(model.variables):
+        raise InputError(
+            f"{source} is not a solution: expected a value index for each of {len(model.variables)} variables"
+        )
+    return {
+        v.name: v.state(v.index(StateIndex(x))) for v, x in zip(model.variables, found, strict=True) if x is not None
+    }
 
 
 def _one_evidence(source: str, model: Model) -> Given:

@@ -24,8 +24,10 @@ from elimina.cli.options import (
     cluster_options,
     evidence_of,
     file_option,
+    format_for,
     format_options,
     model_options,
+    output_option,
     planning_of,
     query_of,
     reject_given,
@@ -48,7 +50,6 @@ from elimina.result import (
     Bounds,
     Result,
     assignment_text,
-    ends_text,
     log_text,
     marginals_table,
     number_text,
@@ -158,8 +159,8 @@ def _cost_of(text: str) -> int | float:
     multiple=True,
     metavar="FILE|A=x,B=y",
     group="expert",
-    help="Assignment to start from, of all variables or of some: an answer in JSON, an evidence file, or states (mpe). "
-    "Repeatable.",
+    help="Assignment to start from, of all variables or of some: an answer (.json, .MPE, toulbar2's .sol), an evidence "
+    "file, or states (mpe). Repeatable.",
 )
 @option(
     "--gap",
@@ -178,7 +179,7 @@ def _cost_of(text: str) -> int | float:
 )
 @time_limit_option
 @format_options(*FORMATS)
-@file_option("-o", "--output", group="output", help="File for the answer.")
+@output_option()
 @file_option("--cases", help="Table of cases, .csv or .parquet (mar).")
 @cluster_options
 @source_option
@@ -253,6 +254,7 @@ def solve(
         result = signals.attributed(with_reading(result, reading))
         if total is not None and result.assignment is not None and result.value is not None:
             result = result.replace(assignment={**result.assignment, total: result.value})
+        format_ = format_for(output, format_)
         if format_ == "human":
             text = _human(result, model, _reason(model, bool(evidence), asked.upper_bound))
         else:
@@ -344,8 +346,7 @@ def _human(result: Result, model: Model, reason: str) -> str:
             rows.append(("Z", f"{result.value:.12g}"))
     stats = result.stats
     if result.status == "bounded" or (result.value is None and {result.lower_bound, result.upper_bound} != {None}):
-        name = "log10 Z" if result.task == "pr" else "bounds"
-        rows.append((name, ends_text(result.lower_bound, result.upper_bound)))
+        rows.append(result.bounds_row())
     if stats.get("method") == "search":
         searches = f"{stats['rounds']} with mini-buckets, {stats['turns']} with soft local consistency"
         rows.append(("nodes", f"{count_text(stats['nodes'])} (searches: {searches})"))
