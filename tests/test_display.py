@@ -88,6 +88,18 @@ def test_frames(library):
         found.to_frame("excel")
 
 
+def test_frames_keep_the_index_of_the_cases():
+    pandas = pytest.importorskip("pandas")
+    model = Model.from_arrays({"a": 2}, [(["a"], [0.25, 0.75])], sense="probability")
+    cases = pandas.DataFrame({"a": [0, 1, 0, 1]})
+    cases = cases[cases["a"] == 1]
+    joined = cases.join(elimina.JunctionTree(model).batch(cases).to_frame())
+    assert joined.index.tolist() == [1, 3]
+    assert joined["a=1"].tolist() == [1.0, 1.0]
+    named = elimina.JunctionTree(model).batch(cases.set_axis(["x", "y"])).to_frame()
+    assert named.index.tolist() == ["x", "y"]
+
+
 def test_packages_load_when_they_are_used():
     code = (
         "import sys, elimina; assert 'elimina.viz' not in sys.modules; elimina.viz.plot; elimina.cp.Model; "

@@ -94,6 +94,14 @@ def test_models_from_arrays():
             model.index(name)
 
 
+def test_models_from_arrays_with_named_states():
+    sizes = {"rain": ["no", "yes"], "day": (1, 2, 3), "x": 2}
+    model = Model.from_arrays(sizes, [(["rain", "day"], np.ones((2, 3)))], sense="probability")
+    assert [v.states for v in model.variables] == [("no", "yes"), (1, 2, 3), None]
+    with pytest.raises(InputError, match="variable 'rain' has the state 'no' twice"):
+        Model.from_arrays({"rain": ["no", "no"]}, [])
+
+
 def test_a_factor_that_names_a_variable_twice_is_named():
     with pytest.raises(InputError, match="factor 1 names variable 'b' twice"):
         Model.from_arrays({"a": 2, "b": 2}, [(("a",), [1, 2]), ((v for v in ("b", "b")), np.ones((2, 2)))])
@@ -210,6 +218,7 @@ def sparse(rows, values, default):
         (lambda: Model.from_arrays([2], [([0], [1, 2]), ([0], ["x", "y"])]), r"factor 1 over \(0\): a table holds"),
         (lambda: Model.from_arrays({"a": 2}, [(["a"], [[1, 2]])]), r"factor 0 over \(a\): .* give one axis for each"),
         (lambda: Variable("a", 2.7), "variable 'a' has 2.7 values; that must be an integer"),
+        (lambda: Variable("a", ["x", "y"]), "that must be an integer, and states are the next argument"),
     ],
 )
 def test_what_is_refused(build, problem):

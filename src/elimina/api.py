@@ -44,10 +44,12 @@ def plan(
         task: ``mpe`` or ``map``: the best assignment (the optimum of a WCSP, the most probable explanation of a
             network); ``pr`` or ``partition``: the partition function, or the probability of the evidence; ``mar`` or
             ``marginals``: the posterior marginals; ``mmap``: the most probable states of the variables in the query,
-            all others summed out; ``count``: the number of allowed assignments.
-        evidence: Variable (name or index) -> its state, or (probability models) an array of likelihoods, one for each
-            state. An index into named states is written ``elimina.StateIndex(1)``. Or a pandas Series of states,
-            whose missing cells are not observed, or the path of a file of evidence.
+            all others summed out; ``count``: the number of allowed assignments;
+            ``count-optima``: the number of optimal ones. Capital letters are taken, too.
+        evidence: Variable (name or index) -> its state, or (probability models) likelihoods: an array with one for each
+            state, or a mapping from states, of which those left out have 0. An index into named states is written
+            ``elimina.StateIndex(1)``. Or a pandas Series of states, whose missing cells are not observed, or the path
+            of a file of evidence.
         query: ``mar``: the variables whose marginals are computed; None for all. ``mmap``: the variables to maximise;
             the plan sums out the others.
         device: ``cpu``, ``cuda`` (the first GPU), a GPU such as ``cuda:1``, several GPUs as in

@@ -47,7 +47,10 @@ class Variable(Slotted):
         try:
             self.name, self.size = name, operator.index(size)
         except TypeError:
-            raise InputError(f"variable {name!r} has {size!r} values; that must be an integer") from None
+            problem = (
+                f"variable {name!r} has {size!r} values; that must be an integer, and states are the next argument"
+            )
+            raise InputError(problem) from None
         if self.size < 1:
             raise InputError(f"variable {name!r} has {size} values; at least one is needed")
         if self.size > LARGEST_DOMAIN:
@@ -246,7 +249,7 @@ class Model(Displayed):
     @classmethod
     def from_arrays(
         cls,
-        sizes: Sequence[int] | Mapping[str, int],
+        sizes: Sequence[int] | Mapping[str, int | Sequence[State]],
         factors: Iterable[tuple[Sequence[int | str], ArrayLike]],
         *,
         sense: Sense = "min-cost",
@@ -256,7 +259,8 @@ class Model(Displayed):
         """Build a model from domain sizes and arrays.
 
         Args:
-            sizes: Numbers of states, or name -> number. Without names, variables are ``x0``, ``x1``, ...
+            sizes: Numbers of states, or name -> number or list of the states. Without names, variables are ``x0``,
+                ``x1``, ...
             factors: Pairs of a scope and an array. The scope names variables by index or name; the array has an axis
                 for each of them, in the same order, and holds integers (kept as int64) or floats. A forbidden
                 assignment has infinity in a float array, ``elimina.FORBIDDEN`` in an integer array (both negated if
@@ -272,8 +276,9 @@ class Model(Displayed):
         """
         if isinstance(sizes, str) or not isinstance(sizes, Iterable):
             raise arguments.wrong_type("sizes", sizes, "a sequence of numbers, or a mapping from names to numbers")
-        named = sizes.items() if isinstance(sizes, Mapping) else ((f"x{i}", size) for i, size in enumerate(sizes))
-        variables = [Variable(name, size) for name, size in named]
+        numbered = ((f"x{i}", size) for i, size in enumerate(sizes))
+        named: Iterable[tuple[str, Any]] = sizes.items() if isinstance(sizes, Mapping) else numbered
+        variables = [Variable(v, len(of), of) if isinstance(of, list | tuple) else Variable(v, of) for v, of in named]
         index = {v.name: i for i, v in enumerate(variables)}
         tables = []
         for number, (scope, values) in enumerate(_pairs(factors)):

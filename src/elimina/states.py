@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 State = str | int | bool
 Evidence = Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
-"""Variable (name or index) -> its state, a ``StateIndex``, or an array of likelihoods, one for each state."""
+"""Variable (name or index) -> its state, a ``StateIndex``, or likelihoods: an array with one for each state, or a
+mapping from states."""
 Weights = NDArray[Any]
 
 UNOBSERVED = -1
@@ -204,8 +205,8 @@ def _no_such_state(variable: Variable, state: Any) -> InputError:
         hint = f"; {variable.state(like)!r} is a state, but of type {kinds[0]}, not {kinds[1]}"
     elif type(state) is int and 0 <= state < variable.size:
         hint = f"; an index is written elimina.StateIndex({state})"
-    elif isinstance(state, Mapping):
-        hint = "; likelihoods are a sequence, with a number for each state in this order"
+    elif np.ndim(state) == 0 and is_missing(state):
+        hint = "; leave out a variable that is not observed"
     return InputError(f"variable {variable.name!r} has no state {state!r}; its states are {known}{hint}")
 
 
@@ -313,6 +314,8 @@ def known_of(variable: Variable, known: Any) -> int | Weights:
     """Return the index of an observed state, or checked likelihoods: see ``evidence_of``."""
     if isinstance(known, str | StateIndex):
         return index_of(variable, known)
+    if isinstance(known, Mapping) or (hasattr(known, "items") and np.ndim(known) == 1):
+        known = _in_order(variable, known)
     given = unmasked(f"the likelihoods of variable {variable.name!r}", known)
     if given.ndim == 0:
         return index_of(variable, known)
@@ -333,6 +336,26 @@ def known_of(variable: Variable, known: Any) -> int | Weights:
             "they must be finite and not negative"
         )
     return weights
+
+
+def _in_order(variable: Variable, known: Any) -> list[Any]:
+    """Return likelihoods by state, a mapping or a labelled row, in the order of the states; states left out have 0.
+
+    A row whose labels are mere positions, as pandas gives them, has this order already.
+    """
+    labels, likelihoods = [list(column) for column in zip(*known.items(), strict=True)] or ([], [])
+    positions = list(range(variable.size))
+    if not isinstance(known, Mapping) and labels == positions and None in map(variable.find, positions):
+        return likelihoods
+    found: list[Any] = [0.0] * variable.size
+    indices = [index_of(variable, label) for label in labels]
+    for x, likelihood in zip(indices, likelihoods, strict=True):
+        if indices.count(x) > 1:
+            raise InputError(
+                f"the likelihoods of variable {variable.name!r} name the state {variable.state(x)!r} twice"
+            )
+        found[x] = likelihood
+    return found
 
 
 def _check_agreement(argument: str, variable: Variable, one: int | Weights, other: int | Weights) -> None:

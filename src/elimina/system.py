@@ -233,12 +233,13 @@ Library = Literal["pandas", "polars", "pyarrow"]
 LIBRARIES: tuple[Library, ...] = get_args(Library)
 
 
-def frame_of(columns: Mapping[str, Any], library: Library) -> Any:
+def frame_of(columns: Mapping[str, Any], library: Library, labels: Any = None) -> Any:
     """Return columns as a data frame.
 
     Args:
         columns: Name -> sequence or array of values, all of one length.
         library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
+        labels: Index of a pandas frame; None for the rows' numbers. Frames of the other libraries have none.
 
     Raises:
         TypeError: ``library`` is not text.
@@ -248,7 +249,7 @@ def frame_of(columns: Mapping[str, Any], library: Library) -> Any:
     module = require(library, "polars" if library == "polars" else "frames", "to_frame")
     if library == "pyarrow":
         return module.table(dict(columns))
-    return module.DataFrame(dict(columns))
+    return module.DataFrame(dict(columns)) if library == "polars" else module.DataFrame(dict(columns), index=labels)
 
 
 class Level(NamedTuple):

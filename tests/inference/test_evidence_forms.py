@@ -95,3 +95,52 @@ def test_missing_cells_of_a_row_change_nothing(model):
     assert tree.evidence == {"a": "no", "b": 2, "c": True}
     tree.update({"a": None})
     assert tree.evidence == {"b": 2, "c": True}
+
+
+LIKELIHOODS = [
+    ({"yes": 0.7, "no": 0.2}, [0.2, 0.7]),
+    ({"yes": 0.7}, [0, 0.7]),
+    ({StateIndex(1): 1, "no": 0.5}, [0.5, 1]),
+    (pandas.Series({"yes": 0.7, "no": 0.2}), [0.2, 0.7]),
+    (pandas.Series([0.2, 0.7]), [0.2, 0.7]),
+    (pandas.Series([0.2, 0.7], index=["no", "yes"])[::-1], [0.2, 0.7]),
+]
+
+
+@pytest.mark.parametrize(("given", "meant"), LIKELIHOODS)
+def test_likelihoods_by_state(model, given, meant):
+    tree = elimina.JunctionTree(model)
+    tree.set_evidence({"a": given, "b": 1})
+    assert tree.evidence["a"].tolist() == meant
+    tree.set_evidence(pandas.Series({"a": given, "b": 1}, dtype=object))
+    assert tree.evidence["a"].tolist() == meant
+    expected = elimina.solve(model, "mar", evidence={"a": meant}).marginals
+    assert elimina.solve(model, "mar", evidence={"a": given}).marginals == expected
+
+
+def test_labels_that_are_states_are_no_positions():
+    model = Model([Variable("a", 3, [2, 1, 0])], [Table([0], [1.0, 1, 1])], sense="probability")
+    tree = elimina.JunctionTree(model, evidence={"a": pandas.Series([0.1, 0.2, 0.3])})
+    assert tree.evidence["a"].tolist() == [0.3, 0.2, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (pandas.Series([0.5, 1], index=["yes", "yes"]), "the likelihoods of variable 'a' name the state 'yes' twice"),
+        (pandas.Series([0.5, 1], index=[3, 4]), "no state 3"),
+        ({"maybe": 1}, "no state 'maybe'"),
+        ({"yes": "often"}, "not numbers"),
+    ],
+)
+def test_likelihoods_of_what_is_no_state(model, given, problem):
+    with pytest.raises(InputError, match=problem):
+        elimina.solve(model, "pr", evidence={"a": given})
+
+
+def test_evidence_to_begin_with(model):
+    tree = elimina.JunctionTree(model, evidence={"a": "yes"})
+    assert tree.evidence == {"a": "yes"}
+    expected = elimina.solve(model, "mar", evidence={"a": "yes"})
+    assert tree.log10_evidence == pytest.approx(expected.log10_z)
+    assert tree.marginals(["b"])["b"].tolist() == pytest.approx(list(expected.marginals["b"].values()))

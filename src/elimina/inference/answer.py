@@ -305,16 +305,19 @@ class Posteriors(NamedTuple):
         log10_evidence: float64 array of shape ``(cases,)``: base-10 logarithm of the probability of the case's
             observations; minus infinity where the case is impossible.
         variables: The variables of the marginals.
+        labels: Index of the pandas frame that held the cases; None for other cases.
     """
 
     marginals: dict[str, Floats]
     log10_evidence: Floats
     variables: tuple[Variable, ...]
+    labels: Any = None
 
     def to_frame(self, library: Library = "pandas") -> Any:
         """Return a data frame with a row for each case.
 
-        A column ``NAME=state`` holds the probabilities of a state; the last one is ``log10_evidence``.
+        A column ``NAME=state`` holds the probabilities of a state; the last one is ``log10_evidence``. A pandas frame
+        has the index of the cases' frame, so that ``cases.join(posteriors.to_frame())`` matches their rows.
 
         Args:
             library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
@@ -328,7 +331,7 @@ class Posteriors(NamedTuple):
 
         columns = [column for v in self.variables for column in self.marginals[v.name].T]
         named = dict(zip(posterior_columns(self.variables), columns, strict=True))
-        return frame_of({**named, EVIDENCE: self.log10_evidence}, library)
+        return frame_of({**named, EVIDENCE: self.log10_evidence}, library, self.labels)
 
     def __repr__(self) -> str:
         return text_of("Posteriors", self._figures())

@@ -74,6 +74,7 @@ class JunctionTree(Displayed):
 
     Args:
         model: A probability model, or the path of a file that ``elimina.read`` takes.
+        evidence: Evidence to begin with, as in ``elimina.plan``.
         device: Device, as in ``elimina.plan``.
         memory: Memory limit, as in ``elimina.plan``.
         options: Settings for experts: the order and its search, ``threads``, and ``dtype`` (``float64`` by default, or
@@ -96,6 +97,7 @@ class JunctionTree(Displayed):
         self,
         model: ModelLike,
         *,
+        evidence: EvidenceLike | None = None,
         device: str | None = None,
         memory: int | str | None = None,
         options: Options = DEFAULT,
@@ -118,6 +120,8 @@ class JunctionTree(Displayed):
         if self._answer is None:
             # What is small is planned when it is asked for more than posteriors.
             self._small, _ = None, self._planned
+        if evidence is not None:
+            self.set_evidence(evidence)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return the model, the options and the evidence: a copy plans and propagates on its own."""
@@ -178,9 +182,7 @@ class JunctionTree(Displayed):
         """Replace all evidence.
 
         Args:
-            evidence: Variable (name or index) -> its state, or an array of likelihoods, one for each state. An index
-                into named states is written ``elimina.StateIndex(1)``. Or a pandas Series of states, whose missing
-                cells are not observed, or the path of a file of evidence.
+            evidence: Evidence, as in ``elimina.plan``.
 
         Raises:
             InputError: There is no such variable or state, a file cannot be read, or likelihoods are negative, NaN or
@@ -375,7 +377,7 @@ class JunctionTree(Displayed):
             MemoryLimitError: Not even a few cases fit.
         """
         from elimina.inference.batch import Batch
-        from elimina.io.cases import as_cases
+        from elimina.io.cases import as_cases, labels_of
 
         columns, values = as_cases(cases, self.model, indices=indices)
         asked = None if names is None else tuple(dict.fromkeys(indices_of(self.model, names, "names")))
@@ -387,7 +389,7 @@ class JunctionTree(Displayed):
             batch = Batch(self.model, columns, asked, known, len(values))
             self._make_room(batch.peak_bytes)
             self._batch = batch
-        return self._batch.run(values, progress)
+        return self._batch.run(values, progress)._replace(labels=labels_of(cases))
 
     @_alone
     def close(self) -> None:

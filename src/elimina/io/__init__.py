@@ -206,7 +206,7 @@ def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "ev
 
 def _observed(variable: Variable, cell: Any) -> Any:
     """Return what a cell says about a variable; None for an empty one."""
-    if isinstance(cell, StateIndex) or np.ndim(cell):
+    if isinstance(cell, StateIndex | Mapping) or np.ndim(cell):
         return cell
     index = index_of_cell(variable, cell)
     return None if index == UNOBSERVED else variable.state(index)

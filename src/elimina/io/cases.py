@@ -253,6 +253,11 @@ def _arrow_cases(table: Any, columns: tuple[int, ...], model: Model, arrow: Any)
     return Cases(columns, np.stack(encoded, axis=1) if encoded else np.empty((len(table), 0), dtype=np.int32))
 
 
+def labels_of(cases: Any) -> Any:
+    """Return the index of a pandas frame; None for cases of another form."""
+    return cases.index if hasattr(cases, "iloc") else None
+
+
 def as_cases(cases: Any, model: Model, *, indices: bool = False) -> Cases:
     """Take cases from a table in memory, or check those that are given as ``Cases``: see ``cases_from_frame``.
 
