@@ -124,6 +124,14 @@ CASES = [
      lambda x, y, z, b: (x < y or y + 2 <= x) and (y + 2 <= z or z < y) and x != z),
     ("<noOverlap> <origins> (x[0],b)(x[1],0) </origins> <lengths> (2,1)(1,1) </lengths> </noOverlap>",
      lambda x, y, z, b: b or x + 2 <= y or y + 1 <= x),
+    ("<noOverlap> <origins> x[] </origins> <lengths> 2 0 1 </lengths> </noOverlap>",
+     lambda x, y, z, b: z < x or x + 2 <= z),
+    ('<noOverlap zeroIgnored="false"> <origins> x[] </origins> <lengths> 2 0 1 </lengths> </noOverlap>',
+     lambda x, y, z, b: (z < x or x + 2 <= z) and (y <= x or x + 2 <= y)),
+    ("<noOverlap> <origins> (x[0],0)(x[1],1)(x[2],1) </origins> <lengths> (2,3)(0,1)(b,2) </lengths> </noOverlap>",
+     lambda x, y, z, b: not b or z < x or x + 2 <= z),
+    ('<noOverlap zeroIgnored="false"> <origins> (x[0],0)(x[1],1) </origins> <lengths> (2,3)(0,1) </lengths>'
+     ' </noOverlap>', lambda x, y, z, b: y <= x or x + 2 <= y),
     ("<cumulative> <origins> x[] </origins> <lengths> 2 2 2 </lengths> <heights> 1 2 1 </heights>"
      " <condition> (le,2) </condition> </cumulative>",
      lambda x, y, z, b: all(sum(h for s, h in ((x, 1), (y, 2), (z, 1)) if s <= t < s + 2) <= 2 for t in range(6))),
@@ -231,6 +239,10 @@ UNSUPPORTED = [
     ("<intension> eq(sin(x[0]),1) </intension>", "the operator 'sin' is not supported"),
     ("<intension> eq(pow(2,sub(x[0],1)),1) </intension>", "a negative exponent is not supported"),
     ("<sum> <list> 1x99999999 </list> <condition> (le,3) </condition> </sum>", "at most 4,194,304 are supported"),
+    (
+        '<element> <list> x[] </list> <index rank="first"> b </index> <value> 2 </value> </element>',
+        "ranks of <element>",
+    ),
     ("<intension> le(x[0],9999999999999999) </intension>", "is beyond 2"),
 ]
 

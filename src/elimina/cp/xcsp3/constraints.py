@@ -256,6 +256,8 @@ def _extreme(terms: Terms, given: Arguments) -> None:
 
 def _element(terms: Terms, given: Arguments) -> None:
     given.only("list", "matrix", "index", "value", "condition")
+    if any(each.attributes.get("rank", "any") != "any" for each in given.all("index")):
+        raise UnsupportedError("ranks of <element> other than any are not supported")
     model, at, matrix = terms.model, given.get("index"), given.get("matrix")
     if matrix is not None:
         rows, places = terms.matrix(matrix.raw_text), terms.items(given.text("index"))
@@ -352,18 +354,25 @@ def _circuit(terms: Terms, given: Arguments) -> None:
 def _no_overlap(terms: Terms, given: Arguments) -> None:
     given.only("origins", "lengths")
     origins, lengths = given.text("origins"), given.text("lengths")
-    model = terms.model
-    if not origins.strip().startswith("("):
+    model, is_line = terms.model, not origins.strip().startswith("(")
+    # Boxes without a volume overlap nothing, unless the file says otherwise.
+    ignores = given.element.attributes.get("zeroIgnored", "true") == "true"
+    if is_line and ignores:
         starts, spans = terms.items(origins), terms.items(lengths)
         together(given.name, starts, spans)  # refuses different lengths
         model.cumulative(starts, spans, [1] * len(starts), 1)
         return
-    boxes = together(given.name, terms.matrix(origins), terms.matrix(lengths))
+    if is_line:
+        boxes = [([a], [m]) for a, m in together(given.name, terms.items(origins), terms.items(lengths))]
+    else:
+        boxes = list(together(given.name, terms.matrix(origins), terms.matrix(lengths)))
     for (starts, sizes), (others, extents) in itertools.combinations(boxes, 2):
         apart = []
         for a, m, b, n in together(given.name, starts, sizes, others, extents):
             apart.append(model.holds(model.expression(a) + m <= b))
             apart.append(model.holds(model.expression(b) + n <= a))
+            if ignores:
+                apart += [model.holds(terms.relation("eq", size, 0)) for size in (m, n) if model.bounds(size)[0] <= 0]
         model.clause(apart)
 
 
