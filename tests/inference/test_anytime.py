@@ -25,7 +25,7 @@ from elimina.inference import anytime, choose, knowledge, ordering, shield, solv
 from elimina.inference import search as search_module
 from elimina.inference.anytime import Run
 from elimina.inference.knowledge import between, combine, first_bounds
-from elimina.inference.shield import uncollected
+from elimina.inference.shield import do_in_thread, uncollected
 from elimina.order import find_order
 from elimina.planning.prepare import prepare
 from elimina.result import Result
@@ -459,13 +459,12 @@ def test_an_interrupt_as_reading_ends_is_not_lost():
 
 @pytest.mark.parametrize("begins", [False, True])
 def test_an_interrupt_as_the_work_starts(monkeypatch, begins):
-    class Interrupted(threading.Thread):
-        def start(self):
-            if begins:
-                super().start()
-            raise KeyboardInterrupt
+    def interrupted(work):
+        if begins:
+            do_in_thread(work)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(anytime, "Thread", Interrupted)
+    monkeypatch.setattr(anytime, "do_in_thread", interrupted)
     began = []
     monkeypatch.setattr(solver.Solver, "portfolio", lambda self: began.append(1) or iter(()))
     with pytest.raises(KeyboardInterrupt):

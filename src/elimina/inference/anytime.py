@@ -9,8 +9,9 @@ import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from queue import Empty, SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 from typing import Any, NamedTuple, TypeVar
 
 from elimina import system
@@ -23,7 +24,7 @@ from elimina.errors import (
     TimeLimitError,
 )
 from elimina.inference.knowledge import combine
-from elimina.inference.shield import is_shielded, leave_alone, stop_thread
+from elimina.inference.shield import CallThread, do_in_thread, is_shielded, leave_alone, stop_thread
 from elimina.inference.strategy import Budget, Portfolio, attempt
 from elimina.result import Bounds, EndedBy, Result, phase_seconds
 
@@ -120,7 +121,8 @@ class Run:
         self._bounding_stop = Stop()
         self._queued: Bounds | None = None
         self._told: tuple[float | None, float | None] = None, None
-        self._is_working = self._is_raised = self._is_ended = self._is_forgotten = False
+        self._thread: Thread | None = None  # while the work runs
+        self._is_raised = self._is_ended = self._is_forgotten = False
         self._ending = Lock()
 
     # What the work calls.
@@ -275,21 +277,20 @@ class Run:
 
     def _carry_out(self, work: Callable[[], None]) -> EndedBy | None:
         """Do the work in a thread; return the exception that ended it, None if it finished."""
-        thread = Thread(target=self._work, args=(work,), name="elimina", daemon=True)
         ended_by: EndedBy | None = None
         is_collected = gc.isenabled()
         try:
             try:
-                system.start_thread(thread)
+                do_in_thread(partial(self._work, work))
                 ended_by = self._attend()
             except KeyboardInterrupt:
                 ended_by = "interrupt"
             except BaseException:
                 # What a listener raises is in no hurry.
-                self._end(thread, _LISTENER_SECONDS)
+                self._end(_LISTENER_SECONDS)
                 raise
             if ended_by is not None:
-                self._end(thread)
+                self._end()
         finally:
             # Not before the work has ended: among a million new objects, the search for garbage takes seconds.
             if is_collected:
@@ -297,18 +298,21 @@ class Run:
         return ended_by
 
     def _work(self, work: Callable[[], None]) -> None:
+        own = current_thread()
+        is_kept = False
         try:
             obey(self._stop)
             with self._ending:
                 if self._is_ended:
                     return
-                self._is_working = True
+                self._thread = own
             try:
                 work()
             except BaseException as error:
                 self._error = error
             with self._ending:
-                self._is_working = False
+                self._thread = None
+                is_kept = not self._is_ended
             # What was raised in this thread comes at one of its next lines. It cannot be taken back: where CPython 3.11
             # is told to, code that is profiled or traced hangs from then on.
             for _ in range(_TURNS if self._is_raised else 0):
@@ -320,6 +324,8 @@ class Run:
             obey(None)
             if self._is_forgotten:
                 self._forget()
+            if is_kept and isinstance(own, CallThread):
+                own.rest()
             self._events.put(None)
 
     def _attend(self) -> EndedBy | None:
@@ -378,13 +384,14 @@ class Run:
             return None
         return self.fallback(max(HARD_SECONDS, min(self.seconds, _INTERRUPT_SECONDS)))
 
-    def _end(self, thread: Thread, patience: float = SOFT_SECONDS) -> None:
+    def _end(self, patience: float = SOFT_SECONDS) -> None:
         """End the work: its long calls, then by an exception; or leave it alone."""
         self._stop.request()
         with self._ending:
             self._is_ended = True
-        # An interrupt may come while the thread starts: then its work does not begin.
-        if not thread.is_alive():
+            thread = self._thread
+        # Work that has not begun does not begin, and the thread of work that is done may do another call's.
+        if thread is None:
             return
         thread.join(patience)
         if is_shielded(thread):
@@ -394,7 +401,7 @@ class Run:
     def _raise_in(self, thread: Thread) -> bool:
         """Raise ``Stopped`` at the thread's next line of Python, if it does the work."""
         with self._ending:
-            if not self._is_working or is_shielded(thread):
+            if self._thread is None or is_shielded(thread):
                 return False
             self._is_raised = True
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Stopped))

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
@@ -41,6 +41,9 @@ _SHARES = 4
 _MANY_TABLES = 10_000
 """Tables of a model from which a search for garbage takes some milliseconds."""
 
+KEPT_SECONDS = 1.0
+"""Seconds for which a thread waits for the next call: a new one often begins on a core whose caches hold nothing."""
+
 _threads: dict[int, int] = {}
 """Depth of ``shielded`` blocks by thread."""
 
@@ -48,6 +51,10 @@ _left_alone: list[threading.Thread] = []
 
 _to_undo: set[tuple[int, Callable[[], None]]] = set()
 """Threads that do without the search for garbage or set objects aside for a while, and the functions that end it."""
+
+_resting: list[CallThread] = []
+_hiring = lock_for_a_moment()
+"""Held while a thread begins or ends to rest."""
 
 _hooking = lock_for_a_moment()
 """Held while the interpreter's hook for dropped exceptions is replaced."""
@@ -114,10 +121,80 @@ def _undo_for_others() -> None:
         entry[1]()
     for thread in _threads.keys() - {own}:
         del _threads[thread]
+    _resting.clear()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_undo_for_others)
+
+
+class CallThread(threading.Thread):
+    """A thread that does the work of one call after another, and ends if none comes for a while.
+
+    Args:
+        processors: Those that its first caller may use.
+    """
+
+    def __init__(self, processors: Collection[int]) -> None:
+        super().__init__(name="elimina", daemon=True)
+        self.processors, self.is_free = processors, False
+        self.works: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+    def run(self) -> None:
+        """Do what comes."""
+        while (work := self._next()) is not None:
+            self.is_free = False
+            work()
+            # The call's tables go with it.
+            del work
+            if not self.is_free:
+                return
+
+    def _next(self) -> Callable[[], None] | None:
+        while True:
+            try:
+                return self.works.get(timeout=KEPT_SECONDS)
+            except Empty:
+                with _hiring:
+                    if self in _resting:
+                        _resting.remove(self)
+                    if self.works.empty():
+                        return None
+
+    def rest(self) -> None:
+        """Take the work of another call once the present one, of which little is left, has ended."""
+        with _hiring:
+            self.is_free = True
+            _resting.append(self)
+
+
+def do_in_thread(work: Callable[[], None]) -> None:
+    """Do a call's work in a thread that rests, or in a new one.
+
+    Raises:
+        MemoryLimitError: No thread can be started.
+    """
+    # A thread that was started earlier may be bound to others.
+    processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    with _hiring:
+        for place in reversed(range(len(_resting))):
+            if _resting[place].processors == processors:
+                _resting.pop(place).works.put(work)
+                return
+    worker = CallThread(processors)
+    worker.works.put(work)
+    start_thread(worker)
+
+
+@atexit.register
+def _dismiss() -> None:
+    with _hiring:
+        workers = list(_resting)
+        _resting.clear()
+        for worker in workers:
+            worker.works.put(None)
+    for worker in workers:
+        worker.join(_TURN_SECONDS)
 
 
 def is_shielded(thread: threading.Thread) -> bool:
