@@ -113,6 +113,7 @@ def test_pictures_show_themselves(tmp_path):
     path = tmp_path / "chain.uai"
     elimina.write(network(4), path)
     picture = elimina.viz.plot(path)
+    assert repr(picture) == "Picture: save(path) writes it, and a notebook shows it"
     picture.save(str(tmp_path / "x.svg"))
     assert picture._repr_svg_() == picture.svg() == (tmp_path / "x.svg").read_text()
     with pytest.raises(TypeError, match=r"model is 3 \(int\); it takes a Model"):

@@ -204,7 +204,7 @@ def _no_such_state(variable: Variable, state: Any) -> InputError:
         kinds = type(variable.state(like)).__name__, type(state).__name__
         hint = f"; {variable.state(like)!r} is a state, but of type {kinds[0]}, not {kinds[1]}"
     elif type(state) is int and 0 <= state < variable.size:
-        hint = f"; an index is written elimina.StateIndex({state})"
+        hint = f"; an index is written elimina.StateIndex({state}), and cases of indices are read with indices=True"
     elif np.ndim(state) == 0 and is_missing(state):
         hint = "; leave out a variable that is not observed"
     return InputError(f"variable {variable.name!r} has no state {state!r}; its states are {known}{hint}")

@@ -187,6 +187,17 @@ def test_errors():
         partition([np.zeros(2)])
     with pytest.raises(InputError, match="not finite"):
         partition([np.full((2, 2), -np.inf)])
+    partition = LogPartition([2, 2, 2], [[0, 1], [1, 2]])
+    with pytest.raises(
+        ImpossibleEvidenceError, match="every product of the tables is 0, also where logarithms lie so far"
+    ):
+        partition([np.array([[-5000.0, 3000.0], [0.0, -1e4]])] * 2)
+
+
+def test_lists():
+    log_z, marginals = LogPartition([2, 2], [[0, 1]])([[[0, 0], [0, 0]]])
+    assert log_z == pytest.approx(np.log(4))
+    np.testing.assert_allclose(marginals[0], 0.25)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -39,8 +39,11 @@ def test_the_common_calls(seed):
     gum.initRandom(seed + 1)
     network = gum.fastBN("A{x|y|z}->B{u|v}->C[3];A->D[2]->C;D->E{p|q}")
     ours, theirs = LazyPropagation(network), gum.LazyPropagation(network)
-    theirs.addAllTargets()
-    theirs.addJointTarget({"A", "D"})
+    for one in (ours, theirs):
+        one.setTargets({"A"})
+        one.addTarget("B")
+        one.addAllTargets()
+        one.addJointTarget({"A", "D"})
     for change in (
         lambda one: None,
         lambda one: one.setEvidence({"B": "v", "E": [0.2, 0.7]}),
@@ -65,6 +68,20 @@ def test_the_common_calls(seed):
         for states in expected.loopIn():
             assert joint[states.todict()] == pytest.approx(expected[states.todict()], abs=1e-9)
     assert ours.posterior(network.idFromName("B")).names == ("B",)
+    with pytest.raises(InputError, match="no variable 'Z'"):
+        ours.setTargets({"Z"})
+
+
+@pytest.mark.parametrize("evidence", [{}, {"B": "v"}, {"B": "v", "E": [0.2, 0.7]}])
+def test_the_most_probable_explanation(evidence):
+    gum.initRandom(1)
+    network = gum.fastBN("A{x|y|z}->B{u|v}->C[3];A->D[2]->C;D->E{p|q}")
+    ours, theirs = LazyPropagation(network), gum.LazyPropagation(network)
+    for one in (ours, theirs):
+        one.setEvidence(evidence)
+    (best, found), (wanted, expected) = ours.mpeLog2Posterior(), theirs.mpeLog2Posterior()
+    assert best.todict() == ours.mpe().todict() == wanted.todict()
+    assert found == pytest.approx(expected)
 
 
 @pytest.fixture

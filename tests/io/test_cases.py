@@ -187,7 +187,8 @@ def test_an_array_means_what_a_frame_means():
         (np.array([["LOW", 0.5, 1, True, 0]], dtype=object), "row 0: variable 'age' has no state 0.5"),
         (
             {"HR": [1]},
-            "has no state 1; its states are 'LOW', 'NORMAL', 'HIGH'; an index is written elimina.StateIndex(1)",
+            "has no state 1; its states are 'LOW', 'NORMAL', 'HIGH'; an index is written elimina.StateIndex(1), and "
+            "cases of indices are read with indices=True",
         ),
         ({"grade": [True]}, "row 0: variable 'grade' has no state True; its states are 1, 2, 5"),
         ({"sick": [1]}, "row 0: variable 'sick' has no state 1; its states are False, True"),

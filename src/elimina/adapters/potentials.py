@@ -29,6 +29,11 @@ from elimina.table import Table
 
 Array = NDArray[np.float64]
 
+_NOTHING = (
+    "no assignment is allowed: every product of the tables is 0, also where logarithms lie so far below the largest "
+    "one of their table (by 745 or more) that float64 makes them 0"
+)
+
 _CUDA = 2
 """DLPack's number for the memory of CUDA devices."""
 
@@ -90,7 +95,8 @@ class LogPartition:
         """
         logs: dict[int, Array] = {}
         for number, (holder, shape, table) in enumerate(zip(self._holders, self.shapes, tables, strict=True)):
-            values = np.asarray(table if hasattr(table, "__array__") else np.from_dlpack(table), dtype=np.float64)
+            is_foreign = hasattr(table, "__dlpack__") and not hasattr(table, "__array__")
+            values = np.asarray(np.from_dlpack(table) if is_foreign else table, dtype=np.float64)
             _check_shape(number, values.shape, shape)
             logs[holder] = logs[holder] + values.ravel() if holder in logs else values.ravel()
         peaks = {holder: float(values.max()) for holder, values in logs.items()}
@@ -98,6 +104,8 @@ class LogPartition:
             raise InputError("a table's largest logarithm is not finite, so the sum is 0 or unknown")
         with self._tree.lock:
             self._tree.set_evidence({holder: np.exp(values - peaks[holder]) for holder, values in logs.items()})
+            if self._tree.log10_evidence == -math.inf:
+                raise ImpossibleEvidenceError(_NOTHING)
             found = self._tree.marginals(list(logs))
             log_z = self._tree.log10_evidence * math.log(10) + math.fsum(peaks.values())
         pairs = zip(self._holders, self.shapes, strict=True)
@@ -142,7 +150,7 @@ class LogPartition:
             self._residents[device] = Resident(planned, self._holders)
         log_z, shares = self._residents[device](join([table.reshape(-1) for table in tables]))
         if log_z == -math.inf:
-            raise ImpossibleEvidenceError("no assignment is allowed: every product of the tables is 0")
+            raise ImpossibleEvidenceError(_NOTHING)
         ends = itertools.accumulate(map(math.prod, self.shapes), initial=0)
         spans = itertools.starmap(slice, itertools.pairwise(ends))
         return log_z, [shares[span].reshape(shape) for span, shape in zip(spans, self.shapes, strict=True)]

@@ -62,6 +62,20 @@ class LazyPropagation:
     def makeInference(self) -> None:
         """Do nothing: answers are computed when they are asked for."""
 
+    def addTarget(self, variable: Name) -> None:
+        """Check that there is such a variable: all variables are targets."""
+        self._name(variable)
+
+    def setTargets(self, variables: Iterable[Name]) -> None:
+        """Check that there are such variables: all variables are targets, also together."""
+        for variable in variables:
+            self._name(variable)
+
+    addJointTarget = setTargets
+
+    def addAllTargets(self) -> None:
+        """Do nothing: all variables are targets."""
+
     def posterior(self, variable: Name) -> Any:
         """Return the posterior of a variable as a tensor of pyAgrum.
 
@@ -85,6 +99,27 @@ class LazyPropagation:
     def evidenceProbability(self) -> float:
         """Return the probability of the evidence."""
         return math.pow(10, self._tree.log10_evidence)
+
+    def mpe(self) -> Any:
+        """Return the most probable explanation as an instantiation of pyAgrum.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+        """
+        return self.mpeLog2Posterior()[0]
+
+    def mpeLog2Posterior(self) -> tuple[Any, float]:
+        """Return the most probable explanation and the base-2 logarithm of its posterior.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+        """
+        states, log_score = self._tree.mpe()
+        found = imported("pyagrum", "pyagrum").Instantiation()
+        for v in self._tree.model.variables:
+            found.add(self._network.variable(v.name))
+            found.chgVal(v.name, v.index(states[v.name]))
+        return found, log_score / math.log(2) - self._tree.log10_evidence * math.log2(10)
 
     def H(self, variable: Name) -> float:
         """Return the entropy of a variable's posterior, in bits."""

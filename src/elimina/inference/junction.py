@@ -239,7 +239,7 @@ class JunctionTree(Displayed):
     @_alone
     @_IN_WORDS
     def joint(self, variables: Sequence[str | int]) -> NDArray[np.float64]:
-        """Posterior joint distribution of any variables; axes in the given order.
+        """Posterior joint distribution of any variables, axes in the given order; each call makes a plan.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.

@@ -23,7 +23,7 @@ from elimina.states import UNOBSERVED, find_text, index_of_cell, index_of_text, 
 from elimina.system import require
 
 _WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")
-MISSING = frozenset(("", "?", "NA", "*"))
+MISSING = frozenset(("", "?", "NA", "NaN", "nan", "*"))
 """Cells of a CSV file that mean 'not observed', unless they are states of the column's variable."""
 
 _ROWS_AT_ONCE = 8192

@@ -100,6 +100,9 @@ class Picture:
         except OSError as error:
             raise InputError(f"cannot write {path}: {error.strerror or error}") from error
 
+    def __repr__(self) -> str:
+        return "Picture: save(path) writes it, and a notebook shows it"
+
     def svg(self) -> str:
         """Return the picture as the text of an SVG file."""
         text = io.StringIO()
