@@ -284,6 +284,12 @@ def test_what_is_refused(options, problem):
         calls.solve(naive_bayes(3, 2), **{"task": "mar", **options})
 
 
+def test_advice_about_a_query_fits_the_model():
+    costs = Model.from_arrays([2], [((0,), [1, 2])])
+    with pytest.raises(InputError, match=r"leave it out for mpe$"):
+        elimina.solve(costs, query=["x0"])
+
+
 def test_costs_have_no_marginals():
     with pytest.raises(InputError, match=r"task mar sums probabilities.*sense='probability'"):
         solve(Model.from_arrays([2], [((0,), [1, 2])]))

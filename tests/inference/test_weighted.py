@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import InputError, MemoryLimitError, Model
+from elimina import InputError, MemoryLimitError, Model, TimeLimitError
+from elimina.inference import weighted
 from elimina.tree import bucket_tree, node_weights
 from tests import calls
 from tests.devices import on_devices
@@ -98,6 +99,20 @@ def test_bounds_from_below_survive_zeros():
     model = lattice(7, seed=3, coupling=0.5, zeros=0.1)
     result = calls.solve(model, "pr", method="mbe", ibound=3, device="cpu")
     assert math.isfinite(result.lower_bound)
+
+
+def test_one_assignment_bounds_a_sum_from_below(monkeypatch):
+    """Time or memory may end a run before there is Hölder's bound."""
+
+    def late(*given):
+        raise TimeLimitError("late")
+
+    monkeypatch.setattr(weighted, "_from_below", late)
+    monkeypatch.setattr(weighted, "_conditioned", lambda *given: -math.inf)
+    model = lattice(7, seed=3, coupling=0.5)
+    exact = calls.solve(model, "pr", method="eliminate", device="cpu").log10_z
+    result = calls.solve(model, "pr", method="mbe", ibound=3, device="cpu")
+    assert -math.inf < result.lower_bound < exact
 
 
 def test_levelling_helps():

@@ -229,7 +229,8 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
         InputError: The query does not go with the task, or names no variable.
     """
     if query is not None and not described(task).takes_query:
-        other = ", or take mmap, the best states of some variables" if described(task).is_optimum else ""
+        is_map = described(task).is_optimum and model.sense == "probability"
+        other = ", or take mmap, the best states of some variables" if is_map else ""
         raise InputError(f"a query is for the tasks mar and mmap: leave it out for {task}{other}")
     asked = None if query is None else tuple(dict.fromkeys(indices_of(model, query, "query")))
     if described(task).keeps_query and not asked:

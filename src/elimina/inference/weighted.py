@@ -25,6 +25,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import elimination_order
 from elimina.inference.parts import summation_does_not_fit, with_known
 from elimina.inference.shield import spread
+from elimina.model import Model
 from elimina.order import Method, find_order
 from elimina.planning.fitting import IBound
 from elimina.planning.prepare import Problem, restrict
@@ -57,6 +58,10 @@ shorter ones."""
 
 _SLICES = 16
 """Assignments of the divided buckets' variables that are summed exactly."""
+
+
+_ROUNDED = 1e-12
+"""Relative error of a logarithm and of a sum of logarithms, amply."""
 
 
 class _Bound(NamedTuple):
@@ -110,14 +115,22 @@ def bounded_sum(
     with contextlib.closing(_shared_out(execution, execution.plan.seconds, _SIDES, side)) as found:
         upper = _noted(next(found), clock)
         if upper.chosen:
+            lower = _product(execution.problem.model, upper.chosen[0])
             with contextlib.suppress(TimeLimitError):
                 if learn is not None:
                     learn(known())
-                lower = _noted(next(found), clock).log
+                lower = max(lower, _noted(next(found), clock).log)
                 if learn is not None:
                     learn(known())
                 lower = max(lower, _conditioned(execution, options, clock, upper.chosen))
     return known()
+
+
+def _product(model: Model, chosen: Sequence[int]) -> float:
+    """Return the logarithm of one term of a sum, less what rounding may have added: no sum is below it."""
+    terms = model.terms(chosen)
+    score = model.total(terms)
+    return score - _ROUNDED * math.fsum(map(abs, terms)) if score > -math.inf else -math.inf
 
 
 def _noted(found: _Timed | None, clock: dict[str, float]) -> _Bound:
