@@ -164,7 +164,7 @@ def _solve(
         with run.phase("read"):
             asked = as_model(model)
         question = Question(asked, chosen, as_evidence(evidence, asked), query)
-        with contextlib.nullcontext() if checkpoint is None else _checkpoint(str(checkpoint)) as kept:
+        with contextlib.nullcontext() if checkpoint is None else _checkpoint(str(checkpoint), checked) as kept:
             opened.extend([] if kept is None else [kept])
             with set_aside(len(asked.factors)):
                 run.pursue(Solver(question, checked, run, kept).portfolio())
@@ -206,7 +206,7 @@ def _listed(query: Sequence[str | int] | None) -> Sequence[str | int] | None:
     return tuple(query) if isinstance(query, Iterator) else query
 
 
-def _checkpoint(folder: str) -> contextlib.closing[Checkpoint]:
+def _checkpoint(folder: str, options: Options) -> contextlib.closing[Checkpoint]:
     from elimina.inference.checkpoint import Checkpoint
 
-    return contextlib.closing(Checkpoint(folder))
+    return contextlib.closing(Checkpoint(folder, options.memory))

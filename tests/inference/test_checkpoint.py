@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import elimina
+from elimina import system
 from elimina.backends.sparse.session import RowsSession
 from elimina.errors import InputError
 from elimina.generate import grid_model
@@ -250,6 +252,16 @@ def test_another_search_for_an_order_goes_on(tmp_path):
     model, options = interrupted(tmp_path)
     result = calls.solve(model, **options, seed=3, order_seconds=0.1, threads=1, checkpoint=tmp_path)
     assert result.stats["resumed_slices"] > 0
+
+
+def test_a_process_that_holds_more_goes_on(tmp_path, monkeypatch, at_once):
+    """What the call holds beside the run counts against its limit, and is never quite the same."""
+    held = itertools.count(4096, 4096)
+    monkeypatch.setattr(system, "growth_since", lambda resident: next(held))
+    model, options = interrupted(tmp_path, memory=64 << 20, order=range(36))
+    result = calls.solve(model, **options, checkpoint=tmp_path)
+    assert result.status == "optimal"
+    assert result.stats["resumed_steps"] > 0
 
 
 def test_a_damaged_checkpoint(tmp_path, at_once):

@@ -43,6 +43,7 @@ class Checkpoint:
 
     Args:
         directory: Made if it is not there.
+        memory: Memory limit of the call, of which a run has what the call does not hold.
 
     Raises:
         InputError: The directory cannot be written, is in use by another process, or holds a damaged checkpoint.
@@ -51,8 +52,8 @@ class Checkpoint:
         state: State of the run to resume; empty for a new one.
     """
 
-    def __init__(self, directory: str | os.PathLike[str]) -> None:
-        self._directory = Path(directory)
+    def __init__(self, directory: str | os.PathLike[str], memory: int | str | None = None) -> None:
+        self._directory, self._memory = Path(directory), memory
         self._made = False
         self._saved = 0.0
         self._waiting: State | None = None
@@ -88,7 +89,7 @@ class Checkpoint:
         Raises:
             InputError: It was for something else.
         """
-        asked = _identity(model, problem, options)
+        asked = _identity(model, problem, options._replace(memory=self._memory))
         for name, value in asked.items():
             if self._known["asked"][name] != value:
                 shown = f", {self._known['asked'][name]}, not {value}" if name not in _DIGESTS else ""
@@ -105,7 +106,7 @@ class Checkpoint:
         """
         digest = _plan_digest(planned.plan)
         if not self._known:
-            asked = _identity(model, problem, options)
+            asked = _identity(model, problem, options._replace(memory=self._memory))
             self._known = {"asked": asked, "choice": list(choice_of(planned)), "plan": digest, "state": {}}
             self._write({})
         elif self._known["plan"] != digest:
