@@ -39,8 +39,8 @@ Value end_of_interval(const Domains& d, View x) {
   return value;
 }
 
-// A value within the bounds, but the greatest one: where holes have no row, what is tried beside them halves the domain. One value
-// after the other would take as many steps as the domain has values.
+// A value within the bounds, but the greatest one: in wide domains with holes, of which constraints may know more than the domain, what
+// is tried halves the domain. One value after the other would take as many steps as the domain has values.
 Value within(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value width = d.hi(x) - d.lo(x);
   return d.lo(x) + (ordering == ValueOrdering::random ? static_cast<Value>(random.below(static_cast<std::uint64_t>(width))) : width / 2);
@@ -112,7 +112,8 @@ Decision decide_value(const Domains& d, View x, ValueOrdering ordering, Random& 
   const Value lo = d.lo(x), hi = d.hi(x);
   const bool is_inner = ordering == ValueOrdering::median || ordering == ValueOrdering::middle || ordering == ValueOrdering::random ||
                         ordering == ValueOrdering::interval;
-  if (is_inner && !d.is_interval(View{x.var}) && !d.has_row(x.var)) return {x, Test::at_most, within(d, x, ordering, random)};
+  const bool is_wide = !d.has_row(x.var) || hi - lo > kListed;
+  if (is_inner && is_wide && !d.is_interval(View{x.var})) return {x, Test::at_most, within(d, x, ordering, random)};
   switch (ordering) {
     case ValueOrdering::min: return {x, Test::is, lo};
     case ValueOrdering::max: return {x, Test::is, hi};

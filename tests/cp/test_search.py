@@ -284,6 +284,18 @@ def test_huge_domains_with_holes_are_searched_in_few_steps(value_ordering: str, 
     assert model.solve(time_limit=5).status == "feasible"
 
 
+@pytest.mark.parametrize("value_ordering", INDOMAIN_ORDERINGS)
+def test_wide_domains_with_holes_that_have_a_row_are_searched_in_few_steps(value_ordering: str) -> None:
+    """``all_different`` makes a row for each domain, which lacks no values until the bounds are close."""
+    model = cp.Model()
+    x, y = model.int_var([13_512, 951_907]), model.int_var(0, 1)
+    model.all_different([x, y])
+    model.search([x, y], "input_order", f"indomain_{value_ordering}")
+    result = calls.search(model, all_solutions=True, node_limit=200)
+    assert result.stats["complete"]
+    assert len(result.solutions) == 4
+
+
 def test_many_holes_of_a_huge_domain() -> None:
     model = cp.Model()
     x = model.int_var(0, 2**40)

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -255,7 +256,7 @@ def test_another_search_for_an_order_goes_on(tmp_path):
 
 
 def test_a_process_that_holds_more_goes_on(tmp_path, monkeypatch, at_once):
-    """What the call holds beside the run counts against its limit, and is never quite the same."""
+    """The process holds a few pages more or less each time, which count against the limit of the run."""
     held = itertools.count(4096, 4096)
     monkeypatch.setattr(system, "growth_since", lambda resident: next(held))
     model, options = interrupted(tmp_path, memory=64 << 20, order=range(36))
@@ -310,6 +311,15 @@ def test_a_full_disk(tmp_path, at_once, monkeypatch):
     assert [path.name for path in tmp_path.iterdir()] == ["elimina-checkpoint.json"]
     assert (tmp_path / "elimina-checkpoint.json").read_bytes() == before
     assert calls.solve(model, **options, checkpoint=tmp_path).stats["resumed_slices"] > 0
+
+
+def test_a_call_that_was_interrupted_may_hold_the_directory_a_little_longer(tmp_path):
+    file = system.lock(tmp_path)
+    timer = threading.Timer(0.1, os.close, [file])
+    timer.start()
+    kept = module.Checkpoint(tmp_path)
+    timer.join()
+    kept.close()
 
 
 def test_two_runs_cannot_share_a_directory(tmp_path):

@@ -30,6 +30,9 @@ State = dict[str, Any]
 SAVE_SECONDS = 1.0
 """Seconds between two writes of the state."""
 
+_LOCK_SECONDS, _LOOK_SECONDS = 1.0, 0.02
+"""Seconds for which a directory in use is waited for, and between looks: interrupted work may outlast its call."""
+
 _FILE = "elimina-checkpoint.json"
 _MESSAGES = "elimina-messages-"
 _VERSION = 2
@@ -63,7 +66,7 @@ class Checkpoint:
                 self._directory.mkdir()
                 self._made = True
             try:
-                self._lock = system.lock(self._directory)
+                self._lock = self._locked()
             except BlockingIOError as error:
                 problem = f"another process uses the checkpoint in {directory}; wait for it or end it"
                 raise InputError(problem) from error
@@ -72,6 +75,14 @@ class Checkpoint:
         except BaseException:
             self.close()
             raise
+
+    def _locked(self) -> int:
+        until = time.monotonic() + _LOCK_SECONDS
+        while time.monotonic() < until:
+            with contextlib.suppress(BlockingIOError):
+                return system.lock(self._directory)
+            time.sleep(_LOOK_SECONDS)
+        return system.lock(self._directory)
 
     @property
     def is_new(self) -> bool:
