@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from elimina import system
 from elimina.backends.cuda import layout
 from elimina.errors import MemoryLimitError
 from elimina.inference import shield
@@ -247,6 +248,27 @@ def test_limits_of_the_process_count_less_what_it_has_mapped(tmp_path, monkeypat
     limit = getattr(resource, name)
     monkeypatch.setattr(resource, "getrlimit", lambda asked: (5 * MIB if asked == limit else -1, -1))
     assert available_memory(root) == 4 * MIB
+
+
+@pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA"])
+def test_threads_have_room_for_their_stacks(tmp_path, monkeypatch, name):
+    """If a thread finds no room for its own variables, the C library ends the process."""
+    root = tree(tmp_path, {"proc/self/status": "Name:\tx\nVmSize:\t  1024 kB\nVmData:\t  1024 kB\n"})
+    limit = getattr(resource, name)
+    monkeypatch.setattr(system, "processors", lambda: 64)
+    for room, threads in ((5, 1), (3 * 144, 2), (3 * 144 + 1, 3), (1 << 20, 64), (None, 64)):
+        bound = -1 if room is None else room * MIB
+        monkeypatch.setattr(resource, "getrlimit", lambda asked: (bound if asked == limit else -1, -1))  # noqa: B023
+        assert available_threads(root) == threads
+
+
+def test_advice_under_a_limit_of_the_address_space_is_fewer_threads(monkeypatch):
+    for limits, is_said in (({"VmSize": 1 << 40}, True), ({}, False)):
+        monkeypatch.setattr(system, "address_limits", lambda: limits)  # noqa: B023
+        with pytest.raises(MemoryLimitError) as caught, memory_errors_in_words("while it solved the model"):
+            raise MemoryError
+        assert ("use fewer threads (--threads 1), set a smaller --memory, or raise" in str(caught.value)) == is_said
+        assert "set a smaller --memory, or raise the limit of the process" in str(caught.value)
 
 
 def test_threads_by_quota(tmp_path):

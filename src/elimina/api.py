@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from elimina import arguments, system
 from elimina.errors import MemoryLimitError
 from elimina.inference.anytime import Run
-from elimina.inference.call import answer_at_once, plan_call
+from elimina.inference.call import answer_at_once, own_assignment, plan_call
 from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.shield import set_aside
 from elimina.inference.solver import Question, Solver
@@ -159,10 +159,12 @@ def _solve(
 
     run = Run(chosen, time_limit, checked.on_bounds, float(checked.gap), begun)
     opened: list[Checkpoint] = []
+    read: list[Model] = []
 
     def work() -> None:
         with run.phase("read"):
             asked = as_model(model)
+        read.append(asked)
         question = Question(asked, chosen, as_evidence(evidence, asked), query)
         with contextlib.nullcontext() if checkpoint is None else _checkpoint(str(checkpoint), checked) as kept:
             opened.extend([] if kept is None else [kept])
@@ -178,7 +180,7 @@ def _solve(
     # First bounds may be the whole answer before elimination, which removes its checkpoint itself, is done.
     if result.ended_by is None and opened:
         opened[0].remove()
-    return result
+    return own_assignment(result, read[0]) if read else result
 
 
 @contextlib.contextmanager

@@ -280,17 +280,31 @@ def available_memory(root: str | os.PathLike[str] = "") -> int:
     return max(0, min(limits))
 
 
+_THREAD_BYTES = 72 << 20
+"""Address space of a thread: its stack, and what the C library reserves for its memory."""
+
+_THREADS_SHARE = 2
+"""Part of the address space that is left which threads may take: the rest is for tables."""
+
+
 def available_threads(root: str | os.PathLike[str] = "") -> int:
-    """Return the number of processors that this process may keep busy, by its affinity and its control groups' quotas.
+    """Return the number of processors that this process may keep busy.
+
+    That is limited by its affinity, its control groups' quotas, and the room that ``RLIMIT_AS`` (``ulimit -v``) and
+    ``RLIMIT_DATA`` leave to its threads.
 
     Args:
         root: Folder of ``proc`` and ``sys``.
     """
     quotas = [_processors(level) for level in control_groups("cpu", os.fspath(root))]
-    return max(1, min([processors(), *(math.ceil(quota) for quota in quotas if quota is not None)]))
+    rooms = [left // (_THREADS_SHARE * _THREAD_BYTES) for left in _address_space(root)]
+    return max(1, min([processors(), *(math.ceil(quota) for quota in quotas if quota is not None), *rooms]))
 
 
-def memory_errors_in_words(while_what: str, advice: str | None = "set a smaller --memory") -> InWords:
+_LESS = "set a smaller --memory"
+
+
+def memory_errors_in_words(while_what: str, advice: str | None = _LESS) -> InWords:
     """Turn a ``MemoryError`` of Python, NumPy or the core into a ``MemoryLimitError`` that names the remaining memory.
 
     A module that is loaded when it is first used may find no room for its library.
@@ -310,8 +324,7 @@ class InWords(contextlib.ContextDecorator):
     """See ``memory_errors_in_words``; a generator would take 3 us of each query of a small network."""
 
     def __init__(self, while_what: str, advice: str | None) -> None:
-        self._while_what = while_what
-        self._advice = "" if advice is None else f"{advice}, or "
+        self._while_what, self._advice = while_what, advice
 
     def __enter__(self) -> None:
         pass
@@ -319,9 +332,12 @@ class InWords(contextlib.ContextDecorator):
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: object) -> None:
         is_without_room = isinstance(error, ImportError) and _NO_ROOM in str(error)
         if is_without_room or (isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError)):
+            # What a process maps besides its tables is that of its threads.
+            threads = "use fewer threads (--threads 1), " if self._advice == _LESS and address_limits() else ""
+            advice = "" if self._advice is None else f"{threads}{self._advice}, or "
             raise MemoryLimitError(
                 f"the process ran out of memory {self._while_what}; about {bytes_text(available_memory())} were left "
-                f"to it afterwards: {self._advice}raise the limit of the process (ulimit -v, the job's memory)"
+                f"to it afterwards: {advice}raise the limit of the process (ulimit -v, the job's memory)"
             ) from error
 
 

@@ -1,4 +1,4 @@
-"""Large tables that share no variable with another one."""
+"""Large tables that list some tuples and allow all others: alone, and with others that share their variables."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pytest
 import elimina
 from elimina import Model, Table, Variable
 from elimina.inference import call
-from elimina.inference.call import best_alone
+from elimina.planning import layout
+from elimina.planning.layout import best_alone
 from elimina.table import FORBIDDEN
 from tests import calls
+from tests.reference import brute
 
 HUGE = 2_000_000_000
 
@@ -54,7 +56,7 @@ def test_a_table_that_forbids_all_other_tuples_is_left_to_the_plan():
 
 
 def test_small_tables_against_enumeration(monkeypatch):
-    monkeypatch.setattr(call, "_WRITTEN_CELLS", 0)
+    monkeypatch.setattr(layout, "_WRITTEN_CELLS", 0)
     random = np.random.default_rng(3)
     for _ in range(200):
         sizes = tuple(random.integers(1, 4, size=random.integers(1, 3)).tolist())
@@ -66,3 +68,112 @@ def test_small_tables_against_enumeration(monkeypatch):
         best = best_alone(model, {})
         place = tuple(best[v] for v in range(len(sizes)))
         assert dense[place] == (dense.min() if sense == "min-cost" else dense.max())
+
+
+def random_listed(random, sense):
+    """A model of listed tables, some of which forbid the tuples that they leave out, and of full ones."""
+    sizes = random.integers(1, 5, size=random.integers(2, 6)).tolist()
+    is_integer = sense != "probability" and random.random() < 0.6
+
+    def numbers(*shape):
+        found = random.integers(0 if sense == "probability" else -9, 10, shape)
+        return found if is_integer else found / 8
+
+    worst = {"min-cost": np.inf, "max-cost": -np.inf, "probability": 0.0}[sense]
+    if is_integer:
+        worst = FORBIDDEN if sense == "min-cost" else -FORBIDDEN
+    tables = []
+    for _ in range(random.integers(1, 4)):
+        scope = random.permutation(len(sizes))[: random.integers(1, 5)].tolist()
+        shape = [sizes[v] for v in scope]
+        chosen = random.permutation(int(np.prod(shape)))[: random.integers(0, 7)]
+        rows, values = np.stack(np.unravel_index(chosen, shape), axis=1), numbers(len(chosen))
+        values[random.random(len(values)) < 0.2] = worst
+        default = worst if random.random() < 0.2 else numbers(1)[0].item()
+        tables.append(Table(scope, values, sizes=shape, rows=rows, default=default))
+    for v in np.flatnonzero(random.random(len(sizes)) < 0.5).tolist():
+        tables.append(Table([v], numbers(sizes[v])))
+    if len(sizes) > 2 and random.random() < 0.5:
+        tables.append(Table([2, 1], numbers(sizes[2], sizes[1])))
+    bound = sense != "probability" and random.random() < 0.2
+    names = [f"_s{v}" for v in range(len(sizes))]
+    states = [[f"s{x}" for x in range(size)] if random.random() < 0.5 else None for size in sizes]
+    variables = [Variable(*own) for own in zip(names, sizes, states, strict=True)]
+    return Model(variables, tables, sense=sense, constant=1, upper_bound=3 if bound else None)
+
+
+@pytest.fixture
+def nothing_is_written(monkeypatch):
+    monkeypatch.setattr(layout, "_WRITTEN_CELLS", 0)
+    monkeypatch.setattr(layout, "_CHAIN_CELLS", 1)
+
+
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost", "probability"])
+@pytest.mark.parametrize("seed", range(40))
+def test_answers_against_enumeration(nothing_is_written, sense, seed):
+    model = random_listed(np.random.default_rng(seed), sense)
+    evidence = {} if seed % 2 else {0: model.variables[0].state(0)}
+    known = {} if seed % 2 else {0: 0}
+    method = ("auto", "eliminate", "search")[seed % 3]
+    brute.check_optimum(model, calls.solve(model, evidence=evidence, device="cpu", method=method), known)
+    if model.upper_bound is None:
+        assert elimina.solve(model, "count", evidence=evidence).value == brute.count(model, known)
+    if sense == "probability":
+        found = elimina.solve(model, "pr", evidence=evidence)
+        assert found.log10_z == pytest.approx(brute.partition(model, known))
+        query = [model.variables[-1].name]
+        assert list(elimina.solve(model, "mmap", query=query).assignment or query) == query
+    if sense != "probability" and model.is_integer and model.upper_bound is None:
+        found = elimina.solve(model, "count-optima", evidence=evidence)
+        best = brute.optimum(model, known)
+        assert found.value == best
+        if best is not None:
+            assert found.count == sum(score == best for score in brute.scores_of(model, known))
+            assert list(found.assignment) == [v.name for v in model.variables]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_hint_may_have_values_that_others_stand_for(nothing_is_written, seed):
+    random = np.random.default_rng(seed)
+    model = random_listed(random, ("min-cost", "max-cost")[seed % 2])
+    chosen = [int(random.integers(size)) for size in model.sizes]
+    hint = model.states_at(chosen)
+    brute.check_optimum(model, calls.solve(model, device="cpu", hint=hint))
+    other, values = layout.with_small_tables(model, {}, True)
+    found = call.values_there(model, dict(enumerate(chosen)), other)
+    if not values:
+        score = other.score([found[v] for v in range(len(other.variables))])
+        assert model.sign * score <= model.sign * model.score(chosen)
+    assert call.values_there(model, {0: chosen[0]}, other)[0] == found[0]
+
+
+def test_a_huge_table_that_shares_its_variables():
+    """It becomes small where nothing else tells its values apart, and a chain where a table over two variables does."""
+    shapes = ((2, HUGE), [[1, 5], [1, HUGE - 1], [0, 7]]), ((2, 2, 1000, 1000, 1000), np.eye(3, 5, dtype=int))
+    for sizes, rows in shapes:
+        listed = Table(range(len(sizes)), [3, 7, -1], sizes=sizes, rows=rows, default=4)
+        full = Table([0, len(sizes) if len(sizes) == 2 else 1], np.array([[1, 2], [3, 0]]))
+        model = Model([Variable(f"x{v}", size) for v, size in enumerate((*sizes, 2))], [listed, full])
+        for method in ("auto", "eliminate", "search"):
+            found = calls.solve(model, memory="64MB", device="cpu", method=method)
+            assert found.status == "optimal"
+            assert found.value == model.score(model.indices_of(found.assignment)) == 0
+        assert elimina.plan(model, memory="64MB", device="cpu").bytes["host"] < 1 << 20
+
+
+def test_many_variables_with_few_values():
+    random = np.random.default_rng(0)
+    pairs = [Table([v, v + 1], random.integers(0, 9, (2, 2))) for v in range(39)]
+    rows = np.unique(random.integers(0, 2, (50, 40)), axis=0)
+    listed = Table(range(40), random.integers(0, 90, len(rows)), sizes=[2] * 40, rows=rows, default=60)
+    model = Model([Variable(f"x{v}", 2) for v in range(40)], [*pairs, listed])
+    found = calls.solve(model, memory="64MB", device="cpu")
+    others = calls.solve(Model(model.variables, pairs), device="cpu").value + 60
+    best = min(others, *(int(model.score(row)) for row in rows.tolist()))
+    assert (found.status, found.value, len(found.assignment)) == ("optimal", best, 40)
+    assert elimina.solve(model, "count", memory="64MB").value == 2**40
+    for order in (list(range(40)), [f"x{v}" for v in reversed(range(40))], elimina.plan(model).order):
+        ordered = calls.solve(model, memory="64MB", device="cpu", order=order)
+        assert (ordered.status, ordered.value) == ("optimal", best)
+    with pytest.raises(elimina.InputError, match="the order lacks 40 of the 79 variables to eliminate, 'x0'"):
+        calls.solve(model, order=range(1, 40))

@@ -12,7 +12,7 @@ from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import ClusterBatch, Job, least_memory, options_for, plan_on, run_slices, solve_slices
 from elimina.errors import InputError, TimeLimitError
 from elimina.inference.anytime import Run
-from elimina.inference.call import known_total, observe
+from elimina.inference.call import known_total, observe, own_assignment
 from elimina.inference.knowledge import Limits
 from elimina.inference.method import LONGEST_SEARCH, SEARCHED_FROM_SECONDS
 from elimina.inference.options import DEFAULT, Options
@@ -83,7 +83,7 @@ def solve_optimum(
         model, client, as_evidence(evidence, model), planning, Limits(run.deadline, gap, upper_bound), run
     )
 
-    return run.answer(lambda: run.pursue(optimum.portfolio(asked)))
+    return own_assignment(run.answer(lambda: run.pursue(optimum.portfolio(asked))), model)
 
 
 class _Optimum:

@@ -21,7 +21,7 @@ from elimina.inference.answer import Posteriors
 from elimina.inference.anytime import Run
 from elimina.inference.batch import Batch
 from elimina.inference.bucket import eliminate, first_state
-from elimina.inference.call import plan_call
+from elimina.inference.call import own_assignment, plan_call
 from elimina.inference.checkpoint import State
 from elimina.inference.choose import Planned, limits_of
 from elimina.inference.execution import TOLERANCES, Execution, Scaled, check_fits, partition_result
@@ -123,7 +123,7 @@ def solve_slices(
             run.fallback = lambda seconds: first_bounds(job.problem, seconds)
             return run_slices(tasks, job, run, asked)
 
-    return run.answer(lambda: run.pursue(portfolio_of(Strategy(run, "eliminate", slices))))
+    return own_assignment(run.answer(lambda: run.pursue(portfolio_of(Strategy(run, "eliminate", slices)))), model)
 
 
 def plan_on(

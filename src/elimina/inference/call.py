@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,10 +18,11 @@ from elimina.inference.execution import Scaled, partition_result
 from elimina.inference.options import Options
 from elimina.model import Model, Variable
 from elimina.order import Order
+from elimina.planning.layout import with_small_tables
 from elimina.planning.prepare import Problem, prepare
 from elimina.result import JUNCTION_TREE, Marginals, Result, phase_seconds
 from elimina.states import Evidence, evidence_of, indices_of
-from elimina.table import LARGEST_NUMBER, Sense, Table, forbidden_value
+from elimina.table import Table
 from elimina.tasks import Task, described
 
 if TYPE_CHECKING:
@@ -269,12 +269,39 @@ def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, opti
 def observe(model: Model, task: Task, evidence: Evidence) -> Observed:
     """Return the model with its evidence; likelihoods become factors.
 
-    For optima, variables of large tables that stand alone have their best values, as if these were observed.
+    Large tables that list some tuples and allow all others become small ones, which need not be written out, unless
+    each variable has an answer of its own.
     """
     observed = _observe(model, task, evidence)
-    if not described(task).is_optimum:
+    if described(task).is_marginal or all(table.rows is None for table in model.factors):
         return observed
-    return observed._replace(values={**observed.values, **best_alone(*observed)})
+    return Observed(*with_small_tables(*observed, described(task).is_optimum))
+
+
+def own_assignment(result: Result, model: Model) -> Result:
+    """Return a result without the auxiliary variables of the model that ``observe`` made of the caller's."""
+    if result.assignment is None or len(result.assignment) <= len(model.variables):
+        return result
+    return result.replace(assignment={v.name: result.assignment[v.name] for v in model.variables})
+
+
+def values_there(model: Model, given: Mapping[int, int], other: Model) -> dict[int, int]:
+    """Return values of a model's variables as those of a model that ``observe`` made of it.
+
+    Values of all of a chain's variables give its auxiliary variables theirs.
+    """
+    found = {}
+    for v, value in given.items():
+        mine, its = model.variables[v], other.variables[v]
+        there = value if mine.size == its.size else its.find(mine.state(value))
+        # The last value stands for those that were left out.
+        found[v] = its.size - 1 if there is None else there
+    for table in other.factors if len(other.variables) > len(model.variables) else ():
+        *before, after = table.scope
+        if table.rows is not None and after >= len(model.variables) and found.keys() >= set(before):
+            is_there = (table.rows[:, :-1] == [found[v] for v in before]).all(axis=1)
+            found[after] = int(table.rows[is_there.argmax(), -1])
+    return found
 
 
 def _observe(model: Model, task: Task, evidence: Evidence) -> Observed:
@@ -288,49 +315,6 @@ def _observe(model: Model, task: Task, evidence: Evidence) -> Observed:
         reason = "a count" if place is None else f"a model with costs ({model.sense})"
         raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
     return with_factors(model, known) if place == "factors" else with_leaves(model, known)
-
-
-_WRITTEN_CELLS = 1 << 20
-"""Cells up to which a table that lists its tuples is left to the plan, which writes it out in about a millisecond."""
-
-
-def best_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
-    """Return the best values of the variables of each large table that stands alone.
-
-    Such a table lists some tuples, allows all others, and has no variable that is observed or in another table. A plan
-    would write it out; tables that forbid all other tuples are not written out.
-    """
-    large = [table for table in model.factors if _is_written(table, model.sense)]
-    if not large:
-        return {}
-    users = Counter(v for table in model.factors for v in table.scope)
-    users.update(observed.keys())
-    best: dict[int, int] = {}
-    for table in large:
-        if all(users[v] == 1 for v in table.scope):
-            best.update(zip(table.scope, _best_tuple(table, model.sense), strict=True))
-    return best
-
-
-def _is_written(table: Table, sense: Sense) -> bool:
-    if table.rows is None or not _WRITTEN_CELLS < table.cells <= LARGEST_NUMBER:
-        return False
-    return table.default != forbidden_value(sense, table.values.dtype)
-
-
-def _best_tuple(table: Table, sense: Sense) -> list[int]:
-    """Return the best tuple of a table that lists some and allows the others."""
-    assert table.rows is not None
-    assert table.default is not None
-    sign = 1 if sense == "min-cost" else -1
-    values = sign * table.values
-    place = int(values.argmin()) if len(values) else -1
-    if len(table.rows) < table.cells and (place < 0 or sign * table.default < values[place]):
-        listed = np.sort(np.ravel_multi_index(tuple(table.rows.astype(np.int64).T), table.sizes))
-        gaps = np.flatnonzero(listed != np.arange(len(listed)))
-        number = int(gaps[0]) if len(gaps) else len(listed)
-        return [int(x) for x in np.unravel_index(number, table.sizes)]
-    return [int(x) for x in table.rows[place]]
 
 
 _MOST_VARIABLES = 1024

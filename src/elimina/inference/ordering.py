@@ -171,6 +171,17 @@ def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
     return min(found, key=lambda order: make_plan(problem, order, machine, 0).seconds)
 
 
+def _with_auxiliary(problem: Problem, given: Sequence[int], missing: Sequence[int]) -> list[int]:
+    """Return an order with auxiliary variables, each after the last of the given ones that shares a table with it."""
+    place = {v: number for number, v in enumerate(given)}
+    after = dict.fromkeys(missing, -1)
+    for table in problem.tables:
+        last = max((place[v] for v in table.scope if v in place), default=-1)
+        for v in after.keys() & set(table.scope):
+            after[v] = max(after[v], last)
+    return sorted([*given, *missing], key=lambda v: (after.get(v, place.get(v, -1)), v in after))
+
+
 def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
     model = problem.model
     count = len(model.variables)
@@ -185,6 +196,10 @@ def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...
     free = set(problem.free)
     if not free <= seen:
         missing = [v for v in problem.free if v not in seen]
+        from elimina.io.globals import is_auxiliary
+
+        if all(is_auxiliary(model.variables[v].name) for v in missing):
+            return _given_order(problem, _with_auxiliary(problem, given, missing))
         raise InputError(
             f"the order lacks {len(missing)} of the {len(problem.free)} variables to eliminate, "
             f"{model.variables[missing[0]].name!r} among them"

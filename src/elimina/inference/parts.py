@@ -169,6 +169,7 @@ def count_optima(solver: Solver) -> Portfolio:
     # The tables of each variable's own bucket are needed, so no step may eliminate several.
     plan = plan_on(planned.backend, planned.problem, planned.plan.order, options)
     planned = planned._replace(plan=plan)
+    model = planned.problem.model
     if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
         cells = f"{count_text(plan.work)} cells (induced width {plan.width})"
         memory = "" if _CELL_BYTES * plan.work > NO_MACHINE else "more memory (--memory), "

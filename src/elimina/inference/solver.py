@@ -14,7 +14,7 @@ from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import DeviceError, InputError, MemoryLimitError
 from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
-from elimina.inference.call import First, Prepared, indices_asked, known_total, observe, plan_call
+from elimina.inference.call import First, Prepared, indices_asked, known_total, observe, plan_call, values_there
 from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, turn_share, without_lost
 from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.knowledge import first_assignment, first_bounds
@@ -142,7 +142,8 @@ class Solver:
     def _take(self, hint: Evidence) -> None:
         """Complete the user's assignment, and keep it as the best one so far."""
         with self.run.phase("hint"):
-            given = assignment_of(self.question.model, hint, "hint")
+            model = self.question.model
+            given = values_there(model, assignment_of(model, hint, "hint"), self._problem.model)
             found = first_assignment(self._problem, given, self.options, host_memory(self.options))
         if found is not None:
             self.run.learn(found)
