@@ -121,7 +121,8 @@ SIGNALS = pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrup
             ("elimina.dcop", "elimina.viz", "elimina.cp", "urllib.request", "numpy.ma"),
         ),
         (["solve", str(EXAMPLES / "pump.bif"), "--task", "mar"], ("elimina.dcop", "elimina.viz", "urllib.request")),
-        (["cp", str(EXAMPLES / "queens.fzn")], ("elimina.viz",)),
+        (["cp", str(EXAMPLES / "queens.fzn")], ("elimina.dcop", "elimina.viz", "elimina.api")),
+        (["tsp", str(EXAMPLES / "towns.tsp")], ("elimina.dcop", "elimina.viz", "elimina.api")),
     ],
 )
 def test_a_command_loads_what_it_needs(arguments, absent):

@@ -204,9 +204,9 @@ FINISHED, ERROR, USAGE = 0, 1, 2
 _HOMES = {
     "solve": ("solve", "Answer a task on a model."),
     "plan": ("solve", "Show the cost of solving a model."),
-    "cp": ("constraints", "Solve a model of constraints by propagation and search."),
-    "tsp": ("constraints", "Find a shortest tour of a travelling salesman problem."),
-    "dcop": ("constraints", "Solve a distributed problem with message-passing agents."),
+    "cp": ("models", "Solve a model of constraints by propagation and search."),
+    "tsp": ("models", "Find a shortest tour of a travelling salesman problem."),
+    "dcop": ("dcop", "Solve a distributed problem with message-passing agents."),
     "convert": ("models", "Write a model in another format."),
     "generate": ("models", "Write a random problem."),
     "plot": ("plot", "Draw a model, its junction tree or pseudo-tree, or bounds over time."),

@@ -10,7 +10,7 @@ import click
 
 from elimina import api
 from elimina.cli import signals
-from elimina.cli.constraints import heuristic_option, read_problem
+from elimina.cli.dcop import heuristic_option, read_problem
 from elimina.cli.models import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
     check_writable,
