@@ -147,6 +147,14 @@ def test_a_hint_may_have_values_that_others_stand_for(nothing_is_written, seed):
     assert call.values_there(model, {0: chosen[0]}, other)[0] == found[0]
 
 
+def test_a_hint_where_a_table_has_no_variables(nothing_is_written):
+    rows = [[0, 0], [1, 2], [2, 1]]
+    tables = [Table([], 4), Table([0, 1], [3, 1, 2], sizes=[3, 4], rows=rows, default=5), Table([0], [0, 1, 2])]
+    model = Model([Variable("a", 3), Variable("b", 4)], tables)
+    assert len(layout.with_small_tables(model, {}, True)[0].variables) > 2
+    assert calls.solve(model, device="cpu", hint={"a": 2, "b": 1}).value == 6
+
+
 def test_a_huge_table_that_shares_its_variables():
     """It becomes small where nothing else tells its values apart, and a chain where a table over two variables does."""
     shapes = ((2, HUGE), [[1, 5], [1, HUGE - 1], [0, 7]]), ((2, 2, 1000, 1000, 1000), np.eye(3, 5, dtype=int))

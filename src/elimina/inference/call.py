@@ -297,8 +297,10 @@ def values_there(model: Model, given: Mapping[int, int], other: Model) -> dict[i
         # The last value stands for those that were left out.
         found[v] = its.size - 1 if there is None else there
     for table in other.factors if len(other.variables) > len(model.variables) else ():
+        if table.rows is None:
+            continue
         *before, after = table.scope
-        if table.rows is not None and after >= len(model.variables) and found.keys() >= set(before):
+        if after >= len(model.variables) and found.keys() >= set(before):
             is_there = (table.rows[:, :-1] == [found[v] for v in before]).all(axis=1)
             found[after] = int(table.rows[is_there.argmax(), -1])
     return found
