@@ -105,7 +105,7 @@ Messages messages_of(const Graph& graph, const EliminationTree& tree) {
 nb::tuple tuple_of(Messages found) { return nb::make_tuple(found.width, array_of(std::move(found.cells)), std::move(found.wide)); }
 
 nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members, const std::vector<std::string>& rules, bool anneal,
-                     std::int64_t rounds, double seconds, double patience, double limit, std::uint64_t seed, int threads) {
+                     std::int64_t rounds, double seconds, double patience, double limit, std::uint64_t seed, int threads, double slowest) {
   Options options;
   for (const auto& rule : rules) options.rules.push_back(rule_of(rule));
   options.anneal = anneal;
@@ -114,7 +114,7 @@ nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offset
   options.limit = limit;
   options.seed = seed;
   options.threads = threads;
-  Clock clock(seconds);
+  Clock clock(seconds, slowest);
   Graph graph;
   std::optional<Search> search;
   std::optional<Order> order;
@@ -171,8 +171,9 @@ void bind_order(nb::module_& m) {
   m.attr("SEARCH_SHARE") = search_share;
   m.def("find_order", &find_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::kw_only(),
         nb::arg("rules"), nb::arg("anneal"), nb::arg("rounds"), nb::arg("seconds"), nb::arg("patience"),
-        nb::arg("limit"), nb::arg("seed"), nb::arg("threads"),
-        "An elimination order of little work, what `messages` says of it, and the search's seconds, counted by its work; the arguments are trusted.");
+        nb::arg("limit"), nb::arg("seed"), nb::arg("threads"), nb::arg("slowest") = slowest,
+        "An elimination order of little work, what `messages` says of it, and the search's seconds, counted by its work; the arguments are trusted. "
+        "The clock ends it after `slowest` times its seconds.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
         "Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the separators of those above 64 bits.");
   m.def("cells_of_part", &part_cells, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("bits"),

@@ -79,9 +79,9 @@ inline constexpr double slowest = 10;
 class Clock {
  public:
   using Time = std::chrono::steady_clock;
-  explicit Clock(double seconds) : start_(Time::now()), seconds_(seconds) {}
+  explicit Clock(double seconds, double most = slowest) : start_(Time::now()), seconds_(seconds), longest_(most * seconds) {}
   // Part of another clock's time, for one thread.
-  Clock(const Clock& whole, double seconds) : whole_(&whole), seconds_(seconds) {}
+  Clock(const Clock& whole, double seconds) : whole_(&whole), seconds_(seconds), longest_(whole.longest_) {}
   void count(double seconds) { counted_ += seconds; }
   double counted() const { return counted_; }
   double seconds() const { return seconds_; }
@@ -99,12 +99,12 @@ class Clock {
     if (is_asked()) return true;
     if (whole_) return whole_->is_stopped();
     // A clock without a limit is not looked at: an order of a small graph takes less than that.
-    return seconds_ < std::numeric_limits<double>::infinity() && std::chrono::duration<double>(Time::now() - start_).count() > slowest * seconds_;
+    return longest_ < std::numeric_limits<double>::infinity() && std::chrono::duration<double>(Time::now() - start_).count() > longest_;
   }
 
   const Clock* whole_ = nullptr;
   Time::time_point start_;
-  double seconds_, counted_ = 0;
+  double seconds_, longest_, counted_ = 0;
   std::atomic<bool> stop_{false};
 };
 
