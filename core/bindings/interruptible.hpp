@@ -2,7 +2,7 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
-#include "run_threads.hpp"
+#include "call.hpp"
 #include "stop.hpp"
 
 // In loops over many objects of Python's: lets the interpreter's other threads run, and looks at requests, once in so many calls. A thread that waits asks for
@@ -22,23 +22,4 @@ class Turns {
 
 // Runs `work` in a thread of its own while this one looks for signals, whose exception it raises, and for requests to stop; then it calls
 // `stop`, which makes `work` end.
-template <class Work, class Stop>
-void run_interruptibly(const Work& work, const Stop& stop) {
-  bool raised = false;
-  const auto look = [&] {
-    nanobind::gil_scoped_acquire gil;
-    if (!raised && PyErr_CheckSignals() != 0) {
-      raised = true;
-      stop();
-    }
-  };
-  {
-    nanobind::gil_scoped_release release;
-    try {
-      elimina::run_threads(1, [&](int) { work(); }, look, stop, 1);
-    } catch (...) {
-      if (!raised) throw;
-    }
-  }
-  if (raised) throw nanobind::python_error();
-}
+void run_interruptibly(elimina::Call<void()> work, elimina::Call<void()> stop);

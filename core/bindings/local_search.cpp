@@ -9,8 +9,8 @@
 
 #include "arrays.hpp"
 #include "costs.hpp"
+#include "exec/run_threads.hpp"
 #include "module.hpp"
-#include "run_threads.hpp"
 #include "stop.hpp"
 
 namespace nb = nanobind;

@@ -2,6 +2,13 @@
 #pragma once
 #include <nanobind/nanobind.h>
 
+#include <type_traits>
+
+// Python refers to the core's objects. Without this, nanobind has the copies of all their classes compiled.
+template <class T>
+  requires(std::is_class_v<T> && !requires { typename T::value_type; })
+struct nanobind::detail::is_copy_constructible<T, int> : std::false_type {};
+
 namespace elimina {
 void bind_stop(nanobind::module_& m);
 namespace text { void bind_text(nanobind::module_& m); }

@@ -30,8 +30,7 @@ Distances distances_of(const Matrix& matrix) {
 }
 
 // Computes until it is done, for some seconds, or until a signal. Other threads of Python go on meanwhile.
-template <class Compute>
-void limited(double seconds, const Compute& compute) {
+void limited(double seconds, elimina::Call<void()> compute) {
   elimina::Stop stop;
   run_interruptibly(
       [&] {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cmath>
 
-#include "run_threads.hpp"
+#include "exec/run_threads.hpp"
 
 namespace elimina::consistency {
 

@@ -5,7 +5,7 @@
 #include <new>
 
 #include "exec/pages.hpp"
-#include "run_threads.hpp"
+#include "exec/run_threads.hpp"
 
 namespace elimina::search {
 

@@ -8,8 +8,8 @@
 
 #include "busy.hpp"
 #include "cache.hpp"
-#include "run_threads.hpp"
 #include "diver.hpp"
+#include "exec/run_threads.hpp"
 #include "path.hpp"
 #include "searcher.hpp"
 

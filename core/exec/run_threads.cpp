@@ -1,5 +1,5 @@
-// Threads that work while the calling thread reports their progress.
-#pragma once
+#include "exec/run_threads.hpp"
+
 #include <chrono>
 #include <condition_variable>
 #include <exception>
@@ -12,11 +12,7 @@
 
 namespace elimina {
 
-// Runs `work(number)` in a thread for each number until they end. Meanwhile it looks at them every 20 ms, and calls `poll()` after so many looks.
-// If one throws, `stop()` is called, and the exception is thrown again; `stop()` is also called once the calling thread is to stop. If the system
-// has no more threads, those that it has do all the work, one number after another; if it has none, std::bad_alloc is thrown.
-template <class Work, class Poll, class Stop>
-void run_threads(int threads, Work work, Poll poll, Stop stop, int looks_per_poll = 10) {
+void run_threads(int threads, Call<void(int)> work, Call<void()> poll, Call<void()> stop, int looks_per_poll) {
   constexpr auto between_looks = std::chrono::milliseconds(20);
   std::mutex mutex;
   std::condition_variable ended;

@@ -1,0 +1,12 @@
+// Threads that work while the calling thread reports their progress.
+#pragma once
+#include "call.hpp"
+
+namespace elimina {
+
+// Runs `work(number)` in a thread for each number until they end. Meanwhile it looks at them every 20 ms, and calls `poll()` after so many looks.
+// If one throws, `stop()` is called, and the exception is thrown again; `stop()` is also called once the calling thread is to stop. If the system
+// has no more threads, those that it has do all the work, one number after another; if it has none, std::bad_alloc is thrown.
+void run_threads(int threads, Call<void(int)> work, Call<void()> poll, Call<void()> stop, int looks_per_poll = 10);
+
+}  // namespace elimina
