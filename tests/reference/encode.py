@@ -18,7 +18,8 @@ from elimina.errors import InputError
 from elimina.inference.encode import Encoded
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem
-from elimina.table import BLOCK_CELLS, Sense, Table, blocks, cell_numbers, forbidden_value
+from elimina.planning.sparse import blocks
+from elimina.table import BLOCK_CELLS, Sense, Table, cell_numbers, forbidden_value
 from elimina.tree import Group
 
 Array = NDArray[Any]
