@@ -12,6 +12,7 @@
 #include "exec/run_threads.hpp"
 #include "path.hpp"
 #include "searcher.hpp"
+#include "stop.hpp"
 
 namespace elimina::search {
 
