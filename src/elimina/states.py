@@ -349,11 +349,12 @@ def _in_order(variable: Variable, known: Any) -> list[Any]:
         return likelihoods
     found: list[Any] = [0.0] * variable.size
     indices = [index_of(variable, label) for label in labels]
+    if len(set(indices)) < len(indices):
+        twice = next(x for x in indices if indices.count(x) > 1)
+        raise InputError(
+            f"the likelihoods of variable {variable.name!r} name the state {variable.state(twice)!r} twice"
+        )
     for x, likelihood in zip(indices, likelihoods, strict=True):
-        if indices.count(x) > 1:
-            raise InputError(
-                f"the likelihoods of variable {variable.name!r} name the state {variable.state(x)!r} twice"
-            )
         found[x] = likelihood
     return found
 
