@@ -129,7 +129,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class CallThread(threading.Thread):
-    """A thread that does the work of one call after another, and ends if none comes for a while.
+    """A thread that does the work of one call after another, and ends if no call comes for a while.
 
     Args:
         processors: Those that its first caller may use.
@@ -162,7 +162,7 @@ class CallThread(threading.Thread):
                         return None
 
     def rest(self) -> None:
-        """Take the work of another call once the present one, of which little is left, has ended."""
+        """Be there for another call. Little of the present one is left: the next work waits for it."""
         with _hiring:
             self.is_free = True
             _resting.append(self)
@@ -181,20 +181,20 @@ def do_in_thread(work: Callable[[], None]) -> None:
             if _resting[place].processors == processors:
                 _resting.pop(place).works.put(work)
                 return
-    worker = CallThread(processors)
-    worker.works.put(work)
-    start_thread(worker)
+    thread = CallThread(processors)
+    thread.works.put(work)
+    start_thread(thread)
 
 
 @atexit.register
-def _dismiss() -> None:
+def _end_resting() -> None:
     with _hiring:
-        workers = list(_resting)
+        threads = list(_resting)
         _resting.clear()
-        for worker in workers:
-            worker.works.put(None)
-    for worker in workers:
-        worker.join(_TURN_SECONDS)
+        for thread in threads:
+            thread.works.put(None)
+    for thread in threads:
+        thread.join(_TURN_SECONDS)
 
 
 def is_shielded(thread: threading.Thread) -> bool:
