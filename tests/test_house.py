@@ -92,10 +92,3 @@ def test_names_that_are_used_twice_become_fewer():
     classes = Counter(name for path in paths for name in pattern.findall(path.read_text("utf-8")))
     assert sum(count > 1 for count in modules.values()) <= 12
     assert sum(count > 1 for count in classes.values()) <= 14
-
-
-def test_modules_become_fewer_and_stay_short():
-    """Python modules of ``src``, each of which one can read at a sitting."""
-    lengths = [len(path.read_text("utf-8").splitlines()) for path in (ROOT / "src").rglob("*.py")]
-    assert len(lengths) <= 160
-    assert max(lengths) <= 510
