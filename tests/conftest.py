@@ -75,7 +75,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
     if item.get_closest_marker("gpu") and device is not None and cupy is not None:
         for card in device._lanes:
             with cupy.cuda.Device(card):
-                device._pools(cupy)[0].free_all_blocks()
+                device._device_memory(cupy, card).release()
                 cupy.get_default_memory_pool().free_all_blocks()
 
 

@@ -102,7 +102,7 @@ class Device:
         self.runtime = Runtime()
         cuda = SimpleNamespace(runtime=self.runtime, Stream=Queue, Event=Event)
         self.cupy = SimpleNamespace(cuda=cuda)
-        self.pool = self.pinned = SimpleNamespace(malloc=Pointer)
+        self.device_memory, self.pinned = SimpleNamespace(allocate=Pointer), SimpleNamespace(malloc=Pointer)
         self.launches = 0
 
     @contextlib.contextmanager

@@ -271,13 +271,13 @@ def test_out_of_memory_is_explained(backend):
 
 def test_memory_of_a_forgotten_session_is_free():
     """Also for another backend, and without being closed."""
-    before = CudaBackend().pool.used_bytes()  # other processes may use the card as well
+    before = CudaBackend().device_memory.used_bytes()
     program, factors = padded_bucket("int32")
     program = program._replace(arena_cells=1 << 28)
     session = CudaBackend().open(program, factors)
-    assert CudaBackend().pool.used_bytes() >= before + (1 << 30)
+    assert CudaBackend().device_memory.used_bytes() >= before + (1 << 30)
     del session
-    assert CudaBackend().pool.used_bytes() <= before
+    assert CudaBackend().device_memory.used_bytes() <= before
 
 
 def test_interrupt_frees_the_memory(backend):
@@ -285,14 +285,14 @@ def test_interrupt_frees_the_memory(backend):
         np.random.default_rng(0), "min-sum", "int32", (64, 64, 64, 64), 4, [(0, 1), (2, 3)], 0, 2
     )
     run_once(backend, program, factors)  # loads the kernels
-    before = backend.pool.used_bytes()  # other processes may use the card as well
+    before = backend.device_memory.used_bytes()
 
     def interrupt(share):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         run_once(backend, program, factors, interrupt)
-    assert backend.pool.used_bytes() <= before
+    assert backend.device_memory.used_bytes() <= before
     assert run_once(backend, program, factors).zone.shape == (1,)
 
 

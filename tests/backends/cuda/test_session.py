@@ -46,9 +46,7 @@ class Card(cuda.Device):
         self.number = next(self.numbers)
         self.cupy.cuda.Event, self.cupy.cuda.get_elapsed_time = Event, lambda first, last: 0.0
         self.stream = cuda.Queue(non_blocking=True)
-        self.pool, self.kept = (
-            SimpleNamespace(malloc=functools.partial(Block, free)) for free in (defaultdict(list), defaultdict(list))
-        )
+        self.device_memory = SimpleNamespace(allocate=functools.partial(Block, defaultdict(list)))
         self.steps = self.graphs = 0
         self.recording = None
 

@@ -223,7 +223,10 @@ class CudaRows:
     def _working(self, size: int) -> Iterator[None]:
         """Use the device's stream and memory; ``size``: bytes that are needed, for the message if they are missing."""
         try:
-            with self._backend.at_work(size), self._cupy.cuda.using_allocator(self._backend.pool.malloc):
+            with (
+                self._backend.at_work(size),
+                self._cupy.cuda.using_allocator(self._backend.device_memory.allocate_array),
+            ):
                 yield
         except DeviceError as error:
             # How many rows a step makes is not known before: too many may still be made in slices.

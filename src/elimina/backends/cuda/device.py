@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.layout import Layout, kept_layout, lay_out
 from elimina.backends.cuda.matrix import Blas, open_blas
+from elimina.backends.cuda.memory import DeviceMemory
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.machine import Machine, cuda_machine
 from elimina.planning.program import Program
@@ -175,12 +176,15 @@ def _import_cupy(device: int) -> Any:
 
 
 @functools.cache
-def _pools(cupy: Any) -> tuple[Any, Any, Any]:
-    """Device and pinned memory of this process, which backends reuse; and device memory for what stays between calls.
+def _pinned_memory(cupy: Any) -> Any:
+    """Return this process's pool of pinned host memory."""
+    return cupy.cuda.PinnedMemoryPool()
 
-    A pool of device memory has a part for each card, and works on that of the current one.
-    """
-    return cupy.cuda.MemoryPool(), cupy.cuda.PinnedMemoryPool(), cupy.cuda.MemoryPool()
+
+@functools.cache
+def _device_memory(cupy: Any, device: int) -> DeviceMemory:
+    """Return this process's memory on a GPU."""
+    return DeviceMemory(cupy)
 
 
 @functools.cache
@@ -198,8 +202,7 @@ _shared: dict[tuple[int, str], int] = {}
 class Lane:
     """A stream of a card, and the handle of cuBLAS for it.
 
-    The pool has memory for each stream, and making either takes longer than many runs. So backends of a card leave
-    theirs to later ones.
+    Making either takes longer than many runs. So backends of a card leave theirs to later ones.
     """
 
     def __init__(self, cupy: Any) -> None:
@@ -236,7 +239,7 @@ def _give_back(cupy: Any, device: int) -> None:
     """Give the memory of a card that no program uses back to the driver."""
     # A card that failed keeps its memory to itself.
     with _going_back[device], contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError), cupy.cuda.Device(device):
-        _pools(cupy)[0].free_all_blocks()
+        _device_memory(cupy, device).release()
 
 
 _lanes: dict[int, list[Lane]] = {}
@@ -299,7 +302,7 @@ class CudaDevice:
                     self._lane = idle.pop()
                 except IndexError:
                     self._lane = Lane(cupy)
-                self.pool, self.pinned, self.kept = _pools(cupy)
+        self.device_memory, self.pinned = _device_memory(cupy, device), _pinned_memory(cupy)
         self.stream = self._lane.stream
         weakref.finalize(self, idle.append, self._lane)
         self.multiprocessors = int(properties["multiProcessorCount"])
@@ -322,8 +325,8 @@ class CudaDevice:
         """Return the bytes that a program may take at present: the free memory less a reserve."""
         with _going_back[self.number], self.failing(0), self._device:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
-            kept = self.pool.free_bytes()
-        return max(0, int(free) + int(kept) - RESERVE)
+            idle = self.device_memory.idle_bytes()
+        return max(0, int(free) + idle - RESERVE)
 
     def reaches(self, other: int) -> bool:
         """Return whether this card reads the memory of another one."""
@@ -350,7 +353,7 @@ class CudaDevice:
         """Library for matrix products, opened on first use; None if there is none."""
         if self._lane.blas is None:
             with self.at_work(0):
-                self._lane.blas = open_blas(self.cupy, self.stream, self.pool)
+                self._lane.blas = open_blas(self.cupy, self.stream, self.device_memory)
         return self._lane.blas
 
     def reserve(self, program: Program) -> None:
@@ -368,7 +371,7 @@ class CudaDevice:
         with contextlib.suppress(DeviceError):
             size = self.lay_out(program).size
             with self.at_work(size):
-                self.pool.malloc(size)  # stays in the pool
+                self.device_memory.allocate(size)  # stays idle
             self._give_back_after(LINGER_SECONDS)
 
     def claim(self) -> None:
@@ -386,7 +389,7 @@ class CudaDevice:
         if self.keeps_memory:
             return
         with self.failing(0), self._device:
-            left = self.pool.free_bytes()
+            left = self.device_memory.idle_bytes()
         if left > KEEP:
             self._give_back_after(MUCH_SECONDS if left > self._most_left else LINGER_SECONDS)
 
@@ -452,12 +455,13 @@ class CudaDevice:
 
     @contextmanager
     def arrays(self) -> Iterator[Any]:
-        """Lend CuPy, whose arrays are in memory that is given back after them; use it on the device and its stream."""
-        pool = self.cupy.cuda.MemoryPool()
-        with self.at_work(0), self.cupy.cuda.using_allocator(pool.malloc):
-            if self.pool.free_bytes() > KEEP:
-                self.pool.free_all_blocks()
-            yield self.cupy
+        """Lend CuPy, whose arrays are in this device's memory; use it on the device and its stream."""
+        self.claim()
+        try:
+            with self.at_work(0), self.cupy.cuda.using_allocator(self.device_memory.allocate_array):
+                yield self.cupy
+        finally:
+            self.trim()
 
     def recorded(self, work: Callable[[], Any]) -> Callable[[], Any]:
         """Record work as a graph, whose kernels start ten times as fast, and do it no more than that.
@@ -502,8 +506,10 @@ class CudaDevice:
                 raise DeviceError(f"cuda:{self.number} failed: {error}") from error
             with self._device:
                 free, total = cuda.runtime.memGetInfo()
+                used = self.device_memory.used_bytes()
             raise DeviceError(
                 f"cuda:{self.number} is out of memory: the program needs {size / 2**30:.2f} GiB, "
-                f"{free / 2**30:.2f} of {total / 2**30:.2f} GiB are free; close other programs on it, give "
-                "a smaller --memory, or use --device cpu"
+                f"{free / 2**30:.2f} of {total / 2**30:.2f} GiB are free, and {used / 2**30:.2f} GiB belong to open "
+                "junction trees and other calls of this process; close these or other programs on it, give a smaller "
+                "--memory, or use --device cpu"
             ) from error

@@ -19,6 +19,7 @@ from elimina.planning.record import HEADER, LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice
+    from elimina.backends.cuda.memory import DeviceMemory
 
 MOST_CALLS = 64
 """Calls of the library for one step: batches whose matrices do not lie at regular distances take one each."""
@@ -172,10 +173,10 @@ _SCALARS_ON_DEVICE = 1
 _FUNCTIONS = {"float32": "cublasSgemm", "float64": "cublasDgemm"}
 
 
-def open_blas(cupy: Any, stream: Any, pool: Any) -> Blas | None:
+def open_blas(cupy: Any, stream: Any, memory: DeviceMemory) -> Blas | None:
     """Return the library for a stream of the current device; None if this system has none that can be loaded."""
     library = _library(cupy)
-    return None if library is None else Blas(library, stream, pool.malloc(WORKSPACE))
+    return None if library is None else Blas(library, stream, memory.allocate(WORKSPACE))
 
 
 @functools.cache

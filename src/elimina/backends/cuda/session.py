@@ -183,7 +183,7 @@ class CudaSession:
     def arena_in_place(self) -> Iterator[tuple[Any, Any]]:
         """Give access to the arena on the backend's stream: see ``GatheringSession.arena_in_place``."""
         cupy = self._backend.cupy
-        with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
+        with self._here(), self._cuda.using_allocator(self._backend.device_memory.allocate_array):
             self._write_loads()
             self._forget_ranges()
             cells, item = self._program.arena_cells, self._program.dtype.itemsize
@@ -193,7 +193,7 @@ class CudaSession:
 
     def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
         """Write a table, which stays on the device if it is there: see ``TableSession.put``."""
-        with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
+        with self._here(), self._cuda.using_allocator(self._backend.device_memory.allocate_array):
             self._forget_ranges()
             view = self._view(table)
             given = self._backend.cupy.asarray(values)
@@ -207,7 +207,7 @@ class CudaSession:
 
     def take(self, table: FactorLayout) -> Any:
         """Copy a table, which stays on the device: see ``TableSession.take``."""
-        with self._here(), self._cuda.using_allocator(self._backend.pool.malloc):
+        with self._here(), self._cuda.using_allocator(self._backend.device_memory.allocate_array):
             view = self._view(table)
             taken = self._backend.cupy.empty(table.sizes, self._program.dtype)
             if not place(self._backend, view, taken):
@@ -263,7 +263,7 @@ class CudaSession:
 
     def allocate(self, size: int) -> Any:
         """Device memory, which is free again when the result is forgotten."""
-        return self._backend.pool.malloc(size)
+        return self._backend.device_memory.allocate(size)
 
     def expect(self, steps: NDArray[np.int64]) -> None:
         """Lay these steps out while the device is busy with the next run: see ``ExpectingSession.expect``."""
@@ -323,8 +323,7 @@ class CudaSession:
         copies, number, pieces = layout.copies, self._backend.number, [layout.words.view(np.uint8), layout.state]
         if copies is not None and number in copies:
             return copies[number]
-        # In the pool of all programs, it would keep the large block that it was cut from.
-        memory = (self._backend.pool if copies is None else self._backend.kept).malloc(sum(map(len, pieces)))
+        memory = self.allocate(sum(map(len, pieces)))
         self.upload(int(memory.ptr), pieces)
         if copies is not None:
             # Other streams read it.

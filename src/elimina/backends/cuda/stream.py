@@ -251,7 +251,7 @@ class StreamSession(TiledSession):
         self._size = self._fixed + program.stream.cells * program.dtype.itemsize
         started = time.perf_counter()
         with backend.at_work(self._size):
-            self._memory = backend.pool.malloc(self._size)
+            self._memory = backend.device_memory.allocate(self._size)
             self._base = int(self._memory.ptr)
             self._records = backend.pinned.malloc(RECORDS * RECORD_BYTES)
             self._queues = [self._cuda.Stream(non_blocking=True) for _ in range(3)]

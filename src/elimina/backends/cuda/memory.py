@@ -1,0 +1,148 @@
+"""Device memory that this process keeps between programs, of which all that is idle can be given back."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+LEAST_WHOLE_BYTES = 16 << 20
+"""Allocations from this size on are blocks of their own."""
+LARGEST_WASTE_SHARE, LARGEST_WASTE_BYTES = 0.5, 256 << 20
+"""Part of a reused block that may stay empty: the larger of a share of the block and a number of bytes."""
+
+
+class Block:
+    """Device memory that is never cut.
+
+    Args:
+        cupy: The package.
+        size: Number of bytes.
+
+    Attributes:
+        size: Number of bytes.
+        address: Address of the first.
+    """
+
+    def __init__(self, cupy: Any, size: int) -> None:
+        self._memory = cupy.cuda.Memory(size)
+        self._freed = cupy.cuda.Event(disable_timing=True)
+        self._stream: Any = None
+        self.size, self.address = size, int(self._memory.ptr)
+
+    def use(self, stream: Any) -> None:
+        """Let work that is queued in a stream from now on use the block, after all that used it before."""
+        if self._stream is not None and stream.ptr != self._stream.ptr:
+            stream.wait_event(self._freed)
+        self._stream = stream
+
+    def leave(self) -> None:
+        """Let the block wait for its next user."""
+        self._freed.record(self._stream)
+
+
+class Lease:
+    """A block in use, which is idle when the lease is forgotten."""
+
+    def __init__(self, block: Block, idle: list[Block], failure: type[Exception]) -> None:
+        self._block, self._idle, self._failure = block, idle, failure
+
+    def __del__(self) -> None:
+        if sys.is_finalizing():
+            return
+        # A GPU that failed keeps its memory to itself.
+        with contextlib.suppress(self._failure):
+            self._block.leave()
+            self._idle.append(self._block)
+
+
+class DeviceMemory:
+    """The memory of one GPU that this process has; all methods are called on that GPU.
+
+    CuPy's pools cut small allocations from large idle blocks, which can then not be given back: a tree of a megabyte
+    would keep the 64 GiB that an earlier program has left. They also have memory for each stream, which no other one
+    gets. So large allocations are blocks of their own here, and what lives long is apart from temporary arrays.
+
+    Args:
+        cupy: The package.
+    """
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+        self._small, self._arrays = cupy.cuda.MemoryPool(), cupy.cuda.MemoryPool()
+        self._blocks: weakref.WeakSet[Block] = weakref.WeakSet()
+        self._idle: list[Block] = []
+        self._lock = threading.Lock()
+
+    def allocate(self, size: int) -> Any:
+        """Return a pointer to memory of a program, which is idle again when the pointer is forgotten.
+
+        Work that is queued in the current stream may use it at once.
+
+        Raises:
+            MemoryError: The GPU lacks the memory, although all that is idle has been given back.
+        """
+        if size < LEAST_WHOLE_BYTES:
+            return self._after_release(self._small.malloc, size)
+        cuda = self._cupy.cuda
+        block = self._reused(size)
+        if block is None:
+            block = self._after_release(functools.partial(Block, self._cupy), size)
+            self._blocks.add(block)
+        block.use(cuda.get_current_stream())
+        lease = Lease(block, self._idle, cuda.runtime.CUDARuntimeError)
+        return cuda.MemoryPointer(cuda.UnownedMemory(block.address, block.size, lease), 0)
+
+    def allocate_array(self, size: int) -> Any:
+        """Return a pointer to memory of a temporary array: an allocator for CuPy.
+
+        Raises:
+            MemoryError: The GPU lacks the memory, although all that is idle has been given back.
+        """
+        return self._after_release(self._arrays.malloc, size)
+
+    def idle_bytes(self) -> int:
+        """Return the bytes that nobody uses, and that `release` gives back."""
+        return sum(block.size for block in list(self._idle)) + int(self._arrays.free_bytes())
+
+    def used_bytes(self) -> int:
+        """Return the bytes that programs and arrays of this process use."""
+        blocks = sum(block.size for block in list(self._blocks)) - sum(block.size for block in list(self._idle))
+        return blocks + int(self._small.used_bytes()) + int(self._arrays.used_bytes())
+
+    def release(self) -> None:
+        """Give all idle memory back to the driver."""
+        with self._lock:
+            self._idle.clear()
+        self._small.free_all_blocks()
+        self._arrays.free_all_blocks()
+
+    def _reused(self, size: int) -> Block | None:
+        """Return the smallest idle block that a request fills well enough."""
+        with self._lock:
+            fitting = [
+                block
+                for block in self._idle
+                if 0 <= block.size - size <= max(LARGEST_WASTE_SHARE * block.size, LARGEST_WASTE_BYTES)
+            ]
+            if not fitting:
+                return None
+            block = min(fitting, key=lambda block: block.size)
+            self._idle.remove(block)
+            return block
+
+    def _after_release(self, allocate: Callable[[int], T], size: int) -> T:
+        """Allocate; where the GPU lacks the memory, give back what is idle and try once more."""
+        try:
+            return allocate(size)
+        except (MemoryError, self._cupy.cuda.runtime.CUDARuntimeError) as error:
+            if not isinstance(error, MemoryError) and "out of memory" not in str(error):
+                raise
+        self.release()
+        return allocate(size)
