@@ -51,6 +51,7 @@ KINDS = {
     "files": "files",
     "cli": "commands",
     "misuse": "misuse",
+    "successions": "successions",
 }
 """Kind -> its module."""
 

@@ -21,6 +21,7 @@ CASES = {
     "files": 550,
     "cli": 350,
     "misuse": 1000,
+    "successions": 60,
 }
 """Kind -> cases of a test, which take three or four seconds on an idle machine."""
 

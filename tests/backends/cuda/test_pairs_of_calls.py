@@ -1,0 +1,27 @@
+"""Two calls of any kinds after one another, in little memory: what the first has left is there for the second."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from tests.adversary import successions
+
+pytestmark = [pytest.mark.gpu, pytest.mark.fills_card]
+
+WIDTHS = {"sum": 13, "divided sum": 13, "sliced sum": 13, "optimum": 11, "bounds": 16, "tree": 10, "cases": 8}
+"""Width with which each kind takes much of the memory that is left."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def little_memory():
+    """Occupy most of each GPU until the last test of this file."""
+    yield
+    successions.occupied.clear()
+
+
+@pytest.mark.parametrize("pair", itertools.product(successions.CALLS, repeat=2), ids=" then ".join)
+def test_a_call_after_another(pair):
+    calls = [[kind, WIDTHS[kind], seed] for seed, kind in enumerate(pair)]
+    successions.check({"device": "cuda", "calls": calls})
