@@ -21,7 +21,7 @@ def little_memory():
     successions.occupied.clear()
 
 
-@pytest.mark.parametrize("pair", itertools.product(successions.CALLS, repeat=2), ids=" then ".join)
+@pytest.mark.parametrize("pair", list(itertools.product(successions.CALLS, repeat=2)), ids=" then ".join)
 def test_a_call_after_another(pair):
     calls = [[kind, WIDTHS[kind], seed] for seed, kind in enumerate(pair)]
     successions.check({"device": "cuda", "calls": calls})
