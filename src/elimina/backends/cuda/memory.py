@@ -108,7 +108,7 @@ class DeviceMemory:
         return self._after_release(self._arrays.malloc, size)
 
     def idle_bytes(self) -> int:
-        """Return the bytes that nobody uses, and that `release` gives back."""
+        """Return the idle bytes, which `release` gives back."""
         return sum(block.size for block in list(self._idle)) + int(self._arrays.free_bytes())
 
     def used_bytes(self) -> int:
