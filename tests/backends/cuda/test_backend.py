@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import numpy as np
 import pytest
 
@@ -271,6 +272,7 @@ def test_out_of_memory_is_explained(backend):
 
 def test_memory_of_a_forgotten_session_is_free():
     """Also for another backend, and without being closed."""
+    gc.collect()  # sessions of other tests
     before = CudaBackend().device_memory.used_bytes()
     program, factors = padded_bucket("int32")
     program = program._replace(arena_cells=1 << 28)
