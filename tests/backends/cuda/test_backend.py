@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+
 import numpy as np
 import pytest
 
@@ -11,6 +12,7 @@ from elimina.backends.cuda import layout, product, tile
 from elimina.backends.cuda import session as session_module
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import FacesKernel, TileKernel
+from elimina.backends.cuda.layout import LAYOUT_BYTES
 from elimina.errors import DeviceError
 from elimina.tasks import SEMIRINGS
 from tests.reference import program as reference
@@ -277,9 +279,11 @@ def test_memory_of_a_forgotten_session_is_free():
     program, factors = padded_bucket("int32")
     program = program._replace(arena_cells=1 << 28)
     session = CudaBackend().open(program, factors)
-    assert CudaBackend().device_memory.used_bytes() >= before + (1 << 30)
+    # Records of a few plans stay between sessions, or make room for those of this one.
+    records = LAYOUT_BYTES
+    assert CudaBackend().device_memory.used_bytes() >= before + (1 << 30) - records
     del session
-    assert CudaBackend().device_memory.used_bytes() <= before
+    assert CudaBackend().device_memory.used_bytes() <= before + records
 
 
 def test_interrupt_frees_the_memory(backend):
