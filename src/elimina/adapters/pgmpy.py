@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -23,6 +24,12 @@ _ORDERS = ("greedy", "minfill", "minneighbors", "minweight", "weightedminfill")
 """pgmpy's heuristics of elimination orders, in lower case."""
 
 
+class UnknownStateError(InputError, KeyError):
+    """Evidence about a state that its variable does not have: a ``KeyError`` in pgmpy."""
+
+    __str__ = InputError.__str__
+
+
 class VariableElimination:
     """Queries as of ``pgmpy.inference.VariableElimination``, and predictions as of pgmpy's networks.
 
@@ -37,10 +44,14 @@ class VariableElimination:
 
     def __init__(self, model: Any) -> None:
         self.model = model if isinstance(model, Model) else from_pgmpy(model)
-        nodes = [v.name for v in self.model.variables] if isinstance(model, Model) else model.nodes()
-        self._nodes = {str(node): node for node in nodes}
-        own: dict[str, list[Any]] = {v.name: list(v.all_states) for v in self.model.variables}
-        self._states = own if isinstance(model, Model) else pgmpy_states(model)
+        states: dict[Any, list[Any]] = {v.name: list(v.all_states) for v in self.model.variables}
+        if not isinstance(model, Model):
+            states = pgmpy_states(model)
+        self._nodes = {str(node): node for node in states}
+        self._states = {str(node): node_states for node, node_states in states.items()}
+        # Of pgmpy's classes without conditional distributions, only trees of clusters have normalised answers.
+        is_tree = hasattr(model, "get_factors") and all(isinstance(node, tuple) for node in model.nodes())
+        self._is_normalised = self.model.children is not None or isinstance(model, Model) or is_tree
         self._tree = JunctionTree(self.model)
 
     def query(
@@ -54,26 +65,40 @@ class VariableElimination:
     ) -> Any:
         """Return the posterior of variables: a ``DiscreteFactor``, or one for each variable.
 
+        As in pgmpy, answers about a Markov network or a factor graph are not normalised: they are sums of the products
+        of all factors.
+
         Args:
-            variables: Variables of the query.
+            variables: Variables of the query, at least one.
             evidence: Mapping from variables to observed states.
             virtual_evidence: Distributions of pgmpy over one variable each, as likelihoods. Those of one variable are
                 multiplied, also with its observed state.
-            elimination_order: Accepted for pgmpy's sake: elimina searches for an order, and none changes the answer.
+            elimination_order: One of pgmpy's heuristics, or a list of all variables that have to be eliminated. It is
+                checked and not used: elimina searches for an order, and none changes the answer.
             joint: True for the joint distribution, False for a dictionary of distributions.
             show_progress: Accepted for pgmpy's sake.
 
         Raises:
-            InputError: There is no such variable or state.
-            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: There is no such variable or state, a variable of the query is observed, the query is empty, the
+                order names one of these variables or leaves one out, or a sum is beyond the range of a float.
+            ImpossibleEvidenceError: The evidence has probability 0, and answers are normalised.
         """
-        self._check_order(elimination_order)
-        known, names = self._evidence(evidence, virtual_evidence), _named("variables", variables)
+        names = _unobserved("variables", variables, evidence)
+        if not names:
+            raise InputError("variables is empty: a query must contain at least one variable")
+        known = self._evidence(evidence, virtual_evidence)
+        self._get_elimination_order(names, evidence, elimination_order)
         with self._tree.lock:
             self._tree.set_evidence(known)
+            total = self._total()
             if joint:
-                return self._factor(names, self._tree.joint(names))
-            return {self._nodes[name]: self._factor([name], p) for name, p in self._tree.marginals(names).items()}
+                answers = {tuple(names): self._tree.joint(names) if total else self._zeros(names)}
+            elif total:
+                answers = {(name,): p for name, p in self._tree.marginals(names).items()}
+            else:
+                answers = {(name,): self._zeros([name]) for name in names}
+        factors = [self._factor(scope, total * values) for scope, values in answers.items()]
+        return factors[0] if joint else {factor.variables[0]: factor for factor in factors}
 
     def map_query(
         self,
@@ -86,21 +111,25 @@ class VariableElimination:
         """Return the most probable joint states of variables, all others summed out.
 
         Args:
-            variables: Variables of the query; None for all that are not observed.
+            variables: Variables of the query; None, or none, for all that are not observed.
             evidence: Mapping from variables to observed states.
             virtual_evidence: See ``query``.
             elimination_order: See ``query``.
             show_progress: Accepted for pgmpy's sake.
 
         Raises:
-            InputError: There is no such variable or state.
+            InputError: There is no such variable or state, a variable of the query is observed, or the order names one
+                of these variables or leaves one out.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        self._check_order(elimination_order)
+        asked = _unobserved("variables", [] if variables is None else variables, evidence)
         known = self._evidence(evidence, virtual_evidence)
         observed = set(map(str, evidence or {}))
         free = [v.name for v in self.model.variables if v.name not in observed]
-        asked = free if variables is None else _named("variables", variables)
+        if asked:
+            self._get_elimination_order(asked, evidence, elimination_order)
+        else:
+            asked = free
         if set(asked) >= set(free):
             result = api.solve(self.model, "mpe", evidence=known)
         else:
@@ -135,12 +164,11 @@ class VariableElimination:
             InputError: There is no such variable or state, or a variable of the query is observed.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        self._check_order(elimination_order)
+        asked = _unobserved("variables", [] if variables is None else variables, evidence)
         known = self._evidence(evidence, None)
-        names = list(dict.fromkeys(self.model[name].name for name in _named("variables", variables or [])))
-        observed = next((name for name in names if name in known), None)
-        if observed is not None:
-            raise InputError(f"variable {observed!r} is in the query and in the evidence: leave it out of one of them")
+        names = list(dict.fromkeys(self.model[name].name for name in asked))
+        if names:
+            self._get_elimination_order(names, evidence, elimination_order)
         is_network = self.model.children is not None
         model = _ancestral(self.model, [*names, *known]) if names and is_network else self.model
         best = api.solve(model, "mpe", evidence=known).value
@@ -198,11 +226,64 @@ class VariableElimination:
             cliques.append(clique)
         return cliques
 
-    def _check_order(self, order: str | Sequence[Hashable] | None) -> None:
-        if isinstance(order, str) and order.lower() not in _ORDERS:
-            raise InputError(f"unknown elimination order {order!r}; it is a list of variables, or one of {_ORDERS}")
-        for name in _named("elimination_order", [] if order is None or isinstance(order, str) else order):
-            self.model.index(name)
+    def _get_elimination_order(
+        self,
+        variables: Sequence[Hashable],
+        evidence: Mapping[Hashable, Any] | None,
+        elimination_order: str | Sequence[Hashable] | None,
+        show_progress: bool = False,
+    ) -> list[Hashable]:
+        """Check an elimination order as pgmpy's method of this name does, and return the variables to eliminate."""
+        asked = {*_named("variables", variables), *map(str, evidence or {})}
+        others = [v.name for v in self.model.variables if v.name not in asked]
+        if isinstance(elimination_order, str) and elimination_order.lower() not in _ORDERS:
+            raise InputError(
+                f"unknown elimination order {elimination_order!r}; it is a list of variables, or one of {_ORDERS}"
+            )
+        if elimination_order is None or isinstance(elimination_order, str):
+            return [self._nodes[name] for name in others]
+        order = [self.model[name].name for name in _named("elimination_order", elimination_order)]
+        misplaced = next((name for name in order if name in asked), None)
+        if misplaced is not None:
+            raise InputError(
+                f"the elimination order names variable {misplaced!r}, which the query asks for or observes: leave it out"
+            )
+        missing = self._relevant(variables, evidence).difference(order, asked)
+        if missing:
+            raise InputError(f"the elimination order {order} lacks {sorted(missing)}: name all that are not asked for")
+        return [self._nodes[name] for name in order]
+
+    def _relevant(self, variables: Sequence[Hashable], evidence: Mapping[Hashable, Any] | None) -> set[str]:
+        """Return the variables that the posterior of some depends on: those that pgmpy does not prune."""
+        if self.model.children is None:
+            return {v.name for v in self.model.variables}
+        observed = set(map(str, evidence or {}))
+        model = _ancestral(self.model, [*map(str, variables), *observed])
+        scopes = [{model.variables[v].name for v in table.scope} - observed for table in model.factors]
+        connected = set(map(str, variables))
+        while grown := set().union(*(scope for scope in scopes if scope & connected)) - connected:
+            connected |= grown
+        return connected
+
+    def _total(self) -> float:
+        """Return the sum that answers are scaled to: 1 if they are normalised.
+
+        Raises:
+            InputError: It is beyond the range of a float.
+        """
+        log10_total = self._tree.log10_evidence
+        if self._is_normalised:
+            return 1.0
+        total = 10.0**log10_total if log10_total < sys.float_info.max_10_exp else math.inf
+        if total == math.inf or (total == 0 and log10_total > -math.inf):
+            raise InputError(
+                f"answers of a Markov network are not normalised in pgmpy, and their sum of 10^{log10_total:g} is beyond "
+                "the range of a float: scale the factors, or use elimina.solve"
+            )
+        return total
+
+    def _zeros(self, names: Sequence[str]) -> NDArray[np.float64]:
+        return np.zeros([self.model[name].size for name in names])
 
     def predict_probability(self, data: Any) -> Any:
         """Return a frame of the probabilities of all states of the variables that the data lack.
@@ -299,8 +380,15 @@ class VariableElimination:
 
     def _known(self, name: str, state: Any) -> Any:
         """Return a state in elimina's terms: states of pgmpy are found by Python's equality."""
-        states = self._states.get(name, [])
-        return StateIndex(states.index(state)) if isinstance(state, Hashable) and state in states else state
+        variable = self.model[name]
+        if not isinstance(state, Hashable):
+            return state
+        if state in self._states[name]:
+            return StateIndex(self._states[name].index(state))
+        try:
+            return StateIndex(variable.index(state))
+        except InputError as error:
+            raise UnknownStateError(str(error)) from None
 
     def _factor(self, names: Sequence[str], values: Any) -> Any:
         discrete = imported("pgmpy", "pgmpy.factors.discrete")
@@ -326,6 +414,16 @@ def _ancestral(model: Model, names: Iterable[str]) -> Model:
     place = {v: number for number, v in enumerate(sorted(kept))}
     factors = [table.over([place[v] for v in table.scope]) for child, table in tables if child in kept]
     return Model([model.variables[v] for v in place], factors, sense="probability")
+
+
+def _unobserved(argument: str, variables: Any, evidence: Any) -> list[str]:
+    """Return the names of variables, after checking that none of them is observed."""
+    names = _named(argument, variables)
+    observed = set(map(str, evidence)) if isinstance(evidence, Iterable) and not isinstance(evidence, str) else set()
+    both = next((name for name in names if name in observed), None)
+    if both is not None:
+        raise InputError(f"variable {both!r} is in the query and in the evidence: leave it out of one of them")
+    return names
 
 
 def _named(argument: str, variables: Any) -> list[str]:

@@ -6,7 +6,7 @@ Tested with pgmpy 1.1 and pyAgrum 3.3. A tensor of pyAgrum has its variables' ax
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -81,15 +81,16 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
         check: See ``Model``.
 
     Raises:
-        InputError: It is none of these, a row of a distribution does not sum to 1, a variable has no distribution, or
-            factors disagree on a variable's states.
-        UnsupportedError: A distribution is not given by a table.
+        InputError: It is none of these, a row of a distribution does not sum to 1, a variable has no distribution or
+            factor, or factors disagree on a variable's states.
+        UnsupportedError: A distribution is not given by a table, or the network is dynamic.
     """
     factors = _pgmpy_factors(network)
     states = _pgmpy_states(factors)
     nodes = list(network.nodes())
     if hasattr(network, "get_cpds"):
         _check_one_each(nodes, [factor.variables[0] for factor in factors])
+    _check_have_states(nodes, states)
     order = [v for v in nodes if v in states]
     order += [v for v in states if v not in order]
     variables = [Variable(str(v), len(states[v]), list(map(_state, states[v]))) for v in order]
@@ -102,17 +103,22 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
     return Model(variables, tables, sense="probability", children=[t.scope[-1] for t in tables], check=check)
 
 
-def pgmpy_states(network: Any) -> dict[str, list[Any]]:
-    """Return the states of a network of pgmpy as it has them, by the names that ``from_pgmpy`` gives its variables.
+def pgmpy_states(network: Any) -> dict[Any, list[Any]]:
+    """Return the variables of a network of pgmpy and their states, both as pgmpy has them.
 
     Raises:
         InputError: As ``from_pgmpy``.
         UnsupportedError: Likewise.
     """
-    return {str(v): states for v, states in _pgmpy_states(_pgmpy_factors(network)).items()}
+    return _pgmpy_states(_pgmpy_factors(network))
 
 
 def _pgmpy_factors(network: Any) -> list[Any]:
+    if hasattr(network, "get_interface_nodes"):
+        raise UnsupportedError(
+            "a dynamic Bayesian network has no fixed number of variables: pass the network of its first two time "
+            "slices, network.get_constant_bn(), or a network that you unrolled"
+        )
     if hasattr(network, "get_cpds"):
         factors = list(network.get_cpds())
     elif hasattr(network, "get_factors"):
@@ -145,6 +151,14 @@ def _check_one_each(nodes: list[Any], children: list[Any]) -> None:
     if missing or len(children) != len(nodes):
         culprit = missing[0] if missing else next(v for i, v in enumerate(children) if v in children[:i])
         raise InputError(f"node {culprit!r} needs one conditional distribution, it has {children.count(culprit)}")
+
+
+def _check_have_states(nodes: list[Any], states: Mapping[Any, list[Any]]) -> None:
+    """Check that each node is a variable of a factor, a factor, or a cluster of variables."""
+    for node in nodes:
+        is_cluster = isinstance(node, tuple) and all(v in states for v in node)
+        if node not in states and not is_cluster and not hasattr(node, "state_names"):
+            raise InputError(f"node {node!r} is in no factor, so its states are unknown: add a factor or drop the node")
 
 
 def _values(factor: Any, states: dict[Any, list[Any]]) -> NDArray[np.float64]:
@@ -213,7 +227,10 @@ def from_pyagrum(network: Any, *, check: bool = True) -> Model:
     if hasattr(network, "utility"):
         raise UnsupportedError("an influence diagram has decisions and utilities; elimina handles chance nodes only")
     if not hasattr(network, "cpt") and not hasattr(network, "factor"):
-        raise InputError(f"expected a network of pyAgrum, got an object of type {type(network).__name__}")
+        raise InputError(
+            f"expected a network of pyAgrum, a BayesNet or a MarkovRandomField, got an object of type "
+            f"{type(network).__name__}"
+        )
     nodes = sorted(network.nodes())
     found = [network.variable(v) for v in nodes]
     variables = [Variable(v.name(), len(v.labels()), _states(v)) for v in found]
@@ -239,8 +256,39 @@ def _title(network: Any) -> str:
 def _table(tensor: Any, index: dict[str, int]) -> Table:
     names = list(tensor.names)
     scope = [*names[1:], *names[:1]]
-    values = np.asarray(tensor.toarray(), dtype=np.float64)
-    return Table([index[v] for v in scope], arranged(values, names[::-1], scope))
+    return Table([index[v] for v in scope], arranged(_stored_values(tensor), names[::-1], scope))
+
+
+def _stored_values(tensor: Any) -> NDArray[np.float64]:
+    """Return the values of a tensor of pyAgrum, the axis of its last variable first.
+
+    NoisyOR, MAX and the like compute each cell when it is asked for. They have no buffer, and ``toarray`` returns
+    memory that was never written; so they are copied to a tensor with one.
+
+    Raises:
+        UnsupportedError: pyAgrum's array differs from the tensor's cells.
+    """
+    gum = imported("pyagrum", "pyagrum")
+    stored = tensor
+    try:
+        tensor.as_nparray()
+    except RuntimeError:
+        stored = gum.Tensor()
+        for variable in tensor.variablesSequence():
+            stored.add(variable)
+        stored.fillWith(tensor)
+    values = np.asarray(stored.toarray(), dtype=np.float64)
+    cell = gum.Instantiation(tensor)
+    for number in {0, values.size // 2, values.size * 2 // 3, values.size - 1}:
+        place = np.unravel_index(number, values.shape)
+        for axis, state in enumerate(reversed(place)):
+            cell.chgVal(axis, int(state))
+        if not np.array_equal(values[place], tensor.get(cell), equal_nan=True):
+            raise UnsupportedError(
+                f"the array of pyAgrum's tensor over {tensor.names} differs from its cells: it has {values[place]} "
+                f"for {tensor.get(cell)} at {cell}; save the network as .bifxml, and read that file"
+            )
+    return values
 
 
 def to_pyagrum(model: Model) -> Any:
