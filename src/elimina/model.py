@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elimina import arguments, distributions
+from elimina.alignment import aligned
 from elimina.display import Displayed, cut, sample, table_of
 from elimina.errors import InputError
 from elimina.states import State, StateIndex, checked_states, index_of, named
@@ -259,10 +260,12 @@ class Model(Displayed):
         """Build a model from domain sizes and arrays.
 
         Args:
-            sizes: Numbers of states, or name -> number or list of the states. Without names, variables are ``x0``,
+            sizes: Numbers of states, or name -> number or sequence of the states. Without names, variables are ``x0``,
                 ``x1``, ...
             factors: Pairs of a scope and an array. The scope names variables by index or name; the array has an axis
-                for each of them, in the same order, and holds integers (kept as int64) or floats. A forbidden
+                for each of them, in the same order, and holds integers (kept as int64) or floats. It may be a pandas
+                Series or DataFrame, whose labels are then compared with the states, and the names of its index and
+                columns with the scope. A forbidden
                 assignment has infinity in a float array, ``elimina.FORBIDDEN`` in an integer array (both negated if
                 costs are maximised), or probability 0. Arrays of int64 and floats are not copied: do not write to them
                 as long as the model is used.
@@ -272,13 +275,14 @@ class Model(Displayed):
 
         Raises:
             TypeError: An argument has the wrong type.
-            InputError: A scope names an unknown variable, or one twice; or an array's shape is not that of its scope.
+            InputError: A scope names an unknown variable, or one twice; an array's shape is not that of its scope; or
+                the labels of a Series or DataFrame are not those of its scope and states.
         """
         if isinstance(sizes, str) or not isinstance(sizes, Iterable):
             raise arguments.wrong_type("sizes", sizes, "a sequence of numbers, or a mapping from names to numbers")
         numbered = ((f"x{i}", size) for i, size in enumerate(sizes))
         named: Iterable[tuple[str, Any]] = sizes.items() if isinstance(sizes, Mapping) else numbered
-        variables = [Variable(v, len(of), of) if isinstance(of, list | tuple) else Variable(v, of) for v, of in named]
+        variables = [Variable(v, len(of), of) if _are_states(of) else Variable(v, of) for v, of in named]
         index = {v.name: i for i, v in enumerate(variables)}
         tables = []
         for number, (scope, values) in enumerate(_pairs(factors)):
@@ -296,7 +300,10 @@ class Model(Displayed):
             if twice:
                 raise InputError(f"factor {number} names variable {twice[0]!r} twice; join its axes first")
             try:
-                tables.append(Table([index[v] if isinstance(v, str) else v for v in members], values))
+                places = [index[v] if isinstance(v, str) else v for v in members]
+                if all(0 <= v < len(variables) for v in places):
+                    values = aligned([variables[v] for v in places], values)
+                tables.append(Table(places, values))
             except InputError as error:
                 raise InputError(f"factor {number} over ({', '.join(map(str, members))}): {error}") from None
         return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound)
@@ -499,6 +506,11 @@ def _pairs(factors: Any) -> Iterator[tuple[Any, Any]]:
         except (TypeError, ValueError):
             raise arguments.wrong_type(f"factors[{number}]", factor, "a pair: a scope and an array") from None
         yield scope, values
+
+
+def _are_states(size: Any) -> bool:
+    """Return whether a variable's size is given by a list, an array or an index of its states."""
+    return hasattr(size, "__len__") and not isinstance(size, str) and getattr(size, "ndim", 1) > 0
 
 
 def _indices(name: str, given: Iterable[int]) -> tuple[int, ...]:

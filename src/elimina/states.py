@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import InputError
+from elimina.labels import are_positions, labelled_table, listed
 from elimina.table import unmasked
 
 if TYPE_CHECKING:
@@ -195,6 +196,44 @@ def index_of_cell(variable: Variable, cell: Any) -> int:
     return index_of(variable, cell)
 
 
+def indices_of_labels(variable: Variable, labels: Sequence[Any]) -> list[int]:
+    """Return the indices of the states that different labels of a data frame name.
+
+    A label is read as the cell of a table of cases is. Labels 0, 1, 2, ... that name no states are indices: pandas gives
+    them to rows and columns without labels.
+
+    Raises:
+        InputError: A label names no state, two name the same one, or labels may be indices or names of other states.
+    """
+    indices: list[int] = []
+    unknown: list[Any] = []
+    for label in labels:
+        try:
+            indices.append(index_of_cell(variable, label))
+        except InputError:
+            indices.append(UNOBSERVED)
+        if indices[-1] == UNOBSERVED:
+            unknown.append(label)
+    if are_positions(labels) and len(labels) == variable.size:
+        if all(index in (UNOBSERVED, place) for place, index in enumerate(indices)):
+            return list(range(len(labels)))
+        if unknown or not all(isinstance(state, int) for state in variable.all_states):
+            raise InputError(
+                f"the labels {listed(labels)} may be indices of the states of variable {variable.name!r}, or stand for "
+                f"the states {_listed(variable.all_states)}: use the states as labels"
+            )
+    if unknown:
+        raise InputError(
+            f"the labels {listed(unknown)} are no states of variable {variable.name!r}; its states are "
+            f"{_listed(variable.all_states)}"
+        )
+    if len(set(indices)) < len(indices):
+        twice = next(x for x in indices if indices.count(x) > 1)
+        alike = listed(label for label, x in zip(labels, indices, strict=True) if x == twice)
+        raise InputError(f"the labels {alike} stand for one state of variable {variable.name!r}")
+    return indices
+
+
 def _no_such_state(variable: Variable, state: Any) -> InputError:
     known = f"0 to {variable.size - 1}" if variable.states is None else _listed(variable.states)
     written = str(int(state)) if isinstance(state, float) and state.is_integer() else str(state)
@@ -314,8 +353,13 @@ def known_of(variable: Variable, known: Any) -> int | Weights:
     """Return the index of an observed state, or checked likelihoods: see ``evidence_of``."""
     if isinstance(known, str | StateIndex):
         return index_of(variable, known)
-    if isinstance(known, Mapping) or (hasattr(known, "items") and np.ndim(known) == 1):
-        known = _in_order(variable, known)
+    if isinstance(known, Mapping):
+        known = _in_order(variable, [index_of(variable, state) for state in known], known.values())
+    elif hasattr(known, "items") and np.ndim(known) == 1:
+        labels, likelihoods = [list(column) for column in zip(*known.items(), strict=True)] or ([], [])
+        known = _in_order(variable, indices_of_labels(variable, labels), likelihoods)
+    else:
+        labelled_table(f"the likelihoods of variable {variable.name!r}", known)
     given = unmasked(f"the likelihoods of variable {variable.name!r}", known)
     if given.ndim == 0:
         return index_of(variable, known)
@@ -338,25 +382,17 @@ def known_of(variable: Variable, known: Any) -> int | Weights:
     return weights
 
 
-def _in_order(variable: Variable, known: Any) -> list[Any]:
-    """Return likelihoods by state, a mapping or a labelled row, in the order of the states; states left out have 0.
-
-    A row whose labels are mere positions, as pandas gives them, has this order already.
-    """
-    labels, likelihoods = [list(column) for column in zip(*known.items(), strict=True)] or ([], [])
-    positions = list(range(variable.size))
-    if not isinstance(known, Mapping) and labels == positions and None in map(variable.find, positions):
-        return likelihoods
-    found: list[Any] = [0.0] * variable.size
-    indices = [index_of(variable, label) for label in labels]
+def _in_order(variable: Variable, indices: Sequence[int], likelihoods: Iterable[Any]) -> list[Any]:
+    """Return likelihoods of some states, by their indices, in the order of the states; states left out have 0."""
     if len(set(indices)) < len(indices):
         twice = next(x for x in indices if indices.count(x) > 1)
         raise InputError(
             f"the likelihoods of variable {variable.name!r} name the state {variable.state(twice)!r} twice"
         )
+    ordered: list[Any] = [0.0] * variable.size
     for x, likelihood in zip(indices, likelihoods, strict=True):
-        found[x] = likelihood
-    return found
+        ordered[x] = likelihood
+    return ordered
 
 
 def _check_agreement(argument: str, variable: Variable, one: int | Weights, other: int | Weights) -> None:

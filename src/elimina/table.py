@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from elimina._core import TableList
 from elimina.arguments import in_order, shown, value_in
 from elimina.errors import InputError
+from elimina.labels import without_labels
 from elimina.system import Slotted, cached_property
 
 
@@ -90,12 +91,13 @@ class Table(Slotted):
 
         Raises:
             TypeError: The scope is a set.
-            InputError: A variable occurs twice in the scope, the shapes do not fit one another, a row is outside the
+            InputError: A variable occurs twice in the scope, the shapes do not fit one another, a Series or DataFrame has
+                labels other than 0, 1, 2, ... (``Model.from_arrays`` aligns them with states), a row is outside the
                 domains, listed twice or not of integers, an integer table's default is not an integer, or a value is
                 masked, no number, or beyond 64 bits (also an integer that among floats would be rounded).
         """
         self.scope = _scope(scope)
-        self.values: Values = _numbers(values)
+        self.values: Values = _numbers(without_labels("a table's values", values) if rows is None else values)
         if rows is None:
             if self.values.ndim != len(self.scope):
                 raise InputError(

@@ -22,6 +22,7 @@ from elimina.inference.junction import JunctionTree
 from elimina.inference.options import Options
 from elimina.inference.propagator import Resident
 from elimina.io.peers import imported
+from elimina.labels import without_labels
 from elimina.model import Model, Variable
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.prepare import prepare, with_units
@@ -96,7 +97,8 @@ class LogPartition:
         logs: dict[int, Array] = {}
         for number, (holder, shape, table) in enumerate(zip(self._holders, self.shapes, tables, strict=True)):
             is_foreign = hasattr(table, "__dlpack__") and not hasattr(table, "__array__")
-            values = np.asarray(np.from_dlpack(table) if is_foreign else table, dtype=np.float64)
+            array = np.from_dlpack(table) if is_foreign else without_labels(f"the logarithms of table {number}", table)
+            values = np.asarray(array, dtype=np.float64)
             _check_shape(number, values.shape, shape)
             logs[holder] = logs[holder] + values.ravel() if holder in logs else values.ravel()
         peaks = {holder: float(values.max()) for holder, values in logs.items()}

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from elimina.arguments import flag, wrong_type
 from elimina.cp.expressions import LIMIT, Expression, Operand, several, whole, whole_array
 from elimina.errors import InputError
+from elimina.labels import LabelledTable, labelled_table, listed
 from elimina.table import FORBIDDEN
 
 Consistency = Literal["value", "bounds", "domain"]
@@ -238,16 +239,21 @@ class Globals(ABC):
 
         Args:
             xs: Variables or expressions.
-            costs: An array with an axis for each variable, by its values from 0 on; or values -> cost. Forbidden:
-                infinity, ``elimina.FORBIDDEN``, and what is not there.
+            costs: An array with an axis for each variable, by its values from 0 on; or values -> cost. A pandas Series or
+                DataFrame has the values as its labels, and may have the variables' names as the names of its index and
+                columns. Forbidden: infinity, ``elimina.FORBIDDEN``, and what is not there.
 
         Returns:
             The cost; a number where it is always the same.
 
         Raises:
-            InputError: A cost is not a whole number within 2^52, or the array has another number of axes.
+            InputError: A cost is not a whole number within 2^52, the array has another number of axes, or labels are no
+                values or named after other variables.
         """
         xs = several(xs, "add_cost")
+        table = labelled_table("costs", costs)
+        if table is not None:
+            return self.add_cost_rows(*_labelled_costs(xs, table))
         if isinstance(costs, Mapping):
             if any(not isinstance(row, tuple) or len(row) != len(xs) for row in costs):
                 raise InputError(f"add_cost: each cost is of a tuple of values of {len(xs)} variables")
@@ -384,6 +390,34 @@ class Globals(ABC):
         """
         plain = [whole(x, "a size") for x in several(sizes, "bin_packing_load")]
         self.post("bin_packing_load", *(several(xs, "bin_packing_load") for xs in (loads, bins)), plain)
+
+
+def _labelled_costs(
+    xs: list[Operand], table: LabelledTable
+) -> tuple[list[Operand], NDArray[np.int64], NDArray[Any]]:
+    """Return the variables of a table's labels in the labels' order, the values of each cell, and its cost."""
+    if len(table.axes) != len(xs):
+        raise InputError(f"add_cost: {len(xs)} variables need a table with as many levels of labels, not {len(table.axes)}")
+    names = [getattr(x, "name", "") for x in xs]
+    order = list(range(len(xs)))
+    if any(axis.name is not None for axis in table.axes) and all(names):
+        axes = [str(axis.name) for axis in table.axes]
+        if sorted(axes) != sorted(names):
+            raise InputError(
+                f"add_cost: the table's labels are named {listed(axes)}, and the variables {listed(names)}: name each level "
+                "after its variable, or drop the names (rename_axis)"
+            )
+        order = [names.index(name) for name in axes]
+    rows, columns = np.indices(table.values.shape).reshape(2, -1)
+    cells = [
+        np.array([whole(label, "a label of costs") for label in axis.labels], dtype=np.int64)[axis.codes[places]]
+        for axes, places in ((table.rows, rows), (table.columns, columns))
+        for axis in axes
+    ]
+    values = np.column_stack(cells)
+    if len(np.unique(values, axis=0)) < len(values):
+        raise InputError("add_cost: the table has two costs for one combination of values")
+    return [xs[place] for place in order], values, table.values.ravel()
 
 
 def _array(name: str, given: Any) -> NDArray[Any]:

@@ -1,0 +1,98 @@
+"""Data frames and series as tables of a model: their labels are aligned with variables and states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError
+from elimina.labels import LabelledAxis, labelled_table, listed
+from elimina.states import indices_of_labels
+
+if TYPE_CHECKING:
+    from elimina.model import Variable
+
+
+def aligned(variables: Sequence[Variable], values: Any) -> Any:
+    """Return the array of a Series or DataFrame with its axes in the order of variables and states.
+
+    Levels of the rows' and the columns' labels are the variables: by their names where they have names, else in the
+    order of the variables. A cell goes to the states that its labels name; labels 0, 1, 2, ... that name no states are
+    positions.
+
+    Args:
+        variables: Variables of the table's scope.
+        values: A Series, a DataFrame, or anything else, which is returned as it is.
+
+    Raises:
+        InputError: A level is named after none of the variables, labels and states differ, or a combination of states
+            has no cell, or two.
+    """
+    table = labelled_table("a table's values", values)
+    if table is None:
+        return values
+    if len(table.axes) != len(variables):
+        raise InputError(
+            f"the table has {len(table.rows)} levels of row labels and {len(table.columns)} of column labels for a scope "
+            f"of {len(variables)} variables: give one level for each variable"
+        )
+    order = _variables_of(table.axes, variables)
+    members = [variables[place] for place in order]
+    states = [_states(variable, axis) for variable, axis in zip(members, table.axes, strict=True)]
+    sizes = [variable.size for variable in members]
+    split = len(table.rows)
+    rows = _places(members[:split], states[:split], len(table.values))
+    columns = _places(members[split:], states[split:], table.values.shape[1])
+    full = np.empty(table.values.shape, dtype=table.values.dtype)
+    full[np.ix_(rows, columns)] = table.values
+    return full.reshape(sizes).transpose(np.argsort(order))
+
+
+def _variables_of(axes: Sequence[LabelledAxis], variables: Sequence[Variable]) -> list[int]:
+    """Return the place in the scope of each axis' variable."""
+    names = [variable.name for variable in variables]
+    order = []
+    for axis in axes:
+        if axis.name is not None and (str(axis.name) not in names or names.index(str(axis.name)) in order):
+            named = listed(axis.name for axis in axes if axis.name is not None)
+            raise InputError(
+                f"the table's labels are named {named}, and its scope is ({', '.join(names)}): name each level after its "
+                "variable, or drop the names (rename_axis)"
+            )
+        order.append(-1 if axis.name is None else names.index(str(axis.name)))
+    remaining = [place for place in range(len(variables)) if place not in order]
+    return [remaining.pop(0) if place < 0 else place for place in order]
+
+
+def _states(variable: Variable, axis: LabelledAxis) -> NDArray[np.intp]:
+    """Return the index of the state of each row or column."""
+    indices = indices_of_labels(variable, axis.labels)
+    if len(indices) < variable.size:
+        present = set(indices)
+        missing = (variable.state(x) for x in range(variable.size) if x not in present)
+        raise InputError(
+            f"the table has no cells for the states {listed(missing)} of variable {variable.name!r}: add them (reindex)"
+        )
+    return np.asarray(indices, dtype=np.intp)[axis.codes]
+
+
+def _places(members: Sequence[Variable], states: Sequence[NDArray[np.intp]], count: int) -> NDArray[np.intp]:
+    """Return the place of each row or column among all combinations of states, the last variable fastest."""
+    sizes = [variable.size for variable in members]
+    places = np.ravel_multi_index(tuple(states), sizes) if sizes else np.zeros(count, dtype=np.intp)
+    combinations = int(np.prod(sizes, dtype=object)) if sizes else 1
+    found, counts = np.unique(places, return_counts=True)
+    problem = None
+    if (counts > 1).any():
+        problem, place = "two cells", int(found[np.argmax(counts > 1)])
+    elif len(found) < combinations:
+        gaps = np.flatnonzero(found != np.arange(len(found)))
+        problem, place = "no cell", int(gaps[0]) if len(gaps) else len(found)
+    if problem is None:
+        return places
+    chosen = zip(members, np.unravel_index(place, sizes), strict=True)
+    where = ", ".join(f"{variable.name}={variable.state(int(x))}" for variable, x in chosen)
+    raise InputError(f"the table has {problem} for {where}: give one for each combination of states")
