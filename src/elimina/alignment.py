@@ -36,8 +36,8 @@ def aligned(variables: Sequence[Variable], values: Any) -> Any:
         return values
     if len(table.axes) != len(variables):
         raise InputError(
-            f"the table has {len(table.rows)} levels of row labels and {len(table.columns)} of column labels for a scope "
-            f"of {len(variables)} variables: give one level for each variable"
+            f"the table has {len(table.rows)} levels of row labels and {len(table.columns)} of column labels for a "
+            f"scope of {len(variables)} variables: give one level for each variable"
         )
     order = _variables_of(table.axes, variables)
     members = [variables[place] for place in order]
@@ -59,8 +59,8 @@ def _variables_of(axes: Sequence[LabelledAxis], variables: Sequence[Variable]) -
         if axis.name is not None and (str(axis.name) not in names or names.index(str(axis.name)) in order):
             named = listed(axis.name for axis in axes if axis.name is not None)
             raise InputError(
-                f"the table's labels are named {named}, and its scope is ({', '.join(names)}): name each level after its "
-                "variable, or drop the names (rename_axis)"
+                f"the table's labels are named {named}, and its scope is ({', '.join(names)}): name each level after "
+                "its variable, or drop the names (rename_axis)"
             )
         order.append(-1 if axis.name is None else names.index(str(axis.name)))
     remaining = [place for place in range(len(variables)) if place not in order]

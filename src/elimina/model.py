@@ -256,6 +256,7 @@ class Model(Displayed):
         sense: Sense = "min-cost",
         constant: float = 0,
         upper_bound: float | None = None,
+        children: Sequence[int | str] | None = None,
     ) -> Model:
         """Build a model from domain sizes and arrays.
 
@@ -272,6 +273,8 @@ class Model(Displayed):
             sense: ``min-cost``, ``max-cost`` or ``probability``.
             constant: Constant added to each total.
             upper_bound: Bound from which on totals are forbidden: see ``Model``.
+            children: Child of each factor, by index or name, where the factors are conditional distributions: see
+                ``Model``.
 
         Raises:
             TypeError: An argument has the wrong type.
@@ -306,7 +309,14 @@ class Model(Displayed):
                 tables.append(Table(places, values))
             except InputError as error:
                 raise InputError(f"factor {number} over ({', '.join(map(str, members))}): {error}") from None
-        return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound)
+        owners: Any = children
+        if isinstance(children, Iterable) and not isinstance(children, str):
+            owners = list(children)
+            unknown = [v for v in owners if isinstance(v, str) and v not in index]
+            if unknown:
+                raise InputError(f"children names the unknown variable {unknown[0]!r}")
+            owners = [index[v] if isinstance(v, str) else v for v in owners]
+        return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound, children=owners)
 
     @classmethod
     def from_pgmpy(cls, network: Any, *, check: bool = True) -> Model:

@@ -199,8 +199,8 @@ def index_of_cell(variable: Variable, cell: Any) -> int:
 def indices_of_labels(variable: Variable, labels: Sequence[Any]) -> list[int]:
     """Return the indices of the states that different labels of a data frame name.
 
-    A label is read as the cell of a table of cases is. Labels 0, 1, 2, ... that name no states are indices: pandas gives
-    them to rows and columns without labels.
+    A label is read as the cell of a table of cases is. Labels 0, 1, 2, ... that name no states are indices: pandas
+    gives them to rows and columns without labels.
 
     Raises:
         InputError: A label names no state, two name the same one, or labels may be indices or names of other states.

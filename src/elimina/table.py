@@ -91,8 +91,8 @@ class Table(Slotted):
 
         Raises:
             TypeError: The scope is a set.
-            InputError: A variable occurs twice in the scope, the shapes do not fit one another, a Series or DataFrame has
-                labels other than 0, 1, 2, ... (``Model.from_arrays`` aligns them with states), a row is outside the
+            InputError: A variable occurs twice in the scope, the shapes do not fit one another, a Series or DataFrame
+                has labels other than 0, 1, 2, ... (``Model.from_arrays`` aligns them with states), a row is outside the
                 domains, listed twice or not of integers, an integer table's default is not an integer, or a value is
                 masked, no number, or beyond 64 bits (also an integer that among floats would be rounded).
         """

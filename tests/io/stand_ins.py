@@ -117,8 +117,24 @@ class Tensor:
     def fillWith(self, values):
         self._array = np.array(values, dtype=float).reshape([len(v.labels()) for v in self._variables][::-1])
 
+    def as_nparray(self):
+        return self._array
+
     def toarray(self):
         return self._array
+
+    def get(self, cell):
+        return float(self._array[tuple(cell.states[::-1])])
+
+
+class Instantiation:
+    """A state of each variable of a tensor."""
+
+    def __init__(self, tensor):
+        self.states = [0] * len(tensor.names)
+
+    def chgVal(self, place, state):
+        self.states[place] = state
 
 
 class Graphical:
@@ -179,6 +195,6 @@ def pyagrum() -> dict[str, ModuleType]:
     module = ModuleType("pyagrum")
     module.BayesNet, module.MarkovRandomField = BayesNet, MarkovRandomField
     module.LabelizedVariable, module.IntegerVariable = LabelizedVariable, IntegerVariable
-    module.RangeVariable = RangeVariable
+    module.RangeVariable, module.Instantiation = RangeVariable, Instantiation
     vars(module).update(VARIABLE_TYPES)
     return {"pyagrum": module}

@@ -17,7 +17,7 @@ from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.inference.junction import JunctionTree
 from elimina.io.peers import from_pgmpy, imported, pgmpy_states
 from elimina.model import Model
-from elimina.states import StateIndex, check_mapping
+from elimina.states import StateIndex, check_mapping, index_of
 from elimina.system import require
 
 _ORDERS = ("greedy", "minfill", "minneighbors", "minweight", "weightedminfill")
@@ -246,7 +246,7 @@ class VariableElimination:
         misplaced = next((name for name in order if name in asked), None)
         if misplaced is not None:
             raise InputError(
-                f"the elimination order names variable {misplaced!r}, which the query asks for or observes: leave it out"
+                f"the elimination order names {misplaced!r}, which the query asks for or observes: leave it out"
             )
         missing = self._relevant(variables, evidence).difference(order, asked)
         if missing:
@@ -277,8 +277,8 @@ class VariableElimination:
         total = 10.0**log10_total if log10_total < sys.float_info.max_10_exp else math.inf
         if total == math.inf or (total == 0 and log10_total > -math.inf):
             raise InputError(
-                f"answers of a Markov network are not normalised in pgmpy, and their sum of 10^{log10_total:g} is beyond "
-                "the range of a float: scale the factors, or use elimina.solve"
+                f"pgmpy does not normalise answers of a Markov network, and their sum, 10^{log10_total:g}, is beyond the "
+                "range of a float: scale the factors, or use elimina.solve"
             )
         return total
 
@@ -386,7 +386,7 @@ class VariableElimination:
         if state in self._states[name]:
             return StateIndex(self._states[name].index(state))
         try:
-            return StateIndex(variable.index(state))
+            return StateIndex(index_of(variable, state))
         except InputError as error:
             raise UnknownStateError(str(error)) from None
 

@@ -239,9 +239,9 @@ class Globals(ABC):
 
         Args:
             xs: Variables or expressions.
-            costs: An array with an axis for each variable, by its values from 0 on; or values -> cost. A pandas Series or
-                DataFrame has the values as its labels, and may have the variables' names as the names of its index and
-                columns. Forbidden: infinity, ``elimina.FORBIDDEN``, and what is not there.
+            costs: An array with an axis for each variable, by its values from 0 on; or values -> cost. A pandas Series
+                or DataFrame has the values as its labels, and may have the variables' names as the names of its index
+                and columns. Forbidden: infinity, ``elimina.FORBIDDEN``, and what is not there.
 
         Returns:
             The cost; a number where it is always the same.
@@ -392,20 +392,20 @@ class Globals(ABC):
         self.post("bin_packing_load", *(several(xs, "bin_packing_load") for xs in (loads, bins)), plain)
 
 
-def _labelled_costs(
-    xs: list[Operand], table: LabelledTable
-) -> tuple[list[Operand], NDArray[np.int64], NDArray[Any]]:
+def _labelled_costs(xs: list[Operand], table: LabelledTable) -> tuple[list[Operand], NDArray[np.int64], NDArray[Any]]:
     """Return the variables of a table's labels in the labels' order, the values of each cell, and its cost."""
     if len(table.axes) != len(xs):
-        raise InputError(f"add_cost: {len(xs)} variables need a table with as many levels of labels, not {len(table.axes)}")
+        raise InputError(
+            f"add_cost: {len(xs)} variables need a table with as many levels of labels, not {len(table.axes)}"
+        )
     names = [getattr(x, "name", "") for x in xs]
     order = list(range(len(xs)))
     if any(axis.name is not None for axis in table.axes) and all(names):
         axes = [str(axis.name) for axis in table.axes]
         if sorted(axes) != sorted(names):
             raise InputError(
-                f"add_cost: the table's labels are named {listed(axes)}, and the variables {listed(names)}: name each level "
-                "after its variable, or drop the names (rename_axis)"
+                f"add_cost: the table's labels are named {listed(axes)}, and the variables {listed(names)}: name each "
+                "level after its variable, or drop the names (rename_axis)"
             )
         order = [names.index(name) for name in axes]
     rows, columns = np.indices(table.values.shape).reshape(2, -1)
