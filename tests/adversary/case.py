@@ -52,6 +52,7 @@ KINDS = {
     "cli": "commands",
     "misuse": "misuse",
     "successions": "successions",
+    "peers": "peers",
 }
 """Kind -> its module."""
 

@@ -22,6 +22,7 @@ CASES = {
     "cli": 350,
     "misuse": 1000,
     "successions": 60,
+    "peers": 200,
 }
 """Kind -> cases of a test, which take three or four seconds on an idle machine."""
 

@@ -56,13 +56,18 @@ class DiscreteMarkovNetwork(Graph):
         return self._factors
 
 
+class FactorGraph(DiscreteMarkovNetwork):
+    def get_factor_nodes(self):
+        return self._factors
+
+
 def pgmpy() -> dict[str, ModuleType]:
     package, models, factors, discrete = (
         ModuleType(name) for name in ("pgmpy", "pgmpy.models", "pgmpy.factors", "pgmpy.factors.discrete")
     )
     package.models, package.factors, factors.discrete = models, factors, discrete
     models.DiscreteBayesianNetwork, models.DiscreteMarkovNetwork = DiscreteBayesianNetwork, DiscreteMarkovNetwork
-    models.FactorGraph = DiscreteMarkovNetwork
+    models.FactorGraph = FactorGraph
     discrete.DiscreteFactor, discrete.TabularCPD = DiscreteFactor, TabularCPD
     return {module.__name__: module for module in (package, models, factors, discrete)}
 

@@ -90,7 +90,8 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
     nodes = list(network.nodes())
     if hasattr(network, "get_cpds"):
         _check_one_each(nodes, [factor.variables[0] for factor in factors])
-    _check_have_states(nodes, states)
+    if not hasattr(network, "get_factor_nodes"):
+        _check_have_states(nodes, states)
     order = [v for v in nodes if v in states]
     order += [v for v in states if v not in order]
     variables = [Variable(str(v), len(states[v]), list(map(_state, states[v]))) for v in order]
@@ -154,10 +155,10 @@ def _check_one_each(nodes: list[Any], children: list[Any]) -> None:
 
 
 def _check_have_states(nodes: list[Any], states: Mapping[Any, list[Any]]) -> None:
-    """Check that each node is a variable of a factor, a factor, or a cluster of variables."""
+    """Check that each node is a variable of a factor, or a cluster of variables."""
     for node in nodes:
         is_cluster = isinstance(node, tuple) and all(v in states for v in node)
-        if node not in states and not is_cluster and not hasattr(node, "state_names"):
+        if node not in states and not is_cluster:
             raise InputError(f"node {node!r} is in no factor, so its states are unknown: add a factor or drop the node")
 
 
