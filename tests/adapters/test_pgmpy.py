@@ -16,7 +16,7 @@ with warnings.catch_warnings():
     from pgmpy.factors import factor_product
     from pgmpy.factors.discrete import DiscreteFactor, TabularCPD
     from pgmpy.inference import VariableElimination as Theirs
-    from pgmpy.models import DiscreteBayesianNetwork
+    from pgmpy.models import DiscreteBayesianNetwork, DiscreteMarkovNetwork, JunctionTree
 
 from elimina.adapters.pgmpy import VariableElimination  # noqa: E402
 from elimina.errors import ImpossibleEvidenceError, InputError  # noqa: E402
@@ -228,3 +228,103 @@ def test_induced_graphs(student):
         assert set(map(frozenset, found.edges)) == set(map(frozenset, expected.edges))
     with pytest.raises(InputError, match="has to name each of the variables"):
         ours.induced_width(["D"])
+
+
+@pytest.fixture
+def field():
+    network = DiscreteMarkovNetwork([("a", "b"), ("b", "c")])
+    network.add_factors(DiscreteFactor(["a", "b"], [2, 2], [0, 3, 2, 2]), DiscreteFactor(["b", "c"], [2, 3], range(6)))
+    return network
+
+
+@pytest.mark.parametrize("evidence", [{}, {"a": 1}, {"c": 2}, {"a": 0, "c": 0}])
+def test_answers_of_a_markov_network_are_not_normalised(field, evidence):
+    ours, theirs = VariableElimination(field), Theirs(field)
+    for variables in (["b"], [v for v in "cba" if v not in evidence]):
+        for order in ("greedy", "MinFill", None):
+            expected = theirs.query(variables, evidence, elimination_order=order, show_progress=False)
+            same(ours.query(variables, evidence, elimination_order=order), expected)
+        apart = theirs.query(variables, evidence, joint=False, show_progress=False)
+        for v, factor in ours.query(variables, evidence, joint=False).items():
+            same(factor, apart[v])
+    graph = VariableElimination(field.to_factor_graph())
+    same(graph.query(["b"], evidence), theirs.query(["b"], evidence, show_progress=False))
+
+
+def test_sums_of_a_markov_network_that_are_no_float(field):
+    for scale in (1e300, 1e-300):
+        network = DiscreteMarkovNetwork([("a", "b")])
+        network.add_factors(*(DiscreteFactor(["a", "b"], [2, 2], np.full(4, scale)) for _ in range(2)))
+        with pytest.raises(
+            InputError, match=r"does not normalise answers of a Markov network, and their sum, 10.* scale"
+        ):
+            VariableElimination(network).query(["a"])
+    network = DiscreteMarkovNetwork([("a", "b")])
+    network.add_factors(DiscreteFactor(["a", "b"], [2, 2], [0, 0, 1, 1]))
+    assert VariableElimination(network).query(["b"], {"a": 0}).values.tolist() == [0, 0]
+    assert VariableElimination(network).query(["b"], {"a": 0}, joint=False)["b"].values.tolist() == [0, 0]
+
+
+def test_answers_of_a_junction_tree_are_normalised():
+    tree = JunctionTree([(("A", "B"), ("B", "C"))])
+    tree.add_factors(DiscreteFactor(["A", "B"], [2, 3], range(6)), DiscreteFactor(["B", "C"], [3, 2], range(6)))
+    ours, theirs = VariableElimination(tree), Theirs(tree)
+    for variables, evidence in ((["A"], {}), (["C", "A"], {}), (["B"], {"C": 1})):
+        same(ours.query(variables, evidence), theirs.query(variables, evidence, show_progress=False))
+    assert ours.map_query(["A"]) == {"A": 1}
+
+
+@pytest.mark.parametrize("method", ["query", "map_query", "max_marginal"])
+@pytest.mark.parametrize("kind", [dict, list])
+def test_a_variable_both_asked_for_and_observed(student, method, kind):
+    """pgmpy finds the variable also where the evidence is no mapping."""
+    for engine in (VariableElimination(student), Theirs(student)):
+        with pytest.raises(ValueError, match="'I'"):
+            getattr(engine, method)(["D", "I"], kind({"I": 0}))
+
+
+def test_a_query_for_nothing(student):
+    for engine in (VariableElimination(student), Theirs(student)):
+        with pytest.raises(ValueError, match="must contain at least one variable"):
+            engine.query([], {"I": 0})
+    assert VariableElimination(student).map_query([]) == VariableElimination(student).map_query()
+
+
+def test_a_state_that_does_not_exist_is_a_key_error(student):
+    for engine in (VariableElimination(student), Theirs(student)):
+        with pytest.raises(KeyError):
+            engine.query(["D"], {"I": -1})
+    with pytest.raises(InputError, match="variable 'I' has no state -1; its states are 0, 1") as caught:
+        VariableElimination(student).query(["D"], {"I": -1})
+    assert str(caught.value).startswith("variable 'I'")
+
+
+ORDERS = [
+    (["G"], {}, ["D", "I"], True),
+    (["G"], {}, ["I", "D", "L", "S"], True),
+    (["G"], {}, ["I"], False),
+    (["G"], {}, ["I", "D", "G"], False),
+    (["L"], {"G": "A"}, [], True),
+    (["L"], {"G": "A"}, ["G"], False),
+    (["I"], {"G": "A"}, ["D"], True),
+    (["I"], {"G": "A"}, [], False),
+    (["S"], {"I": 1}, [], True),
+]
+
+
+@pytest.mark.parametrize(("variables", "evidence", "order", "is_taken"), ORDERS, ids=map(str, ORDERS))
+def test_an_order_names_what_the_answer_depends_on(student, variables, evidence, order, is_taken):
+    expected = Theirs(student).query(variables, evidence, elimination_order="MinFill", show_progress=False)
+    for engine in (VariableElimination(student), Theirs(student)):
+        if is_taken:
+            same(engine.query(variables, evidence, elimination_order=order, show_progress=False), expected)
+        else:
+            with pytest.raises(ValueError, match=r"[Ee]limination order"):
+                engine.query(variables, evidence, elimination_order=order, show_progress=False)
+
+
+def test_the_variables_to_eliminate(student):
+    ours = VariableElimination(student)
+    for order in (None, "MinFill", "WeightedMinFill", "MinWeight", "MinNeighbors"):
+        found = ours._get_elimination_order(["G"], {"I": 0}, order)
+        assert set(found) == set(Theirs(student)._get_elimination_order(["G"], {"I": 0}, order, show_progress=False))

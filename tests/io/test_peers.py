@@ -213,3 +213,178 @@ def test_pgmpy_reads_the_same_files(tmp_path):
             eio.write(model, tmp_path / f"m.{suffix}")
             theirs = Model.from_pgmpy(reader(str(tmp_path / f"m.{suffix}")).get_model())
             assert_same_network(model, theirs, tolerance=1e-7)
+
+
+WEIGHTED = ["NoisyOR", "NoisyORNet", "NoisyORCompound", "NoisyAND", "Logit"]
+AGGREGATORS = ["AMPLITUDE", "AND", "COUNT", "EXISTS", "FORALL", "MAX", "MEDIAN", "MIN", "OR", "SUM"]
+
+
+def installed(name: str) -> ModuleType:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return pytest.importorskip(name)
+
+
+def computed_network(gum: ModuleType, kind: str):
+    """A network whose last variable has a table that pyAgrum computes from the parents' states."""
+    network = gum.BayesNet()
+    for name, shares in (("a", [0.2, 0.8]), ("b", [0.7, 0.3]), ("c", [0.4, 0.6])):
+        network.add(gum.RangeVariable(name, name, 0, 1))
+        network.cpt(name).fillWith(shares)
+    largest = 1 if kind in (*WEIGHTED, "AND", "OR", "EXISTS", "FORALL") else 3
+    add = getattr(network, f"add{kind}")
+    child = gum.RangeVariable("d", "d", 0, largest)
+    if kind in WEIGHTED:
+        add(child, 0.1)
+    else:
+        add(child)
+    for parent, weight in (("a", 0.4), ("b", 0.7), ("c", 0.25)):
+        if kind in WEIGHTED:
+            network.addWeightedArc(parent, "d", weight)
+        else:
+            network.addArc(parent, "d")
+    return network
+
+
+@pytest.mark.parametrize("kind", [*WEIGHTED, *AGGREGATORS])
+def test_tables_that_pyagrum_computes(kind):
+    gum = installed("pyagrum")
+    network = computed_network(gum, kind)
+    engine = gum.LazyPropagation(network)
+    engine.makeInference()
+    expected = engine.posterior("d").tolist()
+    # Memory that was used before looks like a distribution.
+    for _ in range(20):
+        stale = [np.full((2,) * 4, 0.5) for _ in range(20)]
+        del stale
+        for source in (network, gum.MarkovRandomField.fromBN(network)):
+            found = elimina.solve(Model.from_pyagrum(source), "mar").marginals["d"]
+            np.testing.assert_allclose(list(found.values()), expected, atol=1e-9)
+
+
+def test_a_noisy_or_by_hand():
+    """The leak is 0.1; independent causes inhibit with 0.6 and 0.3 (Pearl, 1988)."""
+    gum = installed("pyagrum")
+    network = gum.BayesNet()
+    for name in "ab":
+        network.add(gum.LabelizedVariable(name, name, 2))
+        network.cpt(name).fillWith([0.5, 0.5])
+    network.addNoisyORNet(gum.LabelizedVariable("c", "c", 2), 0.1)
+    for name, weight in (("a", 0.4), ("b", 0.7)):
+        network.addWeightedArc(name, "c", weight)
+    table = next(f for f in Model.from_pyagrum(network).factors if len(f.scope) == 3)
+    np.testing.assert_allclose(
+        table.values[..., 0].T if table.scope[0] == 1 else table.values[..., 0],
+        [[0.9, 0.9 * 0.3], [0.9 * 0.6, 0.9 * 0.6 * 0.3]],
+    )
+
+
+def test_an_array_of_pyagrum_that_differs_from_its_cells(peer, monkeypatch):
+    peer("pyagrum")
+    network = random_network(1, 3).to_pyagrum()
+    tensor = type(network.cpt(0))
+    monkeypatch.setattr(tensor, "toarray", lambda self: np.full(self.as_nparray().shape, 0.5))
+    with pytest.raises(UnsupportedError, match=r"differs from its cells.*save the network as \.bifxml"):
+        Model.from_pyagrum(network)
+
+
+def test_pyagrum_objects_that_are_no_networks_of_chances():
+    gum = installed("pyagrum")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        diagrams = import_module("pyagrum.influence_diagram")
+        credal = import_module("pyagrum.credal_net")
+    diagram = diagrams.InfluenceDiagram()
+    diagram.addDecisionNode(gum.LabelizedVariable("d", "d", 2))
+    with pytest.raises(UnsupportedError, match="influence diagram has decisions"):
+        Model.from_pyagrum(diagram)
+    bounds = gum.BayesNet(), gum.BayesNet()
+    for network, shares in zip(bounds, ([0.2, 0.5], [0.5, 0.8]), strict=True):
+        network.add(gum.LabelizedVariable("a", "a", 2))
+        network.cpt("a").fillWith(shares)
+    with pytest.raises(InputError, match="a BayesNet or a MarkovRandomField, got an object of type CredalNet"):
+        Model.from_pyagrum(credal.CredalNet(*bounds))
+
+
+def test_types_of_pyagrum_variables():
+    gum = installed("pyagrum")
+    network = gum.BayesNet()
+    variables = [
+        (gum.LabelizedVariable("a", "", ["no", "1"]), ("no", "1")),
+        (gum.RangeVariable("b", "", -1, 1), (-1, 0, 1)),
+        (gum.IntegerVariable("c", "", [7, 1, 3]), (1, 3, 7)),
+        (gum.DiscretizedVariable("d", "", [0.0, 1.0, 2.5]), ("[0;1[", "[1;2.5]")),
+        (gum.NumericalDiscreteVariable("e", "", [0.5, 2.0]), ("0.5", "2")),
+    ]
+    for variable, _ in variables:
+        network.add(variable)
+        network.cpt(variable.name()).fillWith([1 / variable.domainSize()] * variable.domainSize())
+    assert [v.states for v in Model.from_pyagrum(network).variables] == [states for _, states in variables]
+
+
+def test_pgmpy_networks_that_are_refused():
+    installed("pgmpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        models = import_module("pgmpy.models")
+        discrete = import_module("pgmpy.factors.discrete")
+    dynamic = models.DynamicBayesianNetwork([(("D", 0), ("D", 1))])
+    dynamic.add_cpds(
+        discrete.TabularCPD(("D", 0), 2, [[0.6], [0.4]]),
+        discrete.TabularCPD(("D", 1), 2, [[0.6, 0.2], [0.4, 0.8]], [("D", 0)], [2]),
+    )
+    dynamic.initialize_initial_state()
+    with pytest.raises(UnsupportedError, match=r"dynamic Bayesian network .* network.get_constant_bn\(\)"):
+        Model.from_pgmpy(dynamic)
+    slices = elimina.solve(Model.from_pgmpy(dynamic.get_constant_bn()), "mar").marginals
+    assert slices["D_1"] == pytest.approx({0: 0.6 * 0.6 + 0.4 * 0.2, 1: 0.6 * 0.4 + 0.4 * 0.8})
+    with pytest.raises(InputError, match="node 'a' needs one conditional distribution, it has 0"):
+        Model.from_pgmpy(models.LinearGaussianBayesianNetwork([("a", "b")]))
+    for other in (models.MarkovChain(["a"], [2]), discrete.JointProbabilityDistribution(["a"], [2], [0.5, 0.5])):
+        with pytest.raises(InputError, match=f"got an object of type {type(other).__name__}"):
+            Model.from_pgmpy(other)
+    lone = models.DiscreteMarkovNetwork([("a", "b")])
+    lone.add_node("z")
+    lone.add_factors(discrete.DiscreteFactor(["a", "b"], [2, 2], [1, 2, 3, 4]))
+    with pytest.raises(InputError, match="node 'z' is in no factor, so its states are unknown"):
+        Model.from_pgmpy(lone)
+
+
+def test_pgmpy_noisy_or():
+    installed("pgmpy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        models, discrete = import_module("pgmpy.models"), import_module("pgmpy.factors.discrete")
+    network = models.DiscreteBayesianNetwork([("a", "c"), ("b", "c")])
+    names = ["True", "False"]
+    network.add_cpds(
+        discrete.TabularCPD("a", 2, [[0.3], [0.7]], state_names={"a": names}),
+        discrete.TabularCPD("b", 2, [[0.4], [0.6]], state_names={"b": names}),
+        discrete.NoisyORCPD("c", [0.8, 0.6], ["a", "b"]),
+    )
+    found = elimina.solve(Model.from_pgmpy(network), "mar").marginals["c"]
+    assert found == pytest.approx({"True": 1 - (1 - 0.3 * 0.8) * (1 - 0.4 * 0.6), "False": 0.76**2})
+
+
+AWKWARD = [[3, 0, 1], [True, False], ["yes, sir", "no way", ""], ["1", "0"], [-1, 5], ["True", "true"], ["a b", 'c"d']]
+
+
+@pytest.mark.parametrize("name", ["pgmpy", "pyagrum"])
+@pytest.mark.parametrize("states", AWKWARD, ids=map(str, AWKWARD))
+def test_awkward_states_there_and_back(peer, name, states):
+    peer(name)
+    rng = np.random.default_rng(len(states))
+    size = len(states)
+    model = Model.from_arrays(
+        {"a": states, "b": states},
+        [(("a",), rng.dirichlet(np.ones(size))), (("a", "b"), rng.dirichlet(np.ones(size), size))],
+        sense="probability",
+        children=["a", "b"],
+    )
+    back = getattr(Model, f"from_{name}")(getattr(model, f"to_{name}")())
+    expected, found = (elimina.solve(m, "mar").marginals for m in (model, back))
+    for variable in ("a", "b"):
+        as_text = {str(state): share for state, share in expected[variable].items()}
+        assert {str(state): share for state, share in found[variable].items()} == pytest.approx(as_text)
+    if name == "pgmpy":
+        assert [v.states for v in back.variables] == [tuple(states)] * 2
