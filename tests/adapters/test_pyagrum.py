@@ -135,3 +135,44 @@ def test_what_names_no_variable_or_one_twice_is_refused(numbers):
     ):
         with pytest.raises(TypeError, match=problem):
             call()
+
+
+def test_targets_and_observed_variables_are_tracked_as_in_pyagrum():
+    network = gum.fastBN("a->b->c")
+    changes = [
+        lambda one: one.targets(),
+        lambda one: (one.addTarget("a"), one.targets()),
+        lambda one: (one.addTarget(1), one.targets(), one.isTarget("b"), one.isTarget(2)),
+        lambda one: (one.eraseTarget("a"), one.targets()),
+        lambda one: (one.eraseAllTargets(), one.targets()),
+        lambda one: (one.addAllTargets(), one.targets()),
+        lambda one: (one.setTargets({"a", "c"}), one.targets()),
+        lambda one: (one.setEvidence({"a": 1, "b": [0.2, 0.8], "c": [0, 0.5]}), one.hasEvidence("a")),
+        lambda one: (one.nbrEvidence(), one.hardEvidenceNodes(), one.softEvidenceNodes()),
+        lambda one: (one.eraseEvidence(0), one.hasEvidence(0), one.hardEvidenceNodes()),
+    ]
+    ours, theirs = LazyPropagation(network), gum.LazyPropagation(network)
+    for number, change in enumerate(changes):
+        assert str(change(ours)) == str(change(theirs)), number
+    for first in (lambda one: one.eraseTarget("b"), lambda one: one.addJointTarget({"a", "b"})):
+        ours, theirs = LazyPropagation(network), gum.LazyPropagation(network)
+        first(ours)
+        first(theirs)
+        assert ours.targets() == theirs.targets()
+
+
+@pytest.mark.parametrize("kind", ["NoisyOR", "Logit", "MAX"])
+def test_tables_that_pyagrum_computes(kind):
+    network = gum.BayesNet()
+    for name in "abc":
+        add = network.add if name != "c" else getattr(network, f"add{kind}")
+        add(gum.RangeVariable(name, name, 0, 1), *([0.1] if name == "c" and kind != "MAX" else []))
+    for name, weight in (("a", 0.4), ("b", 0.7)):
+        network.cpt(name).fillWith([0.3, 0.7])
+        network.addArc(name, "c") if kind == "MAX" else network.addWeightedArc(name, "c", weight)
+    ours, theirs = LazyPropagation(network), gum.LazyPropagation(network)
+    for one in (ours, theirs):
+        one.setEvidence({"c": 1})
+        one.makeInference()
+    for name in "abc":
+        np.testing.assert_allclose(ours.posterior(name).tolist(), theirs.posterior(name).tolist(), atol=1e-9)

@@ -190,7 +190,9 @@ def _check_lazy(gum: Any, network: Any, names: list[str], known: dict[str, Any],
         engine.makeInference()
     for name, expected in zip(names, _marginals(joint), strict=True):
         _compare(f"posterior({name})", ours.posterior(name).toarray(), expected)
-        _compare(f"pyAgrum's posterior({name})", theirs.posterior(name).toarray().ravel(), expected, 1e-6)
+        # pyAgrum does not normalise the posterior of a variable of one state.
+        posterior = theirs.posterior(name).toarray().ravel()
+        _compare(f"pyAgrum's posterior({name})", posterior / posterior.sum(), expected, 1e-6)
     _compare("evidenceProbability", ours.evidenceProbability(), joint.sum())
     if len(pair) == 2:
         left, right = ours.jointPosterior(pair), theirs.jointPosterior(pair)

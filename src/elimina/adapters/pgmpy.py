@@ -277,8 +277,8 @@ class VariableElimination:
         total = 10.0**log10_total if log10_total < sys.float_info.max_10_exp else math.inf
         if total == math.inf or (total == 0 and log10_total > -math.inf):
             raise InputError(
-                f"pgmpy does not normalise answers of a Markov network, and their sum, 10^{log10_total:g}, is beyond the "
-                "range of a float: scale the factors, or use elimina.solve"
+                f"pgmpy does not normalise answers of a Markov network, and their sum, 10^{log10_total:g}, is beyond "
+                "the range of a float: scale the factors, or use elimina.solve"
             )
         return total
 

@@ -31,6 +31,7 @@ class LazyPropagation:
         self._network = network
         self._tree = JunctionTree(from_pyagrum(network))
         self._evidence: dict[str, Any] = {}
+        self._targets: set[int] | None = None
 
     def setEvidence(self, evidence: Mapping[Any, Any]) -> None:
         """Replace all evidence: name or id -> label, index, or likelihoods.
@@ -59,22 +60,57 @@ class LazyPropagation:
         """Take back all evidence."""
         self.setEvidence({})
 
+    def hasEvidence(self, variable: Name) -> bool:
+        """Return whether there is evidence about a variable."""
+        return self._name(variable) in self._evidence
+
+    def nbrEvidence(self) -> int:
+        """Return the number of variables with evidence."""
+        return len(self._evidence)
+
+    def hardEvidenceNodes(self) -> set[int]:
+        """Return the ids of variables whose state is observed: one state has a likelihood."""
+        return {self._network.idFromName(name) for name, what in self._evidence.items() if _is_hard(what)}
+
+    def softEvidenceNodes(self) -> set[int]:
+        """Return the ids of variables with likelihoods of several states."""
+        return {self._network.idFromName(name) for name, what in self._evidence.items() if not _is_hard(what)}
+
     def makeInference(self) -> None:
         """Do nothing: answers are computed when they are asked for."""
 
     def addTarget(self, variable: Name) -> None:
-        """Check that there is such a variable: all variables are targets."""
-        self._name(variable)
+        """Add a target: the first one replaces all variables. Posteriors of others can be asked for, too."""
+        self._targets = (self._targets or set()) | self._ids([variable])
 
     def setTargets(self, variables: Iterable[Name]) -> None:
-        """Check that there are such variables: all variables are targets, also together."""
-        for variable in variables:
-            self._name(variable)
+        """Replace all targets."""
+        self._targets = self._ids(variables)
 
-    addJointTarget = setTargets
+    def addJointTarget(self, variables: Iterable[Name]) -> None:
+        """Add a joint target: the first one replaces all variables. Other joint posteriors can be asked for, too."""
+        self._ids(variables)
+        self._targets = set() if self._targets is None else self._targets
 
     def addAllTargets(self) -> None:
-        """Do nothing: all variables are targets."""
+        """Make all variables targets."""
+        self._targets = set(self._network.nodes())
+
+    def eraseTarget(self, variable: Name) -> None:
+        """Remove a target."""
+        self._targets = self.targets() - self._ids([variable])
+
+    def eraseAllTargets(self) -> None:
+        """Remove all targets."""
+        self._targets = set()
+
+    def isTarget(self, variable: Name) -> bool:
+        """Return whether a variable is a target."""
+        return self._ids([variable]) <= self.targets()
+
+    def targets(self) -> set[int]:
+        """Return the ids of all targets: of all variables, until one is added or all are removed."""
+        return set(self._network.nodes()) if self._targets is None else set(self._targets)
 
     def posterior(self, variable: Name) -> Any:
         """Return the posterior of a variable as a tensor of pyAgrum.
@@ -135,6 +171,9 @@ class LazyPropagation:
             raise InputError(f"the network has no variable of the id {variable}; it has {self._network.nodes()}")
         return str(self._network.variable(int(variable)).name())
 
+    def _ids(self, variables: Iterable[Name]) -> set[int]:
+        return {self._network.idFromName(self._name(variable)) for variable in variables}
+
     def _set(self, evidence: dict[str, Any]) -> None:
         self._tree.set_evidence(evidence)
         self._evidence = evidence
@@ -172,3 +211,8 @@ class LazyPropagation:
             tensor.add(self._network.variable(name))
         tensor.fillWith(arranged(values, names, tensor.names[::-1]).ravel().tolist())
         return tensor
+
+
+def _is_hard(what: Any) -> bool:
+    """Return whether evidence leaves one state: an observed one, or likelihoods that are 0 elsewhere."""
+    return isinstance(what, StateIndex) or np.count_nonzero(what) == 1
