@@ -97,12 +97,12 @@ def test_labels_name_states_or_are_positions(states, labels, expected):
 @pytest.mark.parametrize(
     ("states", "labels", "message"),
     [
-        (["yes", "no"], ["no", "maybe"], "labels 'maybe' are no states of variable 'a'; its states are 'yes', 'no'"),
-        (["yes", "no"], [1, 0], "labels 1, 0 are no states"),
-        (2, ["no", "yes"], "labels 'no', 'yes' are no states of variable 'a'; its states are 0, 1"),
-        (2, [1, 2], "labels 2 are no states"),
+        (["yes", "no"], ["no", "maybe"], "labels 'maybe' name no state of variable 'a'; its states are 'yes', 'no'"),
+        (["yes", "no"], [1, 0], "labels 1, 0 name no state"),
+        (2, ["no", "yes"], "labels 'no', 'yes' name no state of variable 'a'; its states are 0, 1"),
+        (2, [1, 2], "labels 2 name no state"),
         ([1, 2], [0, 1], "labels 0, 1 may be indices"),
-        (["yes", "no"], ["yes", float("nan")], "labels nan are no states"),
+        (["yes", "no"], ["yes", float("nan")], "labels nan name no state"),
         ([0, 1], ["1", 1], "labels '1', 1 stand for one state"),
     ],
 )

@@ -224,7 +224,7 @@ def indices_of_labels(variable: Variable, labels: Sequence[Any]) -> list[int]:
             )
     if unknown:
         raise InputError(
-            f"the labels {listed(unknown)} are no states of variable {variable.name!r}; its states are "
+            f"the labels {listed(unknown)} name no state of variable {variable.name!r}; its states are "
             f"{_listed(variable.all_states)}"
         )
     if len(set(indices)) < len(indices):
