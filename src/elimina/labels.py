@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.errors import InputError
 
+_PLAIN_TYPES = frozenset({list, tuple, int, float, np.ndarray})
+"""Types of elements that have no labels, which most lists have."""
+
 _LABELS_SHOWN = 8
 """Labels in an error."""
 
@@ -66,7 +69,7 @@ def labelled_table(what: str, values: Any) -> LabelledTable | None:
     if isinstance(values, np.ndarray):
         return None
     if isinstance(values, list | tuple):
-        if len(values) and _has_index(values[0]):
+        if len(values) and type(values[0]) not in _PLAIN_TYPES and _has_index(values[0]):
             raise InputError(
                 f"{what} are a list of {type(values[0]).__name__} objects, whose labels would be lost: give one "
                 "DataFrame, or arrays in the order of the states (to_numpy())"

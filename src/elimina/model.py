@@ -304,7 +304,7 @@ class Model(Displayed):
                 raise InputError(f"factor {number} names variable {twice[0]!r} twice; join its axes first")
             try:
                 places = [index[v] if isinstance(v, str) else v for v in members]
-                if all(0 <= v < len(variables) for v in places):
+                if type(values) is not np.ndarray and all(0 <= v < len(variables) for v in places):
                     values = aligned([variables[v] for v in places], values)
                 tables.append(Table(places, values))
             except InputError as error:

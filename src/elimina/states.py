@@ -358,11 +358,10 @@ def known_of(variable: Variable, known: Any) -> int | Weights:
     elif hasattr(known, "items") and np.ndim(known) == 1:
         labels, likelihoods = [list(column) for column in zip(*known.items(), strict=True)] or ([], [])
         known = _in_order(variable, indices_of_labels(variable, labels), likelihoods)
-    else:
-        labelled_table(f"the likelihoods of variable {variable.name!r}", known)
     given = unmasked(f"the likelihoods of variable {variable.name!r}", known)
     if given.ndim == 0:
         return index_of(variable, known)
+    labelled_table(f"the likelihoods of variable {variable.name!r}", known)
     try:
         # Text and complex numbers have a float, too, but not by intent.
         if given.dtype.kind not in "buifO" or any(isinstance(likelihood, str) for likelihood in given.flat):

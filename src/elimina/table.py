@@ -97,7 +97,9 @@ class Table(Slotted):
                 masked, no number, or beyond 64 bits (also an integer that among floats would be rounded).
         """
         self.scope = _scope(scope)
-        self.values: Values = _numbers(without_labels("a table's values", values) if rows is None else values)
+        if rows is None and type(values) is not np.ndarray:
+            values = without_labels("a table's values", values)
+        self.values: Values = _numbers(values)
         if rows is None:
             if self.values.ndim != len(self.scope):
                 raise InputError(
