@@ -277,7 +277,7 @@ def test_answers_of_a_junction_tree_are_normalised():
 @pytest.mark.parametrize("method", ["query", "map_query", "max_marginal"])
 @pytest.mark.parametrize("kind", [dict, list])
 def test_a_variable_both_asked_for_and_observed(student, method, kind):
-    """pgmpy finds the variable also where the evidence is no mapping."""
+    """pgmpy finds the variable in a list, too, which is not valid evidence."""
     for engine in (VariableElimination(student), Theirs(student)):
         with pytest.raises(ValueError, match="'I'"):
             getattr(engine, method)(["D", "I"], kind({"I": 0}))
