@@ -183,8 +183,8 @@ class TestJunctionTree:
         tree = elimina.JunctionTree(CHAIN)
         with pytest.raises(TypeError, match=r"^count is 2.5 \(float\); it takes an integer"):
             tree.sample(2.5)
-        with pytest.raises(TypeError, match=r"^seed is None"):
-            tree.sample(2, None)
+        with pytest.raises(TypeError, match=r"^seed is 1.5 \(float\); it takes an integer, or None for any"):
+            tree.sample(2, 1.5)
         with pytest.raises(InputError, match=r"^count is -1; it must be at least 0"):
             tree.sample(-1)
         with pytest.raises(MemoryLimitError, match=r"^1,000,000,000,000 samples of 2 variables need .* draw fewer"):
@@ -335,3 +335,15 @@ def test_a_series_is_no_table_of_cases():
         library = pytest.importorskip(package)
         with pytest.raises(TypeError, match=r"cases is .* \(Series\); it takes a data frame"):
             elimina.JunctionTree(CHAIN).batch(library.Series([0, 1]))
+
+
+@pytest.mark.parametrize("text", ["8", "1000", " 64 ", "1e3", "1048575", "0.5"])
+def test_small_sizes_as_text_need_a_unit(text):
+    with pytest.raises(
+        InputError, match=rf"size '{text}': a number this small needs a unit, such as {text.strip()}GiB"
+    ):
+        elimina.plan(COSTS, memory=text)
+    assert arguments.parse_size(f"{text}GiB") > 2**20
+    assert arguments.memory_size("memory", 1000) == 1000
+    assert arguments.parse_size("1000B") == arguments.parse_size("1kB") == 1000
+    assert arguments.parse_size("1048576") == 2**20

@@ -28,8 +28,11 @@ Given = ParamSpec("Given")
 Found = TypeVar("Found")
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i?)[bB]?\s*", re.ASCII)
+_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i?)([bB]?)\s*", re.ASCII)
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*(%?)\s*", re.ASCII)
+
+_LEAST_WITHOUT_UNIT = 2**20
+"""Bytes of the smallest size that text may give without a unit."""
 
 _LONGEST_INTEGER = 10_000
 """Bits of an integer that Python writes in decimals (Python forbids more by default, because it takes long)."""
@@ -196,7 +199,7 @@ def memory_size(name: str, given: Any) -> int | None:
 
     Raises:
         TypeError: It is neither.
-        InputError: It is less than one byte or infinite, or text without a meaning.
+        InputError: It is less than one byte or infinite, or text without a meaning or the unit that it needs.
     """
     if given is None:
         return None
@@ -210,7 +213,8 @@ def parse_size(text: str, name: str = "memory") -> int:
     """Read a number of bytes: ``8GiB``, ``500 MB``, ``1e9``.
 
     Raises:
-        InputError: The text has no meaning, or means less than one byte.
+        InputError: The text has no meaning, means less than one byte, or is a number below 1 MiB without a unit, which
+            is likely to be meant in another one.
     """
     match = _SIZE.fullmatch(text)
     if match is None or match[2].lower() not in _UNITS:
@@ -219,7 +223,12 @@ def parse_size(text: str, name: str = "memory") -> int:
         )
     from fractions import Fraction
 
-    return _bytes(name, Fraction(match[1]) * _UNITS[match[2].lower()])
+    size = Fraction(match[1]) * _UNITS[match[2].lower()]
+    if not match[2] and not match[3] and 0 < size < _LEAST_WITHOUT_UNIT:
+        raise InputError(
+            f"invalid {name} size {shown(text)}: a number this small needs a unit, such as {match[1]}GiB or {match[1]}B"
+        )
+    return _bytes(name, size)
 
 
 def _bytes(name: str, given: float | Fraction) -> int:

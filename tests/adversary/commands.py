@@ -75,6 +75,8 @@ def _arguments(case: Case, model: Model, folder: Path) -> list[str]:
             continue
         elif key == "gap":
             arguments += ["--gap", f"{100 * value:g}%"]
+        elif key == "memory":
+            arguments += ["--memory", f"{value}B"]
         else:
             arguments += [FLAGS.get(key, f"--{key.replace('_', '-')}"), str(value)]
     if case["query"] is not None:
@@ -116,7 +118,7 @@ def _check_output(case: Case, model: Model, code: int, out: str, err: str) -> No
     result = Result(**{key: value for key, value in answer.items() if key in fields})
     if result.log10_z is None and case["task"] in ("pr", "mar") and result.status == "infeasible":
         result = result.replace(log10_z=float("-inf"))
-    if result.marginals is not None:  # keys of JSON's objects are text
+    if result.marginals:  # keys of JSON's objects are text
         found = {v.name: result.marginals[v.name] for v in model.variables if v.name in result.marginals}
         known = [v for v in model.variables if v.name in found]
         typed = [{v.state(index_of_text(v, text)): p for text, p in found[v.name].items()} for v in known]
