@@ -226,16 +226,6 @@ def test_distributions_that_do_not_sum_to_one_are_not_left_out():
     assert solve(model, query=["a"]).marginals["a"][0] == pytest.approx(1 / 1.4)
 
 
-def test_cycles_are_not_left_out():
-    """Each factor is a distribution, their product is none."""
-    copy = [[0.9, 0.1], [0.2, 0.8]]
-    factors = [Table([0, 1], copy), Table([1, 0], copy), Table([2], [0.5, 0.5])]
-    model = Model([Variable(n, 2) for n in "abc"], factors, sense="probability", children=[1, 0, 2])
-    assert choose_structure(model, {}, [2], Options()).trees == 1
-    result = solve(model, query=["c"])
-    assert result.log10_z == pytest.approx(brute.partition(model))
-
-
 def test_single_values_and_variables_in_no_table():
     model = Model.from_arrays({"a": 1, "b": 3, "c": 2}, [(["c"], [1.0, 3.0])], sense="probability")
     result = solve(model)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import elimina
 from elimina.errors import InputError
@@ -311,3 +314,43 @@ def test_an_assignment_of_some_variables_has_no_indices():
     assert model.indices_of({"a": 1, "b": 0}) == [1, 0]
     with pytest.raises(InputError, match="the assignment has no state of variable 'b'"):
         model.indices_of({"a": 1})
+
+
+def test_parents_form_no_cycle():
+    table = np.full((2, 2), 0.5)
+    variables = [Variable(name, 2) for name in "abcd"]
+    arcs = [Table([0, 1], table), Table([1, 2], table), Table([2, 0], table), Table([3], [0.5, 0.5])]
+    for check in (True, False):
+        with pytest.raises(InputError, match="a cycle of parents: 'a' <- 'c' <- 'b' <- 'a'"):
+            Model(variables, arcs, sense="probability", children=[1, 2, 0, 3], check=check)
+        Model(variables, arcs[:2], sense="probability", children=[1, 2], check=check)
+
+
+def test_a_variable_has_one_distribution():
+    variables = [Variable(name, 2) for name in "ab"]
+    tables = [Table([0], [0.5, 0.5]), Table([0, 1], np.full((2, 2), 0.5)), Table([0], [0.5, 0.5])]
+    with pytest.raises(InputError, match="factors 0 and 2 are both distributions of variable 'a'"):
+        Model(variables, tables, sense="probability", children=[0, 1, 0])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 7))
+def test_cycles_of_random_parents(seed, count):
+    """Networks are refused exactly where networkx finds a cycle."""
+    networkx = pytest.importorskip("networkx")
+    rng = np.random.default_rng(seed)
+    children = rng.permutation(count).tolist()
+    graph, tables = networkx.DiGraph(), []
+    graph.add_nodes_from(children)
+    for child in children:
+        parents = [v for v in range(count) if v != child and rng.random() < 0.25]
+        graph.add_edges_from((parent, child) for parent in parents)
+        tables.append(Table([*parents, child], np.full([2] * (len(parents) + 1), 0.5)))
+    try:
+        Model([Variable(f"x{v}", 2) for v in range(count)], tables, sense="probability", children=children)
+    except InputError as error:
+        named = [int(word.strip("'x")) for word in str(error).removeprefix("a cycle of parents: ").split(" <- ")]
+        assert named[0] == named[-1]
+        assert all(graph.has_edge(parent, child) for child, parent in pairwise(named))
+    else:
+        assert networkx.is_directed_acyclic_graph(graph)

@@ -7,7 +7,7 @@ normalised; sums that are off by the rounding of floating-point additions alone 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -37,6 +37,52 @@ class Named(Protocol):
 
     def state(self, index: int) -> Any:
         """Return the state of an index."""
+
+
+def find_cycle(scopes: Mapping[int, Sequence[int]]) -> list[int]:
+    """Return a cycle: each variable has the next one as a parent, and the first is repeated at the end; [] if none."""
+    waiting = {child: sum(v != child for v in scope) for child, scope in scopes.items()}
+    uses: dict[int, list[int]] = {}
+    for child, scope in scopes.items():
+        for parent in scope:
+            if parent != child:
+                uses.setdefault(parent, []).append(child)
+    ready = [v for v, count in waiting.items() if not count]
+    while ready:
+        for child in uses.get(ready.pop(), ()):
+            waiting[child] -= 1
+            if not waiting[child]:
+                ready.append(child)
+    stuck = {v for v, count in waiting.items() if count}
+    path: list[int] = [min(stuck)] if stuck else []
+    while path and path[-1] not in path[:-1]:
+        path.append(next(v for v in scopes[path[-1]] if v in stuck and v != path[-1]))
+    return path[path.index(path[-1]) :] if path else []
+
+
+def check_structure(variables: Sequence[Named], factors: Sequence[Table], children: Sequence[int]) -> None:
+    """Check that no variable has two distributions, and that no variable is its own ancestor.
+
+    Args:
+        variables: Variables of the model.
+        factors: Tables of the model.
+        children: Factor i is the distribution of variable ``children[i]`` given the rest of its scope.
+
+    Raises:
+        InputError: There are two distributions of a variable, or there is a cycle of parents.
+    """
+    places = {child: number for number, child in enumerate(children)}
+    if len(places) < len(children):
+        first, child = next((n, child) for n, child in enumerate(children) if places[child] != n)
+        raise InputError(
+            f"factors {first} and {children.index(child, first + 1)} are both distributions of variable "
+            f"{variables[child].name!r}, and a network has one for each: multiply them, or leave one out"
+        )
+    # Most networks list parents before their children.
+    if any(places.get(v, 0) > number for number, factor in enumerate(factors) for v in factor.scope):
+        cycle = find_cycle({child: factor.scope for child, factor in zip(children, factors, strict=True)})
+        if cycle:
+            raise InputError("a cycle of parents: " + " <- ".join(repr(variables[v].name) for v in cycle))
 
 
 def checked(

@@ -16,7 +16,7 @@ from elimina import arguments, distributions
 from elimina.alignment import aligned
 from elimina.display import Displayed, cut, sample, table_of
 from elimina.errors import InputError
-from elimina.states import State, StateIndex, checked_states, index_of, named
+from elimina.states import State, StateIndex, checked_states, index_of, named, readings_of
 from elimina.system import Slotted
 from elimina.table import CLOSE, Sense, Table, Tables, batches, forbidden_value, joined_values, misfit
 
@@ -40,7 +40,7 @@ class Variable(Slotted):
         states: The states as Python objects, in the order of the tables; None if they are ``0, ..., size - 1``.
     """
 
-    __slots__ = ("_indices", "name", "size", "states")
+    __slots__ = ("_indices", "_readings", "name", "size", "states")
 
     def __init__(self, name: str, size: int, states: Sequence[State] | None = None) -> None:
         if not isinstance(name, str):
@@ -60,6 +60,7 @@ class Variable(Slotted):
             )
         self.states = None if states is None else checked_states(name, self.size, states)
         self._indices: dict[State, int] | None = None
+        self._readings: dict[tuple[type, float], list[int]] | None = None
 
     @property
     def all_states(self) -> Sequence[State]:
@@ -91,6 +92,14 @@ class Variable(Slotted):
         if found is None or isinstance(self.states[found], bool) != isinstance(state, bool):
             return None
         return found
+
+    def find_reading(self, cell: float) -> Sequence[int]:
+        """Return the indices of states of another type that readers of tables turn into this Boolean or number."""
+        if self.states is None:
+            return ()
+        if self._readings is None:
+            self._readings = readings_of(self.states)
+        return self._readings.get((type(cell), cell), ())
 
     def __repr__(self) -> str:
         named = "" if self.states is None else f", states=({sample(map(repr, self.states), self.size)})"
@@ -135,7 +144,7 @@ class Model(Displayed):
             sense: Likewise.
             constant: Likewise.
             upper_bound: Likewise.
-            children: Likewise.
+            children: Likewise; no variable may be the child of two factors, or its own ancestor.
             name: Likewise.
             check: True if the rows of factors with children have to sum to 1: those that miss it by at most 0.001, the
                 rounding of decimals, are normalised. False: all numbers are taken as they are.
@@ -144,8 +153,9 @@ class Model(Displayed):
             TypeError: A variable, a factor or another argument has the wrong type.
             InputError: A factor names an unknown variable or has another shape than its variables, a value is NaN, a
                 probability is negative or infinite, a cost is close to a forbidden one but none, two variables share a
-                name, the constant or the bound is not a finite number, a factor's child is not in its scope, or a row
-                of a distribution misses 1 by more than 0.001.
+                name, the constant or the bound is not a finite number, a factor's child is not in its scope, two
+                factors have one child, the parents form a cycle, or a row of a distribution misses 1 by more than
+                0.001.
         """
         self.variables = _all("variables", variables, Variable)
         self.sizes = tuple(v.size for v in self.variables)
@@ -221,6 +231,7 @@ class Model(Displayed):
         for number, (factor, child) in enumerate(zip(self.factors, children, strict=True)):
             if child not in factor.scope:
                 raise InputError(f"factor {number} over {self._names(factor)} does not contain its child {child}")
+        distributions.check_structure(self.variables, self.factors, children)
 
     def _check_shape(self, number: int, factor: Table) -> None:
         for v, size in zip(factor.scope, factor.sizes, strict=True):

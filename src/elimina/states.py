@@ -1,14 +1,17 @@
 """States: the translation between the values of evidence, cases, queries and answers, and the indices of tables.
 
 All paths into and out of the package come through here. A state is a str, an int or a bool, as the model gives it. Text
-(files, the command line, text cells of cases) is compared with the states' texts by ``index_of_text``.
+(files, the command line) is compared with the states' texts by ``index_of_text``. Evidence in a mapping names states
+with their types (``evidence_of``). Cells of tables have the types that a reader of files gave them (``index_of_cell``).
+What ``is_missing`` is not observed, wherever it stands.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 State = str | int | bool
 Evidence = Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
 """Variable (name or index) -> its state, a ``StateIndex``, or likelihoods: an array with one for each state, or a
-mapping from states."""
+mapping from states. None, NaN, NaT and pandas.NA: not observed."""
 Weights = NDArray[Any]
 
 UNOBSERVED = -1
@@ -39,6 +42,14 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,999}")
 """Texts of integers as ``str`` writes them; ``int`` takes many more."""
 
 _BOOLEANS = {"true": True, "false": False}
+
+_NUMBER = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]{1,4})?|inf|infinity)", re.I | re.ASCII)
+"""Texts that readers of tables turn into numbers."""
+
+_INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,1000}", re.ASCII)
+
+_LARGEST_EXACT = 2**53 - 1
+"""Largest integer that no other integer shares a float with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,19 +176,26 @@ def index_of_text(variable: Variable, text: str) -> int:
     return found
 
 
-def is_missing(cell: Any) -> bool:
-    """Return whether a cell of a table of cases is None, NaN, NaT or pandas.NA."""
-    return cell is None or type(cell).__name__ == "NAType" or bool(cell != cell)
+def is_missing(value: Any) -> bool:
+    """Return whether a value of evidence, or a cell, is None, NaN, NaT, pandas.NA or masked: not observed."""
+    if value is None or value is np.ma.masked or type(value).__name__ == "NAType":
+        return True
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+        return value is None or bool(value != value)
+    return not hasattr(value, "__len__") and bool(value != value)
 
 
 def index_of_cell(variable: Variable, cell: Any) -> int:
     """Return the index of the state in a cell of a table of cases, -1 for an empty cell.
 
-    None, NaN, NaT and pandas.NA say nothing. Text is read as ``index_of_text`` reads it. A whole float is taken as an
-    int, since a column of integers with a gap is one of floats.
+    Text is read as ``index_of_text`` reads it; text without characters is an empty cell. A whole float is taken as an
+    int, since a column of integers with a gap is one of floats. Readers of files turn text into Booleans and numbers:
+    where no state is equal, a cell of these types stands for the state whose text reads the same (True for ``TRUE``, 1
+    for ``1`` or ``01``).
 
     Raises:
-        InputError: The variable has no such state.
+        InputError: The variable has no such state, or several whose texts read the same.
     """
     if is_missing(cell):
         return UNOBSERVED
@@ -185,15 +203,70 @@ def index_of_cell(variable: Variable, cell: Any) -> int:
     if isinstance(cell, bytes):
         cell = cell.decode(errors="replace")
     if isinstance(cell, str):
-        return index_of_text(variable, cell)
-    if isinstance(cell, float) and cell.is_integer():
-        cell = int(cell)
-    if cell == UNOBSERVED and variable.find(UNOBSERVED) is None:
+        return UNOBSERVED if cell == "" and find_text(variable, cell) is None else index_of_text(variable, cell)
+    found = _find_parsed(variable, cell) if isinstance(cell, int | float) else index_of(variable, cell)
+    if found is not None:
+        return found
+    if cell == UNOBSERVED:
         raise InputError(
             f"variable {variable.name!r} has no state {cell}; leave cells that are not observed empty (None, NaN), "
             "or give indices=True if all cells are indices"
         )
-    return index_of(variable, cell)
+    raise _no_such_state(variable, cell)
+
+
+def _find_parsed(variable: Variable, cell: float) -> int | None:
+    """Return the index of the state that a Boolean or a number of a table stands for; None if there is none.
+
+    Raises:
+        InputError: The texts of several states read the same.
+    """
+    exact = _without_point(cell)
+    found = None if isinstance(exact, float) else variable.find(exact)
+    if found is not None or variable.states is None:
+        return found
+    alike = variable.find_reading(cell)
+    if len(alike) > 1:
+        states = " and ".join(repr(variable.states[x]) for x in alike[:2])
+        raise InputError(
+            f"variable {variable.name!r} has no state {cell!r}, and its states {states} both read as that; "
+            "read the table's cells as text (dtype=str in pandas)"
+        )
+    return alike[0] if alike else None
+
+
+def _without_point(value: Any) -> Any:
+    """Return a whole float as an int; anything else as it is."""
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT
+    return int(value) if is_whole else value
+
+
+def readings_of(states: Iterable[State]) -> dict[tuple[type, float], list[int]]:
+    """Return what readers of tables turn states into: the type and value of a cell -> indices of the states."""
+    found: dict[tuple[type, float], list[int]] = {}
+    for x, state in enumerate(states):
+        for reading in _readings(state):
+            found.setdefault((type(reading), reading), []).append(x)
+    return found
+
+
+def _readings(state: State) -> Iterator[float]:
+    """Yield the Booleans and numbers that a state of another type may have become in a table."""
+    if isinstance(state, bool):
+        return
+    if isinstance(state, int):
+        # Beyond 2^53, several integers are written as one float.
+        if abs(state) <= sys.float_info.max:
+            yield float(state)
+        return
+    text = state.strip()
+    if text in ("0", "1") or text.lower() in _BOOLEANS:
+        # Arrow reads 1 as True beside other Booleans.
+        yield _BOOLEANS.get(text.lower(), text == "1")
+    if _INTEGER_TEXT.fullmatch(text):
+        yield int(text)
+    if _NUMBER.fullmatch(text):
+        yield float(text)
 
 
 def indices_of_labels(variable: Variable, labels: Sequence[Any]) -> list[int]:
@@ -238,6 +311,8 @@ def _no_such_state(variable: Variable, state: Any) -> InputError:
     known = f"0 to {variable.size - 1}" if variable.states is None else _listed(variable.states)
     written = str(int(state)) if isinstance(state, float) and state.is_integer() else str(state)
     like = find_text(variable, written) if isinstance(state, str | int | float) else None
+    if like is None and isinstance(state, int | float):
+        like = next(iter(variable.find_reading(state)), None)
     hint = ""
     if like is not None:
         kinds = type(variable.state(like)).__name__, type(state).__name__
@@ -307,18 +382,24 @@ def evidence_of(model: Model, evidence: Evidence) -> dict[int, int | Weights]:
         evidence: See ``Evidence``.
 
     Returns:
-        Variable index -> index of its state, or float64 likelihoods of shape ``(size,)``.
+        Variable index -> index of its state, or float64 likelihoods of shape ``(size,)``. Variables that are not
+        observed are left out.
 
     Raises:
         InputError: There is no such variable or state, likelihoods are negative, infinite, NaN or of the wrong number,
             or a name and an index say different things about one variable.
         TypeError: ``evidence`` is not a mapping.
     """
-    return _indexed(model, evidence, "evidence", known_of)
+    return _observed(_indexed(model, evidence, "evidence", known_of))
+
+
+def changes_of(model: Model, changes: Evidence) -> dict[int, int | Weights | None]:
+    """Translate changes of evidence to indices: see ``evidence_of``; None for a variable that is no longer observed."""
+    return _indexed(model, changes, "evidence", known_of)
 
 
 def assignment_of(model: Model, given: Evidence, argument: str) -> dict[int, int]:
-    """Translate the states of some variables to indices.
+    """Translate the states of some variables to indices; those that are missing are left out.
 
     Args:
         model: The variables' model.
@@ -329,11 +410,15 @@ def assignment_of(model: Model, given: Evidence, argument: str) -> dict[int, int
         InputError: There is no such variable or state, or a name and an index give one variable two states.
         TypeError: ``given`` is not a mapping.
     """
-    return _indexed(model, given, argument, index_of)
+    return _observed(_indexed(model, given, argument, index_of))
+
+
+def _observed(known: dict[int, Any]) -> dict[int, Any]:
+    return {v: what for v, what in known.items() if what is not None}
 
 
 def _indexed(model: Model, given: Evidence, argument: str, read: Callable[[Variable, Any], Any]) -> dict[int, Any]:
-    """Return what is said about each variable; a function reads what is not the name of a state."""
+    """Return what is said about each variable, None if it is missing; a function reads what is not a state's name."""
     check_mapping(argument, given)
     found: dict[int, Any] = {}
     for name, known in given.items():
@@ -341,8 +426,9 @@ def _indexed(model: Model, given: Evidence, argument: str, read: Callable[[Varia
         if v is None:
             v = _variable(model, name)
         variable = model.variables[v]
-        state = variable.find(known) if type(known) is str else None
-        new = read(variable, known) if state is None else state
+        new = variable.find(known) if type(known) is str else None
+        if new is None and not is_missing(known):
+            new = read(variable, known)
         if v in found:
             _check_agreement(argument, variable, found[v], new)
         found[v] = new
@@ -350,7 +436,10 @@ def _indexed(model: Model, given: Evidence, argument: str, read: Callable[[Varia
 
 
 def known_of(variable: Variable, known: Any) -> int | Weights:
-    """Return the index of an observed state, or checked likelihoods: see ``evidence_of``."""
+    """Return the index of an observed state, or checked likelihoods: see ``evidence_of``.
+
+    A whole float is taken as an int, as in ``index_of_cell``: a row of a frame has one type.
+    """
     if isinstance(known, str | StateIndex):
         return index_of(variable, known)
     if isinstance(known, Mapping):
@@ -360,7 +449,7 @@ def known_of(variable: Variable, known: Any) -> int | Weights:
         known = _in_order(variable, indices_of_labels(variable, labels), likelihoods)
     given = unmasked(f"the likelihoods of variable {variable.name!r}", known)
     if given.ndim == 0:
-        return index_of(variable, known)
+        return index_of(variable, _without_point(native(known)))
     labelled_table(f"the likelihoods of variable {variable.name!r}", known)
     try:
         # Text and complex numbers have a float, too, but not by intent.
@@ -394,7 +483,14 @@ def _in_order(variable: Variable, indices: Sequence[int], likelihoods: Iterable[
     return ordered
 
 
-def _check_agreement(argument: str, variable: Variable, one: int | Weights, other: int | Weights) -> None:
+def _check_agreement(argument: str, variable: Variable, one: int | Weights | None, other: int | Weights | None) -> None:
+    if one is other is None:
+        return
+    if one is None or other is None:
+        raise InputError(
+            f"{argument} about variable {variable.name!r} is given and taken back at once, by its name and its index; "
+            "give one of them"
+        )
     if not isinstance(one, int) or not isinstance(other, int):
         raise InputError(
             f"{argument} about variable {variable.name!r} is given twice, and one of them is soft; combine them"

@@ -121,13 +121,6 @@ def test_names_shrink_and_then_go(tmp_path):
     assert long.texts("label") == ["a" * 27 + "…"] * 3
 
 
-def test_a_network_with_a_cycle_is_drawn(tmp_path):
-    table = np.full((2, 2), 0.5)
-    cycle = Model.from_arrays([2, 2], [((0, 1), table), ((1, 0), table)], sense="probability")
-    cycle = Model(cycle.variables, cycle.factors, sense="probability", children=[1, 0])
-    assert len(draw(tmp_path, cycle).paths("arrows")) == 2
-
-
 def test_a_tree(tmp_path):
     """Areas go with the logarithms of the cliques' cells, line widths with those of the separators'."""
     model = Model.from_arrays(

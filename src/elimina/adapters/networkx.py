@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,7 +9,6 @@ import numpy as np
 
 from elimina import arguments
 from elimina.errors import InputError
-from elimina.io.network import is_network
 from elimina.io.peers import imported
 from elimina.model import Model, Variable
 from elimina.table import Table
@@ -25,13 +23,10 @@ def to_networkx(model: Model) -> Any:
 
     Raises:
         TypeError: It is not a model.
-        InputError: networkx is not installed, or a node would need several tables.
+        InputError: networkx is not installed.
     """
     if not isinstance(model, Model):
         raise arguments.wrong_type("model", model, "a Model")
-    twice = [child for child, number in Counter(model.children or ()).items() if number > 1]
-    if twice:
-        raise InputError(f"variable {model.variables[twice[0]].name!r} has several distributions; a node holds one")
     networkx = imported("networkx", "networkx")
     names = [v.name for v in model.variables]
     graph = networkx.Graph() if model.children is None else networkx.DiGraph()
@@ -81,10 +76,7 @@ def from_networkx(graph: Any) -> Model:
             raise InputError(f"node {node!r} has the parent {unknown!r}, which the graph does not have")
         scope = [*(index[p] for p in parents), index[node]]
         factors.append(_table(f"node {node!r}", variables, scope, data["table"]))
-    network = Model(variables, factors, sense="probability", children=range(len(variables)))
-    if not is_network(network):
-        raise InputError("the parents of the graph's nodes form a cycle, and a Bayesian network has none")
-    return network
+    return Model(variables, factors, sense="probability", children=range(len(variables)))
 
 
 def _table(where: str, variables: Sequence[Variable], scope: Sequence[int], values: Any) -> Table:

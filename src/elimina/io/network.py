@@ -88,42 +88,15 @@ class NetworkBuilder:
         missing = [v.name for i, v in enumerate(self._variables) if i not in self._factors]
         if missing:
             raise TextError(f"variable {missing[0]!r} has no distribution")
-        scopes = {child: factor.scope for child, factor in self._factors.items()}
-        cycle = find_cycle(scopes)
-        if cycle:
-            raise TextError("a cycle of parents: " + " <- ".join(repr(self._variables[v].name) for v in cycle))
         factors = list(self._factors.values())
         return Model(
             self._variables, factors, sense="probability", children=list(self._factors), name=self.name, check=False
         )
 
 
-def find_cycle(scopes: dict[int, tuple[int, ...]]) -> list[int]:
-    """Return a cycle: each variable has the next one as a parent, and the first is repeated at the end; [] if none."""
-    waiting = {child: sum(v != child for v in scope) for child, scope in scopes.items()}
-    uses: dict[int, list[int]] = {}
-    for child, scope in scopes.items():
-        for parent in scope:
-            if parent != child:
-                uses.setdefault(parent, []).append(child)
-    ready = [v for v, count in waiting.items() if not count]
-    while ready:
-        for child in uses.get(ready.pop(), ()):
-            waiting[child] -= 1
-            if not waiting[child]:
-                ready.append(child)
-    stuck = {v for v, count in waiting.items() if count}
-    path: list[int] = [min(stuck)] if stuck else []
-    while path and path[-1] not in path[:-1]:
-        path.append(next(v for v in scopes[path[-1]] if v in stuck and v != path[-1]))
-    return path[path.index(path[-1]) :] if path else []
-
-
 def is_network(model: Model) -> bool:
-    """Return whether the factors are exactly one conditional distribution for each variable, without cycles."""
-    if model.children is None or sorted(model.children) != list(range(len(model.variables))) or model.constant:
-        return False
-    return not find_cycle({c: f.scope for c, f in zip(model.children, model.factors, strict=True)})
+    """Return whether the factors are exactly one conditional distribution for each variable."""
+    return model.children is not None and len(model.children) == len(model.variables) and not model.constant
 
 
 def conditionals(model: Model, format_name: str) -> Iterable[Conditional]:

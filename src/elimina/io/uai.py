@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
+from elimina.distributions import check_structure, find_cycle
 from elimina.errors import InputError
 from elimina.io.files import Format, shown
-from elimina.io.network import NOT_A_NETWORK, conditional_tables, find_cycle, is_network
+from elimina.io.network import NOT_A_NETWORK, conditional_tables, is_network
 from elimina.model import LARGEST_DOMAIN, Model, Variable
 from elimina.table import Table
 
@@ -53,8 +54,14 @@ def _open_text(data: bytes) -> Text:
 def parse(text: Text) -> Model:
     """Read a model; the arrays of its factors are views of one array."""
     sizes, scopes, children = read_preamble(text)
-    factors = read_tables(text, scopes, sizes)
-    return Model(numbered(sizes), factors, sense="probability", children=children, check=False)
+    factors, variables = read_tables(text, scopes, sizes), numbered(sizes)
+    if children is not None:
+        try:
+            check_structure(variables, factors, children)
+        except InputError as error:
+            logger.warning("%s: the file is read as a product of tables", error)
+            children = None
+    return Model(variables, factors, sense="probability", children=children, check=False)
 
 
 def read_preamble(text: Text) -> tuple[list[int], list[list[int]], list[int] | None]:
