@@ -56,7 +56,7 @@ def last_digit(reference: str) -> float:
 def largest_gap(model: elimina.Model, result: elimina.Result, reference: str) -> float:
     """Between our posteriors and those of a file."""
     stored = read_marginals(Path(reference))
-    if result.marginals is None or len(stored) != len(model.variables):
+    if not result.marginals or len(stored) != len(model.variables):
         return math.inf
     found = [list(result.marginals[v.name].values()) for v in model.variables]
     return max(float(np.abs(np.subtract(ours, theirs)).max()) for ours, theirs in zip(found, stored, strict=True))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
+import pickle
+import re
 import sys
 
 import pytest
@@ -145,3 +148,35 @@ def test_phases_sum_to_the_total(phases, total):
     assert seconds["total"] == pytest.approx(max(total, sum(phases.values())), abs=1e-5)
     assert list(seconds)[-2:] == ["other", "total"]
     assert phase_seconds(seconds, total) == seconds
+
+
+@pytest.mark.parametrize(
+    ("result", "problem"),
+    [
+        (Result("infeasible", "mar", log10_z=-math.inf), "the status is infeasible (task mar); the evidence has"),
+        (Result("unknown", "mar", ended_by="time-limit"), "the status is unknown (task mar); give the call more time"),
+        (
+            Result("optimal", "mpe", 1),
+            r"the status is optimal (task mpe); ask for them by the task mar: elimina.solve(",
+        ),
+        (Result("unknown", "mar").replace(status="optimal", task="mpe"), "optimal (task mpe); ask for them"),
+    ],
+)
+def test_an_answer_without_marginals(result, problem):
+    reads = [
+        lambda: result.marginals["x"],
+        lambda: result.marginals.get("x"),
+        lambda: list(result.marginals),
+        lambda: dict(result.marginals),
+        lambda: [*result.marginals.items()],
+    ]
+    for read in reads:
+        with pytest.raises(InputError, match=re.escape(problem)):
+            read()
+    assert not result.marginals
+    assert "x" not in result.marginals
+    assert json.loads(result.to_json())["marginals"] is None
+    assert copy.deepcopy(result) == result == pickle.loads(pickle.dumps(result))
+    assert "marginals" not in str(result) + repr(result).replace("task", "")
+    with pytest.raises(InputError, match="neither marginals nor an assignment"):
+        result.to_frame()

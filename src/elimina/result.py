@@ -125,6 +125,48 @@ class Marginals(Mapping[str, dict[State, float]]):
         return np.cumsum([0, *(variable.size for variable in self._variables)])
 
 
+class NoMarginals(Mapping[str, Mapping[Any, float]]):
+    """Marginals of an answer that has none: false, without entries, and an error when it is read.
+
+    Args:
+        status: Status of the answer.
+        task: Task of the answer.
+    """
+
+    def __init__(self, status: str = "unknown", task: str = "mar") -> None:
+        self._status, self._task = status, task
+
+    def __getitem__(self, name: str) -> Mapping[Any, float]:
+        raise self._error()
+
+    def __iter__(self) -> Iterator[str]:
+        raise self._error()
+
+    def __len__(self) -> int:
+        return 0
+
+    def __contains__(self, name: object) -> bool:
+        return False
+
+    def __eq__(self, other: object) -> bool:
+        return other is None or isinstance(other, NoMarginals)
+
+    def __hash__(self) -> int:
+        return hash(NoMarginals)
+
+    def __repr__(self) -> str:
+        return f"NoMarginals(status={self._status!r}, task={self._task!r})"
+
+    def _error(self) -> InputError:
+        if self._task != "mar":
+            advice = "ask for them by the task mar: elimina.solve(model, 'mar')"
+        elif self._status == "infeasible":
+            advice = "the evidence has probability 0, so remove some of it"
+        else:
+            advice = "give the call more time or memory"
+        return InputError(f"there are no marginals: the status is {self._status} (task {self._task}); {advice}")
+
+
 @dataclass(frozen=True, repr=False)
 class Result(Displayed):
     """An answer, of every task and every engine.
@@ -142,10 +184,12 @@ class Result(Displayed):
         lower_bound: Lower bound on ``value``, or for ``pr`` on ``log10_z`` if that is unknown. None if it does not
             apply.
         upper_bound: Upper bound, as ``lower_bound``.
-        assignment: Variable name -> state; None if there is none.
+        assignment: Variable name -> state; None if there is none. ``result["x"]`` is the state of the variable ``x``,
+            or an InputError with the reason.
         tour: Cities in the order of a tour, from 1 on (task ``tsp``).
         count: Number of optimal assignments (task ``count-optima``; an exact int).
-        marginals: Variable name -> {state: probability}.
+        marginals: Variable name -> {state: probability}. An answer without them has a ``NoMarginals``, which is false,
+            and which raises an InputError with the reason when it is read.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
             is 0.
         ended_by: Cause that ended the run early; None if nothing did.
@@ -166,11 +210,15 @@ class Result(Displayed):
     assignment: Mapping[str, Any] | None = None
     tour: Sequence[int] | None = None
     count: int | None = None
-    marginals: Mapping[str, Mapping[Any, float]] | None = None
+    marginals: Mapping[str, Mapping[Any, float]] = NoMarginals()
     log10_z: float | None = None
     ended_by: EndedBy | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
     solutions: Sequence[Mapping[str, Any]] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.marginals, NoMarginals):
+            object.__setattr__(self, "marginals", NoMarginals(self.status, self.task))
 
     def replace(self, **changes: Any) -> Result:
         """Return a copy with some attributes changed."""
@@ -204,6 +252,8 @@ class Result(Displayed):
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]
+        if isinstance(self.marginals, NoMarginals):
+            known["marginals"] = None
         if self.task != "tsp":
             del known["tour"]
         if self.count is None:
@@ -225,13 +275,14 @@ class Result(Displayed):
             InputError: It is another one or not installed, or the answer has neither marginals nor an assignment.
         """
         rows: list[tuple[Any, ...]]
-        if self.marginals is not None:
+        has_marginals = not isinstance(self.marginals, NoMarginals)
+        if has_marginals:
             rows = [(name, state, p) for name, values in self.marginals.items() for state, p in values.items()]
         elif self.assignment is not None:
             rows = list(self.assignment.items())
         else:
             raise InputError(f"the answer of task {self.task} has neither marginals nor an assignment to tabulate")
-        names = ("variable", "state", "probability")[: 2 if self.marginals is None else 3]
+        names = ("variable", "state", "probability")[: 3 if has_marginals else 2]
         columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         if library != "pandas" and len(set(map(type, columns["state"]))) > 1:
             columns["state"] = [str(state) for state in columns["state"]]

@@ -42,7 +42,7 @@ def check(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
     if result.status == "unknown":
         if not LIMITS & case["options"].keys():
             raise Defect("unknown, though nothing stops the run")
-        if result.value is not None or result.assignment is not None or result.marginals is not None:
+        if result.value is not None or result.assignment is not None or result.marginals:
             raise Defect(f"unknown, with {result.value}, {result.assignment}, {result.marginals}")
         return
     {"mpe": _optimum, "dcop": _optimum, "mmap": _marginal_map, "pr": _sum, "mar": _marginals, "count": _count}[
@@ -211,8 +211,8 @@ def _marginals(case: Case, model: Model, oracle: Oracle, result: Result) -> None
         _check_log(result, oracle.log_sum() / LOG_10, _log_slack(case, oracle))
     asked = range(len(oracle.sizes)) if case["query"] is None else case["query"]
     names = [model.variables[v].name for v in asked]
-    if result.marginals is None or sorted(result.marginals) != sorted(names):
-        raise Defect(f"marginals are of {result.marginals and list(result.marginals)}, not of {names}")
+    if sorted(result.marginals) != sorted(names):
+        raise Defect(f"marginals are of {list(result.marginals)}, not of {names}")
     for v, name in zip(asked, names, strict=True):
         found, truth = list(result.marginals[name].items()), oracle.marginals(v)
         states = [state_of(case["model"], v, x) for x in range(len(truth))]

@@ -48,6 +48,7 @@ from elimina.model import Model
 from elimina.progress import Progress
 from elimina.result import (
     Bounds,
+    NoMarginals,
     Result,
     assignment_text,
     log_text,
@@ -380,7 +381,7 @@ def _uai(result: Result, model: Model) -> str:
             raise InputError("format uai cannot hold bounds: use --format human or json")
         return f"PR\n{result.log10_z}"
     if heading == "MAR":
-        if result.marginals is None:
+        if isinstance(result.marginals, NoMarginals):
             raise InputError(
                 "the evidence is impossible, so there are no marginals for format uai: use --format human or json"
             )

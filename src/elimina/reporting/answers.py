@@ -65,7 +65,7 @@ def answer_rows(result: Result) -> list[tuple[str, object]]:
 def answer_section(result: Result, model: Model) -> Markup:
     """Return the figures of an answer, and its posteriors or its assignment with reasons."""
     parts: list[object] = [figures(answer_rows(result))]
-    if result.marginals is not None:
+    if result.marginals:
         parts.append(_posteriors(result.marginals))
     if result.assignment is not None:
         if len(result.assignment) == len(model.variables):

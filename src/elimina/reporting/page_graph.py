@@ -162,7 +162,7 @@ def _kept(count: int, edges: Sequence[Edge], first: Sequence[int]) -> list[int]:
 def _details(model: Model, result: Result | None, v: int, is_observed: bool) -> list[tuple[str, float | None]]:
     variable = model.variables[v]
     lines: list[tuple[str, float | None]] = [(f"{variable.size:,} states{', observed' if is_observed else ''}", None)]
-    if result is not None and result.marginals is not None and variable.name in result.marginals:
+    if result is not None and variable.name in result.marginals:
         pairs = sorted(result.marginals[variable.name].items(), key=lambda pair: -pair[1])
         lines += [(f"{short(state, 40)}: {probability_text(p)}", p) for state, p in pairs[:_MOST_STATES]]
         if len(pairs) > _MOST_STATES:
@@ -177,7 +177,7 @@ def _by_answer(model: Model, result: Result | None, kept: Sequence[int]) -> list
         return []
     names = [model.variables[v].name for v in kept]
     found = []
-    if result.marginals is not None:
+    if result.marginals:
         marginals: Mapping[str, Mapping[Any, float]] = result.marginals
         tops = [max(marginals[name].values()) if name in marginals else None for name in names]
         values = [None if top is None else round(float(top), 4) for top in tops]
@@ -186,7 +186,7 @@ def _by_answer(model: Model, result: Result | None, kept: Sequence[int]) -> list
     if result.assignment is not None:
         states = [result.assignment.get(name) for name in names]
         found.append(_classes("state in the assignment", states))
-    elif result.marginals is not None:
+    elif result.marginals:
         likely = (result.marginals.get(name) for name in names)
         found.append(_classes("likeliest state", [max(one, key=one.__getitem__) if one else None for one in likely]))
     return found

@@ -105,7 +105,7 @@ def colours(model: Model, result: Result | None, observed: Sequence[int]) -> lis
         fill = FILL
         if number in known:
             fill = OBSERVED
-        elif result is not None and result.marginals is not None and variable.name in result.marginals:
+        elif result is not None and variable.name in result.marginals:
             fill = _shade(max(result.marginals[variable.name].values()))
         elif result is not None and result.assignment is not None and variable.name in result.assignment:
             state = variable.index(result.assignment[variable.name])
