@@ -269,6 +269,7 @@ def single_answers(engine: elimina.JunctionTree, model: elimina.Model, cases: np
 
 
 def batch_answers(engine: elimina.JunctionTree, model: elimina.Model, cases: np.ndarray) -> Answers:
+    engine.set_evidence({})
     found = engine.batch(cases, indices=True)
     return np.concatenate([found.marginals[v.name] for v in model.variables], axis=1), found.log10_evidence
 

@@ -48,15 +48,15 @@ def plan(
             ``count-optima``: the number of optimal ones. Capital letters are taken, too.
         evidence: Variable (name or index) -> its state, or (probability models) likelihoods: an array with one for each
             state, or a mapping from states, of which those left out have 0. An index into named states is written
-            ``elimina.StateIndex(1)``. Or a pandas Series of states, whose missing cells are not observed, or the path
-            of a file of evidence.
+            ``elimina.StateIndex(1)``. None, NaN, NaT and pandas.NA: not observed. Or a pandas Series of states, or the
+            path of a file of evidence.
         query: ``mar``: the variables whose marginals are computed; None for all. ``mmap``: the variables to maximise;
             the plan sums out the others.
         device: ``cpu``, ``cuda`` (the first GPU), a GPU such as ``cuda:1``, several GPUs as in
             ``["cuda:0", "cuda:1"]``, or ``auto`` for the fastest. None: the device of the options, which is ``auto`` by
             default.
-        memory: Memory limit on each device: bytes, or text such as ``8GiB``. None: the limit of the options, which is
-            the free memory less a reserve by default.
+        memory: Memory limit on each device: bytes, or text with a unit such as ``8GiB``. None: the limit of the
+            options, which is the free memory less a reserve by default.
         options: Settings for experts. A plan ignores the settings of a run (``method`` and those after it).
 
     Returns:

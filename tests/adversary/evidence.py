@@ -1,13 +1,17 @@
-"""Random evidence: a list of [variable, how it is named, a value's number or likelihoods]."""
+"""Random evidence: a list of [variable, form, a value's number, likelihoods, or None where nothing is observed]."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from typing import Any
 
 from tests.adversary.case import Case
 from tests.adversary.models import Spec
+
+FORMS = ("name", "name", "index", "row")
+"""The variable by its name or index; a row has floats for integers, and NaN instead of None."""
 
 
 def make_evidence(rng: random.Random, spec: Spec, soft: bool) -> list[list[Any]]:
@@ -17,8 +21,10 @@ def make_evidence(rng: random.Random, spec: Spec, soft: bool) -> list[list[Any]]
         return []
     found = []
     for v in rng.sample(range(len(variables)), rng.randint(1, min(3, len(variables)))):
-        how = rng.choice(["name", "name", "index"])
-        if soft and rng.random() < 0.5:
+        how = rng.choice(FORMS)
+        if rng.random() < 0.15:
+            found.append([v, how, None])
+        elif soft and rng.random() < 0.5:
             found.append([v, how, _likelihoods(rng, variables[v][1])])
         else:
             found.append([v, how, rng.randrange(variables[v][1])])
@@ -55,11 +61,22 @@ def state_of(spec: Spec, v: int, value: int) -> Any:
 
 def stated(case: Case) -> dict[Any, Any]:
     """The evidence as a call takes it."""
-    spec = case["model"]
-    return {
-        spec["variables"][v][0] if how == "name" else v: known if isinstance(known, list) else state_of(spec, v, known)
-        for v, how, known in case["evidence"]
-    }
+    return as_mapping(case["model"], case["evidence"])
+
+
+def as_mapping(spec: Spec, evidence: list[list[Any]]) -> dict[Any, Any]:
+    """Evidence as a mapping."""
+    return {v if how == "index" else spec["variables"][v][0]: _value(spec, v, how, known) for v, how, known in evidence}
+
+
+def _value(spec: Spec, v: int, how: str, known: Any) -> Any:
+    """A state, likelihoods or a missing value, in the form of the evidence."""
+    if known is None:
+        return math.nan if how == "row" else None
+    if isinstance(known, list):
+        return known
+    state = state_of(spec, v, known)
+    return float(state) if how == "row" and type(state) is int else state
 
 
 def shown(case: Case) -> str:
@@ -80,5 +97,5 @@ def smaller_evidence(evidence: list[Any]) -> Iterator[list[Any]]:
                             yield [*evidence[:i], [v, how, weights], *evidence[i + 1 :]]
         elif known:
             yield [*evidence[:i], [v, how, 0], *evidence[i + 1 :]]
-        if how == "index":
+        if how != "name":
             yield [*evidence[:i], [v, "name", known], *evidence[i + 1 :]]

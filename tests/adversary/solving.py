@@ -163,7 +163,7 @@ def script(case: Case) -> str:
     return "\n".join(
         [
             "import tempfile" if folders else "",
-            "from math import inf",
+            "from math import inf, nan",
             "import numpy as np",
             "from elimina import FORBIDDEN, Model, Table, Variable",
             "from tests.calls import solve",

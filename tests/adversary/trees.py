@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
 from tests.adversary.case import Case, Defect, Setting
-from tests.adversary.evidence import make_evidence, smaller_evidence, state_of
+from tests.adversary.evidence import as_mapping, make_evidence, smaller_evidence, state_of
 from tests.adversary.models import build, make_model, smaller_models, text
 from tests.adversary.oracle import Oracle
 from tests.calls import junction_tree
@@ -123,6 +123,15 @@ class _Session:
                 raise Defect(f"{what} answers {answer}, but the evidence is impossible")
             getattr(self, what)(answer, *arguments)
 
+    def in_case(self, observed: dict[int, int]) -> Known:
+        """The evidence and the observations of a case together, as likelihoods where both are about a variable."""
+        known = {**observed, **self.known}
+        for v in observed.keys() & self.known.keys():
+            earlier, size = self.known[v], self.spec["variables"][v][1]
+            before = earlier if isinstance(earlier, list) else [float(x == earlier) for x in range(size)]
+            known[v] = [weight * (x == observed[v]) for x, weight in enumerate(before)]
+        return known
+
     def scale(self) -> float:
         """The size of logarithms, as far as they exceed usual ones."""
         return max(1.0, 1e-3 * self.oracle().magnitude)
@@ -135,15 +144,11 @@ class _Session:
         """Change the evidence on both sides."""
         if what == "set_evidence":
             self.known = {}
-        given = {}
-        for v, how, known in evidence:
-            given[self.names[v] if how == "name" else v] = (
-                state_of(self.spec, v, known) if isinstance(known, int) else known
-            )
+        for v, _, known in evidence:
             self.known.pop(v, None)
             if known is not None:
                 self.known[v] = known
-        getattr(self.tree, what)(given)
+        getattr(self.tree, what)(as_mapping(self.spec, evidence))
 
     def marginals(self, answer: Any, asked: list[int] | None) -> None:
         """Check posteriors."""
@@ -224,7 +229,7 @@ class _Session:
         if answer.log10_evidence.shape != (len(rows),):
             raise Defect(f"the batch has {answer.log10_evidence.shape} cases of {len(rows)}")
         for i, row in enumerate(rows):
-            oracle = self.oracle({v: x for v, x in zip(columns, row, strict=True) if x is not None})
+            oracle = self.oracle(self.in_case({v: x for v, x in zip(columns, row, strict=True) if x is not None}))
             truth = oracle.log_sum() / math.log(10)
             close([answer.log10_evidence[i]], [truth], f"log10 of case {i}", 1e-9 * self.scale())
             for v in range(len(self.names)) if asked is None else asked:
@@ -309,7 +314,7 @@ def script(case: Case) -> str:
     names = [name for name, *_ in spec["variables"]]
     options = "".join(f", {k}={v!r}" for k, v in case["options"].items() if (k, v) != ("device", "cpu"))
     lines = [
-        "from math import inf",
+        "from math import inf, nan",
         "import numpy as np",
         "from elimina import FORBIDDEN, Model, Table, Variable",
         "from tests.calls import junction_tree",
@@ -318,11 +323,7 @@ def script(case: Case) -> str:
     ]
     for what, *arguments in case["calls"]:
         if what in ("set_evidence", "update"):
-            given = {
-                names[v] if how == "name" else v: state_of(spec, v, known) if isinstance(known, int) else known
-                for v, how, known in arguments[0]
-            }
-            lines.append(f"tree.{what}({given!r})")
+            lines.append(f"tree.{what}({as_mapping(spec, arguments[0])!r})")
         elif what == "batch":
             columns, rows, asked = arguments
             cases = {

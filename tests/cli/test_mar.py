@@ -9,7 +9,10 @@ import os
 import numpy as np
 import pytest
 
+import elimina as library
 from elimina import Model, Table, Variable, write
+from elimina.io.cases import read_cases
+from elimina.io.evidence import parse_assignments
 from elimina.io.posteriors import read_marginals
 
 CASES = "x1,x0\n0,?\n,1\n1,0\n"
@@ -89,6 +92,40 @@ def test_cases(elimina, asia, tmp_path, monkeypatch, rows):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cases.csv", "out.csv", "rain.uai"]
 
 
+@pytest.mark.parametrize("evidence", ["x0=1", "x1=0:0.25|1:1", "x0=0,x1=1"])
+def test_evidence_holds_in_all_cases(elimina, asia, tmp_path, evidence):
+    (tmp_path / "cases.csv").write_text(CASES)
+    arguments = ("solve", asia, "--task", "mar", "--cases", "cases.csv", "--evidence", evidence, "-o", "out.npz")
+    assert elimina(*arguments) == (0, "", "")
+    model = library.read(asia)
+    tree = library.JunctionTree(model, evidence=parse_assignments(evidence, model))
+    expected = tree.batch(read_cases(tmp_path / "cases.csv", model))
+    impossible = np.isneginf(expected.log10_evidence)
+    assert impossible.any()
+    with np.load(tmp_path / "out.npz") as found:
+        assert found["log10_evidence"] == pytest.approx(expected.log10_evidence)
+        posteriors = np.hstack([expected.marginals["x0"], expected.marginals["x1"]])
+        assert found["posteriors"][~impossible] == pytest.approx(posteriors[~impossible])
+        assert np.isnan(found["posteriors"][impossible]).all()
+
+
+def test_extra_columns_of_cases(elimina, asia, tmp_path):
+    rows = CASES.splitlines()
+    (tmp_path / "cases.csv").write_text("\n".join(f"{'ID' if n == 0 else n},{row}" for n, row in enumerate(rows)))
+    arguments = ["solve", asia, "--task", "mar", "--cases", "cases.csv", "-o", "out.csv"]
+    ran = elimina(*arguments)
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+    assert "the model has no variable 'ID'" in ran.err
+    assert "--ignore-extra" in ran.err
+    assert elimina(*arguments, "--ignore-extra") == (0, "", "")
+    extra = (tmp_path / "out.csv").read_text()
+    (tmp_path / "cases.csv").write_text(CASES)
+    assert elimina(*arguments) == (0, "", "")
+    assert (tmp_path / "out.csv").read_text() == extra
+    ran = elimina("solve", asia, "--task", "mar", "--ignore-extra")
+    assert (ran.code, "--ignore-extra: it is about the columns of cases" in ran.err) == (2, True)
+
+
 def test_cases_with_a_query(elimina, asia, tmp_path):
     (tmp_path / "cases.csv").write_text(CASES)
     arguments = ("solve", asia, "--task", "mar", "--cases", "cases.csv", "--query", "x1,x1", "-o", "out.npz")
@@ -109,14 +146,14 @@ def test_no_cases(elimina, asia, tmp_path):
     [
         (["--task", "pr", "-o", "o.csv"], 2, "--task pr: use --task mar"),
         (["--task", "mar"], 2, "add -o FILE"),
-        (["--task", "mar", "-o", "o.csv", "--evidence", "x0=1"], 2, "combined with --evidence"),
+        (["--task", "mar", "-o", "o.csv", "--evidence", "z=1"], 1, "the model has no variable 'z'"),
         (["--task", "mar", "-o", "o.csv", "--format", "json"], 2, "--format: leave them out; the suffix of -o"),
         (["--task", "mar", "-o", "o.csv", "--json"], 2, "--json: leave them out; the suffix of -o"),
         (["--task", "mar", "-o", "o.csv", "--gap", "1%"], 2, "--gap: leave them out; all cases are"),
         (["--task", "mar", "-o", "o.csv", "--scratch", ".", "--slices", "9"], 2, "with --slices, --scratch: leave"),
         (["--task", "mar", "-o", "o.txt"], 1, "posteriors are written to"),
         (["--task", "mar", "-o", "o.csv", "--query", "z"], 1, "the model has no variable 'z'"),
-        (["--task", "mar", "-o", "o.csv", "--memory", "200"], 1, "the plan needs"),
+        (["--task", "mar", "-o", "o.csv", "--memory", "200B"], 1, "the plan needs"),
     ],
 )
 def test_what_does_not_go_with_cases(elimina, asia, tmp_path, options, code, problem):

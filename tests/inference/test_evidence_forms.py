@@ -88,13 +88,15 @@ def test_what_is_refused(model, given, error, problem):
         elimina.JunctionTree(model).update(given)
 
 
-def test_missing_cells_of_a_row_change_nothing(model):
-    tree = elimina.JunctionTree(model)
-    tree.set_evidence({"a": "no", "b": 1})
-    tree.update(pandas.Series({"a": None, "b": 2, "c": True}))
-    assert tree.evidence == {"a": "no", "b": 2, "c": True}
-    tree.update({"a": None})
-    assert tree.evidence == {"b": 2, "c": True}
+def test_missing_cells_of_a_row_take_evidence_back(model):
+    row = pandas.Series({"a": None, "b": 2, "c": True})
+    for changes in (row, row.to_dict()):
+        tree = elimina.JunctionTree(model)
+        tree.set_evidence({"a": "no", "b": 1})
+        tree.update(changes)
+        assert tree.evidence == {"b": 2, "c": True}
+        tree.update({"b": None})
+        assert tree.evidence == {"c": True}
 
 
 LIKELIHOODS = [

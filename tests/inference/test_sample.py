@@ -122,3 +122,9 @@ def test_mpe(model, seed):
     assignment, score = engine.mpe()
     assert score == pytest.approx(best, rel=1e-12, abs=1e-9)
     assert scores[tuple(int(x) for x in assignment.values())] == pytest.approx(best, rel=1e-12, abs=1e-9)
+
+
+def test_each_call_draws_other_samples():
+    engine = JunctionTree(chain(30, 0.5), device="cpu")
+    assert (engine.sample(50, indices=True) != engine.sample(50, indices=True)).any()
+    assert (engine.sample(50, seed=0, indices=True) == engine.sample(50, seed=0, indices=True)).all()

@@ -62,6 +62,29 @@ def test_names_and_states(tmp_path, caplog):
     assert not caplog.messages
 
 
+@pytest.mark.parametrize("suffix", ["bif", "xmlbif"])
+@pytest.mark.parametrize(("states", "text"), [([1, 2], "1"), ([False, True], "False"), (None, "0"), (["1", 2], "2")])
+def test_states_that_become_text(tmp_path, caplog, suffix, states, text):
+    table = Table([0], [0.25, 0.75])
+    elimina.write(
+        Model([Variable("a", 2, states)], [table], sense="probability", children=[0]), tmp_path / f"m.{suffix}"
+    )
+    assert f"m.{suffix} holds states as text: the state {text} of variable 'a' is read back as '{text}'" in caplog.text
+    assert text in elimina.read(tmp_path / f"m.{suffix}")["a"].states
+    caplog.clear()
+    names = Model([Variable("a", 2, ["1", "x"])], [table], sense="probability", children=[0])
+    elimina.write(names, tmp_path / f"m.{suffix}")
+    assert elimina.read(tmp_path / f"m.{suffix}")["a"].states == ("1", "x")
+    assert not caplog.messages
+
+
+def test_states_of_costs(tmp_path, caplog):
+    elimina.write(Model([Variable("a", 2)], [Table([0], [1, 2])]), tmp_path / "m.cfn")
+    assert not caplog.messages
+    elimina.write(Model([Variable("a", 2, [3, 4])], [Table([0], [1, 2])]), tmp_path / "m.cfn")
+    assert "m.cfn holds states as text: the state 3 of variable 'a' is read back as '3'" in caplog.text
+
+
 def test_scaled_costs(tmp_path, caplog):
     """Costs with decimals become integers in a WCSP file; the factor is said."""
     decimal = Model.from_arrays([2], [([0], [0.25, 1.5])])

@@ -133,8 +133,8 @@ def test_all_paths_mean_the_same(tmp_path, question):
             assert found[0] == pytest.approx(list(expected[name].values()), abs=1e-9)
     indices = np.array([[observed.get(v, -1) for v in range(len(variables))]])
     assert tree.batch(indices, indices=True).log10_evidence == pytest.approx([log], abs=1e-9)
-    assert tree.batch(tree.sample(7)).log10_evidence == pytest.approx(
-        tree.batch(tree.sample(7, indices=True), indices=True).log10_evidence
+    assert tree.batch(tree.sample(7, seed=1)).log10_evidence == pytest.approx(
+        tree.batch(tree.sample(7, 1, indices=True), indices=True).log10_evidence
     )
 
 
@@ -238,7 +238,7 @@ def test_texts_that_are_no_integers(text):
     model = Model([Variable("x", 12)], [])
     with pytest.raises(InputError):
         parse_assignments(f'x="{text}"', model)
-    if text.strip() != "1":
+    if text.strip() not in ("1", ""):
         with pytest.raises(InputError, match="has no state"):
             cases_from_frame({"x": [text]}, model)
 

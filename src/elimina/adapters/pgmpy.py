@@ -17,7 +17,7 @@ from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.inference.junction import JunctionTree
 from elimina.io.peers import from_pgmpy, imported, pgmpy_states
 from elimina.model import Model
-from elimina.states import StateIndex, check_mapping, index_of
+from elimina.states import StateIndex, check_mapping, index_of, is_missing
 from elimina.system import require
 
 _ORDERS = ("greedy", "minfill", "minneighbors", "minweight", "weightedminfill")
@@ -83,11 +83,12 @@ class VariableElimination:
                 order names one of these variables or leaves one out, or a sum is beyond the range of a float.
             ImpossibleEvidenceError: The evidence has probability 0, and answers are normalised.
         """
-        names = _unobserved("variables", variables, evidence)
+        observed = self._observed(evidence)
+        names = _unobserved("variables", variables, observed)
         if not names:
             raise InputError("variables is empty: a query must contain at least one variable")
         known = self._evidence(evidence, virtual_evidence)
-        self._get_elimination_order(names, evidence, elimination_order)
+        self._get_elimination_order(names, observed, elimination_order)
         with self._tree.lock:
             self._tree.set_evidence(known)
             total = self._total()
@@ -122,12 +123,12 @@ class VariableElimination:
                 of these variables or leaves one out.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        asked = _unobserved("variables", [] if variables is None else variables, evidence)
+        observed = self._observed(evidence)
+        asked = _unobserved("variables", [] if variables is None else variables, observed)
         known = self._evidence(evidence, virtual_evidence)
-        observed = set(map(str, evidence or {}))
         free = [v.name for v in self.model.variables if v.name not in observed]
         if asked:
-            self._get_elimination_order(asked, evidence, elimination_order)
+            self._get_elimination_order(asked, observed, elimination_order)
         else:
             asked = free
         if set(asked) >= set(free):
@@ -164,11 +165,12 @@ class VariableElimination:
             InputError: There is no such variable or state, or a variable of the query is observed.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        asked = _unobserved("variables", [] if variables is None else variables, evidence)
+        observed = self._observed(evidence)
+        asked = _unobserved("variables", [] if variables is None else variables, observed)
         known = self._evidence(evidence, None)
         names = list(dict.fromkeys(self.model[name].name for name in asked))
         if names:
-            self._get_elimination_order(names, evidence, elimination_order)
+            self._get_elimination_order(names, observed, elimination_order)
         is_network = self.model.children is not None
         model = _ancestral(self.model, [*names, *known]) if names and is_network else self.model
         best = api.solve(model, "mpe", evidence=known).value
@@ -302,7 +304,9 @@ class VariableElimination:
             if self._states[name] != list(variable.all_states):
                 names = dict(zip(self._states[name], variable.all_states, strict=True))
                 known = known.assign(**{name: [names.get(cell, cell) for cell in known[name]]})
-        found = self._tree.batch(known, missing)
+        with self._tree.lock:
+            self._tree.set_evidence({})
+            found = self._tree.batch(known, missing)
         columns = {
             f"{name}_{state}": found.marginals[name][:, place]
             for name in missing
@@ -326,7 +330,7 @@ class VariableElimination:
         answers: dict[tuple[Any, ...], dict[Any, Any]] = {}
         rows = []
         for number, row in enumerate(data.itertuples(index=False, name=None)):
-            key = tuple(None if cell != cell or cell is None else cell for cell in row)
+            key = tuple(None if self._is_missing(name, cell) else cell for name, cell in zip(columns, row, strict=True))
             if key not in answers:
                 known: dict[Hashable, Any] = {
                     name: cell for name, cell in zip(columns, key, strict=True) if cell is not None
@@ -354,8 +358,7 @@ class VariableElimination:
         return missing
 
     def _evidence(self, evidence: Mapping[Hashable, Any] | None, virtual: Sequence[Any] | None) -> dict[Any, Any]:
-        check_mapping("evidence", {} if evidence is None else evidence)
-        known = {str(v): self._known(str(v), state) for v, state in (evidence or {}).items()}
+        known = self._observed(evidence)
         if not isinstance(virtual, list | tuple | None):
             raise arguments.wrong_type("virtual_evidence", virtual, "a list of distributions over one variable each")
         for factor in virtual or ():
@@ -365,6 +368,16 @@ class VariableElimination:
                 before = np.arange(len(likelihoods)) == self.model[name].index(before)
             known[name] = before * likelihoods
         return known
+
+    def _observed(self, evidence: Mapping[Hashable, Any] | None) -> dict[Any, Any]:
+        """Return the observed states in elimina's terms, without those that are missing."""
+        check_mapping("evidence", {} if evidence is None else evidence)
+        given = {self.model[str(v)].name: state for v, state in (evidence or {}).items()}
+        return {name: self._known(name, state) for name, state in given.items() if not self._is_missing(name, state)}
+
+    def _is_missing(self, name: str, state: Any) -> bool:
+        """Return whether a value stands for no state: None may be a state of pgmpy."""
+        return is_missing(state) and not any(state is other for other in self._states[name])
 
     def _likelihoods(self, factor: Any) -> tuple[str, NDArray[np.float64]]:
         """Return the variable of virtual evidence, and the likelihoods of its states in the model's order."""
@@ -416,10 +429,9 @@ def _ancestral(model: Model, names: Iterable[str]) -> Model:
     return Model([model.variables[v] for v in place], factors, sense="probability")
 
 
-def _unobserved(argument: str, variables: Any, evidence: Any) -> list[str]:
+def _unobserved(argument: str, variables: Any, observed: Iterable[str]) -> list[str]:
     """Return the names of variables, after checking that none of them is observed."""
     names = _named(argument, variables)
-    observed = set(map(str, evidence)) if isinstance(evidence, Iterable) and not isinstance(evidence, str) else set()
     both = next((name for name in names if name in observed), None)
     if both is not None:
         raise InputError(f"variable {both!r} is in the query and in the evidence: leave it out of one of them")

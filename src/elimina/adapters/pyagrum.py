@@ -198,6 +198,8 @@ class LazyPropagation:
             except gum.GumException as error:
                 labels = ", ".join(map(repr, self._network.variable(name).labels()))
                 raise InputError(f"variable {name!r} has no label {what!r}; its labels are {labels}") from error
+        if isinstance(what, float) and what.is_integer():
+            what = int(what)
         if not isinstance(what, int | np.integer):
             return what
         if not 0 <= what < size:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from elimina import api, arguments
+from elimina import api, arguments, states
 from elimina.cli import signals
 from elimina.cli.models import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
@@ -37,7 +37,8 @@ from elimina.cli.terminal import Command, labelled, option, show, tracing
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
-from elimina.inference.batch import Batch
+from elimina.inference.batch import Batch, with_observations
+from elimina.inference.call import with_factors
 from elimina.inference.execution import advice_on
 from elimina.inference.options import METHODS, OptimumMethod
 from elimina.io.cases import read_cases
@@ -82,9 +83,10 @@ def solve_cases(
         raise click.UsageError(f"--cases cannot be combined with --task {options['task']}: use --task mar")
     if output is None:
         raise click.UsageError("--cases needs a file for the posteriors: add -o FILE (.csv, .parquet or .npz)")
-    if options["evidence"]:
-        raise click.UsageError("--cases cannot be combined with --evidence: add a column to the file instead")
-    cases = read_cases(file, model)
+    evidence = states.evidence_of(model, evidence_of(options["evidence"], model))
+    columns, codes = read_cases(file, model, ignore_extra=options["ignore_extra"])
+    weighted, observed = with_factors(model, evidence)
+    cases = with_observations(columns, codes, observed)
     named = query_of(options["query"], model)
     asked = None if named is None else indices_of(model, named, "query")
     count = len(cases.values)
@@ -95,9 +97,9 @@ def solve_cases(
     if client is not None:
         from elimina.distributed import ClusterBatch
 
-        batch = ClusterBatch(client, model, cases.columns, asked, planning, count)
+        batch = ClusterBatch(client, weighted, cases.columns, asked, planning, count)
     else:
-        batch = Batch(model, cases.columns, asked, planning, count)
+        batch = Batch(weighted, cases.columns, asked, planning, count)
         rows = max(batch.cases * batch.threads, rows)
     with Progress() as progress, open_posteriors(output, variables) as writer:
         if isinstance(batch, Batch):
@@ -105,6 +107,7 @@ def solve_cases(
         for start in range(0, count, rows):
             values = cases.values[start : start + rows]
             found = batch.run(values, _part(progress, start / count, len(values) / count))
+            found.mark_impossible(cases.contradicted[start : start + rows])
             table = np.concatenate([found.marginals[v.name] for v in variables], axis=1)
             # Nothing follows from a case that is impossible; the file says so by empty cells.
             table[found.log10_evidence == -np.inf] = np.nan
@@ -182,6 +185,7 @@ def _cost_of(text: str) -> int | float:
 @format_options(*FORMATS)
 @output_option()
 @file_option("--cases", help="Table of cases, .csv or .parquet (mar).")
+@option("--ignore-extra", is_flag=True, group="expert", help="Ignore columns of --cases that are not variables.")
 @cluster_options
 @source_option
 @reading_options
@@ -211,6 +215,8 @@ def solve(
         is_twice = output is not None and os.path.realpath(trace) == os.path.realpath(output)
         if is_twice and (os.path.isfile(trace) or not os.path.exists(trace)):
             raise InputError(f"--trace and -o both name {output}; name two files")
+    if cases is None:
+        reject_given(("ignore_extra",), "a command without --cases", "it is about the columns of cases")
     if cases is None and (cluster is not None or local is not None):
         _check_goes_with_clusters(options["method"], options["task"])
     file = source_of(file)

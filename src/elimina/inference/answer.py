@@ -313,6 +313,13 @@ class Posteriors(NamedTuple):
     variables: tuple[Variable, ...]
     labels: Any = None
 
+    def mark_impossible(self, cases: NDArray[np.bool_]) -> None:
+        """Set the probability of some cases to 0."""
+        if cases.any():
+            self.log10_evidence[cases] = -np.inf
+            for table in self.marginals.values():
+                table[cases] = 0.0
+
     def to_frame(self, library: Library = "pandas") -> Any:
         """Return a data frame with a row for each case.
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,6 +197,40 @@ _ROOM = 2
 
 _Rows = slice | NDArray[np.intp]
 _Chunk = tuple[CaseByCase | None, Codes, _Rows, Floats, Floats]
+
+
+class ObservedCases(NamedTuple):
+    """Cases, and evidence that holds in all of them.
+
+    Attributes:
+        columns: The variables that some case may observe.
+        values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
+        contradicted: The cases that observe another state than the evidence.
+    """
+
+    columns: tuple[int, ...]
+    values: Codes
+    contradicted: NDArray[np.bool_]
+
+
+def with_observations(columns: Sequence[int], values: Codes, evidence: Mapping[int, int]) -> ObservedCases:
+    """Add observations to all cases.
+
+    Args:
+        columns: Variables of the cases.
+        values: Value indices of the cases, -1 where there is none.
+        evidence: Variable -> index of the state that is observed in each case.
+    """
+    every = (*columns, *(v for v in evidence if v not in columns))
+    added = np.full((len(values), len(every) - len(columns)), -1, dtype=np.int32)
+    combined = np.hstack((values, added)) if evidence else values
+    contradicted = np.zeros(len(values), dtype=bool)
+    for place, v in enumerate(every):
+        if v in evidence:
+            codes = combined[:, place]
+            contradicted |= (codes >= 0) & (codes != evidence[v])
+            codes[:] = evidence[v]
+    return ObservedCases(every, combined, contradicted)
 
 
 class Batch:

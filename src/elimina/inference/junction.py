@@ -17,7 +17,7 @@ from elimina.display import Displayed, bar, bytes_text, count_text, sample, seco
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
-from elimina.inference.call import SmallAnswer, SmallNetwork, is_small, with_factors, with_leaves
+from elimina.inference.call import Observed, SmallAnswer, SmallNetwork, is_small, with_factors, with_leaves
 from elimina.inference.choose import Planned, host_memory, plan_problem
 from elimina.inference.execution import Execution, check_kept
 from elimina.inference.marginals import Statistics, joint_table, tree_statistics
@@ -28,7 +28,7 @@ from elimina.model import Model
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import prepare, with_units
-from elimina.states import State, evidence_of, indices_of, state_array
+from elimina.states import State, changes_of, evidence_of, indices_of, state_array
 from elimina.system import cached_property, memory_errors_in_words
 
 if TYPE_CHECKING:
@@ -112,6 +112,8 @@ class JunctionTree(Displayed):
         self._applied: dict[str, dict[int, int | Array]] = {}
         self._answers = 0
         self._batch: Batch | None = None
+        # Evidence, and the model with its likelihoods as factors.
+        self._weighted: tuple[dict[int, int | Array], Observed] | None = None
         self._small: SmallNetwork | None = None
         self._answer: SmallAnswer | None = None
         if is_small(self.model, self._options) and self.model.sense == "probability":
@@ -193,16 +195,10 @@ class JunctionTree(Displayed):
 
     @_alone
     def update(self, changes: EvidenceLike) -> None:
-        """Change some of the evidence: as in ``set_evidence``; None in a mapping withdraws that about a variable."""
-        changed = as_evidence(changes, self.model, "changes")
-        gone = [name for name, known in changed.items() if known is None]
-        withdrawn = set(indices_of(self.model, gone, "changes"))
-        given = evidence_of(self.model, {name: known for name, known in changed.items() if known is not None})
-        if both := given.keys() & withdrawn:
-            name = self.model.variables[min(both)].name
-            raise InputError(f"evidence about variable {name!r} is given and taken back at once")
-        kept = {v: known for v, known in self._known.items() if v not in withdrawn}
-        self._known, self._answer = {**kept, **given}, None
+        """Change some of the evidence, in the forms of ``set_evidence``: what is missing (None) is taken back."""
+        changed = changes_of(self.model, as_evidence(changes, self.model, "changes"))
+        known = {**self._known, **changed}
+        self._known, self._answer = {v: what for v, what in known.items() if what is not None}, None
 
     @_alone
     def marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
@@ -264,24 +260,29 @@ class JunctionTree(Displayed):
 
     @overload
     def sample(
-        self, count: int, seed: int = 0, names: Sequence[str | int] | None = None, *, indices: Literal[True]
+        self, count: int, seed: int | None = None, names: Sequence[str | int] | None = None, *, indices: Literal[True]
     ) -> NDArray[np.int32]: ...
 
     @overload
     def sample(
-        self, count: int, seed: int = 0, names: Sequence[str | int] | None = None, *, indices: Literal[False] = False
+        self,
+        count: int,
+        seed: int | None = None,
+        names: Sequence[str | int] | None = None,
+        *,
+        indices: Literal[False] = False,
     ) -> dict[str, NDArray[Any]]: ...
 
     @_alone
     @_IN_WORDS
     def sample(
-        self, count: int, seed: int = 0, names: Sequence[str | int] | None = None, *, indices: bool = False
+        self, count: int, seed: int | None = None, names: Sequence[str | int] | None = None, *, indices: bool = False
     ) -> dict[str, NDArray[Any]] | NDArray[np.int32]:
         """Draw independent samples from the posterior, exactly.
 
         Args:
             count: Number of samples.
-            seed: Random seed; the same one gives the same samples.
+            seed: Random seed; the same one gives the same samples. None: other samples in each call.
             names: The variables asked for; None: all.
             indices: Return indices of states instead of states.
 
@@ -291,14 +292,15 @@ class JunctionTree(Displayed):
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
-            TypeError: ``count`` or ``seed`` is not an integer.
+            TypeError: ``count`` is not an integer, or ``seed`` neither an integer nor None.
             InputError: There is no such variable, or ``count`` or ``seed`` is negative.
             MemoryLimitError: Not all messages fit into the memory limit, or the samples do not fit into the host's
                 memory.
         """
         from elimina.inference.answer import check_room, draw
 
-        count, seed = arguments.integer("count", count, 0), arguments.integer("seed", seed, 0)
+        count = arguments.integer("count", count, 0)
+        seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
         variables = self.model.variables
         asked = list(range(len(variables))) if names is None else indices_of(self.model, names, "names")
         if not self.plan.keep:
@@ -360,10 +362,13 @@ class JunctionTree(Displayed):
         progress: Callable[[float], None] | None = None,
         *,
         indices: bool = False,
+        ignore_extra: bool = False,
     ) -> Posteriors:
-        """Compute the posteriors of many cases at once; the evidence of ``set_evidence`` is ignored.
+        """Compute the posteriors of many cases at once.
 
-        Many cases are propagated in one pass. Calls with the same columns share the plan.
+        The evidence of the tree holds in each case, likelihoods included. A case that observes another state than the
+        evidence has probability 0. Many cases are propagated in one pass. Calls with the same columns share the plan,
+        unless likelihoods have changed.
 
         Args:
             cases: ``elimina.io.cases.Cases``, or what ``elimina.io.cases.cases_from_frame`` takes: a data frame, a
@@ -371,25 +376,32 @@ class JunctionTree(Displayed):
             names: The variables whose marginals are computed; None for all.
             progress: Function to call with the share of the cases that is done, now and then.
             indices: Read the cells as indices of states, -1 unobserved, instead of states.
+            ignore_extra: Ignore columns that are not variables of the model.
 
         Raises:
-            InputError: A column is not a variable, or a cell is not a state of its variable.
+            InputError: A column is not a variable, or a cell is not a state of its variable or may be one of several.
             MemoryLimitError: Not even a few cases fit.
         """
-        from elimina.inference.batch import Batch
+        from elimina.inference.batch import Batch, with_observations
         from elimina.io.cases import as_cases, labels_of
 
-        columns, values = as_cases(cases, self.model, indices=indices)
+        named, codes = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
+        if self._weighted is None or self._weighted[0] is not self._known:
+            self._weighted = self._known, with_factors(self.model, self._known)
+        model, observed = self._weighted[1]
+        columns, values, contradicted = with_observations(named, codes, observed)
         asked = None if names is None else tuple(dict.fromkeys(indices_of(self.model, names, "names")))
-        if self._batch is None or not self._batch.suits(columns, asked, len(values)):
+        if self._batch is None or self._batch.model is not model or not self._batch.suits(columns, asked, len(values)):
             if self._batch is not None:
                 self._batch.close()
             known = self._options if asked is not None else self._options._replace(order=self.plan.order)
             self._batch = None
-            batch = Batch(self.model, columns, asked, known, len(values))
+            batch = Batch(model, columns, asked, known, len(values))
             self._make_room(batch.peak_bytes)
             self._batch = batch
-        return self._batch.run(values, progress)._replace(labels=labels_of(cases))
+        posteriors = self._batch.run(values, progress)._replace(labels=labels_of(cases))
+        posteriors.mark_impossible(contradicted)
+        return posteriors
 
     @_alone
     def close(self) -> None:

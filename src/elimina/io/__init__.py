@@ -170,7 +170,7 @@ def as_model(model: ModelLike) -> Model:
 
 
 def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "evidence") -> Evidence:
-    """Return evidence as a mapping: what a file holds, or a labelled row, whose missing cells are not observed.
+    """Return evidence as a mapping: what a file holds, or a labelled row, whose missing cells become None.
 
     Args:
         evidence: Evidence in any form.
@@ -201,7 +201,7 @@ def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "ev
         if name in found:
             raise InputError(f"the evidence names {name!r} twice: give each variable one state")
         found[name] = _observed(model.variables[model.index(name)], cell)
-    return {name: known for name, known in found.items() if known is not None}
+    return found
 
 
 def _observed(variable: Variable, cell: Any) -> Any:
@@ -237,8 +237,8 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     """Write a model; the file appears only once it is complete.
 
     If the format does not have the model's sense, the model is first converted by ``convert_sense`` with its defaults,
-    which may round. What the format cannot hold (names and states in UAI, ERGO and WCSP files, an upper bound beside
-    probabilities) is lost, and a warning is logged.
+    which may round. What the format cannot hold (names and states in UAI, ERGO and WCSP files, the types of integer and
+    Boolean states in BIF, XMLBIF and CFN files, an upper bound beside probabilities) is lost, and a warning is logged.
 
     Args:
         model: Model to write.
@@ -265,12 +265,31 @@ def _report_losses(model: Model, path: Path, handler: Format) -> None:
     own = (v.states is not None or v.name != f"x{i}" for i, v in enumerate(model.variables))
     if not handler.holds_names and any(own):
         _logger.warning("%s lacks the names of variables and states: the format has no place for them", path)
+    if handler.holds_names:
+        _report_states(model, path, handler)
     if model.upper_bound is not None and "probability" in handler.senses:
         _logger.warning(
             "%s lacks the upper bound %s: assignments that cost as much or more are improbable there, not impossible",
             path,
             model.upper_bound,
         )
+
+
+def _report_states(model: Model, path: Path, handler: Format) -> None:
+    """Warn about integer and Boolean states, which formats with names of states hold as text."""
+    for v in model.variables:
+        # A format of costs has numbers of states, too.
+        states = v.all_states if handler.is_of_networks else v.states or ()
+        state = next((state for state in states if not isinstance(state, str)), None)
+        if state is not None:
+            _logger.warning(
+                "%s holds states as text: the state %r of variable %r is read back as %r",
+                path,
+                state,
+                v.name,
+                str(state),
+            )
+            return
 
 
 _Values = NDArray[Any]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import logging
 import os
 import re
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence, Set
@@ -26,7 +27,17 @@ _WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")
 MISSING = frozenset(("", "?", "NA", "NaN", "nan", "*"))
 """Cells of a CSV file that mean 'not observed', unless they are states of the column's variable."""
 
+_TEXTS_THAT_PANDAS_DROPS = frozenset(
+    (
+        *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A"),
+        *("NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+    )
+)
+"""Texts that pandas.read_csv reads as missing cells by default."""
+
 _ROWS_AT_ONCE = 8192
+
+_logger = logging.getLogger(__name__)
 
 Codes = NDArray[np.int32]
 
@@ -46,7 +57,7 @@ class Cases(NamedTuple):
     values: Codes
 
 
-def read_cases(path: str | os.PathLike[str], model: Model) -> Cases:
+def read_cases(path: str | os.PathLike[str], model: Model, *, ignore_extra: bool = False) -> Cases:
     """Read cases from a table with one row a case and a column for each variable that it names.
 
     CSV files begin with the variables' names. A cell holds the text of a state; an empty cell, ``?``, ``NA`` and ``*``
@@ -55,6 +66,7 @@ def read_cases(path: str | os.PathLike[str], model: Model) -> Cases:
     Args:
         path: A .csv file, perhaps with .gz or .xz after that, or a .parquet file.
         model: Model of the cases.
+        ignore_extra: Ignore columns that are not variables of the model.
 
     Raises:
         FormatError: The file is malformed, or names a variable or a value that the model does not have.
@@ -63,9 +75,9 @@ def read_cases(path: str | os.PathLike[str], model: Model) -> Cases:
     path = arguments.file("path", path)
     suffixes = [s.lower() for s in path.suffixes[-2:]]
     if suffixes[-1:] == [".parquet"]:
-        return _read_parquet(path, model)
+        return _read_parquet(path, model, ignore_extra)
     if suffixes[-1:] == [".csv"] or (suffixes[:1] == [".csv"] and suffixes[-1] in COMPRESSIONS):
-        return _read_csv(path, model)
+        return _read_csv(path, model, ignore_extra)
     raise InputError(f"{path}: cases are read from .csv, .csv.gz, .csv.xz and .parquet files")
 
 
@@ -87,7 +99,7 @@ class _StateIndices(dict[str, int]):
         return found
 
 
-def _read_csv(path: Path, model: Model) -> Cases:
+def _read_csv(path: Path, model: Model, ignore_extra: bool) -> Cases:
     try:
         text = load(path).decode("utf-8-sig")
     except TextError as error:
@@ -98,16 +110,17 @@ def _read_csv(path: Path, model: Model) -> Cases:
     try:
         header = [name if model.find(name) is not None else name.strip() for name in next(reader, [])]
         _check_separator(header, model)
-        columns = _columns(header, model)
-        cells = [_StateIndices(model.variables[v]) for v in columns]
+        columns = _columns(header, model, ignore_extra)
+        cells = {place: _StateIndices(model.variables[v]) for place, v in columns.items()}
         chunks: list[Codes] = []
-        filled = _filled(reader, len(columns))
+        filled = _filled(reader, len(header))
         while rows := list(islice(filled, _ROWS_AT_ONCE)):
             chunks.append(_encode(rows, cells, header))
     except (csv.Error, InputError) as error:
         line = _line_of(text, error.row + sum(map(len, chunks))) if isinstance(error, _CellError) else reader.line_num
         raise FormatError(str(path), max(line, 1), str(error)) from None
-    return Cases(columns, np.concatenate(chunks) if chunks else np.empty((0, len(columns)), dtype=np.int32))
+    values = np.concatenate(chunks) if chunks else np.empty((0, len(columns)), dtype=np.int32)
+    return Cases(tuple(columns.values()), values)
 
 
 def _filled(reader: Iterator[list[str]], columns: int) -> Iterator[list[str]]:
@@ -136,16 +149,48 @@ def _check_separator(header: Sequence[str], model: Model) -> None:
             raise InputError(f"expected names separated by commas, found {separator!r} between them")
 
 
-def _columns(header: Sequence[str], model: Model) -> tuple[int, ...]:
-    """Return the variables that the columns are named after."""
+def _columns(header: Sequence[str], model: Model, ignore_extra: bool) -> dict[int, int]:
+    """Return the variables that the columns of a file are named after: place of the column -> variable."""
     if not header:
         raise InputError("expected the names of variables in the first line, found nothing")
     for number, name in enumerate(header, 1):
-        if not name and "" not in (v.name for v in model.variables):
+        is_extra = ignore_extra and model.find(name) is None
+        if not name and not is_extra and model.find("") is None:
             raise InputError(f"column {number} has no name; leave row numbers out when the file is written")
-        if name in header[: number - 1]:
+        if name in header[: number - 1] and not is_extra:
             raise InputError(f"column {number} is the second one named {name!r}")
-    return tuple(model.index(name) for name in header)
+    return _variables(header, model, ignore_extra)
+
+
+def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[int, int]:
+    """Return the variables that columns are named after: place of the column -> variable; extra columns have none.
+
+    Raises:
+        InputError: A column is not a variable and must not be ignored, no column is a variable, or two are the same.
+    """
+    extra = [place for place, name in enumerate(names) if _is_extra(name, model)]
+    if extra and not ignore_extra:
+        try:
+            model.index(names[extra[0]])
+        except InputError as error:
+            raise InputError(f"{error}; remove the column, or ignore extra columns {_IGNORING}") from None
+    if extra and len(extra) == len(names):
+        raise InputError(f"none of the {len(names)} columns is a variable of the model; the first one is {names[0]!r}")
+    places = sorted({*range(len(names))}.difference(extra))
+    variables = indices_of(model, [names[place] for place in places], "cases")
+    if len(set(variables)) != len(variables):
+        raise InputError("two columns are about the same variable")
+    return dict(zip(places, variables, strict=True))
+
+
+_IGNORING = "(ignore_extra=True of JunctionTree.batch, --ignore-extra)"
+
+
+def _is_extra(name: Any, model: Model) -> bool:
+    """Return whether a column's name is not that of a variable, nor its index."""
+    if isinstance(name, str) or model.find(str(name)) is not None:
+        return model.find(str(name)) is None
+    return not (hasattr(type(name), "__index__") and 0 <= name < len(model.variables))
 
 
 class _CellError(InputError):
@@ -156,17 +201,18 @@ class _CellError(InputError):
         self.row = row
 
 
-def _encode(rows: Sequence[Sequence[str]], cells: Sequence[_StateIndices], header: Sequence[str]) -> Codes:
+def _encode(rows: Sequence[Sequence[str]], cells: Mapping[int, _StateIndices], header: Sequence[str]) -> Codes:
     for number, row in enumerate(rows):
         if len(row) != len(header):
             raise _CellError(number, f"expected {len(header)} cells, one for each column, found {len(row)}")
     values = np.empty((len(rows), len(cells)), dtype=np.int32)
-    for i, (codes, column) in enumerate(zip(cells, zip(*rows, strict=True), strict=True)):
+    texts = list(zip(*rows, strict=True))
+    for i, (place, codes) in enumerate(cells.items()):
         try:
-            values[:, i] = np.fromiter(map(codes.__getitem__, column), dtype=np.int32, count=len(rows))
+            values[:, i] = np.fromiter(map(codes.__getitem__, texts[place]), dtype=np.int32, count=len(rows))
         except InputError as error:
-            bad = next(number for number, cell in enumerate(column) if cell not in codes)
-            raise _CellError(bad, f"column {header[i]!r}: {error}") from None
+            bad = next(number for number, cell in enumerate(texts[place]) if cell not in codes)
+            raise _CellError(bad, f"column {header[place]!r}: {error}") from None
     return values
 
 
@@ -179,11 +225,13 @@ def _line_of(text: str, row: int) -> int:
     return reader.line_num
 
 
-def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Cases:
+def cases_from_frame(frame: Any, model: Model, *, indices: bool = False, ignore_extra: bool = False) -> Cases:
     """Take cases from a table in memory.
 
     Cells are states: integers and booleans match int and bool states, and text is read as in files. Whole floats count
-    as integers. None, NaN, NaT, pandas.NA and masked cells are unobserved.
+    as integers. None, NaN, NaT, pandas.NA and masked cells are unobserved. Packages that read files turn text into
+    Booleans and numbers, so a cell of these types that equals no state stands for the state whose text reads the same:
+    True for ``TRUE``, 1 or 1.0 for ``1`` or ``01``.
 
     Args:
         frame: A data frame (pandas, Polars, Arrow, or another with Arrow's streams or the protocol of
@@ -192,9 +240,11 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
             column for each variable of the model.
         model: Model of the cases.
         indices: Read the cells as indices of states instead, with -1 for unobserved ones.
+        ignore_extra: Ignore columns that are not variables of the model.
 
     Raises:
-        InputError: A column is not a variable, a cell is not a state of its variable, or lengths differ.
+        InputError: A column is not a variable, a cell is not a state of its variable or may be one of several, or
+            lengths differ.
         TypeError: ``frame`` is something else.
     """
     if isinstance(frame, np.ndarray) and frame.dtype.names is None:
@@ -204,13 +254,17 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
     elif hasattr(frame, "columns") and hasattr(frame, "iloc"):
         named = {}
         for i, name in enumerate(frame.columns):
-            if name in named:
+            if name in named and not (ignore_extra and _is_extra(name, model)):
                 raise InputError(f"two columns of the frame are named {name!r}")
             named[name] = frame.iloc[:, i]
         if not named:
             return _unobserved(len(frame))
+        found = _from_columns(named, model, indices, ignore_extra)
+        if not indices:
+            _warn_of_dropped_states(found, model)
+        return found
     elif hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__dataframe__"):
-        return _from_arrow(frame, model, indices)
+        return _from_arrow(frame, model, indices, ignore_extra)
     elif isinstance(frame, Mapping):
         named = dict(frame)
     elif isinstance(frame, Sequence) and not isinstance(frame, str) and all(isinstance(r, Mapping) for r in frame):
@@ -220,14 +274,27 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False) -> Case
             return _unobserved(len(frame))
     else:
         raise arguments.wrong_type("cases", frame, _TAKEN)
-    return _from_columns(named, model, indices)
+    return _from_columns(named, model, indices, ignore_extra)
+
+
+def _warn_of_dropped_states(cases: Cases, model: Model) -> None:
+    """Warn of missing cells of a pandas frame that may have been states in a file."""
+    for v, codes in zip(cases.columns, cases.values.T, strict=True):
+        dropped = _TEXTS_THAT_PANDAS_DROPS.intersection(map(str, model.variables[v].states or ()))
+        if dropped and (codes == UNOBSERVED).any():
+            _logger.warning(
+                "column %r has missing cells, which are not observed, but %r is a state that pandas.read_csv takes for "
+                "a missing cell: read the file with keep_default_na=False",
+                model.variables[v].name,
+                min(dropped),
+            )
 
 
 def _unobserved(cases: int) -> Cases:
     return Cases((), np.empty((cases, 0), dtype=np.int32))
 
 
-def _from_arrow(frame: Any, model: Model, indices: bool) -> Cases:
+def _from_arrow(frame: Any, model: Model, indices: bool, ignore_extra: bool) -> Cases:
     """Take cases from a frame that pyarrow takes."""
     purpose = "a data frame that is not of pandas"
     arrow = require("pyarrow", "frames", purpose)
@@ -239,18 +306,17 @@ def _from_arrow(frame: Any, model: Model, indices: bool) -> Cases:
             raise arguments.wrong_type("cases", frame, _TAKEN) from None
     else:
         table = require("pyarrow.interchange", "frames", purpose).from_dataframe(frame)
-    columns = _columns(table.column_names, model) if table.num_columns else ()
+    columns = _columns(table.column_names, model, ignore_extra) if table.num_columns else {}
     if indices:
-        named = zip(columns, table.columns, strict=True)
-        return _from_columns({v: column.to_numpy() for v, column in named}, model, indices)
+        named = {v: table.column(place).to_numpy() for place, v in columns.items()}
+        return _from_columns(named, model, indices, ignore_extra)
     return _arrow_cases(table, columns, model, arrow)
 
 
-def _arrow_cases(table: Any, columns: tuple[int, ...], model: Model, arrow: Any) -> Cases:
-    encoded = [
-        _arrow_codes(model.variables[v], column, arrow) for v, column in zip(columns, table.columns, strict=True)
-    ]
-    return Cases(columns, np.stack(encoded, axis=1) if encoded else np.empty((len(table), 0), dtype=np.int32))
+def _arrow_cases(table: Any, columns: Mapping[int, int], model: Model, arrow: Any) -> Cases:
+    encoded = [_arrow_codes(model.variables[v], table.column(place), arrow) for place, v in columns.items()]
+    values = np.stack(encoded, axis=1) if encoded else np.empty((len(table), 0), dtype=np.int32)
+    return Cases(tuple(columns.values()), values)
 
 
 def labels_of(cases: Any) -> Any:
@@ -258,7 +324,7 @@ def labels_of(cases: Any) -> Any:
     return cases.index if hasattr(cases, "iloc") else None
 
 
-def as_cases(cases: Any, model: Model, *, indices: bool = False) -> Cases:
+def as_cases(cases: Any, model: Model, *, indices: bool = False, ignore_extra: bool = False) -> Cases:
     """Take cases from a table in memory, or check those that are given as ``Cases``: see ``cases_from_frame``.
 
     Raises:
@@ -266,7 +332,7 @@ def as_cases(cases: Any, model: Model, *, indices: bool = False) -> Cases:
         TypeError: Likewise.
     """
     if not isinstance(cases, Cases):
-        return cases_from_frame(cases, model, indices=indices)
+        return cases_from_frame(cases, model, indices=indices, ignore_extra=ignore_extra)
     columns = tuple(model.index(v) for v in cases.columns)
     if len(set(columns)) != len(columns):
         raise InputError("two columns are about the same variable")
@@ -279,17 +345,15 @@ def as_cases(cases: Any, model: Model, *, indices: bool = False) -> Cases:
     return Cases(columns, values.astype(np.int32))
 
 
-def _from_columns(named: Mapping[Any, Any], model: Model, indices: bool) -> Cases:
-    columns = tuple(indices_of(model, list(named), "cases"))
-    encoded = [
-        _column_codes(model.variables[v], column, indices) for v, column in zip(columns, named.values(), strict=True)
-    ]
+def _from_columns(named: Mapping[Any, Any], model: Model, indices: bool, ignore_extra: bool) -> Cases:
+    columns = _variables(list(named), model, ignore_extra)
+    cells = list(named.values())
+    encoded = [_column_codes(model.variables[v], cells[place], indices) for place, v in columns.items()]
     lengths = {len(codes) for codes in encoded}
     if len(lengths) > 1:
         raise InputError(f"the columns' lengths differ: {', '.join(map(str, sorted(lengths)))}")
-    if len(set(columns)) != len(columns):
-        raise InputError("two columns are about the same variable")
-    return Cases(columns, np.stack(encoded, axis=1) if encoded else np.empty((0, 0), dtype=np.int32))
+    values = np.stack(encoded, axis=1) if encoded else np.empty((0, 0), dtype=np.int32)
+    return Cases(tuple(columns.values()), values)
 
 
 def _from_array(array: NDArray[Any], model: Model, indices: bool) -> Cases:
@@ -353,6 +417,9 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
     def codes() -> Iterator[int]:
         for row, value in zip(rows, values, strict=True):
             if not isinstance(value, Hashable):
+                if is_missing(value):
+                    yield UNOBSERVED
+                    continue
                 raise InputError(
                     f"row {row}: variable {variable.name!r} has no state {value!r}; cells hold states, and "
                     "JunctionTree.set_evidence takes likelihoods"
@@ -373,7 +440,7 @@ def _checked(variable: Variable, value: Any, row: int) -> int:
         raise InputError(f"row {row}: {error}") from None
 
 
-def _read_parquet(path: Path, model: Model) -> Cases:
+def _read_parquet(path: Path, model: Model, ignore_extra: bool) -> Cases:
     arrow = require("pyarrow", "frames", "reading a Parquet file")
     parquet = require("pyarrow.parquet", "frames", "reading a Parquet file")
     try:
@@ -383,7 +450,7 @@ def _read_parquet(path: Path, model: Model) -> Cases:
     except arrow.ArrowException as error:
         raise FormatError(str(path), None, f"expected a Parquet file: {error}") from None
     try:
-        return _arrow_cases(table, _columns(table.column_names, model), model, arrow)
+        return _arrow_cases(table, _columns(table.column_names, model, ignore_extra), model, arrow)
     except (InputError, arrow.ArrowException) as error:
         raise FormatError(str(path), None, str(error)) from None
 

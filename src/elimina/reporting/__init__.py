@@ -40,7 +40,7 @@ from elimina.reporting.answers import (
 from elimina.reporting.drawing import Drawing, Markup, figures, html, joined, paragraph, short
 from elimina.reporting.page_graph import Layout, draw_graph, draw_tree, lay_out
 from elimina.result import Bounds, Delivery, Result
-from elimina.states import State, StateIndex, index_of
+from elimina.states import State, StateIndex, index_of, is_missing
 from elimina.tasks import Task, TaskName, task_of
 
 __all__ = ["Report", "report"]
@@ -248,7 +248,8 @@ def report(
     chosen = task_of(task) if task is not None else "mar" if graphical.sense == "probability" else "mpe"
     own.checked(chosen, is_run=True)
     given = as_evidence(evidence, graphical)
-    known: dict[str, State] = {graphical[name].name: _shown(graphical[name], state) for name, state in given.items()}
+    observed = {name: state for name, state in given.items() if not is_missing(state)}
+    known: dict[str, State] = {graphical[name].name: _shown(graphical[name], state) for name, state in observed.items()}
     names = None if query is None else [graphical[name].name for name in query]
     return writing.of_model(Asked(graphical, known, names, own), chosen, title)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, get_args
 
 from elimina import arguments
 from elimina.errors import InputError
 from elimina.io import ModelLike, as_model
 from elimina.result import Result
+from elimina.states import is_missing
 from elimina.viz.canvas import Picture
 from elimina.viz.graph import write_graph
 
@@ -56,6 +57,8 @@ def plot(
     if what == "graph":
         from elimina.viz.graph import draw_graph
 
+        if isinstance(evidence, Mapping):
+            evidence = [name for name, state in evidence.items() if not is_missing(state)]
         return draw_graph(model, heading, answer, [model.index(name) for name in evidence])
     from elimina.viz.trees import draw_tree
 
