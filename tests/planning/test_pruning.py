@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import elimina
 from elimina.inference.marginals import joint_table
 from elimina.inference.options import Options
 from elimina.model import Model, Variable
@@ -83,11 +82,3 @@ def test_variables_without_a_distribution():
     assert solve(pair).value == pytest.approx(2)
     free = Model([Variable("a", 2), Variable("b", 5)], [Table([0], [0.5, 0.5])], sense="probability", children=[0])
     assert solve(free).value == pytest.approx(5)
-
-
-def test_two_distributions_of_one_variable():
-    tables = [Table([0], [0.5, 0.5]), Table([0], [0.25, 0.75]), Table([0, 1], [[0.5, 0.5], [1, 0]])]
-    variables = [Variable("a", 2), Variable("b", 2)]
-    model = Model(variables, tables, sense="probability", children=[0, 0, 1])
-    assert solve(model).value == pytest.approx(0.5)
-    assert elimina.solve(model, "mar", device="cpu").marginals["a"][1] == pytest.approx(0.75)
