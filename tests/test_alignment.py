@@ -84,6 +84,8 @@ def test_integers_stay_integers():
         ([True, False], ["False", "true"], [2, 1]),
         ([0, 1], [1.0, 0.0], [2, 1]),
         (["1", "2"], ["2", "1"], [2, 1]),
+        (["0", "1"], [1, 0], [2, 1]),
+        (["TRUE", "FALSE"], [False, True], [2, 1]),
     ],
 )
 def test_labels_name_states_or_are_positions(states, labels, expected):
@@ -97,6 +99,7 @@ def test_labels_name_states_or_are_positions(states, labels, expected):
 @pytest.mark.parametrize(
     ("states", "labels", "message"),
     [
+        (["1", "0"], [0, 1], "labels 0, 1 may be indices of the states of variable 'a'"),
         (["yes", "no"], ["no", "maybe"], "labels 'maybe' name no state of variable 'a'; its states are 'yes', 'no'"),
         (["yes", "no"], [1, 0], "labels 1, 0 name no state"),
         (2, ["no", "yes"], "labels 'no', 'yes' name no state of variable 'a'; its states are 0, 1"),

@@ -83,8 +83,8 @@ class VariableElimination:
                 order names one of these variables or leaves one out, or a sum is beyond the range of a float.
             ImpossibleEvidenceError: The evidence has probability 0, and answers are normalised.
         """
+        names = self._unobserved("variables", variables, evidence)
         observed = self._observed(evidence)
-        names = _unobserved("variables", variables, observed)
         if not names:
             raise InputError("variables is empty: a query must contain at least one variable")
         known = self._evidence(evidence, virtual_evidence)
@@ -123,8 +123,8 @@ class VariableElimination:
                 of these variables or leaves one out.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
+        asked = self._unobserved("variables", [] if variables is None else variables, evidence)
         observed = self._observed(evidence)
-        asked = _unobserved("variables", [] if variables is None else variables, observed)
         known = self._evidence(evidence, virtual_evidence)
         free = [v.name for v in self.model.variables if v.name not in observed]
         if asked:
@@ -165,8 +165,8 @@ class VariableElimination:
             InputError: There is no such variable or state, or a variable of the query is observed.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
+        asked = self._unobserved("variables", [] if variables is None else variables, evidence)
         observed = self._observed(evidence)
-        asked = _unobserved("variables", [] if variables is None else variables, observed)
         known = self._evidence(evidence, None)
         names = list(dict.fromkeys(self.model[name].name for name in asked))
         if names:
@@ -375,6 +375,16 @@ class VariableElimination:
         given = {self.model[str(v)].name: state for v, state in (evidence or {}).items()}
         return {name: self._known(name, state) for name, state in given.items() if not self._is_missing(name, state)}
 
+    def _unobserved(self, argument: str, variables: Any, evidence: Any) -> list[str]:
+        """Return the names of variables, after checking that none of them is observed, if only by its name in a list."""
+        names = _named(argument, variables)
+        is_list = isinstance(evidence, list | tuple | set)
+        observed = set(map(str, evidence)) if is_list else self._observed(evidence).keys()
+        both = next((name for name in names if name in observed), None)
+        if both is not None:
+            raise InputError(f"variable {both!r} is in the query and in the evidence: leave it out of one of them")
+        return names
+
     def _is_missing(self, name: str, state: Any) -> bool:
         """Return whether a value stands for no state: None may be a state of pgmpy."""
         return is_missing(state) and not any(state is other for other in self._states[name])
@@ -427,15 +437,6 @@ def _ancestral(model: Model, names: Iterable[str]) -> Model:
     place = {v: number for number, v in enumerate(sorted(kept))}
     factors = [table.over([place[v] for v in table.scope]) for child, table in tables if child in kept]
     return Model([model.variables[v] for v in place], factors, sense="probability")
-
-
-def _unobserved(argument: str, variables: Any, observed: Iterable[str]) -> list[str]:
-    """Return the names of variables, after checking that none of them is observed."""
-    names = _named(argument, variables)
-    both = next((name for name in names if name in observed), None)
-    if both is not None:
-        raise InputError(f"variable {both!r} is in the query and in the evidence: leave it out of one of them")
-    return names
 
 
 def _named(argument: str, variables: Any) -> list[str]:
