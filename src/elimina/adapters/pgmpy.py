@@ -376,7 +376,7 @@ class VariableElimination:
         return {name: self._known(name, state) for name, state in given.items() if not self._is_missing(name, state)}
 
     def _unobserved(self, argument: str, variables: Any, evidence: Any) -> list[str]:
-        """Return the names of variables, after checking that none of them is observed, if only by its name in a list."""
+        """Return the names of variables that are asked for, none of which may be observed."""
         names = _named(argument, variables)
         is_list = isinstance(evidence, list | tuple | set)
         observed = set(map(str, evidence)) if is_list else self._observed(evidence).keys()
