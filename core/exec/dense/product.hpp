@@ -24,6 +24,7 @@ class ProductStep {
   static constexpr i64 kBlockColumns = 16 * kProductColumns<V>;  // of a block of B, which stays in L2
   static constexpr i64 kBlockRows = 768;
   static constexpr i64 kFewestRows = 64, kFewestColumns = 2 * kProductColumns<V>;  // of a block where there are threads to feed
+  static_assert(kBlockRows / 16 % kProductRows == 0, "halves of blocks hold whole panels");
 
  public:
   explicit ProductStep(V* arena) : arena_(arena) {}
@@ -39,11 +40,13 @@ class ProductStep {
       (is_batch ? batch_axes_ : row_axes_).push_back(axis);
       (is_batch ? batches_ : rows_) *= step.size(axis);
     }
-    fill(row_a_, row_axes_, rows_, [&](i64 axis) { return a_->view.stride(axis); });
+    fill(row_a_.offsets, row_axes_, rows_, [&](i64 axis) { return a_->view.stride(axis); });
+    row_a_.find_contiguous_panels();
     fill(row_out_, row_axes_, rows_, [&](i64 axis) { return step.out_stride(axis); });
     std::vector<i64> lo;
     for (i64 axis = step.lo_axis(); axis < step[kAxes]; ++axis) lo.push_back(axis);
-    fill(column_b_, lo, columns_, [&](i64 axis) { return b_->view.stride(axis); });
+    fill(column_b_.offsets, lo, columns_, [&](i64 axis) { return b_->view.stride(axis); });
+    column_b_.find_contiguous_panels();
     block_rows_ = kBlockRows, block_columns_ = kBlockColumns;
     while (items() < wanted_items && block_rows_ > kFewestRows) block_rows_ /= 2;
     while (items() < wanted_items && block_columns_ > kFewestColumns) block_columns_ /= 2;
@@ -63,6 +66,25 @@ class ProductStep {
   }
 
  private:
+  // Cells of one side of a table, in panels of `width`.
+  template <int width>
+  struct Side {
+    std::vector<i64> offsets;
+    std::vector<char> is_contiguous;  // of each panel; a shorter last one never is
+
+    // Looks at every offset: transposed axes may have the first and the last offset of a contiguous panel.
+    void find_contiguous_panels() {
+      const i64 cells = i64(offsets.size());
+      is_contiguous.assign((cells + width - 1) / width, false);
+      for (i64 panel = 0; (panel + 1) * width <= cells; ++panel) {
+        const i64* own = offsets.data() + panel * width;
+        bool follows = true;
+        for (int i = 1; i < width; ++i) follows &= own[i] == own[0] + i;
+        is_contiguous[panel] = follows;
+      }
+    }
+  };
+
   static i64 whole(i64 cells, i64 unit) { return (cells + unit - 1) / unit * unit; }
   i64 row_blocks() const { return (rows_ + block_rows_ - 1) / block_rows_; }
   i64 column_blocks() const { return (columns_ + block_columns_ - 1) / block_columns_; }
@@ -90,8 +112,8 @@ class ProductStep {
     }
     for (i64 d = 0; d < domain_; d += kDepth) {
       const i64 depth = std::min(kDepth, domain_ - d);
-      pack<kProductRows>(from_a + d * a_->domain_stride, a_->domain_stride, row_a_.data() + row, rows, depth, a_->scale, a);
-      pack<kProductColumns<V>>(from_b + d * b_->domain_stride, b_->domain_stride, column_b_.data() + column, columns, depth, b_->scale, b);
+      pack(from_a + d * a_->domain_stride, a_->domain_stride, row_a_, row, rows, depth, a_->scale, a);
+      pack(from_b + d * b_->domain_stride, b_->domain_stride, column_b_, column, columns, depth, b_->scale, b);
       for (i64 i = 0; i < rows; i += kProductRows)
         for (i64 j = 0; j < columns; j += kProductColumns<V>) {
           alignas(64) V tile[kProductRows * kProductColumns<V>];
@@ -102,12 +124,13 @@ class ProductStep {
     for (i64 i = 0; i < rows; ++i) see(peak, out + row_out_[row + i], columns);
   }
 
-  // to[panel][d][width]: cells behind the last one are 0.
+  // Cells [begin, begin + count) of a side, begin the start of a panel: to[panel][d][width]. Cells behind the last one are 0.
   template <int width>
-  static void pack(const V* from, i64 hop, const i64* offsets, i64 count, i64 depth, V scale, V* to) {
-    for (i64 first = 0; first < count; first += width, to += width * depth, offsets += width) {
-      const i64 cells = std::min<i64>(width, count - first);
-      if (cells == width && offsets[width - 1] - offsets[0] == width - 1) {
+  static void pack(const V* from, i64 hop, const Side<width>& side, i64 begin, i64 count, i64 depth, V scale, V* to) {
+    for (i64 first = begin; first < begin + count; first += width, to += width * depth) {
+      const i64 cells = std::min<i64>(width, begin + count - first);
+      const i64* offsets = side.offsets.data() + first;
+      if (cells == width && side.is_contiguous[first / width]) {
         for (i64 d = 0; d < depth; ++d)
           for (int i = 0; i < width; ++i) to[d * width + i] = from[offsets[0] + d * hop + i] * scale;
         continue;
@@ -132,7 +155,9 @@ class ProductStep {
   StepView step_{};
   const Source<V>*a_ = nullptr, *b_ = nullptr;
   i64 domain_ = 0, rows_ = 0, columns_ = 0, batches_ = 0, block_rows_ = 0, block_columns_ = 0;
-  std::vector<i64> row_axes_, batch_axes_, row_a_, row_out_, column_b_;
+  std::vector<i64> row_axes_, batch_axes_, row_out_;
+  Side<kProductRows> row_a_;
+  Side<kProductColumns<V>> column_b_;
 };
 
 }  // namespace elimina::ELIMINA_ISA
