@@ -274,6 +274,10 @@ void bind_dense(nb::module_& m) {
         "Run a packed program over factors of zeros and ones in integers of any length; return the product of some steps' outputs, the least byte first.");
   m.attr("SHARED_WORK") = shared_work;
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
+  m.def("dense_instruction_sets", &dense_instruction_sets, "All instruction sets that the dense executor can use here, the best one first.");
+  m.def("use_dense_instruction_set", [](const std::string& name) {
+    if (!use_dense_instruction_set(name)) throw nb::value_error(("no kernels for the instruction set " + name).c_str());
+  }, "name"_a, "Use an instruction set in sessions that are made from now on.");
 }
 
 }  // namespace elimina

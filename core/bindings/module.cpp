@@ -9,6 +9,7 @@ NB_MODULE(_core, m) {
   elimina::order::bind_order(m);
   elimina::tables::bind_tables(m);
   elimina::plan::bind_plan(m);
+  elimina::bind_paths(m);
   elimina::bind_dense(m);
   elimina::sparse::bind_rows(m);
   elimina::filter::bind_filter(m);

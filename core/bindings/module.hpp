@@ -15,6 +15,7 @@ namespace text { void bind_text(nanobind::module_& m); }
 namespace order { void bind_order(nanobind::module_& m); }
 namespace plan { void bind_plan(nanobind::module_& m); }
 namespace tables { void bind_tables(nanobind::module_& m); }
+void bind_paths(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);
 namespace sparse { void bind_rows(nanobind::module_& m); }
 namespace filter { void bind_filter(nanobind::module_& m); }

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "arrays.hpp"
+#include "exec/paths.hpp"
 #include "kinds.hpp"
 #include "module.hpp"
 #include "unlocked.hpp"
@@ -148,6 +149,7 @@ void to_dense(Keys keys, Values values, Matrix<const i64> terms, nb::ndarray<nb:
 
 Array<int> decode(int variables, nb::iterable steps) {
   using Read = std::tuple<Matrix<const i64>, std::optional<Keys>, Values>;
+  count_path(Path::rows_decode);
   std::vector<int> assignment(std::size_t(variables), 0);
   for (const nb::handle step : steps) {
     const auto& [variable, domain, tables] = nb::cast<std::tuple<i64, i64, std::vector<Read>>>(step);

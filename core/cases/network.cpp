@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "elimina/program.hpp"
+#include "exec/paths.hpp"
 #include "stop.hpp"
 
 namespace elimina {
@@ -87,6 +88,7 @@ bool CaseNetwork::keep(const std::vector<int>& order) {
 
 // Run a program of the planner's, for which the arena grows, or the one that is kept.
 bool CaseNetwork::run(const CaseProgram& program, const int* values, const DensePoll& poll) {
+  count_path(Path::case_network);
   if (kept_) {
     executor_->fix(values, i64(sizes_.size()));
     return executor_->run(nullptr, program.steps(), poll);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "elimina/program.hpp"
+#include "exec/paths.hpp"
 #include "stop.hpp"
 
 namespace elimina {
@@ -151,6 +152,7 @@ class LongRun {
 }  // namespace
 
 LongInteger exact_count(std::span<const i64> words, std::span<const i64> starts, std::span<const i64> roots, const u64* factors) {
+  count_path(Path::long_integers);
   return LongRun(words, starts, factors).run(roots);
 }
 

@@ -1,9 +1,11 @@
 #include "exec/dense/dense.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 
 #include "exec/dense/isa.hpp"
+#include "exec/paths.hpp"
 #include "exec/share.hpp"
 
 namespace elimina {
@@ -20,21 +22,25 @@ struct Choice {
   const char* name;
 };
 
-Choice choose() {
+// Those that the processor has, the best one first.
+std::vector<Choice> find_choices() {
+  std::vector<Choice> choices;
 #if defined(ELIMINA_X86_DISPATCH)
   __builtin_cpu_init();
 #if defined(ELIMINA_AVX512)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512vl"))
-    return {&avx512::make_kernels, "avx512"};
+    choices.push_back({&avx512::make_kernels, "avx512"});
 #endif
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("fma"))
-    return {&avx2::make_kernels, "avx2"};
+    choices.push_back({&avx2::make_kernels, "avx2"});
 #endif
-  return {&baseline::make_kernels, "baseline"};
+  choices.push_back({&baseline::make_kernels, "baseline"});
+  return choices;
 }
 
-const Choice choice = choose();
+const std::vector<Choice> choices = find_choices();
+std::atomic<const Choice*> choice = &choices.front();
 
 // Values that no table depends on are not visited.
 double step_work(StepView step) { return double(step.cells()) * (step[kTables] > 0 ? double(step[kDomain]) : 1.0); }
@@ -79,14 +85,26 @@ void keep(const Peak& peak, double* to) {
 
 }  // namespace
 
-const char* dense_instruction_set() { return choice.name; }
+const char* dense_instruction_set() { return choice.load()->name; }
+
+std::vector<std::string> dense_instruction_sets() {
+  std::vector<std::string> names;
+  for (const Choice& one : choices) names.emplace_back(one.name);
+  return names;
+}
+
+bool use_dense_instruction_set(const std::string& name) {
+  for (const Choice& one : choices)
+    if (one.name == name) return choice = &one, true;
+  return false;
+}
 
 DenseExecutor::DenseExecutor(const DenseRun& run, std::span<const i64> outputs)
     : run_(run),
       threads_(std::max(run.threads, 1)),
       words_(run.words),
       starts_(run.starts),
-      kernels_(choice.make(run)),
+      kernels_(choice.load()->make(run)),
       slices_(run.words, run.starts, run.steps, outputs),
       entries_(std::size_t(run.steps), Entry{0, kNew}) {}
 
@@ -144,6 +162,7 @@ bool DenseExecutor::run(const i64* sequence, i64 count, const DensePoll& poll) {
 }
 
 void DenseExecutor::decode(int* assignment) {
+  count_path(Path::decode);
   for (i64 number = run_.steps - 1; number >= 0; --number) {
     const StepView step = view(number);
     if (step[kVariable] >= 0) step.assign(assignment, kernels_->best_value(step, run_.peaks, assignment));
@@ -151,6 +170,7 @@ void DenseExecutor::decode(int* assignment) {
 }
 
 bool DenseExecutor::run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll) {
+  count_path(Path::case_plan);
   peaks_ = peaks;
   return in_sequence(count, poll, [&](i64 number, double done) {
     const StepView step{words + starts[number]};
@@ -163,7 +183,7 @@ bool DenseExecutor::run_other(const i64* words, const i64* starts, i64 count, do
 
 bool DenseExecutor::one_step(i64 number, double done, Peak& peak, const DensePoll& poll) {
   if (entries_[number].small == kNew) entries_[number] = look_at(view(number));
-  if (slices_.touches(number)) return given_step(slices_.slice(number), done, peak, poll);
+  if (slices_.touches(number)) return count_path(Path::slice), given_step(slices_.slice(number), done, peak, poll);
   auto& [work, small] = entries_[number];
   if (small >= 0) return peak = kernels_->run_translated(small), true;
   switch (small) {
@@ -186,6 +206,8 @@ bool DenseExecutor::large_step(StepView step, double work, double done, Peak& pe
   const int threads = work < shared_work ? 1 : threads_;
   const i64 fewest = threads > 1 ? 4 * i64(threads) : 1;
   const i64 items = kernels_->begin(step, peaks_, fewest * std::max<i64>(1, i64(work / kPollWork)));
+  if (threads > 1) count_path(Path::several_threads);
+  if (step.eliminates_several()) count_path(Path::several_variables);
   if (threads == 1 && work < kPollWork) return kernels_->run(0, items, 0, peak), true;
   return in_turns(items, fewest, work, done, poll, [&](i64 first, i64 last) {
     std::vector<Peak> own(static_cast<std::size_t>(threads));
@@ -196,6 +218,7 @@ bool DenseExecutor::large_step(StepView step, double work, double done, Peak& pe
 
 bool DenseExecutor::level_step(StepView step, double work, double done, const DensePoll& poll) {
   const int threads = work * double(step[kTables]) < shared_work ? 1 : threads_;
+  count_path(Path::levelling);
   return in_turns(kernels_->begin_level(step), 4 * i64(threads), work, done, poll, [&](i64 first, i64 last) {
     share(threads, 0, threads, [&](i64 part, int) {
       kernels_->run_level(first + (last - first) * part / threads, first + (last - first) * (part + 1) / threads);

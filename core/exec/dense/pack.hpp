@@ -6,6 +6,7 @@
 
 #include "exec/dense/layout.hpp"
 #include "exec/dense/vector.hpp"
+#include "exec/paths.hpp"
 
 namespace elimina::ELIMINA_ISA {
 
@@ -39,21 +40,31 @@ class Packer {
 
   void pack(const V* data) const {
     if constexpr (kPermutes)
-      if (domain_stride_ == 1 && domain_ >= lanes / 2) return transpose_cells(data);
+      if (transposes()) return transpose_cells(data);
     for (i64 i = 0; i < cells_; i += lanes) {
       if constexpr (kPermutes)
-        if (index_.window_cells[(lo_ + i) / lanes]) {
+        if (permutes(i)) {
           permute_block(data, i);
           continue;
         }
-      if (index_.run >= 4)
+      if (index_.run >= kShortestRun)
         copy_runs(data, i);
       else
         gather_block(data, i);
     }
   }
 
+  void count_paths_taken() const {
+    if (transposes()) return count_path(Path::pack_transposed);
+    for (i64 i = 0; i < cells_; i += lanes) count_path(permutes(i) ? Path::pack_permuted : index_.run >= kShortestRun ? Path::pack_runs : Path::pack_gathered);
+  }
+
  private:
+  static constexpr i64 kShortestRun = 4;
+
+  bool transposes() const { return kPermutes && domain_stride_ == 1 && domain_ >= lanes / 2; }
+  bool permutes(i64 i) const { return kPermutes && index_.window_cells[(lo_ + i) / lanes]; }
+
   void transpose_cells(const V* data) const {
     for (i64 i = 0; i < cells_; i += lanes) {
       for (i64 d = 0; d < domain_; d += lanes) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "exec/paths.hpp"
+
 namespace elimina {
 namespace {
 
@@ -31,6 +33,7 @@ void PlainKernels<R>::clear(i64 first, i64 cells) {
 template <class R>
 Peak PlainKernels<R>::run_plain(StepView step, const double* peaks) {
   prepare(step, peaks);
+  count_path(tables_ > 0 ? Path::plain : Path::plain_of_nothing);
   Peak peak;
   V* out = arena_ + step[kOut];
   const i64 axes = step[kAxes];

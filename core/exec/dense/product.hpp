@@ -8,6 +8,7 @@
 
 #include "exec/dense/product_tile.hpp"
 #include "exec/dense/tile.hpp"
+#include "exec/paths.hpp"
 #include "elimina/product.hpp"
 
 namespace elimina::ELIMINA_ISA {
@@ -47,6 +48,7 @@ class ProductStep {
     for (i64 axis = step.lo_axis(); axis < step[kAxes]; ++axis) lo.push_back(axis);
     fill(column_b_.offsets, lo, columns_, [&](i64 axis) { return b_->view.stride(axis); });
     column_b_.find_contiguous_panels();
+    count_paths_taken();
     block_rows_ = kBlockRows, block_columns_ = kBlockColumns;
     while (items() < wanted_items && block_rows_ > kFewestRows) block_rows_ /= 2;
     while (items() < wanted_items && block_columns_ > kFewestColumns) block_columns_ /= 2;
@@ -84,6 +86,14 @@ class ProductStep {
       }
     }
   };
+
+  void count_paths_taken() const {
+    if (!are_paths_counted()) return;
+    count_path(Path::product);
+    if (batches_ > 1) count_path(Path::product_batch);
+    for (const char is_contiguous : row_a_.is_contiguous) count_path(is_contiguous ? Path::product_contiguous_rows : Path::product_scattered_rows);
+    for (const char is_contiguous : column_b_.is_contiguous) count_path(is_contiguous ? Path::product_contiguous_columns : Path::product_scattered_columns);
+  }
 
   static i64 whole(i64 cells, i64 unit) { return (cells + unit - 1) / unit * unit; }
   i64 row_blocks() const { return (rows_ + block_rows_ - 1) / block_rows_; }

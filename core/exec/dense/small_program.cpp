@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "exec/dense/layout.hpp"
+#include "exec/paths.hpp"
 
 namespace elimina {
 
@@ -10,6 +11,7 @@ SmallProgram::~SmallProgram() = default;
 
 i64 SmallProgram::add(StepView step) {
   const i64 cells = step.cells(), axes = step[kAxes], tables = step[kTables];
+  count_path(Path::small);
   steps_.push_back({step[kDomain], tables, i64(tables_.size()), i64(windows_.size()), i64(blocks_.size()), 0});
   out_.resize(std::size_t(cells));
   fill_offsets(out_.data(), step, 0, axes, [&](i64 axis) { return step.out_stride(axis); });
@@ -31,6 +33,7 @@ i64 SmallProgram::add(StepView step) {
 void SmallProgram::add_window(const i32* offsets, int count) {
   const auto [low, high] = std::minmax_element(offsets, offsets + count);
   const bool near = permutes_ && *high - *low < kWindows * lanes_;
+  count_path(near ? Path::small_permuted : Path::small_scattered);
   windows_.push_back({near ? *low : i32(scattered_.size()), near ? *high - *low + 1 : 0});
   for (int j = 0; j < lanes_; ++j) {
     const i32 offset = offsets[std::min(j, count - 1)];

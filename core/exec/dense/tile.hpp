@@ -10,6 +10,7 @@
 #include "exec/dense/pack.hpp"
 #include "exec/dense/plain.hpp"
 #include "exec/dense/vector.hpp"
+#include "exec/paths.hpp"
 #include "elimina/program.hpp"
 #include "elimina/semiring.hpp"
 
@@ -46,6 +47,7 @@ class TileStep : public TileLayout {
     ring_ = weighed(ring_, step.weight());
     sources_ = sources.data();
     lay_out(step, wanted_items);
+    count_paths_taken();
   }
 
   // Items are independent of one another.
@@ -67,6 +69,20 @@ class TileStep : public TileLayout {
   }
 
  private:
+  void count_paths_taken() const {
+    if (!are_paths_counted()) return;
+    count_path(Path::tile);
+    if (past_caches_) count_path(Path::tile_past_caches);
+    if (dot_) return count_path(b_ > a_ ? Path::tile_dot_rhs : Path::tile_dot);
+    if (b_ > a_) count_path(Path::tile_rhs);
+    for (i64 t = a_; t < tables_; ++t)
+      if (!dense_[t]) Packer<V>(lo_[t], 0, step_[kLoCells], domain_, sources_[t].domain_stride, nullptr, 0).count_paths_taken();
+    if (a_ == tables_) count_path(Path::tile_constant);
+    else if (!Wide<R>::available) count_path(Path::tile_scalar);
+    else if (tables_ - b_ >= kMostStreamed) count_path(Path::tile_many_streamed);
+    else count_path(tables_ > b_ && domain_ > kStreams ? Path::tile_turns : Path::tile_rows);
+  }
+
   V scaled(V value, i64 t) const {
     if constexpr (R::scaled)
       return value * sources_[t].scale;

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "exec/paths.hpp"
 #include "exec/share.hpp"
 #include "exec/sparse/join.hpp"
 
@@ -11,6 +12,7 @@ namespace elimina::sparse {
 template <class R, int W>
 Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
   using Value = typename R::Value;
+  count_path(Path::rows_project);
   constexpr i64 block_rows = i64(1) << 15;
   const auto* keys = reinterpret_cast<const Key<W>*>(table.keys);
   const auto* values = static_cast<const Value*>(table.values);
@@ -35,6 +37,7 @@ Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
 // The cells above `zero`, or below it, in the keys' order: `axes` are terms, the most significant field first.
 template <class Value>
 Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const i64* axes, const i64* sizes, int count) {
+  count_path(Path::rows_from_dense);
   i64 all = 1;
   for (int axis = 0; axis < count; ++axis) all *= sizes[axis];
   Made made;
@@ -73,6 +76,7 @@ Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const 
 
 template <int W, class V>
 void cells_of_rows(const Table& table, const i64* terms, i64 count, V* cells) {
+  count_path(Path::rows_to_dense);
   const auto* keys = reinterpret_cast<const Key<W>*>(table.keys);
   const auto* values = static_cast<const V*>(table.values);
   for (i64 i = 0; i < table.rows; ++i) cells[cell_of(keys[i], terms, count)] = values[i];
@@ -81,6 +85,7 @@ void cells_of_rows(const Table& table, const i64* terms, i64 count, V* cells) {
 template <int A, int B>
 Buffer move_rows(const u64* words, i64 rows, const i64* segments, i64 count, int threads) {
   const auto* keys = reinterpret_cast<const Key<A>*>(words);
+  count_path(Path::rows_move);
   Buffer made(rows * i64(sizeof(Key<B>)));
   auto* to = made.as<Key<B>>();
   const i64 parts = std::clamp<i64>(rows >> 14, 1, threads);

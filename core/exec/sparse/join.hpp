@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "exec/paths.hpp"
 #include "exec/share.hpp"
 #include "exec/sparse/grid.hpp"
 
@@ -127,6 +128,7 @@ class JoinBlocks {
       const i64 bound = most_rows(l, r);
       if (bound > kBlock) {
         close();
+        count_path(Path::join_split_group);
         split(l, r, blocks);
         return;
       }
@@ -184,6 +186,9 @@ class Join {
   }
 
   Made run(const std::vector<Block>& blocks, int threads) const {
+    if (stage_.words[0] > 0) count_path(Path::join_with_lookup);
+    if (stage_.words[1] >= 0) count_path(Path::join_with_bounds);
+    if (W > 1) count_path(Path::rows_long_keys);
     i64 bound = 0;
     for (const Block& block : blocks) {
       bound += block.bound;
@@ -201,28 +206,42 @@ class Join {
     std::vector<i64> left_starts, right_starts;
     Grid<R, W> grid(stage_.ring, order_.low);
     std::vector<i64> cells;
+    bool any_plain = false, any_product = false, any_pairs = false, any_grid = false, any_runs = false;
     each_group(left_.keys, block.left, right_.keys, block.right, group_, [&](Range l, Range r) {
       if (!order_.low) {
         writer.candidates += l.rows() * r.rows();
-        if (unfiltered()) plain(l, r, writer);
-        else if (l.rows() > 1 && r.rows() > 1 && r.rows() <= kMostCells) product(l, r, cells, writer);
-        else
+        if (unfiltered()) {
+          any_plain = true;
+          plain(l, r, writer);
+        } else if (l.rows() > 1 && r.rows() > 1 && r.rows() <= kMostCells) {
+          any_product = true;
+          product(l, r, cells, writer);
+        } else {
+          any_pairs = true;
           for (i64 i = l.begin; i < l.end; ++i)
             for (i64 j = r.begin; j < r.end; ++j) pair({i, i + 1}, {j, j + 1}, writer);
+        }
         return;
       }
       find_starts(left_.keys, l, runs_, left_starts);
       find_starts(right_.keys, r, runs_, right_starts);
       writer.candidates += i64(left_starts.size() - 1) * i64(right_starts.size() - 1);
       if (unfiltered() && grid.worth(l.rows() + r.rows(), left_starts.size() + right_starts.size())) {
+        any_grid = true;
         if (order_.eliminate) grid.eliminate(left_, left_starts, right_, right_starts, writer);
         else grid.keep(left_, left_starts, right_, right_starts, writer);
         return;
       }
+      any_runs = true;
       for (std::size_t m = 0; m + 1 < left_starts.size(); ++m)
         for (std::size_t n = 0; n + 1 < right_starts.size(); ++n)
           pair({left_starts[m], left_starts[m + 1]}, {right_starts[n], right_starts[n + 1]}, writer);
     });
+    if (any_plain) count_path(Path::join_plain);
+    if (any_product) count_path(Path::join_product);
+    if (any_pairs) count_path(Path::join_pairs);
+    if (any_grid) count_path(order_.eliminate ? Path::join_grid_eliminating : Path::join_grid);
+    if (any_runs) count_path(order_.eliminate ? Path::join_eliminating : Path::join_runs);
   }
 
   bool unfiltered() const { return stage_.words[0] == 0 && stage_.words[1] < 0; }
@@ -289,6 +308,7 @@ Made semi_join_rows(const Table& left, const Table& right, const u64* group_word
   const auto* others = reinterpret_cast<const Key<W>*>(right.keys);
   const auto* values = static_cast<const V*>(left.values);
   const i64 blocks = (left.rows + block_rows - 1) / block_rows;
+  count_path(Path::rows_semi_join);
   const auto keep = [&](i64 block, Writer<W, V>& writer) {
     const i64 end = std::min(left.rows, (block + 1) * block_rows);
     i64 at = reach(others, 0, right.rows, keys[block * block_rows], group);

@@ -8,6 +8,7 @@
 #include <bit>
 #include <vector>
 
+#include "exec/paths.hpp"
 #include "exec/share.hpp"
 #include "exec/sparse/rows.hpp"
 
@@ -37,12 +38,14 @@ class Sorter {
     const Rows<V> from{const_cast<Key<W>*>(keys_), const_cast<V*>(values), rows_}, to = rows_of<V>(made);
     Bits differing = differing_bits();
     if (rows_ <= kBucket || std::all_of(differing.begin(), differing.end(), [](u64 bits) { return bits == 0; })) {
+      count_path(Path::rows_sort_small);
       std::copy_n(from.keys, rows_, to.keys);
       std::copy_n(from.values, rows_, to.values);
       Made spare = room<V>(rows_);
       sort_bucket(to, rows_of<V>(spare), digits_of(differing));
       return made;
     }
+    count_path(Path::rows_sort_dealt);
     const std::vector<i64> starts = deal(take_top(differing), from, to);
     const std::vector<Digit> digits = digits_of(differing);
     const i64 buckets = i64(starts.size()) - 1;
@@ -184,6 +187,7 @@ class Sorter {
   // A bucket that holds most of the rows: all threads on each digit.
   template <class V>
   void sort_large(const Rows<V>& rows, const std::vector<Digit>& digits) const {
+    count_path(Path::rows_sort_large_bucket);
     Made spare = room<V>(rows.rows);
     Rows<V> from = rows, to = rows_of<V>(spare);
     for (const Digit& digit : digits) {

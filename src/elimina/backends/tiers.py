@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import system
-from elimina._core import DenseSession
+from elimina._core import DenseSession, count_path
 from elimina.backends import Progress, Run
 from elimina.backends.cpu import dense_session
 from elimina.errors import InputError, MemoryLimitError
@@ -243,6 +243,7 @@ class DiskSession(TiledSession):
         assert program.scratch is not None
         assert program.stream is not None
         started = time.perf_counter()
+        count_path("scratch-tiles")
         item = program.dtype.itemsize
         self._file = Scratch(program.scratch, program.arena_cells * item)
         self._file.write(np.ascontiguousarray(factors).reshape(-1).view(np.uint8).data, 0)

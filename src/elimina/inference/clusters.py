@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import FORBIDDEN_COST, Stopped, stopped
+from elimina._core import FORBIDDEN_COST, Stopped, count_path, stopped
 from elimina._core import partition_by_content as partition
 from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
@@ -406,6 +406,7 @@ def bounds_on_card(
         DeviceError: The device failed or is out of memory.
     """
     problem = original.moved
+    count_path("cuda-clusters")
     if original.shifted is None:
         raise UnsupportedError("costs cannot be shifted")
     units = _in_units(problem, distances(problem, FORBIDDEN_COST))

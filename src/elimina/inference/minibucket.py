@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import count_path
 from elimina.backends import GatheringSession
 from elimina.inference.encode import Encoded, encode
 from elimina.inference.execution import (
@@ -324,6 +325,7 @@ def running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heu
     """
     problem, plan = execution.problem, execution.plan
     check_fits(plan)
+    count_path("mini-buckets" if plan.semiring == "min-sum" else "weighted-mini-buckets")
     started = time.perf_counter()
     encoded = encode(problem, plan)
     guide = guide_of(plan, problem.model.sizes)

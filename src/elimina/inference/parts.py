@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import count_path
 from elimina.backends.choose import devices_of
 from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
@@ -449,6 +450,7 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
         InternalError: The assignment's value, recomputed on the model, is not the value found.
     """
     problem, plan, started = execution.problem, execution.plan, time.perf_counter()
+    count_path("segments")
     runs = _Runs(execution)
     possible = runs.possible and all(map(runs.pass_on, range(len(runs) - 1)))
     possible = possible and all(map(runs.decode, range(len(runs) - 1, -1, -1)))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import count_path
 from elimina.backends import GatheringSession, KeepingSession, Progress, SlicingSession
 from elimina.errors import InputError, InternalError
 from elimina.inference.answer import Answer, Places, step_table
@@ -210,6 +211,7 @@ class Propagator:
 
     def run(self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None) -> Answer:
         """Compute outputs of the plan (and the sum of all), except those known from earlier runs."""
+        count_path("upward-and-downward")
         steps = self._stale.nonzero()[0]
         if self._plan.keep:
             asked = {*outputs, *self._roots} if log_sum else set(outputs)
@@ -245,6 +247,7 @@ class Propagator:
         columns = np.array(variables, dtype=np.int32)
         outputs = tuple(Outputs.packed(self._plan.outputs).marginals.tolist())
         self._stale[:] = True
+        count_path("batch-plans" if own_plans else "batch-cases")
         if own_plans:
             zone, logs, sound = self._slicing.run_planned(self._planner, columns, values)
             log_sum = logs + (-math.inf if self._encoded.impossible else math.log(2) * self._encoded.offset)

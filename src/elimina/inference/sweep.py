@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import count_path
 from elimina.backends import ExpectingSession, KeepingSession, ReservingBackend, Run, Session
 from elimina.backends.choose import devices_of
 from elimina.inference.encode import Encoded, Encoder
@@ -285,6 +286,12 @@ class _Lane:
     def run(self, numbers: Iterable[int], parameter: int | None, report: Callable[[float], None]) -> Iterator[Slice]:
         """Run slices: see ``Sweep.run``; ``report`` is told the share of a slice that is done."""
         program = self._program if parameter is None else self._program._replace(parameter=parameter)
+        if self._variables:
+            count_path(
+                "filtered-slices" if program.sparse is not None and program.sparse.outside is not None else "slices"
+            )
+        if program.semiring == "log-sum-exp":
+            count_path("logarithms")
         session: Session | None = None
         run: Run | None = None
         stale = 0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import count_path
 from elimina.backends import Progress, Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import CudaDevice
@@ -274,6 +275,7 @@ class CardSession(CudaSession):
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         super().__init__(backend, program, factors)
         self._copies: list[list[Any]] = []
+        count_path("cuda-shards")
         with self._here():
             # The link and the card's own memory are at work at the same time.
             self._local = self._cuda.Stream(non_blocking=True)
@@ -377,6 +379,7 @@ class CudaBackend(CudaDevice):
             from elimina.backends.cpu import CpuBackend
             from elimina.backends.sparse.session import RowsSession
 
+            count_path("cuda-rows")
             device = CudaRows(self, program.semiring, program.dtype, program.parameter)
             return RowsSession(self, CpuBackend(), device, program, factors)
         if program.stream is not None:

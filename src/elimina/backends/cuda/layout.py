@@ -100,6 +100,11 @@ class Forest(NamedTuple):
     levels: bool
     work: int
 
+    @property
+    def path(self) -> str:
+        """Name of the executor path that it is."""
+        return "cuda-forest"
+
 
 class Layout(NamedTuple):
     """A program on the device, or some of its steps.

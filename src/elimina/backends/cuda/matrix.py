@@ -81,6 +81,11 @@ class Matrix(NamedTuple):
         return kernels.range_kernel(*kind), kernels.scale_kernel(*kind), kernels.extremes_kernel(*kind, self.words)
 
     @property
+    def path(self) -> str:
+        """Name of the executor path that it is."""
+        return "cuda-library"
+
+    @property
     def out_cells(self) -> int:
         """Cells of the output."""
         return self.work // self.depth

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import Stopped, stopped
+from elimina._core import Stopped, count_path, stopped
 from elimina.backends import Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import has_passed, in_parts, place, stretches
@@ -373,6 +373,7 @@ class CudaSession:
             backend.function("elimina::peaks")((blocks,), (kernels.THREADS,), (words, *sequence, peaks))
         done, reported = 0, 0.0
         for launch in layout.launches:
+            count_path(launch.path)
             if isinstance(launch, Forest):
                 kind = program.semiring, program.dtype, launch.tree, launch.levels
                 kernel = backend.function(kernels.forest_kernel(*kind))

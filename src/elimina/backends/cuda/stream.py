@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina._core import count_path
 from elimina.backends import Progress
 from elimina.backends.cuda import tile as cuda_tile
 from elimina.backends.tiers import Piece, Report, Scratch, TiledSession, pieces, with_following
@@ -246,6 +247,7 @@ class StreamSession(TiledSession):
 
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         assert program.stream is not None
+        count_path("cuda-tiles-of-host" if program.scratch is None else "cuda-tiles-of-scratch")
         self._backend, self._cuda = backend, backend.cupy.cuda
         self._fixed = fixed_bytes(len(program.starts))
         self._size = self._fixed + program.stream.cells * program.dtype.itemsize
@@ -343,6 +345,7 @@ class StreamSession(TiledSession):
         """Queue the upload of a tile's packed words; return a function that launches its kernel."""
         program, backend = self.program, self._backend
         cut, record = self._cut(tile)
+        count_path(cut.path)
         at = 8 * len(record)
         words = np.frombuffer(self._records, dtype=np.int64, count=len(record), offset=slot * RECORD_BYTES)
         words[:] = record

@@ -52,6 +52,14 @@ STREAM_ROW = 256
 """Bytes of a row that are worth more than a small rhs."""
 
 
+_PATHS = {
+    TileKernel: "cuda-tile",
+    ProductKernel: "cuda-product",
+    FacesKernel: "cuda-faces",
+    LevelKernel: "cuda-levelling",
+}
+
+
 class Tile(NamedTuple):
     """A launch of one large step.
 
@@ -77,6 +85,11 @@ class Tile(NamedTuple):
     def kernel_names(self, semiring: str, dtype: np.dtype[np.generic]) -> tuple[str]:
         """Return the name of the kernel that it runs, which belongs to a semiring and a dtype."""
         return (self.kernel.name,)
+
+    @property
+    def path(self) -> str:
+        """Name of the executor path that it is."""
+        return _PATHS[type(self.kernel)]
 
 
 class _Shape(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import Arena, rows_decode
+from elimina._core import Arena, count_path, rows_decode
 from elimina.backends import Backend, Progress, Run, run_once
 from elimina.backends.sparse import Rows, RowsDevice, zero_of
 from elimina.backends.sparse.tables import Lookup, RowBounds, SparseTables
@@ -151,6 +151,7 @@ class RowsSession:
         self._counts = [0, 0]
         outside = self._sparse.outside
         if outside is not None:
+            count_path("rows-bounds")
             self._bounds = RowBounds(self._host, self._device, self._program, outside, self._factors)
         for on_rows, group in groups(self._sparse):
             numbers = [number for number in group if chosen is None or number in chosen]
@@ -182,6 +183,7 @@ class RowsSession:
         # How many rows bounds will leave is not known.
         may_be_dense = self._bounds is None and not self._listed_cells(step)
         if may_be_dense and self._is_smaller_dense(step, self._expected(step, read)):
+            count_path("rows-turned-dense")
             self._run_dense([number])
             return
         parts, lookups = self._split(step.operands, read)
@@ -232,6 +234,7 @@ class RowsSession:
 
     def _run_dense(self, numbers: Sequence[int]) -> None:
         """Run steps as a separate program: its arena holds its inputs first, then its outputs."""
+        count_path("rows-dense-steps")
         inside = {number: place for place, number in enumerate(numbers)}
         arena = Arena(self._item)
         pieces: list[tuple[int, Array]] = []

@@ -69,6 +69,8 @@ struct StepView {
     return {words + kHeader + words[kAxes] * kAxisWords + number * (kStrides + words[kAxes])};
   }
 
+  ELIMINA_HD bool eliminates_several() const { return table(words[kTables]).words != words + words[kWords]; }
+
   // Tells the variables that the step eliminates their values in the combination d.
   template <class Index>
   ELIMINA_HD void assign(Index* assignment, i64 d) const {
