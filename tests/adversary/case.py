@@ -53,6 +53,7 @@ KINDS = {
     "misuse": "misuse",
     "successions": "successions",
     "peers": "peers",
+    "steps": "steps",
 }
 """Kind -> its module."""
 

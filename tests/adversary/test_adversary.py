@@ -23,6 +23,7 @@ CASES = {
     "misuse": 1000,
     "successions": 60,
     "peers": 200,
+    "steps": 60,
 }
 """Kind -> cases of a test, which take three or four seconds on an idle machine."""
 

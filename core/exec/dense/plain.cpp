@@ -27,7 +27,9 @@ PlainKernels<R>::~PlainKernels() = default;
 
 template <class R>
 void PlainKernels<R>::clear(i64 first, i64 cells) {
-  std::fill_n(arena_ + first, cells, ring_.finish(ring_.start()));
+  // The zero is the same for all steps, whatever weight the last one has.
+  const R ring = weighed(ring_, 1);
+  std::fill_n(arena_ + first, cells, ring.finish(ring.start()));
 }
 
 template <class R>
