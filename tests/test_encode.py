@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import tracemalloc
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -81,6 +82,50 @@ def test_the_core_encodes_as_plain_numpy_does(kind, data):
     )
     np.testing.assert_allclose(found.ranges, expected.ranges, rtol=1e-14 * ("float" in kind or is_logarithm))
     assert (found.impossible, found.exact, found.offset) == (expected.impossible, expected.exact, expected.offset)
+
+
+@pytest.mark.parametrize(("block", "exact"), [(1, True), (3, False)])
+def test_what_a_joined_factor_loses_depends_on_its_blocks(monkeypatch, block, exact):
+    """In one block the second product vanishes beside the table's largest value; in its own it does not."""
+    monkeypatch.setattr(table_module, "BLOCK_CELLS", block)
+    tables = [1.0, 1e-200, 0.0], [1e-150, 1e-170, 1.0]
+    model = Model.from_arrays([3], [((0,), values) for values in tables], sense="probability")
+    problem = prepare(model, "pr", {})
+    plan = make_plan(problem, [0], cpu_machine(1), 1 << 40)
+    found, expected = encode(problem, plan), plain.encode(problem, plan)
+    np.testing.assert_array_equal(found.arena, expected.arena)
+    assert found.exact == expected.exact == exact
+    assert (found.arena[1] > 0) == exact
+    assert solve(model, "pr").log10_z == pytest.approx(-150, abs=1e-9)
+
+
+@given(data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_an_exact_factor_has_lost_no_product(data):
+    """Against exact products: whatever the blocks are, a factor that lost or blurred a product says so."""
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    sizes, spread = data.draw(st.sampled_from([(4,), (5, 3)])), data.draw(st.sampled_from([10, 100, 150, 300]))
+    powers = rng.integers(-spread, 1, (3, *sizes))
+    tables = (rng.random((3, *sizes)) + 0.5) * 10.0**powers * (rng.random((3, *sizes)) > 0.2)
+    scope = tuple(range(len(sizes)))
+    dtype = data.draw(st.sampled_from(["float64", "float32"]))
+    model = Model.from_arrays(sizes, [(scope, table) for table in tables], sense="probability")
+    problem = prepare(model, "pr", {})
+    plan = make_plan(problem, list(scope), cpu_machine(1), 1 << 40, dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_module, "BLOCK_CELLS", data.draw(st.integers(1, 20)))
+        found = encode(problem, plan)
+    (factor,) = plan.factors
+    cells = plain.factor_view(found.arena, factor).reshape(-1)
+    exponent = round(found.offset - model.constant / math.log(2))
+    places = [tables[t].transpose([scope.index(v) for v in factor.scope]).reshape(-1) for t in range(3)]
+    rounding = 4 * Fraction(float(np.finfo(dtype).eps))
+    for cell, *values in zip(cells.tolist(), *places, strict=True):
+        true = math.prod(map(Fraction, values)) / Fraction(2) ** exponent
+        is_right = abs(Fraction(cell) - true) <= rounding * true
+        # Only what is far below the largest value, which is at least 1, may be lost.
+        assert is_right or (not found.exact and cell < 1e-30)
+        assert (true > 0) >= (cell > 0)
 
 
 @pytest.mark.parametrize(("least", "exact"), [(1e-90, True), (1e-180, False)])

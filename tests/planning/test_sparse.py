@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
+from elimina import table as table_module
 from elimina.backends.sparse.session import RowsSession
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
@@ -254,7 +255,7 @@ def test_more_rows_than_expected_are_made_in_slices(device, task, monkeypatch):
 @given(st.lists(st.integers(1, 9), max_size=4), st.integers(1, 40))
 def test_blocks_make_up_a_table(sizes, most):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sparse, "BLOCK_CELLS", most)
+        patch.setattr(table_module, "BLOCK_CELLS", most)
         boxes = list(sparse.blocks(sizes))
     numbers = np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
     assert all(numbers[box].size <= most for box in boxes)

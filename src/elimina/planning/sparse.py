@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina import table as tables_of_models
 from elimina._core import row_bounds
 from elimina.errors import UnsupportedError
 from elimina.planning.layout import DTYPES, MOST_WORDS, WORD, field_bits, listed_tuples, with_listed
@@ -25,7 +26,7 @@ from elimina.planning.prepare import Problem
 from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.steps import Steps
-from elimina.table import BLOCK_CELLS, Table, forbidden_value
+from elimina.table import Table, forbidden_value
 from elimina.tasks import described, tasks_that
 from elimina.tree import plan_tree, rows_of
 
@@ -467,14 +468,15 @@ class _Places:
 def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
     """Yield boxes of at most ``BLOCK_CELLS`` cells that make up a table of such sizes, in the order of its cells."""
     whole = (slice(None),) * len(sizes)
-    if math.prod(sizes) <= BLOCK_CELLS:
+    most = tables_of_models.BLOCK_CELLS
+    if math.prod(sizes) <= most:
         yield whole
         return
     axis, inner = len(sizes) - 1, 1
-    while inner * sizes[axis] <= BLOCK_CELLS:
+    while inner * sizes[axis] <= most:
         inner *= sizes[axis]
         axis -= 1
-    step = BLOCK_CELLS // inner
+    step = most // inner
     for place in itertools.product(*map(range, sizes[:axis])):
         lead = tuple(slice(x, x + 1) for x in place)
         for start in range(0, sizes[axis], step):
