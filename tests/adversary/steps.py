@@ -90,7 +90,7 @@ def _compare(form: dict[str, Any], made: Made, zone: NDArray[Any], right: NDArra
 
 
 def _check_ranges(form: dict[str, Any], made: Made, run: Run, where: str) -> None:
-    """The ranges of outputs are those of their cells."""
+    """Check that the ranges of outputs are those of their cells."""
     for number, found in zip(made.steps, answers(form, made, run.zone), strict=True):
         positive = found[found > 0]
         ends = (found.max(), positive.min()) if len(positive) else (0, 0)
@@ -99,7 +99,7 @@ def _check_ranges(form: dict[str, Any], made: Made, run: Run, where: str) -> Non
 
 
 def _check_layouts(form: dict[str, Any], made: Made) -> None:
-    """What a GPU is asked for is the same step: rearranged records, and calls of the library."""
+    """Check that rearranged records and calls of the library, as a GPU gets them, compute the same step."""
     program, right = made.program, expected(form)
     arena = np.zeros(program.arena_cells, program.dtype)
     arena[: program.factor_cells] = made.factors

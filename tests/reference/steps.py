@@ -69,7 +69,7 @@ def draw_form(rng: random.Random, semiring: str, dtype: str, most_orders: int = 
         semiring: Semiring of the step.
         dtype: Type of its cells.
         most_orders: Copies of the step at most.
-        large: Whether the bucket is a matrix product that a device's library takes.
+        large: True for a matrix product that a device's library takes.
     """
     is_product = large or rng.random() < (0.6 if semiring == "sum-product" else 0.2)
     if is_product:

@@ -89,7 +89,7 @@ class DenseExecutor {
 const char* dense_instruction_set();
 // All that the processor has, the best one first.
 std::vector<std::string> dense_instruction_sets();
-// For executors that are made from now on. False: the processor has none of this name.
+// Selects an instruction set for executors that are made from now on. False: the processor has none of this name.
 bool use_dense_instruction_set(const std::string& name);
 
 }  // namespace elimina
