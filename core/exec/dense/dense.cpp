@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <limits>
 
+#include "elimina/product.hpp"
 #include "exec/dense/isa.hpp"
 #include "exec/paths.hpp"
 #include "exec/share.hpp"
@@ -41,6 +43,17 @@ std::vector<Choice> find_choices() {
 
 const std::vector<Choice> choices = find_choices();
 std::atomic<const Choice*> choice = &choices.front();
+
+// True if 32 bits hold the offsets of the cells of the axes from `first` on, as translated steps and tiles keep them.
+bool has_near_cells(StepView step, i64 first) {
+  i64 farthest = 0;
+  for (i64 t = -1; t < step[kTables]; ++t) {
+    i64 last = 0;
+    for (i64 axis = first; axis < step[kAxes]; ++axis) last += (step.size(axis) - 1) * (t < 0 ? step.out_stride(axis) : step.table(t).stride(axis));
+    farthest = std::max(farthest, last);
+  }
+  return farthest <= std::numeric_limits<i32>::max();
+}
 
 // Values that no table depends on are not visited.
 double step_work(StepView step) { return double(step.cells()) * (step[kTables] > 0 ? double(step[kDomain]) : 1.0); }
@@ -136,7 +149,8 @@ void DenseExecutor::write_all() {
 DenseExecutor::Entry DenseExecutor::look_at(StepView step) {
   const double work = step_work(step);
   if (kernels_->levels && step[kVariable] == kLevel) return {float(work), kLevelled};
-  return {float(work), work < kSmallWork && step[kTables] > 0 && kernels_->translates(step) ? kUnseen : kOrdinary};
+  const bool is_translated = work < kSmallWork && step[kTables] > 0 && kernels_->translates(step) && has_near_cells(step, 0);
+  return {float(work), is_translated ? kUnseen : kOrdinary};
 }
 
 void DenseExecutor::fix(const int* values, i64 variables) {
@@ -203,6 +217,8 @@ bool DenseExecutor::given_step(StepView step, double done, Peak& peak, const Den
 }
 
 bool DenseExecutor::large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll) {
+  const bool multiplies = run_.semiring == SemiringKind::sum_product && is_product(step);
+  if (!multiplies && !has_near_cells(step, step.lo_axis())) return peak = kernels_->run_plain(step, peaks_), true;
   const int threads = work < shared_work ? 1 : threads_;
   const i64 fewest = threads > 1 ? 4 * i64(threads) : 1;
   const i64 items = kernels_->begin(step, peaks_, fewest * std::max<i64>(1, i64(work / kPollWork)));

@@ -26,6 +26,8 @@ from elimina.errors import DeviceError
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER, tables
 
+MOST_OFFSET = 2**31 - 1
+"""Largest offset of a streamed cell from the first one of its row, which kernels keep in 32 bits."""
 START = 500.0
 """Cost of starting a block, in rows of the product per fast cell."""
 WAVES = 6
@@ -235,6 +237,12 @@ def _choose_streams(
         table[1] % vector == 0 and is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector) for table in streams
     )
     dense = few and all(is_dense(table[3:], out_strides, sizes, lo) for table in streams)
+    spans = (sum((sizes[axis] - 1) * table[3 + axis] for axis in range(lo, len(sizes))) for table in streams)
+    if not dense and max(spans) > MOST_OFFSET:
+        raise DeviceError(
+            f"a step reads a table whose cells lie more than {MOST_OFFSET} apart in one row, which no kernel does; "
+            "use --device cpu"
+        )
 
     # Reading through the ring is fastest, but leaves less room for the rhs, so large domains get short rows.
     outers = OUTERS if shape.outers > 1 else 1
