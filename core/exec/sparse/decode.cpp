@@ -1,6 +1,7 @@
 #include "exec/sparse/decode.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <ranges>
 #include <type_traits>
 
@@ -26,17 +27,37 @@ i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const
       places[n][v == variable][std::size_t(word)] += u64(stride) * (v == variable ? 1 : u64(assignment[v]));
   i64 best = -1;
   Total best_total{};
-  for (i64 value = 0; value < domain; ++value) {
+  const auto consider = [&](i64 value) {
     Total total{};
-    bool listed = true;
-    for (std::size_t n = 0; n < tables.size() && listed; ++n) {
+    for (std::size_t n = 0; n < tables.size(); ++n) {
       Place place;
       for (std::size_t w = 0; w < kMostWords; ++w) place[w] = places[n][0][w] + u64(value) * places[n][1][w];
       const i64 at = tables[n].find(place);
-      listed = at >= 0;
-      if (listed) total += Total(static_cast<const V*>(tables[n].values)[at]);
+      if (at < 0) return;
+      total += Total(static_cast<const V*>(tables[n].values)[at]);
     }
-    if (listed && (best < 0 || total < best_total)) best = value, best_total = total;
+    if (best < 0 || total < best_total || (total == best_total && value < best)) best = value, best_total = total;
+  };
+  // Only values that this table lists can be allowed: its tuples are read instead of the domain where they are fewer.
+  const Readable* shortest = nullptr;
+  const Readable::Field* field = nullptr;
+  for (const Readable& table : tables) {
+    const auto own = std::ranges::find(table.fields, variable, &Readable::Field::variable);
+    if (table.keys && own != table.fields.end() && (!shortest || table.rows < shortest->rows)) shortest = &table, field = &*own;
+  }
+  if (!shortest || shortest->rows >= domain) {
+    for (i64 value = 0; value < domain; ++value) consider(value);
+  } else {
+    const int shift = std::countr_zero(u64(field->stride));
+    const u64 mask = std::bit_ceil(u64(domain)) - 1;
+    const auto& [first, step] = places[std::size_t(shortest - tables.data())];
+    for (i64 row = 0; row < shortest->rows; ++row) {
+      const u64* key = shortest->keys + row * shortest->words;
+      const u64 value = key[field->word] >> shift & mask;
+      bool matches = true;
+      for (std::size_t w = 0; w < std::size_t(shortest->words); ++w) matches &= key[w] == first[w] + value * step[w];
+      if (matches) consider(i64(value));
+    }
   }
   return std::max<i64>(best, 0);
 }

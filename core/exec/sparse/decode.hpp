@@ -25,6 +25,7 @@ struct Readable {
 };
 
 // The first value of least total of a step's variable, given those of its tables' other variables: the tables' values, of type V, are added.
+// Takes time in the values that a table with keys lists, not in the domain's.
 template <class V>
 i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment);
 
