@@ -104,9 +104,18 @@ def _density(table: Table, problem: Problem) -> float:
     return allowed / max(1, table.cells)
 
 
+def joined_sizes(step: Step) -> tuple[int, ...]:
+    """Return the sizes of the output's axes that some table has, which are those of its tuples.
+
+    The output has other axes if a dense step after it needs a matrix: its cells are the same along these.
+    """
+    axes = zip(step.sizes, *(operand.strides for operand in step.operands), strict=True)
+    return tuple(size for size, *strides in axes if any(strides))
+
+
 def log_cells(step: Step) -> float:
-    """Natural logarithm of the number of combinations of the output's cells and the eliminated values."""
-    return sum(map(math.log, step.sizes)) + math.log(step.domain)
+    """Natural logarithm of the number of combinations of the output's tuples and the eliminated values."""
+    return sum(map(math.log, joined_sizes(step))) + math.log(step.domain)
 
 
 def predicted_shares(domain: int, tables: Sequence[Fill]) -> tuple[float, float]:
@@ -266,7 +275,9 @@ class _Chooser:
             dense = math.inf
         listed = sum(o.cells for o in step.operands if o.source < 0 and self._known.tuples[o.factor] is not None)
         dense += listed / speeds().encoded
-        possible = bool(step.operands) and sum(map(field_bits, (*step.sizes, step.domain))) <= WORD * (MOST_WORDS - 1)
+        possible = bool(step.operands) and sum(map(field_bits, (*joined_sizes(step), step.domain))) <= WORD * (
+            MOST_WORDS - 1
+        )
         sparse = self._shares[-1] < _DENSE_SHARE or listed > 0 or any(self._reads_rows(o) for o in step.operands)
         form = Form(possible and (whole or (sparse and on_rows < dense)), rows)
         self._forms.append(form)
@@ -326,7 +337,7 @@ def _message_bytes(step: Step, form: Form, item: int) -> int:
     """Return the bytes of a step's output, on rows or with all cells."""
     if not form.in_rows:
         return step.out_span * item
-    return math.ceil(min(form.rows, 2.0**62)) * row_bytes(step.sizes, item)
+    return math.ceil(min(form.rows, 2.0**62)) * row_bytes(joined_sizes(step), item)
 
 
 def _peak(sparse: Sparse, item: int, keep: bool) -> int:

@@ -19,7 +19,7 @@ from elimina.errors import MemoryLimitError
 from elimina.planning.layout import Layout, cells_span, section, signed, view_of
 from elimina.planning.plan import FactorLayout, Operand, Sparse, Step
 from elimina.planning.program import Program
-from elimina.planning.sparse import Fill, exp, groups, log_cells, predicted_shares, row_bytes
+from elimina.planning.sparse import Fill, exp, groups, joined_sizes, log_cells, predicted_shares, row_bytes
 from elimina.planning.steps import Steps
 from elimina.tasks import SEMIRINGS, scale_exponents
 
@@ -190,7 +190,7 @@ class RowsSession:
         options: dict[str, Any] = {"tables": [table for _, table in lookups]}
         if self._bounds is not None:
             options["guard"] = self._bounds.guard(number, parts, [operand for operand, _ in lookups])
-        most = self._free() // (_IN_WORK * row_bytes(step.sizes, self._item))
+        most = self._free() // (_IN_WORK * row_bytes(joined_sizes(step), self._item))
         variable = step.variable if step.variable >= 0 else None
         try:
             tables = [table for _, table in parts]
@@ -333,8 +333,15 @@ class RowsSession:
         table, step = self._messages[number], self._sparse.steps[number]
         if isinstance(table, Flat):
             return table.cells
-        terms = table.layout.terms(step.axes, step.out_strides)
-        return self._device.download(self._device.to_dense(table, terms, step.out_span))
+        # Rows lack the axes that no table of the step has: their cells are the same along these.
+        has = [v in table.layout.scope for v in step.axes]
+        axes = [(v, stride) for v, stride, is_there in zip(step.axes, step.out_strides, has, strict=True) if is_there]
+        terms = table.layout.terms([v for v, _ in axes], [stride for _, stride in axes])
+        cells: Array = self._device.download(self._device.to_dense(table, terms, step.out_span))
+        if not all(has):
+            view = view_of(cells, 0, step.sizes, step.out_strides)
+            view[...] = view[tuple(slice(None) if is_there else slice(0, 1) for is_there in has)].copy()
+        return cells
 
     def _keep(self, number: int, rows: Rows) -> None:
         if self._scaled:
@@ -364,7 +371,7 @@ class RowsSession:
                 self._drop(source)
 
     def _is_smaller_dense(self, step: Step, rows: float) -> bool:
-        return step.out_cells * self._item <= min(rows * row_bytes(step.sizes, self._item) / 2, self._free())
+        return step.out_cells * self._item <= min(rows * row_bytes(joined_sizes(step), self._item) / 2, self._free())
 
     def _free(self) -> int:
         """Return the bytes that the memory limit leaves."""
