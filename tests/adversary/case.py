@@ -44,6 +44,8 @@ class Kind(Protocol):
 KINDS = {
     "solve": "solving",
     "slices": "slices",
+    "rows": "rows",
+    "huge": "huge",
     "tree": "trees",
     "cp": "constraints",
     "dcop": "agents",

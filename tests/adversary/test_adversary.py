@@ -14,6 +14,8 @@ from tests.adversary.shrinking import shrink
 CASES = {
     "solve": 800,
     "slices": 40,
+    "rows": 120,
+    "huge": 250,
     "tree": 450,
     "cp": 1200,
     "dcop": 1200,

@@ -8,8 +8,8 @@ import pytest
 import elimina
 from elimina import Model, Table, Variable
 from elimina.inference import call
-from elimina.planning import layout
-from elimina.planning.layout import best_alone
+from elimina.planning import rewriting
+from elimina.planning.rewriting import best_alone
 from elimina.table import FORBIDDEN
 from tests import calls
 from tests.reference import brute
@@ -56,7 +56,7 @@ def test_a_table_that_forbids_all_other_tuples_is_left_to_the_plan():
 
 
 def test_small_tables_against_enumeration(monkeypatch):
-    monkeypatch.setattr(layout, "_WRITTEN_CELLS", 0)
+    monkeypatch.setattr(rewriting, "WRITTEN_CELLS", 0)
     random = np.random.default_rng(3)
     for _ in range(200):
         sizes = tuple(random.integers(1, 4, size=random.integers(1, 3)).tolist())
@@ -104,8 +104,8 @@ def random_listed(random, sense):
 
 @pytest.fixture
 def nothing_is_written(monkeypatch):
-    monkeypatch.setattr(layout, "_WRITTEN_CELLS", 0)
-    monkeypatch.setattr(layout, "_CHAIN_CELLS", 1)
+    monkeypatch.setattr(rewriting, "WRITTEN_CELLS", 0)
+    monkeypatch.setattr(rewriting, "_CHAIN_CELLS", 1)
 
 
 @pytest.mark.parametrize("sense", ["min-cost", "max-cost", "probability"])
@@ -139,7 +139,7 @@ def test_a_hint_may_have_values_that_others_stand_for(nothing_is_written, seed):
     chosen = [int(random.integers(size)) for size in model.sizes]
     hint = model.states_at(chosen)
     brute.check_optimum(model, calls.solve(model, device="cpu", hint=hint))
-    other, values = layout.with_small_tables(model, {}, True)
+    other, values, _ = rewriting.with_small_tables(model, {}, "best")
     found = call.values_there(model, dict(enumerate(chosen)), other)
     if not values:
         score = other.score([found[v] for v in range(len(other.variables))])
@@ -151,7 +151,7 @@ def test_a_hint_where_a_table_has_no_variables(nothing_is_written):
     rows = [[0, 0], [1, 2], [2, 1]]
     tables = [Table([], 4), Table([0, 1], [3, 1, 2], sizes=[3, 4], rows=rows, default=5), Table([0], [0, 1, 2])]
     model = Model([Variable("a", 3), Variable("b", 4)], tables)
-    assert len(layout.with_small_tables(model, {}, True)[0].variables) > 2
+    assert len(rewriting.with_small_tables(model, {}, "best")[0].variables) > 2
     assert calls.solve(model, device="cpu", hint={"a": 2, "b": 1}).value == 6
 
 

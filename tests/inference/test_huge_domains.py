@@ -63,9 +63,8 @@ def test_posteriors_of_others():
 
 
 def test_posteriors_of_all():
-    with pytest.raises(MemoryLimitError, match=r"needs 16\.0 GiB on cpu and may use"):
-        elimina.solve(model(), "mar", device="cpu")
-    with pytest.raises(MemoryLimitError, match=r"take 80\.0 GiB .* than 'huge', which has 2,147,483,647 states"):
-        elimina.solve(model(), "mar", evidence={"huge": 5}, device="cpu")
+    for evidence in ({}, {"huge": 5}):
+        with pytest.raises(MemoryLimitError, match=r"take 80\.0 GiB .* than 'huge', which has 2,147,483,647 states"):
+            elimina.solve(model(), "mar", evidence=evidence, device="cpu")
     with pytest.raises(MemoryLimitError, match=r"needs \d+\.0 GiB on cpu and may use"):
         JunctionTree(model()).sample(2, seed=1)

@@ -6,6 +6,7 @@ import itertools
 import math
 import subprocess
 import sys
+import time
 import tracemalloc
 from collections.abc import Mapping
 
@@ -20,7 +21,7 @@ from elimina._core import rows_decode
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.inference.knowledge import first_bounds
-from elimina.planning import layout
+from elimina.planning import layout, rewriting
 from elimina.planning.layout import Layout, signed
 from elimina.planning.prepare import prepare
 from tests import calls
@@ -105,6 +106,11 @@ def pairs(number: int, seed: int = 0, size: int = SIZE) -> np.ndarray:
     rng = np.random.default_rng(seed)
     found = np.unique(rng.integers(0, size, (2 * number, 2)), axis=0)
     return rng.permutation(found)[:number].astype(np.int32)
+
+
+def permutation(seed: int = 0) -> np.ndarray:
+    """Draw pairs of values that have every value once, so that none is left out."""
+    return np.stack([np.arange(SIZE), np.random.default_rng(seed).permutation(SIZE)], axis=1)
 
 
 def costs(rows: np.ndarray, values: np.ndarray, default: float = FORBIDDEN, sense: str = "min-cost") -> Model:
@@ -217,7 +223,7 @@ def test_a_junction_tree_on_rows_answers_parts_and_draws():
 )
 def test_advice_that_works(options):
     """Dense tables do not fit, no file and no order would help; sparse ones do."""
-    model = costs(np.array([[5, 7], [99_999, 12]]), np.array([8, 3]))
+    model = costs(permutation(), np.arange(SIZE) % 6 + 3)
     with pytest.raises(elimina.MemoryLimitError) as caught:
         calls.solve(model, device="cpu", memory="1GiB", **options)
     text = str(caught.value)
@@ -233,7 +239,9 @@ def test_a_default_that_is_allowed_is_not_listed(monkeypatch):
     model = costs(np.array([[5, 7]]), np.array([8]), default=1)
     model = Model(model.variables, [*model.factors, *model.factors])
     assert calls.solve(model, device="cpu", tables="sparse", memory="1GiB").value == 2
-    monkeypatch.setattr(layout, "_WRITTEN_CELLS", model.factors[0].cells)  # its table stays as it is
+    model = costs(permutation(), np.arange(SIZE), default=1)
+    monkeypatch.setattr(rewriting, "_CHAIN_CELLS", model.factors[0].cells)  # its table stays as it is
+    model = Model(model.variables, [*model.factors, *model.factors])
     with pytest.raises(elimina.MemoryLimitError, match="the plan needs"):
         calls.solve(model, device="cpu", tables="sparse", memory="1GiB")
 
@@ -268,6 +276,23 @@ def test_decoded_value_of_a_variable(variable, dtype):
         total = (costs.sum(axis=0) + cells[:, None, None]).astype(np.float64)[line]
         total[~listed.all(axis=0)[line]] = np.inf
         assert found[variable] == total.argmin()
+
+
+def test_decoding_takes_no_time_in_the_domain():
+    """Two tuples of 2^31 values: the values that they list are looked at, not the domain."""
+    size = 2**31 - 1
+    layout = Layout.of((1, 0), (2, size))
+    place = {v: signed(1 << shift) for v, (_, shift) in zip(layout.scope, layout.places, strict=True)}
+    keys = np.array([[5 * place[0] + place[1]], [(size - 1) * place[0]]], dtype=np.uint64)
+    keys.sort(axis=0)
+    fields = np.array([[v, 0, stride] for v, stride in place.items()])
+    ones = np.array([[1, 0, 1]])
+    for value, expected in ((0, size - 1), (1, 5)):
+        given = (1, 2, [(ones, None, np.array([value, 1 - value], dtype=np.int64))])
+        step = (0, size, [(fields, keys, np.array([3, 7], dtype=np.int64))])
+        started = time.perf_counter()
+        assert rows_decode(2, [given, step])[0] == expected
+        assert time.perf_counter() - started < 0.5
 
 
 @pytest.mark.parametrize("name", ["m.wcsp", "m.cfn", "m.yaml", "m.xml"])

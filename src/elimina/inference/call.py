@@ -18,8 +18,9 @@ from elimina.inference.execution import Scaled, partition_result
 from elimina.inference.options import Options
 from elimina.model import Model, Variable
 from elimina.order import Order
-from elimina.planning.layout import with_small_tables
+from elimina.planning.merging import Merged, Purpose
 from elimina.planning.prepare import Problem, prepare
+from elimina.planning.rewriting import is_rewritten, with_small_tables
 from elimina.result import JUNCTION_TREE, Marginals, Result, phase_seconds
 from elimina.states import Evidence, evidence_of, indices_of
 from elimina.table import Table
@@ -41,10 +42,17 @@ _ORDER_PART = 6.0
 
 
 class Observed(NamedTuple):
-    """A model and its observations: variable index -> value index."""
+    """A model and its observations.
+
+    Attributes:
+        model: The model.
+        values: Variable index -> value index.
+        merged: Variables that have fewer values than in the caller's model.
+    """
 
     model: Model
     values: dict[int, int]
+    merged: Mapping[int, Merged] = {}
 
 
 def weights_of(variable: Variable, known: int | Array) -> Array:
@@ -193,7 +201,7 @@ def plan_call(
         options = options._replace(order_seconds=min(options.order_seconds, time_limit / _ORDER_PART))
     started = time.perf_counter()
     if first is None:
-        observed = observe(model, task, {} if evidence is None else evidence)
+        observed = observe(model, task, {} if evidence is None else evidence, asked)
         if described(task).is_marginal:
             inquiry = _inquire(model, observed, asked, options)
             first = First(inquiry.structure.problem, inquiry.structure.rough, inquiry=inquiry)
@@ -263,19 +271,34 @@ def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, opti
 
     asked = range(len(model.variables)) if query is None else query
     structure = choose_structure(observed.model, observed.values, None if query is None else tuple(asked), options)
-    return Inquiry(observed.model, observed.values, asked, query is None, structure)
+    return Inquiry(observed.model, observed.values, asked, query is None, structure, observed.merged)
 
 
-def observe(model: Model, task: Task, evidence: Evidence) -> Observed:
-    """Return the model with its evidence; likelihoods become factors.
+def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] | None = None) -> Observed:
+    """Return the model with its evidence; likelihoods become factors, and large listed tables or domains small ones.
 
-    Large tables that list some tuples and allow all others become small ones, which need not be written out, unless
-    each variable has an answer of its own.
+    Args:
+        model: Model, as in ``elimina.plan``.
+        task: Task, as in ``elimina.plan``.
+        evidence: Evidence, as in ``elimina.plan``.
+        asked: Variables of the query.
     """
     observed = _observe(model, task, evidence)
-    if described(task).is_marginal or all(table.rows is None for table in model.factors):
+    properties = described(task)
+    if not is_rewritten(observed.model) or (properties.is_sum and model.sense != "probability"):
         return observed
-    return Observed(*with_small_tables(*observed, described(task).is_optimum))
+    maximised = asked or () if properties.keeps_query else ()
+    return Observed(*with_small_tables(observed.model, observed.values, _purpose(task), maximised))
+
+
+def _purpose(task: Task) -> Purpose:
+    """Return the use of the values of variables that a task eliminates."""
+    properties = described(task)
+    if properties.is_optimum:
+        return "best"
+    if properties.is_sum:
+        return "sum"
+    return "count" if properties.problem is None else "count-best"
 
 
 def own_assignment(result: Result, model: Model) -> Result:

@@ -249,7 +249,7 @@ class JunctionTree(Displayed):
             twice = next(v for v in asked if asked.count(v) > 1)
             raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
         self._check_possible()
-        model, hard = with_leaves(self.model, self._known)
+        model, hard, _ = with_leaves(self.model, self._known)
         table = joint_table(model, hard, asked, self._options._replace(order="auto"))
         for axis, v in enumerate(asked):
             if v in hard:

@@ -37,6 +37,7 @@ from elimina.planning.machine import (
     cpu_machine,
     cuda_machine,
 )
+from elimina.planning.merging import Merged
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import Problem, Relevance, bits, prepare
 from elimina.planning.steps import Outputs
@@ -382,6 +383,7 @@ class Inquiry(NamedTuple):
         asked: The variables whose marginals go into the result.
         complete: True if the evidence's probability is asked for too.
         structure: Structure whose elimination gives them.
+        merged: Variables that have more states than in the model.
     """
 
     model: Model
@@ -389,6 +391,7 @@ class Inquiry(NamedTuple):
     asked: Sequence[int]
     complete: bool
     structure: Structure
+    merged: Mapping[int, Merged]
 
 
 def posteriors(inquiry: Inquiry, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
@@ -466,21 +469,34 @@ def _marginals(inquiry: Inquiry, problem: Problem, plan: Plan, answer: Answer) -
     known[_integers(inquiry.evidence.keys())] = _integers(inquiry.evidence.values())
     asked = _integers(inquiry.asked)
     sizes = np.array(model.sizes, dtype=np.int64)[asked]
-    needed = _STATE_BYTES * int(sizes.sum())
-    if needed > _LARGE and needed > (free := available_memory()):
-        largest = model.variables[inquiry.asked[int(sizes.argmax())]]
-        raise MemoryLimitError(
-            f"the posteriors take {bytes_text(needed)} of host memory, and {bytes_text(free)} are free: ask for other "
-            f"variables (--query) than {largest.name!r}, which has {largest.size:,} states"
-        )
+    merged = {v: inquiry.merged[v] for v in inquiry.merged.keys() & inquiry.asked}
+    is_whole = len(asked) == len(model.variables) and inquiry.complete and not merged
+    variables_asked: Sequence[Variable] = model.variables
+    if not is_whole:
+        variables_asked = [merged[v].variable if v in merged else model.variables[v] for v in inquiry.asked]
+    _check_room(variables_asked)
     firsts, found = np.cumsum(sizes) - sizes, shares
     if len(shares) != sizes.sum() or not np.array_equal(places[asked], firsts):  # else all are there, in this sequence
         owners = np.repeat(asked, sizes)
         states, is_found = np.arange(len(owners)) - np.repeat(firsts, sizes), places[owners] >= 0
         found = (states == known[owners]).astype(np.float64)
         found[is_found] = shares[(places[owners] + states)[is_found]]
-    is_whole = len(asked) == len(model.variables) and inquiry.complete
-    return Marginals(model.variables if is_whole else [model.variables[v] for v in inquiry.asked], found)
+    if merged:
+        parts = zip(inquiry.asked, np.split(found, firsts[1:]), strict=True)
+        found = np.concatenate([merged[v].spread(part) if v in merged else part for v, part in parts])
+    return Marginals(variables_asked, found)
+
+
+def _check_room(variables: Sequence[Variable]) -> None:
+    """Check that the posteriors of variables fit into memory."""
+    sizes = [variable.size for variable in variables]
+    needed = _STATE_BYTES * sum(sizes)
+    if needed > _LARGE and needed > (free := available_memory()):
+        largest = max(variables, key=lambda variable: variable.size)
+        raise MemoryLimitError(
+            f"the posteriors take {bytes_text(needed)} of host memory, and {bytes_text(free)} are free: ask for other "
+            f"variables (--query) than {largest.name!r}, which has {largest.size:,} states"
+        )
 
 
 def joint_table(

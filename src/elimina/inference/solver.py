@@ -121,7 +121,7 @@ class Solver:
         """Prepare the problem, and provide first bounds: at the end of the call, or now if that were too late."""
         model, task, evidence, _ = self.question
         with self.run.phase("prepare"), self._for_planning():
-            observed = observe(model, task, evidence)
+            observed = observe(model, task, evidence, asked)
             problem = prepare(observed.model, described(task).problem or task, observed.values, asked)
             self._first = First(problem)
 

@@ -1,27 +1,18 @@
-"""Places of tables in the arena, keys of sparse tables, and listed factors, whose places hold the allowed tuples.
-
-A table that lists some tuples and allows all others is written out by a plan. A large one first loses values of its
-variables that another value can stand for. If it is still large, it becomes a chain of tables: auxiliary variables hold
-the state of an automaton that reads the scope from left to right.
-"""
+"""Places of tables in the arena, keys of sparse tables, and listed factors, whose places hold the allowed tuples."""
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import UnsupportedError
-from elimina.model import Model, Variable
 from elimina.planning.machine import speeds
 from elimina.planning.plan import FactorLayout, Plan
 from elimina.planning.prepare import Problem
-from elimina.table import LARGEST_NUMBER, Sense, Table, forbidden_value
+from elimina.table import Sense, Table, forbidden_value
 
 WORD = 64
 MOST_WORDS = 4
@@ -280,193 +271,3 @@ def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
 def cells_span(factor: FactorLayout) -> int:
     """Return the elements that a listed factor's cells would take, padding included."""
     return factor.strides[0] * factor.sizes[0]
-
-
-_WRITTEN_CELLS = 1 << 20
-"""Cells up to which a table that lists its tuples is left to the plan, which writes it out in about a millisecond."""
-
-_CHAIN_CELLS = 1 << 26
-"""Cells from which a table becomes a chain, whose variables a given order cannot name: written out, it takes 0.1 s."""
-
-_MOST_LINKS = 200_000
-"""Transitions for each variable of a chain, whose tables list them."""
-
-
-def with_small_tables(model: Model, observed: Mapping[int, int], is_optimum: bool) -> tuple[Model, dict[int, int]]:
-    """Return a model with the same answer whose tables that list some tuples, and allow all others, are small.
-
-    Tables that forbid all other tuples are never written out, and stay as they are.
-
-    Args:
-        model: A model.
-        observed: Variable -> index of its observed value.
-        is_optimum: True if only the best assignment counts.
-
-    Returns:
-        The model, whose variables are those of the given one, perhaps with fewer values, and then auxiliary ones; and
-        the observed values, with those of variables whose tables stand alone.
-    """
-    if not any(_is_written(table, model.sense, _WRITTEN_CELLS) for table in model.factors):
-        return model, dict(observed)
-    values = dict(observed)
-    if is_optimum:
-        model = _with_fewer_values(model, observed)
-        values.update(best_alone(model, observed))
-    return _with_chains(model, values), values
-
-
-def _is_written(table: Table, sense: Sense, most: int) -> bool:
-    """Return whether a plan would write out a table of more than so many cells."""
-    if table.rows is None or table.cells <= most:
-        return False
-    return table.default != forbidden_value(sense, table.values.dtype)
-
-
-def _with_fewer_values(model: Model, observed: Mapping[int, int]) -> Model:
-    """Leave out values of the variables of large tables that another one can stand for, which becomes the last one.
-
-    These are values that no table lists, if no other table has them but one over the variable alone: its best one
-    stands for the others.
-    """
-    written = [table for table in model.factors if _is_written(table, model.sense, _WRITTEN_CELLS)]
-    free = {v for table in written for v in table.scope if v not in observed}
-    users: dict[int, list[Table]] = {v: [] for v in free}
-    for table in model.factors:
-        for v in free.intersection(table.scope):
-            users[v].append(table)
-    kept = {v: values for v in free if (values := _needed_values(model, v, users[v])) is not None}
-    if not kept:
-        return model
-    variables = [
-        Variable(own.name, len(kept[v]), [own.state(x) for x in kept[v].tolist()]) if v in kept else own
-        for v, own in enumerate(model.variables)
-    ]
-    factors = [table if kept.keys().isdisjoint(table.scope) else _of_values(table, kept) for table in model.factors]
-    bound = model.upper_bound
-    return Model(variables, factors, sense=model.sense, constant=model.constant, upper_bound=bound, name=model.name)
-
-
-def _needed_values(model: Model, v: int, tables: Sequence[Table]) -> NDArray[np.int64] | None:
-    """Return the values that are listed, and then the best of the others; None if all are needed."""
-    size, own = model.sizes[v], [table for table in tables if table.rows is None]
-    listed = [table.rows[:, table.scope.index(v)] for table in tables if table.rows is not None]
-    values = np.unique(np.concatenate(listed)).astype(np.int64)
-    if len(values) >= size - 1 or len(own) > 1 or any(len(table.scope) > 1 for table in own):
-        return None
-    if own:
-        others = np.setdiff1d(np.arange(size), values)
-        costs = own[0].values[others]
-        best = int(others[costs.argmin() if model.sense == "min-cost" else costs.argmax()])
-    else:
-        best = _first_gap(values)
-    return np.append(values, best)
-
-
-def _first_gap(sorted_numbers: NDArray[np.int64]) -> int:
-    """Return the least number from 0 on that is not among sorted ones."""
-    gaps = np.flatnonzero(sorted_numbers != np.arange(len(sorted_numbers)))
-    return int(gaps[0]) if len(gaps) else len(sorted_numbers)
-
-
-def _of_values(table: Table, kept: Mapping[int, NDArray[np.int64]]) -> Table:
-    """Return a table over fewer values of its variables."""
-    if table.rows is None:
-        return Table(table.scope, table.values[kept[table.scope[0]]])
-    sizes = [len(kept[v]) if v in kept else size for v, size in zip(table.scope, table.sizes, strict=True)]
-    rows = table.rows.copy()
-    for axis, v in enumerate(table.scope):
-        if v in kept:
-            rows[:, axis] = np.searchsorted(kept[v][:-1], rows[:, axis])
-    return Table(table.scope, table.values, sizes=sizes, rows=rows, default=table.default)
-
-
-def best_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
-    """Return the best values of the variables of each large table that stands alone.
-
-    None of these is observed, or in another table.
-    """
-    large = [
-        table
-        for table in model.factors
-        if _is_written(table, model.sense, _WRITTEN_CELLS) and table.cells <= LARGEST_NUMBER
-    ]
-    users = Counter(v for table in model.factors for v in table.scope) if large else Counter()
-    users.update(observed.keys())
-    best: dict[int, int] = {}
-    for table in large:
-        if all(users[v] == 1 for v in table.scope):
-            best.update(zip(table.scope, _best_tuple(table, model.sense), strict=True))
-    return best
-
-
-def _best_tuple(table: Table, sense: Sense) -> list[int]:
-    """Return the best tuple of a table that lists some and allows the others."""
-    assert table.rows is not None
-    assert table.default is not None
-    sign = 1 if sense == "min-cost" else -1
-    values = sign * table.values
-    place = int(values.argmin()) if len(values) else -1
-    if len(table.rows) < table.cells and (place < 0 or sign * table.default < values[place]):
-        listed = np.sort(np.ravel_multi_index(tuple(table.rows.astype(np.int64).T), table.sizes))
-        return [int(x) for x in np.unravel_index(_first_gap(listed), table.sizes)]
-    return [int(x) for x in table.rows[place]]
-
-
-def _with_chains(model: Model, observed: Mapping[int, int]) -> Model:
-    """Return a model with chains instead of the tables that are still large."""
-    variables, factors = list(model.variables), []
-    for table in model.factors:
-        free = [size for v, size in zip(table.scope, table.sizes, strict=True) if v not in observed]
-        is_large = len(free) > 1 and math.prod(free) > _CHAIN_CELLS and _is_written(table, model.sense, _CHAIN_CELLS)
-        chain = _chain_of(table, model.sense, len(variables)) if is_large else None
-        if chain is None:
-            factors.append(table)
-            continue
-        tables, sizes = chain
-        factors += tables
-        names = (name for number in itertools.count() if model.find(name := f"_s{number}") is None)
-        taken = len(variables) - len(model.variables)
-        variables += map(Variable, itertools.islice(names, taken, taken + len(sizes)), sizes)
-    if len(variables) == len(model.variables):
-        return model
-    bound = model.upper_bound
-    return Model(variables, factors, sense=model.sense, constant=model.constant, upper_bound=bound, name=model.name)
-
-
-def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list[int]] | None:
-    """Return the tables of a chain, and its variables' sizes; None if it would have too many transitions.
-
-    A state is a beginning of listed tuples, or the last one, from which none is left.
-
-    Args:
-        table: A table that lists some tuples.
-        sense: Sense of its model.
-        first: Index of the chain's first variable.
-    """
-    assert table.rows is not None
-    assert table.default is not None
-    rows, dtype = table.rows.astype(np.int64), table.values.dtype
-    neutral, worst = (1 if sense == "probability" else 0), forbidden_value(sense, dtype)
-    states, before = np.zeros(len(rows), dtype=np.int64), 1
-    tables: list[Table] = []
-    sizes: list[int] = []
-    for place, (v, size) in enumerate(zip(table.scope[:-1], table.sizes[:-1], strict=True)):
-        if before * size > _MOST_LINKS:
-            return None
-        steps, following = np.unique(states * size + rows[:, place], return_inverse=True)
-        targets = np.full(before * size, len(steps))
-        targets[steps] = np.arange(len(steps))
-        links = np.stack([*np.divmod(np.arange(before * size), size), targets], axis=1)
-        scope, ends = [first + place - 1, v, first + place], [before, size, len(steps) + 1]
-        if place == 0:
-            scope, ends, links = scope[1:], ends[1:], links[:, 1:]
-        values = np.full(len(links), neutral, dtype=dtype)
-        tables.append(Table(scope, values, sizes=ends, rows=links, default=worst))
-        sizes.append(len(steps) + 1)
-        states, before = following, len(steps) + 1
-    if before * table.sizes[-1] > _MOST_LINKS:
-        return None
-    last = np.full((before, table.sizes[-1]), table.default, dtype=dtype)
-    last[states, rows[:, -1]] = table.values
-    tables.append(Table((first + len(sizes) - 1, table.scope[-1]), last))
-    return tables, sizes
