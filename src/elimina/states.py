@@ -35,6 +35,9 @@ Weights = NDArray[Any]
 UNOBSERVED = -1
 """Index that stands for 'not observed' in cases."""
 
+MOST_STATES = 10**7
+"""States of a variable that are listed one by one, in files, likelihoods and other packages' objects."""
+
 _SHOWN = 8
 """States in an error."""
 
@@ -119,9 +122,28 @@ def _listed(states: Sequence[State]) -> str:
     return ", ".join(map(repr, states[:_SHOWN])) + (", ..." if len(states) > _SHOWN else "")
 
 
+def listed_states(variable: Variable) -> list[State]:
+    """Return the states of a variable, to be listed one by one.
+
+    Raises:
+        InputError: There are more than any list should have.
+    """
+    if variable.size > MOST_STATES:
+        raise InputError(
+            f"variable {variable.name!r} has {variable.size:,} states, which would be listed one by one here, and "
+            f"at most {MOST_STATES:,} can be: give the variable fewer (.wcsp and .cfn files, for models of costs, "
+            "list none)"
+        )
+    return list(variable.all_states)
+
+
 def texts_of(variable: Variable) -> list[str]:
-    """Return the texts of a variable's states, as files and printed answers have them."""
-    return [str(variable.state(x)) for x in range(variable.size)]
+    """Return the texts of a variable's states, as files and printed answers have them.
+
+    Raises:
+        InputError: There are more than any list should have.
+    """
+    return list(map(str, listed_states(variable)))
 
 
 def index_of(variable: Variable, state: Any) -> int:
@@ -472,6 +494,12 @@ def known_of(variable: Variable, known: Any) -> int | Weights:
 
 def _in_order(variable: Variable, indices: Sequence[int], likelihoods: Iterable[Any]) -> list[Any]:
     """Return likelihoods of some states, by their indices, in the order of the states; states left out have 0."""
+    if variable.size > MOST_STATES:
+        raise InputError(
+            f"the likelihoods of variable {variable.name!r} would be one for each of its {variable.size:,} states, and "
+            f"at most {MOST_STATES:,} are possible: add a factor that lists the states instead (an elimina.Table with "
+            "rows and default=0)"
+        )
     if len(set(indices)) < len(indices):
         twice = next(x for x in indices if indices.count(x) > 1)
         raise InputError(

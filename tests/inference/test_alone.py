@@ -121,8 +121,25 @@ def test_answers_against_enumeration(nothing_is_written, sense, seed):
     if sense == "probability":
         found = elimina.solve(model, "pr", evidence=evidence)
         assert found.log10_z == pytest.approx(brute.partition(model, known))
-        query = [model.variables[-1].name]
-        assert list(elimina.solve(model, "mmap", query=query).assignment or query) == query
+        products = brute.products(model, known)
+        sums = [
+            [sum(products.numbers[column == x]) for x in range(n)]
+            for column, n in zip(products.assignments.T, model.sizes, strict=True)
+        ]
+        found = elimina.solve(model, "mar", evidence=evidence)
+        assert (found.marginals is None) == (sum(sums[0]) == 0)
+        for variable, own in zip(model.variables, sums, strict=True):
+            if found.marginals is not None:
+                shares = found.marginals[variable.name]
+                assert list(shares) == list(variable.all_states)
+                assert list(shares.values()) == pytest.approx([x / sum(own) for x in own])
+        v = int(np.random.default_rng(seed).integers(len(model.sizes)))
+        query = [model.variables[v].name]
+        found = elimina.solve(model, "mmap", query=query, evidence=evidence)
+        assert (found.status == "infeasible") == (max(sums[v]) == 0)
+        if found.status == "optimal":
+            assert list(found.assignment) == query
+            assert sums[v][model.variables[v].index(found.assignment[query[0]])] == pytest.approx(max(sums[v]))
     if sense != "probability" and model.is_integer and model.upper_bound is None:
         found = elimina.solve(model, "count-optima", evidence=evidence)
         best = brute.optimum(model, known)

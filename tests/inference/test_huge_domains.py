@@ -1,13 +1,14 @@
-"""Variables of billions of states that no table depends on: answers take no memory for them, or say that they would."""
+"""Variables of billions of states, of which tables list a few or none: answers take no memory for the others."""
 
 from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 import elimina
-from elimina import JunctionTree, MemoryLimitError, Model
+from elimina import FORBIDDEN, JunctionTree, MemoryLimitError, Model, Table, Variable, dcop
 from tests import calls
 
 STATES = 2**31 - 1
@@ -68,3 +69,71 @@ def test_posteriors_of_all():
             elimina.solve(model(), "mar", evidence=evidence, device="cpu")
     with pytest.raises(MemoryLimitError, match=r"needs \d+\.0 GiB on cpu and may use"):
         JunctionTree(model()).sample(2, seed=1)
+
+
+def listed(sense="min-cost", default=FORBIDDEN):
+    """Tables of two tuples each, of 2^31 values."""
+    values = np.array([3, 1], dtype=float if sense == "probability" else int)
+    tables = [
+        Table([0, 1], values, sizes=[STATES, 2], rows=[[5, 1], [STATES - 1, 0]], default=default),
+        Table([2, 0], values, sizes=[STATES, STATES], rows=[[5, 5], [7, STATES - 1]], default=default),
+    ]
+    return Model([Variable("x", STATES), Variable("y", 2), Variable("z", STATES)], tables, sense=sense)
+
+
+@pytest.mark.parametrize("default", [FORBIDDEN, 2])
+@pytest.mark.parametrize("method", ["auto", "eliminate", "filter", "search", "mbe"])
+def test_optima_of_listed_tables(method, default):
+    found = calls.solve(listed(default=default), device="cpu", method=method, time_limit=2)
+    assert (found.status, found.value) == ("optimal", 2)
+    assert found.assignment == {"x": STATES - 1, "y": 0, "z": 7}
+    assert found.stats["seconds"]["total"] < 2
+    hint = {"x": 9, "y": 1, "z": 9}
+    assert calls.solve(listed(default=default), device="cpu", method=method, hint=hint).value == 2
+
+
+def test_sums_of_listed_tables():
+    """Each value of x that is not listed has the defaults of both tables, and so has each of z beside it."""
+    model, others = listed("probability", 0.5), STATES - 1
+    x = {5: (3 + 0.5) * (3 + 0.5 * others), STATES - 1: (1 + 0.5) * (1 + 0.5 * others)}
+    total = sum(x.values()) + (STATES - 2) * (0.5 + 0.5) * 0.5 * STATES
+    assert calls.solve(model, "pr", device="cpu").value == pytest.approx(total)
+    assert calls.solve(model, "pr", device="cpu", tables="sparse").value == pytest.approx(total)
+    assert calls.solve(model, "mmap", query=["x"], device="cpu").assignment == {"x": 5}
+    assert calls.solve(model, "count", device="cpu").value == 2 * STATES**2
+    assert calls.solve(listed(default=2), "count-optima", device="cpu").count == 1
+
+
+def test_agents():
+    for algorithm in ("dpop", "mb-dpop"):
+        problem = dcop.Problem.from_model(listed(default=2))
+        found = calls.solve_by_agents(problem, algorithm, memory="1MB" if algorithm == "mb-dpop" else None)
+        assert found.assignment == {"x": STATES - 1, "y": 0, "z": 7}
+
+
+@pytest.mark.parametrize("suffix", ["wcsp", "cfn"])
+def test_files_that_list_no_states(suffix, tmp_path):
+    elimina.write(listed(default=2), tmp_path / f"m.{suffix}")
+    model = elimina.read(tmp_path / f"m.{suffix}")
+    assert model.sizes == (STATES, 2, STATES)
+    assert [table.rows.tolist() for table in model.factors] == [[[5, 1], [STATES - 1, 0]], [[5, 5], [7, STATES - 1]]]
+
+
+def test_files_that_list_all_states(tmp_path):
+    table = Table([0], [0.25, 0.75], sizes=[STATES], rows=[[3], [9]], default=0.0)
+    network = Model([Variable("x", STATES)], [table], sense="probability", children=[0])
+    for suffix in ("bif", "xmlbif", "uai"):
+        with pytest.raises(elimina.InputError, match=r"2,147,483,647 states|2147483647 entries"):
+            elimina.write(network, tmp_path / f"m.{suffix}")
+    for suffix in ("yaml", "xml"):
+        with pytest.raises(elimina.InputError, match="variable 'x' has 2,147,483,647 states"):
+            dcop.write(dcop.Problem.from_model(listed()), tmp_path / f"m.{suffix}")
+
+
+def test_likelihoods_of_a_few_states():
+    """They are refused, and the factor that the error names does the same."""
+    model = listed("probability", 0.0)
+    with pytest.raises(elimina.InputError, match="add a factor that lists the states instead"):
+        elimina.solve(model, "pr", evidence={"x": {5: 0.5, 7: 0.25}})
+    soft = Table([0], [0.5, 0.25], sizes=[STATES], rows=[[5], [7]], default=0)
+    assert elimina.solve(Model(model.variables, [*model.factors, soft], sense="probability"), "pr").value == 4.5

@@ -11,6 +11,7 @@ from elimina import arguments
 from elimina.errors import InputError
 from elimina.io.peers import imported
 from elimina.model import Model, Variable
+from elimina.states import listed_states
 from elimina.table import Table
 from elimina.viz.graph import edges_of
 
@@ -30,7 +31,7 @@ def to_networkx(model: Model) -> Any:
     networkx = imported("networkx", "networkx")
     names = [v.name for v in model.variables]
     graph = networkx.Graph() if model.children is None else networkx.DiGraph()
-    graph.add_nodes_from((v.name, {"states": list(v.all_states)}) for v in model.variables)
+    graph.add_nodes_from((v.name, {"states": listed_states(v)}) for v in model.variables)
     graph.add_edges_from((names[a], names[b]) for a, b in edges_of(model))
     for factor, child in zip(model.factors, model.children or [], strict=False):
         parents = [v for v in factor.scope if v != child]

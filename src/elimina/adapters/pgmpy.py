@@ -17,7 +17,7 @@ from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.inference.junction import JunctionTree
 from elimina.io.peers import from_pgmpy, imported, pgmpy_states
 from elimina.model import Model
-from elimina.states import StateIndex, check_mapping, index_of, is_missing
+from elimina.states import StateIndex, check_mapping, index_of, is_missing, listed_states
 from elimina.system import require
 
 _ORDERS = ("greedy", "minfill", "minneighbors", "minweight", "weightedminfill")
@@ -44,7 +44,7 @@ class VariableElimination:
 
     def __init__(self, model: Any) -> None:
         self.model = model if isinstance(model, Model) else from_pgmpy(model)
-        states: dict[Any, list[Any]] = {v.name: list(v.all_states) for v in self.model.variables}
+        states: dict[Any, list[Any]] = {v.name: listed_states(v) for v in self.model.variables}
         if not isinstance(model, Model):
             states = pgmpy_states(model)
         self._nodes = {str(node): node for node in states}

@@ -14,6 +14,7 @@ from elimina.inference.junction import JunctionTree
 from elimina.io import ModelLike, as_model
 from elimina.io.cases import Cases, as_cases
 from elimina.model import Model
+from elimina.states import listed_states
 from elimina.system import require
 from elimina.table import Table
 
@@ -59,7 +60,7 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         model = as_model(self.network)
         if model.children is None:
             raise InputError("fit needs a Bayesian network: the tables of this model are not distributions")
-        states = model[self.target].all_states
+        states = listed_states(model[self.target])
         # An array of one type would turn 0 beside 'a' into text.
         self.classes_ = np.array(states, dtype=None if len(set(map(type, states))) == 1 else object)
         self.model_ = model if X is None else self._fitted(model, X, y)

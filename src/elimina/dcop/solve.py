@@ -29,6 +29,7 @@ from elimina.inference.shield import uncollected
 from elimina.model import Model
 from elimina.planning.fitting import LARGEST_IBOUND
 from elimina.planning.prepare import prepare
+from elimina.planning.rewriting import is_rewritten, with_needed_values
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.system import memory_errors_in_words
 from elimina.table import Ends
@@ -190,6 +191,9 @@ def solve(
     time_limit = arguments.seconds("time_limit", time_limit)
     if threads is not None:
         threads = arguments.integer("threads", threads, 1, MOST_THREADS)
+    if is_rewritten(problem.model):
+        model = with_needed_values(problem.model, {}, "best").model
+        problem = Problem(model, problem.agents, problem.owners)
     settings = settings_of(problem.model, algorithm, options, memory)
     if not isinstance(network, Network):
         raise arguments.wrong_type("network", network, "an elimina.dcop.Network")

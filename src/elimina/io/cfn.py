@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
@@ -427,10 +427,18 @@ def _function(name: str, table: Table, variables: Sequence[Variable], forbidden:
     if table.rows is None:
         return head + f'"costs": [{", ".join(text(table.values.reshape(-1)))}]}}'
     default = text(np.array([table.default], dtype=table.values.dtype))[0]
-    names = [[_quoted(state) for state in texts_of(variables[v])] for v in table.scope]
-    rows = ["".join(f"{name[x]}, " for name, x in zip(names, row, strict=True)) for row in table.rows.tolist()]
+    columns = [_texts_at(variables[v], places) for v, places in zip(table.scope, table.rows.T.tolist(), strict=True)]
+    rows = ["".join(f"{text}, " for text in row) for row in zip(*columns, strict=True)]
     costs = ",\n".join(row + cost for row, cost in zip(rows, text(table.values), strict=True))
     return head + f'"defaultcost": {default}, "costs": [\n{costs}]}}'
+
+
+def _texts_at(variable: Variable, places: Iterable[int]) -> list[str]:
+    """Return the states of some indices, quoted."""
+    if variable.states is None:
+        return [f'"{place}"' for place in places]
+    texts = [_quoted(str(state)) for state in variable.states]
+    return [texts[place] for place in places]
 
 
 def _domain(variable: Variable) -> str:

@@ -17,7 +17,7 @@ from elimina.errors import InputError, UnsupportedError
 from elimina.io import convert_sense
 from elimina.io.network import Conditional, conditional_tables, is_network
 from elimina.model import Model, Variable
-from elimina.states import State, native
+from elimina.states import State, listed_states, native
 from elimina.table import Table
 
 
@@ -35,7 +35,7 @@ def imported(package: str, module: str) -> Any:
 
 def states_of(model: Model) -> list[list[State]]:
     """Return the states of each variable."""
-    return [list(v.all_states) for v in model.variables]
+    return [listed_states(v) for v in model.variables]
 
 
 def factors_of(model: Model) -> list[Conditional]:

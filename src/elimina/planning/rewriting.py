@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina.model import Model, Variable
-from elimina.planning.merging import Merged, Purpose, first_gap, merge_values
+from elimina.planning.merging import Merged, MergedModel, Purpose, first_gap, merge_values
 from elimina.table import LARGEST_NUMBER, Sense, Table, forbidden_value
 
 WRITTEN_CELLS = 1 << 20
@@ -67,15 +67,25 @@ def with_small_tables(
     """
     if not is_rewritten(model):
         return Rewritten(model, dict(observed), {})
-    large = {v for table in model.factors if _is_large(table) for v in table.scope}
-    large.update(v for v, size in enumerate(model.sizes) if size > LARGE_DOMAIN)
-    large.difference_update(observed)
-    made = merge_values(model, large, purpose, maximised)
+    made = with_needed_values(model, observed, purpose, maximised)
     model, values = made.model, dict(observed)
     if purpose == "best":
         values.update(best_alone(model, observed))
     counted = {v: one.multiplicity for v, one in made.merged.items() if one.multiplicity > 1}
     return Rewritten(_with_chains(model, values, counted), values, made.merged)
+
+
+def with_needed_values(
+    model: Model, observed: Mapping[int, int], purpose: Purpose, maximised: Sequence[int] = ()
+) -> MergedModel:
+    """Return a model with the same answer, and the same variables, those of large tables with fewer values.
+
+    The arguments are those of ``with_small_tables``.
+    """
+    large = {v for table in model.factors if _is_large(table) for v in table.scope}
+    large.update(v for v, size in enumerate(model.sizes) if size > LARGE_DOMAIN)
+    large.difference_update(observed)
+    return merge_values(model, large, purpose, maximised)
 
 
 def _is_large(table: Table) -> bool:

@@ -17,7 +17,7 @@ from elimina._core import TextError
 from elimina.dcop.formats.build import Builder, Domain, check_listed, functions, is_worst, parse_cost
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.model import Model
-from elimina.states import State
+from elimina.states import State, listed_states
 
 
 class JsonFile:
@@ -207,7 +207,7 @@ def _variables(problem: Problem, constraints: list[list[str]]) -> Iterator[tuple
         fields = {
             "id": v,
             "cons": constraints[v],
-            "domain": [variable.state(x) for x in range(variable.size)],
+            "domain": listed_states(variable),
             "agent": agent,
             "type": 1,
             "value": None,
