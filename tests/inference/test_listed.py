@@ -235,6 +235,20 @@ def test_advice_that_works(options):
     assert found.value == 3
 
 
+def test_tables_of_tuples_come_before_search():
+    """Search would write 27 million cells out; the join of the tuples has one for each value."""
+    size, rng = 3000, np.random.default_rng(8)
+    one, other = rng.permutation(size), rng.permutation(size)
+    pairs = {(0, 1): one, (1, 2): other, (0, 2): other[one]}
+    own = {scope: rng.integers(0, 1000, size) for scope in pairs}
+    rows = {scope: np.stack([np.arange(size), targets], axis=1) for scope, targets in pairs.items()}
+    tables = [Table(scope, own[scope], sizes=(size, size), rows=rows[scope], default=FORBIDDEN) for scope in pairs]
+    model = Model([Variable(name, size) for name in "abc"], tables)
+    found = elimina.solve(model, device="cpu", time_limit=10)
+    assert (found.status, found.stats["method"]) == ("optimal", "eliminate")
+    assert found.value == (own[0, 1] + own[1, 2][one] + own[0, 2]).min()
+
+
 def test_a_default_that_is_allowed_is_not_listed(monkeypatch):
     model = costs(np.array([[5, 7]]), np.array([8]), default=1)
     model = Model(model.variables, [*model.factors, *model.factors])

@@ -15,11 +15,12 @@ from elimina.errors import DeviceError, InputError, MemoryLimitError
 from elimina.inference.anytime import FIRST_BOUNDS_AFTER, Run
 from elimina.inference.bucket import eliminate
 from elimina.inference.call import First, Prepared, indices_asked, known_total, observe, plan_call, values_there
-from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, turn_share, without_lost
+from elimina.inference.choose import LISTED_SECONDS, Planned, host_memory, plan_problem, turn_share, without_lost
 from elimina.inference.execution import Execution, does_not_fit
 from elimina.inference.knowledge import first_assignment, first_bounds
 from elimina.inference.method import (
     HOPELESS_SECONDS,
+    SEARCHED_FROM_SECONDS,
     before_planning,
     by_search,
     clusters_first,
@@ -162,10 +163,24 @@ class Solver:
             return (yield by_search(problem, self.options, self.run, self._paused))
         if self.options.looks_for_optimum:
             return (yield filtering(problem, self.options, self.run, math.inf))
-        if self.options.method == "auto":
+        if self.options.method == "auto" and not self._is_short_on_rows():
             orders = self._rough_order, self._quick_order
             return (yield from before_planning(problem, *orders, self.options, self.run, self._paused))
         return Attempt()
+
+    def _is_short_on_rows(self) -> bool:
+        """Return whether a plan on sparse tables takes less time than search, which would write listed tables out."""
+        problem, options = self._problem, self.options
+        if options.tables == "dense" or seconds_written(problem) < LISTED_SECONDS:
+            return False
+        rough = self._rough_order()
+        if not is_long(rough, options):
+            return False
+        if isinstance(options.order, str):
+            options = options._replace(order=rough.order)
+        with self.run.phase("plan"), self._for_planning():
+            plan = plan_problem(problem, options.beside(self.run.held)).plan
+        return plan.sparse is not None and plan.fits and plan.seconds < SEARCHED_FROM_SECONDS
 
     def _is_unfit_for_filtering(self) -> bool:
         """Return whether search alone can use the upper bound, where the method is open."""
