@@ -245,7 +245,8 @@ def test_tables_of_tuples_come_before_search():
     tables = [Table(scope, own[scope], sizes=(size, size), rows=rows[scope], default=FORBIDDEN) for scope in pairs]
     model = Model([Variable(name, size) for name in "abc"], tables)
     found = elimina.solve(model, device="cpu", time_limit=10)
-    assert (found.status, found.stats["method"]) == ("optimal", "eliminate")
+    assert found.status == "optimal"
+    assert found.stats["rows_made"] >= size
     assert found.value == (own[0, 1] + own[1, 2][one] + own[0, 2]).min()
 
 
