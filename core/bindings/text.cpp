@@ -115,6 +115,8 @@ void bind_text(nb::module_& m) {
       .def("at_end", [](Text& t) { return t.scanner.at_end(); }, "Whether only blanks and comments are left.")
       .def("peek", [](Text& t) { return as_bytes(t.scanner.peek()); }, "The next token, b'' at the end; stays unread.")
       .def("token", [](Text& t, const char* what) { return as_bytes(t.scanner.token(what)); }, "what"_a)
+      .def("skip_past", [](Text& t, char mark, const char* what) { t.scanner.skip_past(mark, what); }, "mark"_a, "what"_a,
+           "Skip text, be it no tokens, up to and with a mark that is not between quotes.")
       .def("integer", [](Text& t, const char* what) { return t.scanner.integer(what); }, "what"_a)
       .def("real", [](Text& t, const char* what) { return t.scanner.real(what); }, "what"_a)
       .def("need", [](Text& t, std::uint64_t count, const char* what) { t.scanner.need(count, what); }, "count"_a,

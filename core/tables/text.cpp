@@ -8,7 +8,7 @@
 namespace elimina {
 namespace {
 
-constexpr std::uint8_t kWord = 0, kBlank = 1, kMark = 2, kQuote = 3;
+constexpr std::uint8_t kWord = 0, kBlank = 1, kMark = 2, kQuote = 3, kSlash = 4;
 
 std::uint8_t byte(char c) { return static_cast<std::uint8_t>(c); }
 
@@ -53,6 +53,7 @@ Scanner::Scanner(std::string_view text, const TextStyle& style)
   for (char c : style.blanks) kind_[byte(c)] = kBlank;
   for (char c : style.marks) kind_[byte(c)] = kMark;
   if (style.quotes) kind_[byte('"')] = kQuote;
+  if (style.block_comments || style.line_comments) kind_[byte('/')] = kSlash;
 }
 
 std::int64_t Scanner::line() const {
@@ -74,13 +75,22 @@ void Scanner::skip_block_comment() {
   at_ += close + 4;
 }
 
+bool Scanner::opens_comment(const char* slash) const {
+  if (end_ - slash < 2) return false;
+  return (style_.block_comments && slash[1] == '*') || (style_.line_comments && slash[1] == '/');
+}
+
 void Scanner::skip() {
   while (at_ < end_) {
     if (kind_[byte(*at_)] == kBlank) {
       ++at_;
-    } else if (style_.block_comments && *at_ == '/' && left() > 1 && at_[1] == '*') {
-      skip_block_comment();
-    } else if (style_.line_comments && (*at_ == '#' || (*at_ == '/' && left() > 1 && at_[1] == '/'))) {
+    } else if (kind_[byte(*at_)] == kSlash && opens_comment(at_)) {
+      if (at_[1] == '*') {
+        skip_block_comment();
+      } else {
+        at_ = std::find(at_, end_, '\n');
+      }
+    } else if (style_.line_comments && *at_ == '#') {
       at_ = std::find(at_, end_, '\n');
     } else {
       return;
@@ -95,7 +105,7 @@ bool Scanner::at_end() {
 }
 
 const char* Scanner::word_end(const char* p) const {
-  while (p < end_ && kind_[byte(*p)] == kWord) ++p;
+  while (p < end_ && (kind_[byte(*p)] == kWord || (kind_[byte(*p)] == kSlash && !opens_comment(p)))) ++p;
   return p;
 }
 
@@ -104,7 +114,7 @@ std::string_view Scanner::token(const char* what) {
   const std::uint8_t kind = kind_[byte(*at_)];
   quoted_ = kind == kQuote;
   if (kind == kMark) return {at_++, 1};
-  if (kind == kWord) {
+  if (kind != kQuote) {
     at_ = word_end(at_);
     return {mark_, static_cast<std::size_t>(at_ - mark_)};
   }
@@ -117,6 +127,17 @@ std::string_view Scanner::token(const char* what) {
     }
   }
   throw TextError("the quotation that starts here has no end on its line");
+}
+
+void Scanner::skip_past(char mark, const char* what) {
+  mark_ = at_;
+  while (at_ < end_ && *at_ != mark) {
+    const char* line_end = std::find(at_, end_, '\n');
+    const char* close = kind_[byte(*at_)] == kQuote ? std::find(at_ + 1, line_end, '"') : line_end;
+    at_ = close == line_end ? at_ + 1 : close + 1;
+  }
+  if (at_ == end_) fail(what, {});
+  mark_ = at_++;
 }
 
 std::string_view Scanner::peek() {
@@ -294,7 +315,7 @@ ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::ve
   ConditionalRows result;
   const auto is_mark = [&](std::string_view word, std::string_view mark) { return word == mark && !scanner.quoted(); };
   const auto reals = [&](std::vector<double>& out) {
-    while (scanner.peek() != ";") {
+    while (!is_mark(scanner.peek(), ";")) {
       const double value = scanner.real("a probability or ';'");
       if (value < 0) scanner.fail("a non-negative probability", std::to_string(value));
       out.push_back(value);
@@ -323,8 +344,7 @@ ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::ve
     } else if (word == "default") {
       reals(result.defaults);
     } else if (word == "property") {
-      while (!is_mark(scanner.token("';'"), ";")) {
-      }
+      scanner.skip_past(';', "';' after the property");
     } else {
       scanner.fail("'(', 'table', 'default' or '}'", word);
     }

@@ -23,7 +23,7 @@ struct TextStyle {
   std::string marks;
   bool quotes = false;
   bool block_comments = false;  // /* ... */
-  bool line_comments = false;   // # ... and // ...
+  bool line_comments = false;   // # ... and // ...; as block comments, // may end a word, # not
   bool glued_minus = false;     // "29-1" are two integers
 };
 
@@ -36,6 +36,7 @@ class Scanner {
   std::int64_t line() const;               // of the last token read, from 1
   std::string_view token(const char* what);  // the next token, without its quotes
   bool quoted() const { return quoted_; }  // whether the last token was in quotes
+  void skip_past(char mark, const char* what);  // any text that is not in quotes, which is no tokens
   std::string_view peek();                 // the next token, empty at the end; it stays unread
 
   std::int64_t integer(const char* what);
@@ -71,6 +72,7 @@ class Scanner {
  private:
   void skip();
   void skip_block_comment();
+  bool opens_comment(const char* slash) const;
   bool add_function(Functions& found, std::span<const std::int64_t> sizes, const Dense& rule);
   const char* word_end(const char* p) const;
   std::string_view number_token(const char* what);

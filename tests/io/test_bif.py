@@ -68,7 +68,7 @@ def test_in_a_conditional_table_the_child_varies_slowest(tmp_path):
         ("[ 2 ]", "[ 3 ]", "3: variable 'rain' is declared with 3 values and lists 2"),
         ("[ 2 ]", "[ 99999999999999 ]", "3: variable 'rain' is declared with"),
         ("{ yes, no }", "{ yes, yes }", "the state 'yes' twice"),
-        ("discrete [ 2 ]", "continuous [ 2 ]", "3: expected 'discrete', found 'continuous'"),
+        ("discrete [ 2 ]", "continuous [ 2 ]", "3: expected 'discrete [ N ]' of variable 'rain', found 'continuous [ 2 ]'"),
         ("( rain )", "( snow )", "9: expected a variable declared before, found 'snow'"),
         ("| rain, c )", "| rain, rain )", "repeats a variable"),
         ("( c | rain )", "( rain | c )", "14: variable 'rain' has a second distribution"),
@@ -86,7 +86,7 @@ def test_in_a_conditional_table_the_child_varies_slowest(tmp_path):
         ("probability ( c | rain ) { default 1.0; (no) 0.5; }\n", "", "variable 'c' has no distribution"),
         ("( rain ) {", "( rain | c ) { default 0.5 0.5; ", "9: expected 2 values and no rows in the table"),
         ("( rain ) { table", "( rain | c ) { default", "14: a cycle of parents: 'rain' <- 'c' <- 'rain'"),
-        ('"me; myself"', '"me', "2: the quotation that starts here has no end"),
+        ('"me; myself"; }', '"me; myself" }', "expected"),
         ("*/", "", "6: the comment that starts here has no end"),
     ],
 )
@@ -95,6 +95,68 @@ def test_malformed(tmp_path, old, new, problem):
     with pytest.raises(FormatError) as caught:
         read(tmp_path, NET.replace(old, new, 1))
     assert problem in str(caught.value)
+
+
+PUMP = """network pump { property site SITE; }
+variable Level { type discrete [ 3 ] { low, mid, high }; }
+variable Age { type discrete [ 2 ] { _0_25], [0_1_5] }; }
+probability ( Level | Age ) { (_0_25]) 0.2, 0.3, 0.5; ([0_1_5]) .1 2e-1 7E-01; }
+probability ( Age ) { table 0.4, 0.6; }
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("mid, high", 'mid,//"MID"\n high//"HIGH"\n'),
+        ("high }", "high/* the top */}"),
+        ("low, mid, high", "low/* a */mid/* b */, high"),
+        ("0.4, 0.6;", "0.4,//first\n0.6//second\n;"),
+        ("0.2, 0.3, 0.5;", "0.2/**/0.3/*,*/0.5;"),
+        ("(_0_25])", "(_0_25]//young\n)"),
+        ("Level | Age", "Level/*child*/| Age//parent\n"),
+        ("SITE", "http://example.org/a"),
+        ("SITE", 'of "unpaired'),
+        ("SITE", '"a; b" and /* this'),
+        ("discrete [ 2 ] {", "discrete[2]{"),
+        ("discrete [ 2 ] {", "discrete [2 ]\n{"),
+        ("}\nvariable Age", "};\nvariable Age"),
+        (", ", "\t"),
+        ("\n", "\r\n"),
+        ("(_0_25])", '("_0_25]")'),
+        ("{ _0_25], [0_1_5] }", '{ "_0_25]" "[0_1_5]" }'),
+    ],
+)
+def test_spellings_of_one_network(tmp_path, old, new):
+    assert old in PUMP
+    model = read(tmp_path, PUMP.replace(old, new))
+    assert [(v.name, v.states) for v in model.variables] == [
+        ("Level", ("low", "mid", "high")),
+        ("Age", ("_0_25]", "[0_1_5]")),
+    ]
+    np.testing.assert_array_equal(model.factors[0].values, [[0.2, 0.3, 0.5], [0.1, 0.2, 0.7]])
+    np.testing.assert_array_equal(model.factors[1].values, [0.4, 0.6])
+
+
+def test_states_with_slashes_and_brackets_are_read_back(tmp_path):
+    states = ["a//b", "a/*b", "a/b", "[0_1_5]", "_0_25]", "#1"]
+    model = Model([Variable("x", 6, states)], [Table([0], [0.5, 0.1, 0.1, 0.1, 0.1, 0.1])], sense="probability", children=[0])
+    elimina.write(model, tmp_path / "m.bif")
+    assert elimina.read(tmp_path / "m.bif").variables[0].states == tuple(states)
+
+
+def test_text_that_is_not_utf8_is_latin1(tmp_path, caplog):
+    path = tmp_path / "m.bif"
+    text = PUMP.replace("mid", "mäßig").replace("Age", "Größe")
+    path.write_bytes(text.encode("latin-1"))
+    model = eio.read(path)
+    assert [v.name for v in model.variables] == ["Level", "Größe"]
+    assert model.variables[0].states == ("low", "mäßig", "high")
+    assert f"{path}:2: the text is not UTF-8, so it is read as Latin-1" in caplog.text
+    caplog.clear()
+    path.write_text(text, encoding="utf-8")
+    assert eio.read(path).variables[0].states == ("low", "mäßig", "high")
+    assert not caplog.text
 
 
 def test_a_distribution_too_large_to_be_kept(tmp_path):

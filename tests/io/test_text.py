@@ -97,6 +97,27 @@ def test_quotes_comments_and_marks():
             Text(unfinished, **style).token("a word")
 
 
+def test_comments_end_a_word():
+    style = {"block_comments": True, "line_comments": True, "marks": ";", "quotes": True}
+    text = Text(b'a//b;\nc/* ; */d/e#f "g//h" 12/**/3.5//x', **style)
+    words = [b"a", b"c", b"d/e#f", b"g//h"]
+    assert [text.token("a word") for _ in words] == words
+    assert text.integer("a number") == 12
+    assert text.real("a number") == 3.5
+    assert text.at_end()
+    assert Text(b"a//b", block_comments=True).token("a word") == b"a//b"
+    assert Text(b"a/*b*/").token("a word") == b"a/*b*/"
+
+
+def test_skipping_past_a_mark():
+    text = Text(b'"a; b" http://c "d; e\nf;', marks=";", quotes=True, line_comments=True)
+    text.skip_past(";", "';'")
+    text.skip_past(";", "';'")
+    assert text.line == 2
+    with pytest.raises(TextError, match="expected ';' after it, but the file ends here"):
+        text.skip_past(";", "';' after it")
+
+
 def test_lists_are_of_distinct_numbers_in_range():
     offsets, members = Text(b"2 1 0 0 1 2").lists(3, 3, "lists")
     assert offsets.tolist() == [0, 2, 2, 3]

@@ -135,13 +135,28 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool
             raise TextError(f"expected the end of the file, found {shown(text.peek())}")
         return model
 
-    model = parsed(path, handler.open_text, whole)
+    def opened(data: bytes) -> Any:
+        return handler.open_text(_in_utf8(path, data) if handler.is_often_latin1 else data)
+
+    model = parsed(path, opened, whole)
     if check and model.children is not None:
         try:
             model.check_distributions(strict=handler.is_of_networks, in_place=True)
         except InputError as error:
             raise FormatError(str(path), None, str(error)) from None
     return model
+
+
+def _in_utf8(path: Path, data: bytes) -> bytes:
+    """Return text in UTF-8; what is not valid UTF-8 is taken as Latin-1, with a warning."""
+    try:
+        if not data.isascii():
+            data.decode()
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        _logger.warning("%s:%d: the text is not UTF-8, so it is read as Latin-1; convert the file if names look wrong", path, line)
+        return data.decode("latin-1").encode()
+    return data
 
 
 def as_model(model: ModelLike) -> Model:

@@ -3,7 +3,8 @@
 In BIF each variable has a block with its values, each conditional distribution a block with one row "(p1, .., pk) x1,
 .., xn;" for each combination of the parents' values, or with one "table", in which the child varies slowest and the
 last parent fastest (the order of the format's definition), or with a "default" row for the combinations that have none.
-Commas and bars separate like blanks; comments are C's and C++'s; properties are read past.
+Commas and bars separate like blanks; comments are C's and C++'s, also right behind a word; properties are read past, up
+to a semicolon. Text that is not UTF-8 is Latin-1.
 
 In XMLBIF a VARIABLE has a NAME and an OUTCOME for each value; a DEFINITION is the conditional distribution of its FOR
 variable given its GIVEN variables. Its TABLE counts through the GIVEN variables in their order, the first one slowest,
@@ -18,6 +19,7 @@ ids of its <parents> and its <probabilities>, in which the first parent varies s
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -32,7 +34,8 @@ from elimina.model import Model
 from elimina.states import texts_of
 
 _SEPARATORS = ",|"
-_MARKS = "{}()[];"
+_MARKS = "{}();"
+_DISCRETE = re.compile(r"discrete ?\[ ?\+?(\d{1,18}) ?\]")
 _open_text = partial(Text, blanks=_SEPARATORS, marks=_MARKS, quotes=True, block_comments=True, line_comments=True)
 
 
@@ -47,7 +50,7 @@ def parse_bif(text: Text) -> Model:
             _read_variable(text, builder)
         elif word == b"probability":
             _read_distribution(text, builder)
-        else:
+        elif word != b";" or text.quoted:  # some writers end blocks like statements
             raise TextError(f"expected 'network', 'variable' or 'probability', found {shown(word)}")
     return builder.model()
 
@@ -72,8 +75,7 @@ def _at(text: Text, mark: bytes) -> bool:
 
 
 def _skip_property(text: Text) -> None:
-    while text.token("';' after the property") != b";" or text.quoted:
-        pass
+    text.skip_past(";", "';' after the property")
 
 
 def _read_header(text: Text) -> str:
@@ -104,11 +106,15 @@ def _read_variable(text: Text, builder: NetworkBuilder) -> None:
 
 
 def _read_type(text: Text, name: str) -> list[str]:
-    _expect(text, b"discrete")
-    _expect(text, b"[")
-    size = text.integer("a number of values")
-    _expect(text, b"]")
-    _expect(text, b"{")
+    # Brackets are marks in this place alone: bnlearn writes states such as "[0_1_5]" without quotes.
+    words = []
+    while not _at(text, b"{"):
+        words.append(_word(text, "'discrete', a number of values between brackets or '{'"))
+    head = _DISCRETE.fullmatch(" ".join(words))
+    if head is None:
+        raise TextError(f"expected 'discrete [ N ]' of variable {name!r}, found {shown(' '.join(words).encode())}")
+    size = int(head[1])
+    text.token("'{'")
     states = []
     while not _at(text, b"}"):
         states.append(_word(text, "a value's name or '}'"))
@@ -193,11 +199,19 @@ def _quoted(name: str) -> str:
         raise InputError(
             f"a BIF file cannot hold the name {name!r}: it has a quotation mark, a backslash or a new line"
         )
-    plain = name and not any(c.isspace() or c in _SEPARATORS + _MARKS + "/#" for c in name)
+    plain = name and not any(c.isspace() or c in _SEPARATORS + _MARKS + "[]/#" for c in name)
     return name if plain else f'"{name}"'
 
 
-BIF = Format(("probability",), _open_text, parse_bif, render_bif, holds_names=True, is_of_networks=True)
+BIF = Format(
+    ("probability",),
+    _open_text,
+    parse_bif,
+    render_bif,
+    holds_names=True,
+    is_of_networks=True,
+    is_often_latin1=True,
+)
 
 
 def parse_xmlbif(document: Document) -> Model:

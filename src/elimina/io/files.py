@@ -33,6 +33,7 @@ class Format(NamedTuple):
         holds_names: True if the format has a place for the names of variables and states.
         is_of_networks: True if the format is for networks alone, rather than also for products of tables that only look
             like one.
+        is_often_latin1: True if programs write the format in the encoding of their system.
     """
 
     senses: tuple[Sense, ...]
@@ -41,6 +42,7 @@ class Format(NamedTuple):
     render: Callable[[Model], Iterator[str]] | None = None
     holds_names: bool = False
     is_of_networks: bool = False
+    is_often_latin1: bool = False
 
 
 COMPRESSIONS = (".gz", ".xz")
