@@ -66,6 +66,84 @@ def test_satlib_ends_files_by_a_percent_sign(tmp_path):
         elimina.read(path)
 
 
+@pytest.mark.parametrize("text", ["c clauses only\n1 2 0\n2 -1 0\n", "h 1 2 0\n", "2 1 0\n", "%\n0\n"])
+def test_a_cnf_without_its_header_is_refused(tmp_path, text):
+    path = tmp_path / "x.cnf"
+    path.write_text(text)
+    with pytest.raises(FormatError, match=r"x\.cnf:\d: expected the header 'p cnf VARIABLES CLAUSES' before the clauses"):
+        elimina.read(path)
+
+
+@pytest.mark.parametrize("end", ["1 3 0\n", "0\n1 3 0\n", "0 0\n"])
+def test_clauses_after_the_end_are_refused(tmp_path, end):
+    path = tmp_path / "x.cnf"
+    path.write_text("p cnf 3 2\n1 -2 0\n2 3 0\n%\n" + end)
+    with pytest.raises(FormatError, match="expected the end of the file after %"):
+        elimina.read(path)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_weights_of_literals(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    count = 5
+    clauses = random_clauses(rng, count)
+    lines, weight = ["c t wmc", f"p cnf {count} {len(clauses)}"], {}
+    for v in range(1, count + 1):
+        given = rng.choice(4)  # no literal's, the variable's, the negated one's, both
+        p = float(rng.integers(1, 9)) / 8
+        weight[v], weight[-v] = (1.0, 1.0) if given == 0 else (p, 1 - p) if given < 3 else (p, 3.5)
+        chosen = {0: [], 1: [v], 2: [-v], 3: [v, -v]}[int(given)]
+        lines += [f"c p weight {literal} {weight[literal]}{' 0' if v % 2 else ''}" for literal in chosen]
+    lines += [" ".join(map(str, [*clause, 0])) for clause in clauses]
+    path = tmp_path / "x.cnf"
+    path.write_text("\n".join(lines) + "\n")
+    total = 0.0
+    for values in itertools.product((0, 1), repeat=count):
+        if not any(violated(clause, values) for clause in clauses):
+            total += math.prod(weight[v if values[v - 1] else -v] for v in range(1, count + 1))
+    if len(lines) == len(clauses) + 2:
+        pytest.skip("no literal has a weight")
+    result = elimina.solve(path, "pr")
+    assert (0.0 if result.log10_z in (None, -math.inf) else 10**result.log10_z) == pytest.approx(total)
+
+
+@pytest.mark.parametrize("line", ["c p show 1 3 0", "c ind 1 3 0", "cr 1 3"])
+def test_projected_counts_are_refused(tmp_path, line):
+    path = tmp_path / "x.cnf"
+    path.write_text(f"p cnf 3 1\n{line}\n1 -2 0\n")
+    with pytest.raises(UnsupportedError, match=r"x\.cnf:2: the count is projected on 2 of 3 variables; remove the lines"):
+        elimina.read(path)
+    path.write_text(f"p cnf 3 1\n{line}\n1 -2 0\nc p show 2 0\n")
+    assert elimina.solve(path, "count").value == 6
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("c p weight 1 x 0", "x.cnf:2: expected a weight, found 'x'"),
+        ("c p weight 1 0.3 1", "x.cnf:2: expected 'c p weight LITERAL WEIGHT 0'"),
+        ("c p weight 4 0.3 0", "a weight names variable 4; there are 3"),
+        ("c p weight 1 0.3 0\nc p weight 1 0.4 0", "x.cnf:3: the literal 1 has the weights 0.3 and 0.4"),
+        ("c p weight 1 1.5 0", "the literals of variable 1 have a negative weight"),
+    ],
+)
+def test_errors_in_weights_of_literals(tmp_path, line, problem):
+    path = tmp_path / "x.cnf"
+    path.write_text(f"p cnf 3 1\n{line}\n1 -2 0\n")
+    with pytest.raises(InputError) as caught:
+        elimina.read(path)
+    assert problem in str(caught.value)
+
+
+def test_the_header_of_a_pseudo_boolean_problem_declares_its_variables(tmp_path):
+    path = tmp_path / "x.opb"
+    path.write_text("* #variable= 4 #constraint= 1\n+1 x1 +1 x3 >= 1 ;\n")
+    assert elimina.solve(cp.read(path).to_model(), "count").value == 12
+    path.write_text("* #variable= 99999999 #constraint= 1\n+1 x1 +1 x3 >= 1 ;\n")
+    with pytest.raises(FormatError, match="at most 4,194,304 variables"):
+        cp.read(path)
+
+
 def test_a_peer_reads_the_same(tmp_path):
     formula = pytest.importorskip("pysat.formula")
     path = tmp_path / "x.wcnf"

@@ -34,6 +34,9 @@ Views = npt.NDArray[np.int64]
 _OPEN = 2**42
 """An integer without bounds is from -2^42 to 2^42 in FlatZinc: ``core/cp/flatzinc/instance.hpp``."""
 
+_HEADER = re.compile(r"\*\s*#variable=\s*(\d{1,18})")
+_NUMBERED = re.compile(r"x[1-9]\d*")
+_MOST_VARIABLES = 2**22
 _STATEMENT = re.compile(r"(min:|max:)?\s*(.*?)\s*(?:(>=|<=|=)\s*([+-]?\s*\d{1,400}))?", re.DOTALL)
 _TERM = re.compile(r"\s*([+-]?\s*\d{1,400}|[+-])?\s*\*?\s*(~?)([A-Za-z_]\w*)")
 
@@ -140,6 +143,7 @@ def _read_opb(path: Path, data: bytes) -> Model:
         reraise(path, None, error)
     if not text.strip():
         raise FormatError(str(path), 1, "expected constraints, or a comment, but the file is empty")
+    header = _HEADER.match(text)
     # Comments leave their lines, so that errors still name the right ones.
     text = re.sub(r"^[ \t]*\*.*$", "", text, flags=re.MULTILINE)
     model, variables, line = Model(), dict[str, Expression](), 1
@@ -156,7 +160,18 @@ def _read_opb(path: Path, data: bytes) -> Model:
         line += body.count("\n")
     if rest.strip():
         raise FormatError(str(path), line, "the last statement does not end with ;")
+    if header is not None and all(_NUMBERED.fullmatch(name) for name in variables):
+        _declare_rest(path, int(header[1]), model, variables)
     return model
+
+
+def _declare_rest(path: Path, count: int, model: Model, variables: dict[str, Expression]) -> None:
+    """Add the variables x1, x2, ... up to the header's number that are in no statement, so that counts are right."""
+    if count > _MOST_VARIABLES:
+        raise FormatError(str(path), 1, f"expected at most {_MOST_VARIABLES:,} variables, found {count:,}")
+    for number in range(1, count + 1):
+        if f"x{number}" not in variables:
+            variables[f"x{number}"] = model.bool_var(f"x{number}")
 
 
 def _add_statement(statement: str, model: Model, variables: dict[str, Expression], *, is_first: bool) -> None:

@@ -41,7 +41,7 @@ FORMATS = {
     "net": "net.NET",
     "xdsl": "bif.XDSL",
     "cnf": "boolean.CNF",
-    "wcnf": "boolean.CNF",
+    "wcnf": "boolean.WCNF",
     "qpbo": "boolean.QPBO",
     "lg": "uai.LG",
 }

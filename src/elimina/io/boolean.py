@@ -1,10 +1,13 @@
 """Problems over Boolean variables, which are only read: clauses (CNF, weighted CNF) and quadratic terms (QPBO).
 
 CNF of DIMACS: ``p cnf VARIABLES CLAUSES``, then clauses, literals that end with 0. Weighted CNF of the MaxSAT
-evaluations: ``p wcnf VARIABLES CLAUSES [TOP]``, then clauses with their weights in front, those of at least TOP hard;
-or (from 2022 on), without a header, clauses with ``h`` (hard) or a weight in front. Lines that start with c are
-comments. An assignment costs the weights of the clauses that it violates. Variable i is ``x<i>``, its states are 0
-(false) and 1 (true). Sources: the SAT competitions' and the MaxSAT evaluations' format pages.
+evaluations (.wcnf): ``p wcnf VARIABLES CLAUSES [TOP]``, then clauses with their weights in front, those of at least TOP
+hard; or (from 2022 on), without a header, clauses with ``h`` (hard) or a weight in front. An assignment costs the
+weights of the clauses that it violates. Variable i is ``x<i>``, its states are 0 (false) and 1 (true). Lines that start
+with c are comments, two of which the model counting competitions give a meaning: "c p weight LITERAL WEIGHT 0" makes
+the model one of probabilities (the negated literal's weight is 1 minus that, unless it is given), and "c p show" lists
+the variables of a projected count, so it has to list all. Sources: the format pages of the SAT competitions, the MaxSAT
+evaluations and the model counting competitions.
 
 toulbar2's unconstrained quadratic pseudo-Boolean problems (.qpbo) begin with two numbers: variables, negative if their
 values are 1 and -1 instead of 0 and 1; and terms, negative if the sum is maximised. Then a term on each line:
@@ -18,47 +21,41 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
 from elimina._core import Text, TextError
+from elimina.errors import UnsupportedError
 from elimina.io.files import Format, shown
 from elimina.model import LARGEST_DOMAIN, Model, Variable
 from elimina.table import FORBIDDEN, Table
 
 
 class Lines:
-    """A file's lines that are neither blank nor comments, as words.
+    """A file's lines that are not blank, as words.
 
     Args:
         data: Content of the file.
-        comment: First character of a line that is a comment.
 
     Attributes:
         line: Number of the line that was read last, from 1.
         size: Number of bytes.
     """
 
-    def __init__(self, data: bytes, comment: bytes = b"c") -> None:
+    def __init__(self, data: bytes) -> None:
         self.line = 1
         self.size = len(data)
         self._lines = data.splitlines()
-        self._comment = comment
-        self._is_over = False
 
     def __iter__(self) -> Iterator[list[bytes]]:
         for number, text in enumerate(self._lines, 1):
-            if self._is_over:
-                break
-            self.line = number
-            words = text.split()
-            if words and not words[0].startswith(self._comment):
+            if words := text.split():
+                self.line = number
                 yield words
         self._lines = []
-
-    def skip(self) -> None:
-        """Leave the rest of the text unread."""
-        self._is_over = True
 
     def at_end(self) -> bool:
         """Return True at the end of the text."""
@@ -90,21 +87,105 @@ _LARGEST_WEIGHT = 2**53
 """Weights of which a sum of hundreds is still far from ``FORBIDDEN``."""
 
 
-def parse_clauses(text: Lines) -> Model:
-    """Read a model."""
+@dataclass
+class _Counting:
+    """What comments say about counting, as the model counting competitions define it.
+
+    Attributes:
+        weights: Literal -> its weight.
+        shown: Variables of a projected count, and the line that names the first of them; None if all are counted.
+    """
+
+    weights: dict[int, float] = field(default_factory=dict)
+    shown: tuple[set[int], int] | None = None
+
+    def read(self, words: Sequence[bytes], line: int) -> None:
+        """Read a comment, which may have no meaning."""
+        if words[:3] == [b"c", b"p", b"weight"]:
+            if len(words) not in (5, 6) or words[5:] not in ([], [b"0"]):
+                raise TextError(f"expected 'c p weight LITERAL WEIGHT 0', found {shown(b' '.join(words))}")
+            literal, weight = integer_of(words[3], "a literal"), _weight_of(words[4])
+            if self.weights.setdefault(literal, weight) != weight:
+                raise TextError(f"the literal {literal} has the weights {self.weights[literal]:g} and {weight:g}")
+            return
+        for head in ([b"c", b"p", b"show"], [b"c", b"ind"], [b"cr"]):
+            if words[: len(head)] == head:
+                variables = {integer_of(word, "a variable") for word in words[len(head) :]} - {0}
+                before, first = self.shown or (set(), line)
+                self.shown = before | variables, first
+
+    def check_projection(self, count: int, text: Lines) -> None:
+        """Refuse a count over some of the variables.
+
+        Raises:
+            UnsupportedError: Not all variables are named.
+        """
+        if self.shown is not None and len(self.shown[0]) < count:
+            text.line = self.shown[1]
+            raise UnsupportedError(
+                f"the count is projected on {len(self.shown[0])} of {count} variables; remove the lines 'c p show', "
+                "'c ind' and 'cr' to solve the problem over all of them"
+            )
+
+    def weight_tables(self, count: int) -> list[Table]:
+        """Return the weights of the literals of each variable that has some."""
+        tables = []
+        for v in sorted({abs(literal) for literal in self.weights}):
+            if not 1 <= v <= count:
+                raise TextError(f"a weight names variable {v}; there are {count}")
+            positive, negative = self.weights.get(v), self.weights.get(-v)
+            # The competitions' rule for a variable of which one literal has a weight.
+            positive = 1.0 - (negative or 0.0) if positive is None else positive
+            negative = 1.0 - positive if negative is None else negative
+            if min(positive, negative) < 0:
+                raise UnsupportedError(f"the literals of variable {v} have a negative weight")
+            tables.append(Table([v - 1], np.array([negative, positive])))
+        return tables
+
+
+def _weight_of(word: bytes) -> float:
+    try:
+        weight = float(Fraction(word.decode()))
+    except (ValueError, ZeroDivisionError, OverflowError):
+        weight = math.nan
+    if not math.isfinite(weight):
+        raise TextError(f"expected a weight, found {shown(word)}")
+    return weight
+
+
+def parse_clauses(text: Lines, *, needs_header: bool) -> Model:
+    """Read a model: costs, or probabilities if comments give weights to literals.
+
+    Args:
+        text: Content of the file.
+        needs_header: True if clauses without a header are refused, rather than read as weighted ones.
+    """
     count: int | None = None
     expected: int | None = None
     top: int | None = None
-    is_weighted = True
+    is_weighted, is_over = True, False
     clauses: list[Clause] = []
     waiting: list[int] = []
+    counting = _Counting()
     for words in text:
-        if words[0] == b"p":
+        if words[0].startswith(b"c"):
+            counting.read(words, text.line)
+        elif is_over:
+            if words != [b"0"]:
+                raise TextError(f"expected the end of the file after %, found {shown(b' '.join(words))}")
+        elif words[0] == b"p":
             if count is not None or clauses:
                 raise TextError("a second header; there is one, before all clauses")
             count, expected, top, is_weighted = _header(words)
+        elif count is None and needs_header:
+            raise TextError(
+                f"expected the header 'p cnf VARIABLES CLAUSES' before the clauses, found {shown(b' '.join(words))}; if "
+                "each clause has h or a weight in front, name the file .wcnf"
+            )
         elif words[0] == b"%":  # the end of SATLIB's files, before a line with a 0
-            text.skip()
+            if waiting:
+                raise TextError("the last clause does not end with 0")
+            is_over = True
         elif is_weighted:
             clauses.append(_weighted(words, top))
         else:
@@ -124,8 +205,15 @@ def parse_clauses(text: Lines) -> Model:
     if count is None and not clauses:
         raise TextError("expected a header, or clauses, found neither")
     names = _names(largest if count is None else count, text.size)
+    counting.check_projection(len(names), text)
+    variables = [Variable(name, 2) for name in names]
     tables = [table for clause in clauses if (table := _table(*clause)) is not None]
-    return Model([Variable(name, 2) for name in names], tables)
+    if not counting.weights:
+        return Model(variables, tables)
+    if any(cost != FORBIDDEN for _, cost in clauses):
+        raise UnsupportedError("the file has weights of literals and of clauses; elimina reads one kind of them")
+    hard = [table.mapped(lambda costs: np.where(costs == FORBIDDEN, 0.0, 1.0)) for table in tables]
+    return Model(variables, [*hard, *counting.weight_tables(len(names))], sense="probability")
 
 
 def _names(count: int, size: int) -> list[str]:
@@ -181,7 +269,8 @@ def _table(literals: Sequence[int], weight: int) -> Table | None:
     return Table(scope, [weight], sizes=[2] * len(scope), rows=row, default=0)
 
 
-CNF = Format(("min-cost",), Lines, parse_clauses)
+CNF = Format(("min-cost", "probability"), Lines, partial(parse_clauses, needs_header=True))
+WCNF = Format(("min-cost", "probability"), Lines, partial(parse_clauses, needs_header=False))
 
 
 _BYTES_OF_A_TERM = 6
