@@ -113,6 +113,7 @@ void bind_text(nb::module_& m) {
       .def_prop_ro("left", [](const Text& t) { return t.scanner.left(); }, "Number of bytes not yet read.")
       .def_prop_ro("quoted", [](const Text& t) { return t.scanner.quoted(); }, "Whether the last token was in quotes.")
       .def("at_end", [](Text& t) { return t.scanner.at_end(); }, "Whether only blanks and comments are left.")
+      .def("at_line_end", [](const Text& t) { return t.scanner.at_line_end(); }, "Whether no token follows on this line.")
       .def("peek", [](Text& t) { return as_bytes(t.scanner.peek()); }, "The next token, b'' at the end; stays unread.")
       .def("token", [](Text& t, const char* what) { return as_bytes(t.scanner.token(what)); }, "what"_a)
       .def("skip_past", [](Text& t, char mark, const char* what) { t.scanner.skip_past(mark, what); }, "mark"_a, "what"_a,

@@ -104,6 +104,14 @@ bool Scanner::at_end() {
   return at_ == end_;
 }
 
+bool Scanner::at_line_end() const {
+  // Some of the blanks may have been skipped.
+  const char *first = at_, *p = at_;
+  while (first > begin_ && kind_[byte(first[-1])] == kBlank) --first;
+  while (p < end_ && kind_[byte(*p)] == kBlank) ++p;
+  return p == end_ || std::find(first, p, '\n') != p;
+}
+
 const char* Scanner::word_end(const char* p) const {
   while (p < end_ && (kind_[byte(*p)] == kWord || (kind_[byte(*p)] == kSlash && !opens_comment(p)))) ++p;
   return p;

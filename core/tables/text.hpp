@@ -32,6 +32,7 @@ class Scanner {
   Scanner(std::string_view text, const TextStyle& style);
 
   bool at_end();                           // also skips blanks and comments
+  bool at_line_end() const;                // whether no token follows on this line; comments are tokens here
   std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
   std::int64_t line() const;               // of the last token read, from 1
   std::string_view token(const char* what);  // the next token, without its quotes

@@ -8,8 +8,10 @@ import time
 import numpy as np
 import pytest
 
+import elimina
+import elimina.dcop
 import elimina.io as eio
-from elimina.errors import FormatError, UnsupportedError
+from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.model import Model
 from elimina.table import FORBIDDEN
 
@@ -209,3 +211,38 @@ def test_lost_decimals_are_told_once(tmp_path, caplog, functions, shown):
     caplog.clear()
     read(tmp_path, (text % functions).replace("<5.0", "<5.0000"))
     assert not caplog.records
+
+
+@pytest.mark.parametrize(("bound", "best"), [("<10", 4), (">-10", 7), ("<10.00", 4), (">-10.00", 7)])
+def test_infinite_costs_forbid(tmp_path, bound, best):
+    path = tmp_path / "m.cfn"
+    path.write_text(
+        f'{{problem {{n {bound}}} variables {{a 2 b [x inf]}} functions {{f {{scope [a b] costs [inf 3 "inf" 5]}} '
+        "g {scope [a b] defaultcost inf costs [0 inf 1 1 1 2]} h {scope [b] defaultcost 0 costs [x inf]}}}"
+    )
+    model = eio.read(path)
+    result = elimina.solve(model)
+    assert (result.value, result.assignment["b"]) == (best, "inf")
+    assert elimina.solve(model, "count").value == 2
+
+
+@pytest.mark.parametrize("costs", ["[inf x]", "[-inf 2]", "[Inf 2]", "[inf]", "[inf 1 2]"])
+def test_other_words_are_no_costs(tmp_path, costs):
+    path = tmp_path / "m.cfn"
+    path.write_text(f"{{problem {{n <10}} variables {{a 2}} functions {{f {{scope [a] costs {costs}}}}}}}")
+    with pytest.raises(FormatError, match=r"expected (a cost|2 costs)"):
+        eio.read(path)
+
+
+@pytest.mark.parametrize("start", ["", "\n  ", "# a comment\n", "\ufeff"])
+def test_a_json_file_may_be_a_cost_function_network(tmp_path, start):
+    path = tmp_path / "m.json"
+    path.write_text(
+        start + '{"problem":{"name":"t","mustbe":"<10"},"variables":{"a":2},"functions":{"f":{"scope":["a"],"costs":[3,2]}}}'
+    )
+    assert elimina.solve(path).value == 2
+    with pytest.raises(FormatError, match=r"found a cost function network, which is for elimina.read|expected JSON"):
+        elimina.dcop.read(path)
+    path.write_text('{"agents": {}}')
+    with pytest.raises(InputError, match="distributed problems are for"):
+        eio.read(path)

@@ -141,6 +141,14 @@ PLAIN = {
     "gcc 2 0 1 2 1 0 1": lambda x: 0 if 1 <= x.count(0) <= 2 and x.count(1) <= 1 else FIXED,
     "samongdp var 4 1 1 2 0 2": lambda x: 4 * max(0, 1 - (n := sum(a in (0, 2) for a in x)), n - 1),
     "wsum quad 2 <= 2": lambda x: 2 * max(0, sum(x) - 2) ** 2,
+    "walldifferent lin 3": lambda x: 3 * (len(x) - len(set(x))),
+    "salldiffkp hard 100000": lambda x: 0 if len(set(x)) == len(x) else FIXED,
+    "alldiff 0 0": lambda x: 0 if len(set(x)) == len(x) else FIXED,
+    "alldiff 2 0 1": lambda x: 0 if x.count(2) <= 1 else FIXED,
+    "alldiff 1 2 0": lambda x: 0 if x.count(0) <= 1 and x.count(1) <= 1 else FIXED,
+    "gcc 2 0 1 2 1 0 1 0": lambda x: 0 if 1 <= x.count(0) <= 2 and x.count(1) <= 1 else FIXED,
+    "sgcckp hard 100000 2 0 1 2 1 0 1": lambda x: 0 if 1 <= x.count(0) <= 2 and x.count(1) <= 1 else FIXED,
+    "knapsackv 4 3 0 0 2 0 1 -1 0 2 5": lambda x: 0 if (2, -1, 5)[x[0]] >= 4 else FIXED,
     "wregular 2 1 0 0 1 1 5 3 0 0 0 1 0 1 1 2 1 0 1 3": lambda x: (
         x.count(0) * 0 + 1 * x.index(1) + 2 + 3 * (len(x) - x.index(1) - 1) + 5
         if x.count(1) == 1 and set(x) <= {0, 1}
@@ -169,6 +177,47 @@ def test_chains_keep_the_number_of_solutions(tmp_path, monkeypatch, small_cells)
     assert brute.count(model) == expected
 
 
+def test_functions_of_four_variables(tmp_path):
+    model = read(tmp_path, [3] * 4, "knapsackp 10 1 0 2 1 1 3 1 2 4 2 0 5 1 5")
+    apart = read(tmp_path, [3] * 4, "wtdiverse 2 1 1 0 0")
+    for x in itertools.product(range(3), repeat=4):
+        weight = 2 * (x[0] == 0) + 3 * (x[1] == 1) + 4 * (x[2] == 2) + 5 * (x[3] in (0, 1))
+        assert cost(model, x) == (0 if weight >= 10 else FIXED), x
+        distance = sum(a != b for a, b in zip(x, (1, 1, 0, 0), strict=True))
+        assert cost(apart, x) == (0 if distance >= 2 else FIXED), x
+
+
+BALANCED = [(0, 0, 1, 1), (0, 1, 0, 1)]
+
+
+def test_grammars(tmp_path):
+    soft = read(tmp_path, [2] * 4, "sgrammardp var 7 4 2 0 6 1 0 0 0 1 0 1 2 1 0 1 3 1 2 0 3 0 1 0 0 3 1")
+    rules = "3 0 0 0 6 3 0 1 2 5 3 0 1 3 4 3 2 0 3 1 2 1 0 2 2 3 1 3"
+    weighted = read(tmp_path, [2] * 4, f"sgrammar weight 7 4 2 0 6 {rules}")
+    # ()() is two pairs joined; (()) is a pair around a pair.
+    derivations = {(0, 1, 0, 1): 6 + 2 * (4 + 2 + 3), (0, 0, 1, 1): 5 + 2 + 1 + (4 + 2 + 3) + 3}
+    for x in itertools.product(range(2), repeat=4):
+        changes = min(sum(a != b for a, b in zip(x, word, strict=True)) for word in BALANCED)
+        assert cost(soft, x) == 7 * changes, x
+        assert cost(weighted, x) == derivations.get(x, FIXED), x
+
+
+def test_negative_costs_of_an_automaton(tmp_path):
+    path = tmp_path / "m.cfn"
+    path.write_text(
+        "{problem {n <12.000} variables {v0 2 v1 2 v2 2} functions {f {scope [v0 v1 v2] type wregular params {"
+        "nb_states 2 starts [[0 -0.5]] ends [[0 0.25] [1 -2]] transitions [[0 0 0 -1] [0 1 1 3] [1 0 1 -0.125]]}}}}"
+    )
+    for small_cells in (10**6, 0):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(elimina.io.globals, "_SMALL_CELLS", small_cells)
+            model = eio.read(path)
+        for x in itertools.product(range(2), repeat=3):
+            zeros, after = (x.index(1), 2 - x.index(1)) if 1 in x else (3, 0)
+            runs = {0: -0.5 - 3 + 0.25, 1: -0.5 - zeros + 3 - 0.125 * after - 2}
+            assert cost(model, x) == pytest.approx(runs[sum(x)] if sum(x) < 2 else FIXED), x
+
+
 def test_large_functions_stay_small(tmp_path):
     model = read(tmp_path, [9] * 9, "salldiff var 100000")
     assert len(model.variables) == 9
@@ -195,7 +244,16 @@ def test_large_functions_stay_small(tmp_path):
         ([3, 3], "knapsack 2 1 1", "expected variables of 2 values in a knapsack"),
         ([2, 2], "knapsack 2 1", "expected 2 more items, each a weight"),
         ([2, 2], "smaxdp 1 1 5 0 1", "expected a variable of the scope"),
-        ([2, 2], "alldiff 2", "expected 0 excepted values"),
+        ([2, 2], "alldiff 2", "expected 2 more items"),
+        ([2, 2], "wregular 1 1 0 0 1 0 -1 1 0 0 0 1", "expected costs of at least 0 in the automaton, found -1"),
+        ([2, 2], "walldifferent 3 3", "expected the metric hard, lin or quad, found '3'"),
+        ([2, 2], "knapsackv 1 1 5 0 1", "expected a variable of the scope and one weight of each value, found 5 0 1"),
+        ([2, 2], "knapsackp 1 2 0 1 0 2 0", "expected a variable of the scope and one weight of each value, found 0 0 2"),
+        ([2, 2], "knapsackp 1 1 0 1", "but the file ends here"),
+        ([2, 2], "wdiverse 1 0", "expected 2 more items, each a value"),
+        ([2, 2], "salldiffkp soft 3", "expected the metric hard or hardeq or hardge, found 'soft'"),
+        ([2, 2], "sgrammar var 1 2 2 0 1 4 0 0", "expected a kind of rule from 0 to 3, found 4"),
+        ([2, 2], "sgrammar var 1 2 2 0 1 0 2 0", "expected a state from 0 to 1, found 2"),
         ([2, 2], ">= 9000000000000000000 0", "expected a number from -2^40 to 2^40"),
     ],
 )
@@ -213,11 +271,13 @@ def test_malformed_parameters(tmp_path, sizes, function, problem):
         ([5000] * 4, "salldiff dec 1"),
         ([30] * 5, "sgcc var 1 1 0 1 1"),
         ([3000] * 9, "ssame 1 4 5 0 1 2 3 4 5 6 7 8"),
+        ([9] * 9, "sgrammar var 1 1 9 0 1 0 0 0"),
+        ([2, 2], "alldiff 0 1 0 5"),
         ([2] * 40, "knapsack 1 " + " ".join(str(2**i) for i in range(40))),
     ],
 )
 def test_functions_too_large_to_be_written_out(tmp_path, sizes, function):
-    with pytest.raises((UnsupportedError, FormatError), match=r"not written out|not handled|transitions|lists"):
+    with pytest.raises((UnsupportedError, FormatError), match=r"not written out|not handled|are not handled|transitions|lists"):
         read(tmp_path, sizes, function)
 
 

@@ -168,8 +168,8 @@ def test_malformed(tmp_path, old, new, problem):
 
 
 def test_an_unknown_keyword(tmp_path):
-    with pytest.raises(UnsupportedError, match=r"m\.wcsp:3: the keyword 'wdiverse' is not handled"):
-        read(tmp_path, "k 2 2 1 10\n2 2\n2 0 1 -1 wdiverse 1 0 0\n")
+    with pytest.raises(UnsupportedError, match=r"m\.wcsp:3: the keyword 'smstdp' is not handled"):
+        read(tmp_path, "k 2 2 1 10\n2 2\n2 0 1 -1 smstdp\n")
 
 
 def test_what_the_writer_refuses(tmp_path):

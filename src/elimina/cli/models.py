@@ -137,7 +137,7 @@ def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | 
 
         if is_distributed(path):
             return dcop.read(path).model, None
-    if suffix not in (*FORMATS, "evid") and Path(path).exists() and not Path(path).is_dir():
+    if suffix not in (*FORMATS, "evid", "json") and Path(path).exists() and not Path(path).is_dir():
         known = ", ".join((*FORMATS, *_CONVERTED))
         raise InputError(
             f"{path}: unknown suffix {suffix and '.' + suffix!r}; models are {known} (perhaps with .gz or .xz), and "

@@ -1,4 +1,4 @@
-"""Reading, writing and converting models, in formats that the file's suffix chooses, never its content."""
+"""Reading, writing and converting models, in formats that the file's suffix chooses (.json also by its content)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError
-from elimina.io.files import DISTRIBUTED_HINT, Format, load, parsed, save, shown, suffix_of
+from elimina.io.files import DISTRIBUTED_HINT, Format, holds_cfn, load, parsed, save, shown, suffix_of
 from elimina.model import Model, Variable
 from elimina.states import UNOBSERVED, Evidence, State, StateIndex, index_of_cell, named
 from elimina.table import FORBIDDEN, LARGEST_NUMBER, Sense, Table, cell_numbers
@@ -86,6 +86,8 @@ _OTHERS = {
 
 def _format_of(path: Path, name: str | None, *, writing: bool = False) -> Format:
     suffix = suffix_of(path) if name is None else name
+    if suffix == "json" and name is None and not writing and holds_cfn(path):
+        suffix = "cfn"
     usable = [known for known in FORMATS if not (writing and known in READ_ONLY)]
     if suffix not in usable:
         if name is None and not writing and not path.name.startswith("-.") and (path.is_dir() or not path.exists()):

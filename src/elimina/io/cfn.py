@@ -3,7 +3,7 @@
 An object with "problem" (a name, and "mustbe": "<bound" to minimise or ">bound" to maximise), "variables" (a list of
 states or a size each) and "functions" (a scope and full costs, or a default and tuples, or another function's name, or
 a type with parameters: see ``elimina.io.keywords``). Commas, colons and quotation marks are optional, braces and
-brackets are alike, comments start with "#" or "//". Costs have as many decimals as the bound is written with; further
+brackets are alike, comments start with "#" or "//". "inf" forbids. Costs have as many decimals as the bound is written with; further
 ones are cut off. An assignment whose cost reaches the bound is not a solution, and an entry that no solution can use
 because of that is forbidden. Source: the description that comes with toulbar2, "The CFN format".
 """
@@ -35,6 +35,8 @@ _logger = logging.getLogger("elimina")
 
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_INFINITE = b"inf"
+"""The cost of forbidden assignments, also where costs are maximised."""
 _EXACT_POWER = 22
 _LONGEST_INDEX = 18
 _LONGEST_INTEGER = 400
@@ -159,7 +161,8 @@ class _NamedFunctionReader:
 
     def __init__(self, text: Text, variables: list[Variable], sign: int, decimals: int) -> None:
         self.text, self.variables, self.sign, self.decimals = text, variables, sign, decimals
-        self.functions = GlobalFunctions([v.size for v in variables])
+        self.functions = GlobalFunctions([v.size for v in variables], can_be_negative=True)
+        self.forbidden: int | float = sign * (math.inf if decimals else FORBIDDEN)
         self.tables: list[Table] = []
         self.index = {v.name.encode(): i for i, v in enumerate(variables)}
         self.codes: dict[int, dict[bytes, int]] = {}
@@ -233,6 +236,8 @@ class _NamedFunctionReader:
         raise TextError(f"expected a variable's name or index, found {shown(word)}")
 
     def _number(self, word: bytes) -> int | float:
+        if word == _INFINITE:
+            return self.forbidden
         if not _NUMBER.fullmatch(word):
             raise TextError(f"expected a cost, found {shown(word)}")
         whole = word.lstrip(b"+-").isdigit() and len(word) <= _LONGEST_INTEGER and abs(int(word)) <= FORBIDDEN
@@ -241,6 +246,10 @@ class _NamedFunctionReader:
             raise TextError(f"expected a cost that fits 64 bits, found {shown(word)}")
         fixed: int | float = self._cut(value)[0].item()
         return fixed
+
+    def _numbers(self, words: Sequence[bytes]) -> _Values:
+        numbers = [self._number(word) for word in words]
+        return _as_reals(numbers) if any(isinstance(number, float) for number in numbers) else np.array(numbers)
 
     def _cut(self, values: _Values) -> _Values:
         """Cut off the decimals that the bound does not have, and note the first loss."""
@@ -254,8 +263,7 @@ class _NamedFunctionReader:
         costs = self.text.bracket_items()
         sizes = tuple(self.variables[v].size for v in scope)
         if isinstance(costs, list):
-            bad = next(word for word in costs if not _NUMBER.fullmatch(word))
-            raise TextError(f"expected a cost, found {shown(bad)}")
+            costs = self._numbers(costs)
         if len(costs) != math.prod(sizes):
             raise TextError(f"expected {math.prod(sizes)} costs for a function of sizes {sizes}, found {len(costs)}")
         return Table(scope, self._cut(costs).reshape(sizes))
@@ -280,15 +288,14 @@ class _NamedFunctionReader:
                 raise TextError(f"expected a value from 0 to {size - 1} of variable {name!r}, found {bad[0]}")
         costs = self._cut(costs)
         if costs.dtype.kind != np.asarray(default).dtype.kind:
-            default, costs = float(default), costs.astype(np.float64)
+            default, costs = _as_reals(default).item(), _as_reals(costs)
         return from_tuples(scope, sizes, default, rows.astype(np.int32), costs)
 
     def _decoded(self, scope: list[int], items: list[bytes]) -> tuple[_Values, _Values]:
         """Translate tuples of states or indices."""
         width = len(scope) + 1
         columns = [[self._value(v, word) for word in items[axis::width]] for axis, v in enumerate(scope)]
-        numbers = [self._number(word) for word in items[width - 1 :: width]]
-        return np.array(columns, dtype=np.int64).T, np.array(numbers)
+        return np.array(columns, dtype=np.int64).T, self._numbers(items[width - 1 :: width])
 
     def _value(self, v: int, word: bytes) -> int:
         if v not in self.codes:
@@ -300,6 +307,12 @@ class _NamedFunctionReader:
         if found is None:
             raise TextError(f"expected a value of variable {self.variables[v].name!r}, found {shown(word)}")
         return found
+
+
+def _as_reals(costs: Any) -> _Values:
+    """Return costs as doubles, with infinity for forbidden ones."""
+    reals = np.asarray(costs, dtype=np.float64)
+    return np.where(np.abs(reals) == FORBIDDEN, np.copysign(math.inf, reals), reals)
 
 
 def _in_units(table: Table, decimals: int) -> Table:

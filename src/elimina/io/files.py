@@ -260,6 +260,19 @@ def suffix_of(path: Path) -> str:
     return stem.suffix.lower().removeprefix(".")
 
 
+_CFN_START = re.compile(rb'(?:\s|#[^\n]*|//[^\n]*)*\{\s*"?problem"?[\s:]*[{\[]')
+
+
+def holds_cfn(path: Path) -> bool:
+    """Return whether a file is in toulbar2's CFN format, which is often JSON, by its first words.
+
+    Raises:
+        FormatError: The compressed data are damaged.
+        InputError: The file cannot be read.
+    """
+    return _CFN_START.match(parsed(path, bytes, bytes)) is not None
+
+
 _XCSP3_HINT = "constraint models are for elimina.cp.read, 'elimina cp' and 'elimina solve'"
 _HINTS = {"instance": DISTRIBUTED_HINT, "BIF": "Bayesian networks are for elimina.read and 'elimina solve'"}
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,11 @@ _LARGEST_CHAIN = 2 * 10**5
 _MOST_LINKS = 10**6
 _LARGEST_PAIR = 10**7
 _LARGEST_COUNT = 2 * 10**6
+_LARGEST_DERIVATION = 10**7
+"""Cells of a grammar's table, times its rules, times the length of a word."""
+
+_NO_DERIVATION = FORBIDDEN // 4
+"""The cost of a word without a derivation: three of them do not overflow."""
 
 State = Any
 Step = Callable[[int, Any, int], Iterable[tuple[State, int]]]
@@ -61,9 +66,14 @@ class Chain:
             following: dict[State, int] = {}
             for state, cost in best.items():
                 for target, extra in self.step(position, state, value):
-                    following[target] = min(following.get(target, FORBIDDEN), cost + extra)
+                    following[target] = min(following.get(target, FORBIDDEN), _plus(cost, extra))
             best = following
-        return min((cost + self.final(state) for state, cost in best.items()), default=FORBIDDEN)
+        return min((_plus(cost, self.final(state)) for state, cost in best.items()), default=FORBIDDEN)
+
+
+def _plus(*costs: int) -> int:
+    """Add costs, of which a forbidden one forbids the sum, however negative the others are."""
+    return FORBIDDEN if max(costs) >= FORBIDDEN else sum(costs)
 
 
 @dataclass
@@ -73,11 +83,13 @@ class GlobalFunctions:
     Attributes:
         sizes: Domain sizes; those of auxiliary variables are appended.
         limit: Costs from here on are forbidden.
+        can_be_negative: True if costs may be below 0; then there is no limit.
         tables: Tables built so far.
     """
 
     sizes: list[int]
     limit: int = FORBIDDEN
+    can_be_negative: bool = False
     tables: list[Table] = field(default_factory=list)
 
     def add_dense(self, scope: Sequence[int], costs: NDArray[np.int64]) -> None:
@@ -95,7 +107,7 @@ class GlobalFunctions:
         costs = np.zeros(shape, dtype=np.int64)
         places = [[scope.index(v) for v in chain.scope] for chain in chains]
         for key in itertools.product(*map(range, shape)):
-            total = sum(chain.cost([key[p] for p in place]) for chain, place in zip(chains, places, strict=True))
+            total = _plus(*(chain.cost([key[p] for p in place]) for chain, place in zip(chains, places, strict=True)))
             costs[key] = min(total, self.limit)
         self.add_dense(scope, costs)
 
@@ -139,7 +151,7 @@ class GlobalFunctions:
             last = position == len(chain.scope) - 1
             links.append(
                 [
-                    (s, x, t, (0 if position else chain.starts[s]) + cost + (chain.final(t) if last else 0))
+                    (s, x, t, _plus(0 if position else chain.starts[s], cost, chain.final(t) if last else 0))
                     for s in states
                     for x in range(self.sizes[v])
                     for t, cost in chain.step(position, s, x)
@@ -190,8 +202,8 @@ class GlobalFunctions:
         at_top = np.array([0, costs[0], costs[1], min(sum(costs), FORBIDDEN)])[(x == tops[0]) + 2 * (y == tops[1])]
         self.add_dense(scope, np.where(allowed, at_top, FORBIDDEN))
 
-    def different_pairs(self, scope: Sequence[int], cost: int) -> None:
-        """Add a cost for each pair of variables with the same value."""
+    def different_pairs(self, scope: Sequence[int], cost: int, excepted: Collection[int] = ()) -> None:
+        """Add a cost for each pair of variables with the same value, unless that is an excepted one."""
         cells = sum(self.sizes[u] * self.sizes[v] for u, v in itertools.combinations(scope, 2))
         if cells > _LARGEST_PAIR:
             raise UnsupportedError(
@@ -199,7 +211,7 @@ class GlobalFunctions:
             )
         for pair in itertools.combinations(scope, 2):
             x, y = self._grid(pair)
-            self.add_dense(pair, np.where(x == y, cost, 0))
+            self.add_dense(pair, np.where((x == y) & ~np.isin(x, list(excepted)), cost, 0))
 
     def cardinality(
         self, scope: Sequence[int], bounds: Mapping[int, tuple[int, int]], cost: Callable[[int, int, int], int]
@@ -265,6 +277,53 @@ class GlobalFunctions:
             return [(max(state, costs.get((position, value), default)), 0)]
 
         self.add([Chain(tuple(scope), {0: 0}, step, lambda state: int(state))])
+
+    def grammar(
+        self,
+        scope: Sequence[int],
+        start: int,
+        terminals: Sequence[tuple[int, int, int]],
+        pairs: Sequence[tuple[int, int, int, int]],
+        change: int,
+    ) -> None:
+        """Add the cost of the cheapest derivation of the values by a grammar in Chomsky normal form.
+
+        Args:
+            scope: Variables, at least one, whose values are the word.
+            start: Start symbol.
+            terminals: Rules (symbol, value, cost).
+            pairs: Rules (symbol, left symbol, right symbol, cost).
+            change: Cost of reading a value as another one, for each variable.
+
+        Raises:
+            UnsupportedError: The function has over a million cells, or there are many rules.
+        """
+        sizes = [self.sizes[v] for v in scope]
+        if math.prod(sizes) * (1 + len(pairs)) * len(sizes) > _LARGEST_DERIVATION:
+            raise UnsupportedError(
+                f"a grammar of {len(pairs)} rules over {math.prod(sizes)} words of {len(sizes)} values is not written "
+                "out as a table"
+            )
+        # Span of variables -> symbol -> the cost of deriving each word of the span.
+        costs: dict[tuple[int, int], dict[int, NDArray[np.int64]]] = {}
+        for i, size in enumerate(sizes):
+            costs[i, i] = here = {}
+            for symbol, value, cost in terminals:
+                changed = np.where(np.arange(size) == value, 0, min(change, _NO_DERIVATION))
+                word = np.minimum(changed + min(cost, _NO_DERIVATION), _NO_DERIVATION)
+                here[symbol] = np.minimum(here.get(symbol, word), word)
+        for length in range(2, len(sizes) + 1):
+            for i in range(len(sizes) - length + 1):
+                j = i + length - 1
+                costs[i, j] = here = {}
+                for k, (symbol, left, right, cost) in itertools.product(range(i, j), pairs):
+                    if left in costs[i, k] and right in costs[k + 1, j]:
+                        total = np.add.outer(costs[i, k][left], costs[k + 1, j][right]) + min(cost, _NO_DERIVATION)
+                        word = np.minimum(total, _NO_DERIVATION)
+                        here[symbol] = np.minimum(here.get(symbol, word), word)
+        none = np.full(sizes, _NO_DERIVATION, dtype=np.int64)
+        word = costs[0, len(sizes) - 1].get(start, none)
+        self.add_dense(scope, np.where(word == _NO_DERIVATION, FORBIDDEN, word))
 
     def regular(
         self,

@@ -101,9 +101,18 @@ def _weighted_all_different(target: GlobalFunctions, scope: Sequence[int], given
         _once_each(target, scope, penalty(given["metric"], given["cost"]))
 
 
-def _no_exceptions(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
-    if given["exceptions"]:
-        raise TextError("expected 0 excepted values after 'alldiff'")
+def _hard_all_different(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    _check_deltas(given)
+    target.different_pairs(scope, FORBIDDEN, given["exceptedvalues"])
+
+
+def _check_deltas(given: Parameters) -> None:
+    if given["deltacosts"]:
+        raise UnsupportedError("the costs that toulbar2's propagation has moved (deltacosts) are not handled")
+
+
+def _bounded_all_different(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    _metric(given, "hard", "hardeq", "hardge")
     target.different_pairs(scope, FORBIDDEN)
 
 
@@ -132,7 +141,13 @@ def _weighted_cardinality(target: GlobalFunctions, scope: Sequence[int], given: 
     target.cardinality(scope, _bounds(given), lambda _, short, over: cost(short + over))
 
 
+def _bounded_cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    _metric(given, "hard")
+    target.cardinality(scope, _bounds(given), lambda _, short, over: FORBIDDEN if short + over else 0)
+
+
 def _hard_cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    _check_deltas(given)
     target.cardinality(scope, _bounds(given), lambda _, short, over: FORBIDDEN if short + over else 0)
 
 
@@ -170,8 +185,9 @@ def _regular(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -
 def _weighted_regular(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
     starts, ends = (dict(given[name]) for name in ("starts", "ends"))
     _check_states(given["nb_states"], [*starts, *ends, *(s for a, _, b, _ in given["transitions"] for s in (a, b))])
-    if min([0, *starts.values(), *ends.values(), *(cost for *_, cost in given["transitions"])]) < 0:
-        raise TextError("expected costs of at least 0 in the automaton")
+    lowest = min([0, *starts.values(), *ends.values(), *(cost for *_, cost in given["transitions"])])
+    if lowest < 0 and not target.can_be_negative:
+        raise TextError(f"expected costs of at least 0 in the automaton, found {lowest}; a CFN file may have negative ones")
     target.regular(scope, starts, ends, given["transitions"])
 
 
@@ -239,6 +255,38 @@ def _knapsack(target: GlobalFunctions, scope: Sequence[int], given: Parameters) 
     target.add_sums(scope, weights, lambda total: 0 if total >= capacity else FORBIDDEN)
 
 
+def _knapsack_of_values(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    capacity = given["capacity"]
+    weights: list[dict[int, int]] = [{} for _ in scope]
+    for v, value, weight in given["weightedvalues"]:
+        if v not in scope or weights[scope.index(v)].setdefault(value, weight) != weight:
+            raise TextError(f"expected a variable of the scope and one weight of each value, found {v} {value} {weight}")
+    target.add_sums(scope, weights, lambda total: 0 if total >= capacity else FORBIDDEN)
+
+
+def _diverse(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    if len(given["values"]) != len(scope):
+        raise TextError(f"expected {len(scope)} values, found {len(given['values'])}")
+    distance = given["distance"]
+    weights = [
+        {x: 1 for x in range(target.sizes[v]) if x != value} for v, value in zip(scope, given["values"], strict=True)
+    ]
+    target.add_sums(scope, weights, lambda total: 0 if total >= distance else FORBIDDEN)
+
+
+def _grammar(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+    metric = _metric(given, "var", "weight")
+    if not scope:
+        raise TextError("expected at least one variable")
+    terminals = [(*rule, 0)[:3] for rule in given["terminals"]]
+    pairs = [(*rule, 0)[:4] for rule in given["non_terminals"]]
+    if min([0, *(rule[-1] for rule in (*terminals, *pairs))]) < 0:
+        raise TextError("expected costs of at least 0 in the grammar")
+    symbols = [given["start"], *(rule[0] for rule in terminals), *(s for rule in pairs for s in rule[:3])]
+    _check_states(given["nb_symbols"], symbols)
+    target.grammar(scope, given["start"], terminals, pairs, given["cost"] if metric == "var" else FORBIDDEN)
+
+
 def _clique(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
     if len(given["values"]) != len(scope):
         raise TextError(f"expected values for each of {len(scope)} variables, found {len(given['values'])}")
@@ -251,11 +299,14 @@ GLOBAL: dict[str, tuple[str, Callable[[GlobalFunctions, Sequence[int], Parameter
     "salldiff": ("metric cost", _all_different),
     "salldiffdp": ("metric cost", _all_different),
     "walldiff": ("metric cost", _weighted_all_different),
-    "alldiff": ("exceptions", _no_exceptions),
+    "walldifferent": ("metric cost", _weighted_all_different),
+    "salldiffkp": ("metric cost", _bounded_all_different),
+    "alldiff": ("exceptedvalues deltacosts", _hard_all_different),
     "sgcc": ("metric cost bounds", _cardinality),
     "sgccdp": ("metric cost bounds", _weighted_cardinality),
     "wgcc": ("metric cost bounds", _weighted_cardinality),
-    "gcc": ("bounds", _hard_cardinality),
+    "sgcckp": ("metric cost bounds", _bounded_cardinality),
+    "gcc": ("bounds deltacosts", _hard_cardinality),
     "ssame": ("cost vars1 vars2", _same),
     "wsame": ("metric cost", _weighted_same),
     "wsamegcc": ("metric cost bounds", _weighted_same_cardinality),
@@ -272,7 +323,14 @@ GLOBAL: dict[str, tuple[str, Callable[[GlobalFunctions, Sequence[int], Parameter
     "max": ("defaultcost tuples", _largest),
     "smaxdp": ("defaultcost tuples", _largest),
     "knapsack": ("capacity weights", _knapsack),
+    "knapsackp": ("capacity weightedvalues", _knapsack_of_values),
+    "knapsackv": ("capacity weightedvalues", _knapsack_of_values),
     "clique": ("rhs values", _clique),
+    "wdiverse": ("distance values", _diverse),
+    "whdiverse": ("distance values", _diverse),
+    "wtdiverse": ("distance values", _diverse),
+    "sgrammar": ("metric cost nb_symbols nb_values start terminals non_terminals", _grammar),
+    "sgrammardp": ("metric cost nb_symbols nb_values start terminals non_terminals", _grammar),
 }
 """The parameters of each other keyword, in the order in which a WCSP file has them, and what adds its function."""
 
@@ -342,6 +400,8 @@ class _TreeReader:
             if name not in wanted or name in given:
                 raise TextError(f"expected one of the parameters {', '.join(wanted)} once each, found {shown(word)}")
             given[name] = self._converted(name, self._tree())
+        if "deltacosts" in wanted:  # older files lack it
+            given.setdefault("deltacosts", [])
         missing = [name for name in wanted if name not in given]
         if missing:
             raise TextError(f"{self.keyword!r} lacks the parameter {missing[0]!r}")
@@ -366,16 +426,21 @@ class _TreeReader:
         rows: dict[str, tuple[Callable[[bytes], int], ...]] = {
             "bounds": (integer, integer, integer, cost, cost),
             "tuples": (self.variable, integer, cost),
+            "weightedvalues": (self.variable, integer, integer),
+            "deltacosts": (integer, cost),
+            "terminals": (integer, integer, cost),
+            "non_terminals": (integer, integer, integer, cost),
             "transitions": (integer, integer, integer, cost) if weighted else (integer, integer, integer),
             **({"starts": (integer, cost), "ends": (integer, cost)} if weighted else {}),
         }
         if name in rows:
-            return [self._row(rows[name], row, short=3 if name == "bounds" else 0) for row in self._list(name, tree)]
+            short = {"bounds": 3, "terminals": 2, "non_terminals": 3}.get(name, 0)
+            return [self._row(rows[name], row, short) for row in self._list(name, tree)]
         if name in ("vars1", "vars2"):
             return [self.variable(self._word(word)) for word in self._list(name, tree)]
         if name == "values" and self.keyword == "clique":
             return [[integer(word) for word in self._list(name, row)] for row in self._list(name, tree)]
-        if name in ("values", "starts", "ends", "weights"):
+        if name in ("values", "exceptedvalues", "starts", "ends", "weights"):
             return [integer(word) for word in self._list(name, tree)]
         if name in ("metric", "comparator"):
             return self._word(tree).decode(errors="replace")
@@ -405,6 +470,8 @@ class _TreeReader:
 
     def _cost(self, tree: Any) -> int:
         word = self._word(tree)
+        if word == b"inf":
+            return FORBIDDEN
         if not _DECIMAL.fullmatch(word) or len(word) > 300:
             raise TextError(f"expected a cost, found {shown(word)}")
         exact = Decimal(word.decode()).scaleb(self.decimals)

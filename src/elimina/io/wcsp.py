@@ -58,6 +58,7 @@ class _WordReader:
     def __init__(self, text: Text, keyword: str, scope: list[int]) -> None:
         self.text, self.keyword, self.scope = text, keyword, scope
         self.second = 0
+        self.pairs: list[list[int]] = []
 
     def read(self, name: str, given: dict[str, Any]) -> Any:
         """Read a parameter; ``given`` holds those before it."""
@@ -66,13 +67,19 @@ class _WordReader:
         special: dict[str, Callable[[], Any]] = {
             "bounds": lambda: self._rows(5 if given.get("metric") == "wdec" else 3),
             "tuples": lambda: self._rows(3),
+            "exceptedvalues": self._list,
+            # These are a later addition to the format, which only the line's end tells from the next function.
+            "deltacosts": lambda: [] if self.text.at_line_end() else self._rows(2),
+            "weightedvalues": self._weights_of_values if self.keyword == "knapsackp" else lambda: self._rows(3),
+            "terminals": self._terminals,
+            "non_terminals": lambda: self.pairs,
             "transitions": lambda: self._rows(4 if self.keyword == "wregular" else 3),
             "vars1": self._first_of_two,
             "vars2": lambda: self.text.integers(self.second, "a variable's index").tolist(),
             "starts": self._states,
             "ends": self._states,
             "weights": lambda: self.text.integers(len(self.scope), "a weight").tolist(),
-            "values": lambda: [self._list() for _ in self.scope] if self.keyword == "clique" else self._list(),
+            "values": self._values,
         }
         return special[name]() if name in special else self.text.integer(f"the parameter {name}")
 
@@ -90,6 +97,25 @@ class _WordReader:
     def _rows(self, width: int) -> list[list[int]]:
         rows: list[list[int]] = self.text.integers(self._count() * width, "an item").reshape(-1, width).tolist()
         return rows
+
+    def _values(self) -> Any:
+        if self.keyword.endswith("diverse"):
+            return self.text.integers(len(self.scope), "a value").tolist()
+        return [self._list() for _ in self.scope] if self.keyword == "clique" else self._list()
+
+    def _weights_of_values(self) -> list[list[int]]:
+        return [[v, value, weight] for v in self.scope for value, weight in self._rows(2)]
+
+    def _terminals(self) -> list[list[int]]:
+        """Read the rules of a grammar, and set those with two symbols aside."""
+        terminals: list[list[int]] = []
+        for _ in range(self._count()):
+            kind = self.text.integer("a kind of rule")
+            if not 0 <= kind <= 3:
+                raise TextError(f"expected a kind of rule from 0 to 3, found {kind}")
+            rule = self.text.integers((2, 3, 3, 4)[kind], "a symbol of a rule").tolist()
+            (self.pairs if kind % 2 else terminals).append(rule)
+        return terminals
 
     def _states(self) -> Any:
         return self._rows(2) if self.keyword == "wregular" else self._list()

@@ -13,7 +13,7 @@ from elimina import arguments
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError
 from elimina.inference.shield import uncollected
-from elimina.io.files import parsed, root_of, save, suffix_of
+from elimina.io.files import holds_cfn, parsed, root_of, save, suffix_of
 
 __all__ = ["FORMATS", "is_distributed", "read", "write"]
 
@@ -103,14 +103,17 @@ def _report_losses(problem: Problem, path: Path, module: str) -> None:
 
 
 def is_distributed(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is one of a distributed problem: by its suffix, and by its content where that is .xml.
+    """Return whether a file is one of a distributed problem: by its suffix, and by its content if that is .xml or .json.
 
     Raises:
         InputError: The content is needed and cannot be read.
     """
     path = arguments.file("path", path)
-    if suffix_of(path) != "xml":
-        return suffix_of(path) in FORMATS
+    suffix = suffix_of(path)
+    if suffix == "json":
+        return not holds_cfn(path)
+    if suffix != "xml":
+        return suffix in FORMATS
     from elimina.dcop.formats.xcsp import ROOT
 
     root = root_of(path)

@@ -54,6 +54,8 @@ open_text = JsonFile
 def parse(file: JsonFile) -> Problem:
     """Read a problem."""
     top = file.root()
+    if "problem" in top and "agents" not in top:
+        raise TextError("expected 'agents' of a problem, found a cost function network, which is for elimina.read")
     objective = top.get("objective", "min")
     if objective not in ("min", "max"):
         _fail("the objective 'min' or 'max'", objective)
