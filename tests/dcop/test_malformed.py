@@ -15,7 +15,7 @@ from tests.dcop.problems import EXAMPLES, JSON, XCSP, YAML, parse
     [
         ("objective: min", "objective: best", r"problem.yaml:2: expected the objective min or max.*\(column 12\)"),
         ("objective: min", "objective: min\nobjective: min", r":3: the key 'objective' occurs twice \(column 1\)"),
-        ("objective: min", "objectiv: min", r":2: expected one of name, .*, found 'objectiv' \(column 1\)"),
+        ("objective: min", "objectiv: min", r":2: unknown key 'objectiv': did you mean 'objective'\? \(column 1\)"),
         ("[R, G, B]", "[R, G, R]", r":4: domain 'colors' has the value 'R' twice \(column 20\)"),
         ("[R, G, B]", "[]", ":4: domain 'colors' has no values"),
         ("[R, G, B]", "[[R], G]", ":4: expected a value .* found a sequence"),
@@ -61,12 +61,13 @@ from tests.dcop.problems import EXAMPLES, JSON, XCSP, YAML, parse
         ("a1: {capacity: 10}", "a1: {capacity: big}", ":34: expected a capacity, found 'big'"),
         ("a1: {capacity: 10}", "a1: 10", ":34: expected a mapping in agents: a1, found '10'"),
         ("a1: {default: 1", "a9: {default: 1", ":39: expected the name of an agent, found 'a9'"),
-        ("a1: {default: 1", "a1: {fault: 1", ":39: expected default or computations, found 'fault'"),
+        ("a1: {default: 1", "a1: {fault: 1", r":39: unknown key 'fault': did you mean 'default'\?"),
         ("a1: {a2: 0.5}", "a1: {a2: 0.5}\n  a2: {a1: 1}", ":43: the route between 'a2' and 'a1' has two costs"),
         ("a1: {a2: 0.5}", "a1: {a9: 0.5}", ":42: expected the name of an agent, found 'a9'"),
         ("{a2: [v1, table]}", "{a2: [v1, v9]}", ":44: expected the name of a variable or constraint, found 'v9'"),
         ("{a2: [v1, table]}", "{a2: [v1], a1: [v1]}", ":44: agents 'a2' and 'a1' both must host 'v1'"),
-        ("must_host:", "may_host:", ":44: expected must_host or host_with, found 'may_host'"),
+        ("must_host:", "must_hosts:", r":44: unknown key 'must_hosts': did you mean 'must_host'\?"),
+        ("domains:", "Domains:", r"unknown key 'Domains': did you mean 'domains'\?"),
         ("name: everything", "- name", "expected YAML"),
         ("name: everything", "name: [", r"expected YAML: .*\(column"),
         ("name: everything", "name: *x", r":1: expected an anchor that is defined before, found '\*x'"),
@@ -115,9 +116,54 @@ def test_deep_yaml(tmp_path, text):
         parse(tmp_path, text, "yaml")
 
 
+EXTRA = [
+    ("objective: min", "objective: min\nauthors: {first: [me]}"),
+    ("type: color}", "type: color, unit: none}"),
+    ("v2: {domain: colors,", "v2: {room: kitchen, domain: colors,"),
+    ("sun: {", "sun: {where: outside, "),
+    ("different: {", "different: {note: [1, {a: b}], "),
+    ("variables: [v1, l1]", "variables: [v1, l1]\n    weight: 3"),
+    ("a2: {}", "a2: {speed: 3}"),
+    ("a1: {default: 1,", "a1: {why: far, default: 1,"),
+    ("  must_host: {a2", "  may_host: {a3: [v1]}\n  must_host: {a2"),
+]
+
+
+@pytest.mark.parametrize(("old", "new"), EXTRA)
+def test_extra_keys_change_nothing(tmp_path, caplog, old, new):
+    """pyDCOP's format allows them at every level."""
+    assert old in YAML
+    plain, extended = parse(tmp_path, YAML, "yaml"), parse(tmp_path, YAML.replace(old, new, 1), "yaml")
+    assert (extended.agents, extended.owners) == (plain.agents, plain.owners)
+    assert list(map(repr, extended.model.variables)) == list(map(repr, plain.model.variables))
+    for ours, theirs in zip(extended.model.factors, plain.model.factors, strict=True):
+        assert ours.scope == theirs.scope
+        assert ours.values.tolist() == theirs.values.tolist()
+    assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("cost_function: 2", "cost_functon: 2", "unknown key 'cost_functon': did you mean 'cost_function'?"),
+        ("default: .inf", "defalt: .inf", "unknown key 'defalt': did you mean 'default'?"),
+        ("l1: {domain:", "l1: {dom:", "expected 'domain' of variable 'l1', found none"),
+        ("single: {type:", "single: {kind:", "expected 'type' of constraint 'single', found none"),
+        ("\nvariables:", "\nvertices:", "expected 'variables' of a problem, found none"),
+        ("computations:", "computation:", "unknown key 'computation': did you mean 'computations'?"),
+        ("routes:", "route:", "unknown key 'route': did you mean 'routes'?"),
+    ],
+)
+def test_misspelt_keys_are_errors(tmp_path, old, new, problem):
+    assert old in YAML
+    with pytest.raises(FormatError) as caught:
+        parse(tmp_path, YAML.replace(old, new, 1), "yaml")
+    assert problem in str(caught.value)
+
+
 def test_aliases_do_not_multiply(tmp_path):
     levels = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 90))
-    with pytest.raises(FormatError, match="expected one of"):
+    with pytest.raises(FormatError, match="expected 'variables' of a problem, found none"):
         parse(tmp_path, f"a0: &a0 [1]\n{levels}", "yaml")
 
 
@@ -274,6 +320,6 @@ def test_many_large_intentions_are_refused(tmp_path, monkeypatch):
 
 def test_many_large_domains_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("elimina.dcop.formats.build.MOST_VALUES", 25)
-    text = "domains:\n" + "".join(f"  d{i}: {{values: [1 .. 10]}}\n" for i in range(9))
-    with pytest.raises(MemoryLimitError, match=r"problem.yaml:4: the domains up to 'd2' have 30 values; up to 25 are"):
+    text = "variables:\ndomains:\n" + "".join(f"  d{i}: {{values: [1 .. 10]}}\n" for i in range(9))
+    with pytest.raises(MemoryLimitError, match=r"problem.yaml:5: the domains up to 'd2' have 30 values; up to 25 are"):
         parse(tmp_path, text, "yaml")

@@ -5,7 +5,8 @@ Intentional constraints and cost functions of variables are Python expressions, 
 a ``noise_level`` get a random cost from 0 to it for each value, drawn by NumPy's default generator from the seed
 ``[NOISE_SEED, zlib.crc32(the variable's name)]``, so that a file is always the same problem. External variables have
 their initial value. Owners: see ``elimina.dcop.formats.pydcop_agents``; without agents, each variable gets one of its
-own. Source: the documentation of pyDCOP 0.1, "YAML file formats".
+own. Keys that the format does not have are allowed and passed over, as pyDCOP does, unless they look like misspelt ones.
+Source: the documentation of pyDCOP 0.1, "YAML file formats".
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ class _YamlReader:
 
     def read(self) -> None:
         """Read everything but the agents."""
-        self._only(self.top, _SECTIONS)
+        self.file.check_keys(self.top, _SECTIONS)
+        self._field(self.top, "variables", "a problem")
         if "name" in self.top.entries:
             self.builder.name = self.file.text(self.top.entries["name"][1], "a name")
         self._read_objective()
@@ -157,11 +159,6 @@ class _YamlReader:
             self.file.at(key)
             yield key.text, self.file.mapping(node, f"{name}: {key.text[:40]}")
 
-    def _only(self, node: MappingNode, fields: tuple[str, ...]) -> None:
-        for key, _ in node.entries.values():
-            if key.text not in fields:
-                self.file.fail(key, f"expected one of {', '.join(fields)}, found {key.text[:40]!r}")
-
     def _field(self, node: MappingNode, name: str, owner: str) -> YamlNode:
         if name not in node.entries:
             self.file.fail(node, f"expected '{name}' of {owner}, found none")
@@ -178,7 +175,7 @@ class _YamlReader:
             self.builder.sense = "min-cost" if objective == "min" else "max-cost"
 
     def _read_domain(self, name: str, node: MappingNode) -> None:
-        self._only(node, ("values", "type", "initial_value"))
+        self.file.check_keys(node, ("values", "type", "initial_value"))
         given = self._field(node, "values", f"domain {name!r}")
         items = given.items if isinstance(given, SequenceNode) else [given]
         values = [self.file.value(item, "a value (a number, a string or a boolean)") for item in items]
@@ -197,7 +194,7 @@ class _YamlReader:
         return self.builder.domain(self.file.text(self._field(node, "domain", owner), "the name of a domain"))
 
     def _read_variable(self, name: str, node: MappingNode) -> None:
-        self._only(node, ("domain", "initial_value", "cost_function", "noise_level"))
+        self.file.check_keys(node, ("domain", "initial_value", "cost_function", "noise_level"))
         domain = self._domain(node, f"variable {name!r}")
         if "initial_value" in node.entries and not self.file.is_empty(node.entries["initial_value"][1]):
             self._initial(node, name, domain)
@@ -208,7 +205,7 @@ class _YamlReader:
         return domain.code(str(self.file.value(given, "a value")))
 
     def _read_external(self, name: str, node: MappingNode) -> None:
-        self._only(node, ("domain", "initial_value"))
+        self.file.check_keys(node, ("domain", "initial_value"))
         if name in self.builder.index:
             raise TextError(f"a second variable is named {name!r}")
         domain = self._domain(node, f"variable {name!r}")
@@ -234,10 +231,10 @@ class _YamlReader:
                 if key in node.entries:
                     self.file.at(node.entries[key][0])
                     raise UnsupportedError(f"{owner} has a {key!r}, which is not handled")
-            self._only(node, ("type", "function", "variables"))
+            self.file.check_keys(node, ("type", "function", "variables"))
             self._add_expression(name, self._field(node, "function", owner))
         elif kind == "extensional":
-            self._only(node, ("type", "variables", "values", "default"))
+            self.file.check_keys(node, ("type", "variables", "values", "default"))
             self._read_extension(name, node)
         else:
             raise TextError(f"expected the type 'intention' or 'extensional' of {owner}, found {kind[:40]!r}")

@@ -89,10 +89,8 @@ class AgentReader:
         self._read_agents()
         self._read_hosting()
         self._read_routes()
-        for section, node in self._entries("distribution_hints"):
-            if section.text not in ("must_host", "host_with"):
-                self.file.fail(section, f"expected must_host or host_with, found {section.text[:40]!r}")
-            if not self.file.is_empty(node):
+        for section, node in self._entries("distribution_hints", "must_host", "host_with"):
+            if section.text in ("must_host", "host_with") and not self.file.is_empty(node):
                 self._read_hint(section.text, node)
         return [
             AgentProfile(
@@ -106,9 +104,11 @@ class AgentReader:
             for name, capacity in self.names.items()
         ]
 
-    def _entries(self, section: str) -> Iterator[tuple[ScalarNode, YamlNode]]:
+    def _entries(self, section: str, *fields: str) -> Iterator[tuple[ScalarNode, YamlNode]]:
         if section in self.top.entries and not self.file.is_empty(self.top.entries[section][1]):
-            yield from self.file.mapping(self.top.entries[section][1], section).entries.values()
+            node = self.file.mapping(self.top.entries[section][1], section)
+            self.file.check_keys(node, fields)
+            yield from node.entries.values()
 
     def _items(self, node: YamlNode, what: str) -> Iterator[tuple[YamlNode, str]]:
         """Yield the names in a list, or one name."""
@@ -147,12 +147,12 @@ class AgentReader:
                 self._default_cost = self.file.number(node, "a hosting cost")
                 continue
             agent = self._agent(key, key.text)
-            for field, inner in self.file.mapping(node, f"hosting_costs: {agent}").entries.values():
+            fields = self.file.mapping(node, f"hosting_costs: {agent}")
+            self.file.check_keys(fields, ("default", "computations"))
+            for field, inner in fields.entries.values():
                 if field.text == "default":
                     self._default_hosting[agent] = self.file.number(inner, "a hosting cost")
-                elif field.text != "computations":
-                    self.file.fail(field, f"expected default or computations, found {field.text[:40]!r}")
-                elif not self.file.is_empty(inner):
+                elif field.text == "computations" and not self.file.is_empty(inner):
                     self._hosting[agent] = {
                         name.text: self.file.number(cost, "a hosting cost")
                         for name, cost in self.file.mapping(inner, "computations").entries.values()

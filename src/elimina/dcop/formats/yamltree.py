@@ -19,6 +19,8 @@ from elimina.system import require
 
 _DEEPEST = 100
 _LONGEST_NUMBER = 400
+_SIMILARITY = 0.82
+"""Share of letters in common from which on a key is a misspelt one."""
 _SIMPLE = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?")
 _STRING = "tag:yaml.org,2002:str"
 
@@ -161,6 +163,20 @@ class YamlFile:
     def at(self, node: YamlNode) -> None:
         """Let errors be those of this node."""
         self.line, self.column = node.line, node.column
+
+    def check_keys(self, node: MappingNode, fields: tuple[str, ...]) -> None:
+        """Refuse keys that are misspelt: any others are allowed, and passed over.
+
+        Raises:
+            TextError: A key is close to one of the fields, and not among them.
+        """
+        for key, _ in node.entries.values():
+            if key.text in fields:
+                continue
+            import difflib  # Few files have other keys.
+
+            if meant := difflib.get_close_matches(key.text.lower(), fields, 1, _SIMILARITY):
+                self.fail(key, f"unknown key {key.text[:40]!r}: did you mean {meant[0]!r}?")
 
     def mapping(self, node: YamlNode, what: str) -> MappingNode:
         """Return a node that has to be a mapping."""
