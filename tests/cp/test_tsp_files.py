@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from elimina.cp.tsplib import read_tour, read_tsp, write_tour
-from elimina.errors import FormatError, InputError, UnsupportedError
+from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
 
 
 @pytest.fixture
@@ -53,6 +53,51 @@ def explicit(form, n, *rows):
 )
 def test_rules(read, kind, a, b, distance):
     assert read(coordinates(kind, a, b)).distances.tolist() == [[0, distance], [distance, 0]]
+
+
+SPELLINGS = [
+    str.lower,
+    str.title,
+    lambda text: text.replace(":", " :"),
+    lambda text: text.replace(":", "\t:\t"),
+    lambda text: text.replace(": ", ":"),
+    lambda text: text.replace(":", ""),
+    lambda text: text.replace(":", " ="),
+    lambda text: text.replace("\n", "\r\n"),
+    lambda text: text.replace("\n", " \n  "),
+    lambda text: text.replace("EOF\n", ""),
+    lambda text: text.replace("SECTION", "SECTION :"),
+    lambda text: "COMMENT: a\nCOMMENT: b\n" + text,
+]
+
+
+@pytest.mark.parametrize("spelling", range(len(SPELLINGS)))
+def test_spellings_of_one_problem(read, spelling):
+    change = SPELLINGS[spelling]
+    points = [(0, 0), (0, 3), (4, 0)]
+    problem = read(change(coordinates("EUC_2D", *points)))
+    assert problem.name.lower() == "x"
+    assert problem.distances.tolist() == [[0, 3, 4], [3, 0, 5], [4, 5, 0]]
+    full = change(explicit("UPPER_ROW", 3, "3 4", "5"))
+    assert read(full).distances.tolist() == problem.distances.tolist()
+    assert read(change("TYPE: TOUR\nDIMENSION: 3\nTOUR_SECTION\n2\n3\n1\n-1\nEOF\n"), "x.tour") == [1, 2, 0]
+
+
+def test_contradicting_entries_are_errors(read):
+    text = coordinates("EUC_2D", (0, 0), (0, 3), (4, 0))
+    assert read("dimension: 3\n" + text).cities == 3
+    with pytest.raises(FormatError, match="x.tsp:4: a second DIMENSION; the first one is in line 1"):
+        read("dimension: 4\n" + text)
+    with pytest.raises(FormatError, match="expected 'KEY : value' or a section of a TSPLIB file, found 'DIMENSIONS: 3'"):
+        read("DIMENSIONS: 3\n" + text)
+    with pytest.raises(FormatError, match="x.tsp:4: expected an EDGE_WEIGHT_FORMAT, since distances are EXPLICIT"):
+        read(text.replace("EUC_2D", "EXPLICIT"))
+
+
+def test_cities_whose_distances_do_not_fit_are_refused_before_anything_is_allocated(read, monkeypatch):
+    monkeypatch.setattr("elimina.cp.tsplib.available_memory", lambda: 35)
+    with pytest.raises(MemoryLimitError, match=r"x.tsp:3: the distances of 3 cities take 36 bytes, and 35 bytes are free"):
+        read(coordinates("EUC_2D", (0, 0), (0, 3), (4, 0)))
 
 
 @pytest.mark.parametrize(
@@ -132,9 +177,8 @@ def test_malformed(read, text, line, problem):
     [
         (GOOD.replace("TYPE: TSP", "TYPE: ATSP", 1), 2, "TYPE ATSP; it has to be TSP"),
         (GOOD.replace("EUC_2D", "XRAY1"), 4, "EDGE_WEIGHT_TYPE XRAY1"),
-        (GOOD.replace("EUC_2D", "EXPLICIT"), 4, "EDGE_WEIGHT_FORMAT None"),
         (explicit("FUNCTION", 3, "1 2 3"), 4, "EDGE_WEIGHT_FORMAT FUNCTION"),
-        (GOOD.replace("DIMENSION: 3", "DIMENSION: 85900"), 3, "85900 cities; 20000 are the most"),
+        (GOOD.replace("DIMENSION: 3", "DIMENSION: 85900"), 3, "85,900 cities; 46,340 are the most"),
         (GOOD.replace("NODE_COORD", "DEMAND"), 5, "DEMAND_SECTION"),
     ],
 )

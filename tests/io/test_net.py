@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import elimina
 import elimina.io as eio
 from elimina.errors import FormatError, UnsupportedError
 
@@ -58,7 +59,7 @@ def test_network(tmp_path):
     assert [f.scope for f in model.factors] == [(0,), (0, 2, 1), (0, 2)]
     np.testing.assert_array_equal(model.factors[0].values, [0.2, 0.8])
     np.testing.assert_array_equal(model.factors[1].values, [[[0.5, 0.25, 0.25]], [[0.3, 0.3, 0.4000001]]])
-    np.testing.assert_array_equal(model.factors[2].values, [[1.0], [0.5]])
+    np.testing.assert_array_equal(model.factors[2].values, [[1.0], [1.0]])
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,9 @@ def test_network(tmp_path):
         ("( c | rain )", "( c | rain", ":30: expected a node's name, found '{'"),
         ("rain c)", "rain rain)", ":22: the head of the distribution of 'wet' repeats a variable"),
         ("( c | rain )", "( rain | c )", ":29: variable 'rain' has a second distribution"),
-        ("data = (0.2 8e-1);", "", ":21: the potential of 'rain' has no data"),
+        ("0.2 8e-1", "0 0", ":21: expected a probability above 0 in row 1 of 'rain', found zeros only"),
+        ("1 .5", "1 0", ":31: expected a probability above 0 in row 2 of 'c', found zeros only"),
+        ("% digits are names", "/* digits are names", ":17: the comment that starts here has no end"),
         ("8e-1);", "8e-1); data = (1 2);", ":21: the potential of 'rain' has its data twice"),
         ("0.2 8e-1", "0.2", ":21: expected 2 probabilities of 'rain', found 1"),
         ("0.2 8e-1", "0.2 0.8 0", ":21: expected 2 probabilities of 'rain', found 3"),
@@ -123,6 +126,60 @@ def test_unsupported(tmp_path, old, new, problem):
     with pytest.raises(UnsupportedError) as caught:
         read(tmp_path, NET.replace(old, new, 1))
     assert problem in str(caught.value)
+
+
+def test_rows_are_normalised(tmp_path, caplog):
+    text = """net { }
+node A { states = ("x" "y"); }
+node B { states = ("u" "v"); }
+node C { states = ("r" "s" "t"); }
+potential (A) { data = ( 3 7 ); }
+potential (B | A) { data = (( 9 1 )( 20 80 )); }
+potential (C | A) { data = (( 1e308 1e308 0 )( 0.3333 0.3333 0.3333 )); }
+"""
+    model = read(tmp_path, text)
+    np.testing.assert_allclose(model.factors[0].values, [0.3, 0.7])
+    np.testing.assert_allclose(model.factors[1].values, [[0.9, 0.1], [0.2, 0.8]])
+    np.testing.assert_allclose(model.factors[2].values, [[0.5, 0.5, 0], [1 / 3] * 3], atol=1e-4)
+    assert "rows of 'A' do not sum to 1 (the first such one to 10): they are normalised, as Hugin does" in caplog.text
+    marginals = elimina.solve(tmp_path / "m.net", "mar").marginals
+    assert marginals["B"]["u"] == pytest.approx(0.3 * 0.9 + 0.7 * 0.2)
+
+
+def test_a_potential_without_data_is_uniform(tmp_path):
+    model = read(tmp_path, NET.replace("data = (0.2 8e-1);", "").replace("data = (1 .5);", "experience = (1 1);"))
+    np.testing.assert_array_equal(model.factors[0].values, [0.5, 0.5])
+    np.testing.assert_array_equal(model.factors[2].values, [[1.0], [1.0]])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("states =", "states//=\n="),
+        ("states = (", "states /* the (names; */ = ("),
+        ("(1 2);", "(1 2);//; ("),
+        (".25 .25 ))", ".25/*;*/.25 // ;)\n))"),
+        ("0.3 0.3", "0.3%)\n0.3"),
+        ("potential ( c | rain )", "potential(c|rain)"),
+        ("\n", "\r\n"),
+        ("data = (0.2 8e-1);", "data=(0.2 8E-1);"),
+        ('name = "my', 'HR_Web = "http://a.b/*c";\n  name = "my'),
+    ],
+)
+def test_spellings_of_one_network(tmp_path, old, new):
+    assert old in NET
+    plain, other = read(tmp_path, NET), read(tmp_path, NET.replace(old, new))
+    assert [(v.name, v.states) for v in other.variables] == [(v.name, v.states) for v in plain.variables]
+    for ours, theirs in zip(other.factors, plain.factors, strict=True):
+        assert ours.scope == theirs.scope
+        np.testing.assert_array_equal(ours.values, theirs.values)
+
+
+def test_text_that_is_not_utf8_is_latin1(tmp_path, caplog):
+    path = tmp_path / "m.net"
+    path.write_bytes(NET.replace('"yes" "no"', '"geöffnet" "zu"').encode("latin-1"))
+    assert eio.read(path).variables[0].states == ("geöffnet", "zu")
+    assert f"{path}:11: the text is not UTF-8, so it is read as Latin-1" in caplog.text
 
 
 def test_flat_and_nested_data_are_the_same(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,9 +13,10 @@ import numpy.typing as npt
 
 from elimina import arguments
 from elimina._core import TextError
-from elimina.errors import FormatError, InputError, UnsupportedError
+from elimina.display import bytes_text
+from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
 from elimina.io.files import load, save
-from elimina.system import memory_errors_in_words
+from elimina.system import available_memory, memory_errors_in_words
 
 MOST = 2**31 - 1
 _ROWS = 256
@@ -96,7 +98,8 @@ def distance_matrix(points: Reals, kind: str) -> npt.NDArray[np.int32]:
     return matrix
 
 
-MOST_CITIES = 20_000
+MOST_CITIES = 46_340
+"""Cities of which the number of pairs is below 2^31."""
 FORMATS = {
     "FULL_MATRIX": "full",
     "UPPER_ROW": "upper",
@@ -112,6 +115,9 @@ _KEYS = (
     *("NAME", "COMMENT", "TYPE", "DIMENSION", "EDGE_WEIGHT_TYPE", "EDGE_WEIGHT_FORMAT", "EDGE_DATA_FORMAT"),
     *("NODE_COORD_TYPE", "DISPLAY_DATA_TYPE", "CAPACITY"),
 )
+_FREE_TEXT = ("NAME", "COMMENT")
+_ENTRY = re.compile(r"([A-Za-z_]+(?:_[23]D)?)\s*(?:[:=]\s*|(?<=\s)|$)(.*)")
+"""A key in any case and its value, with a colon, an equals sign or blanks between them (as LKH reads them)."""
 _SECTIONS = (
     *("NODE_COORD_SECTION", "EDGE_WEIGHT_SECTION", "DISPLAY_DATA_SECTION", "FIXED_EDGES_SECTION", "TOUR_SECTION"),
     *("EDGE_DATA_SECTION", "DEPOT_SECTION", "DEMAND_SECTION"),
@@ -206,20 +212,28 @@ class _Lines:
         while self.line < len(self._lines):
             text = self._lines[self.line].strip()
             self.line += 1
-            if text == "EOF":
+            if text.upper() == "EOF":
                 return
             if not text:
                 continue
-            name, colon, value = (part.strip() for part in text.partition(":"))
+            entry = _ENTRY.fullmatch(text)
+            name, value = (entry[1].upper(), entry[2]) if entry else ("", "")
             if name in _SECTIONS and not value:
                 if name in self.lines_of:
                     raise self.fail(f"a second {name}; the first one is in line {self.lines_of[name]}")
                 self.lines_of[name] = self.line
                 yield name
-            elif name in _KEYS and colon:
+            elif name in _KEYS:
+                if name not in _FREE_TEXT and self.values.get(name, value).upper() != value.upper():
+                    raise self.fail(f"a second {name}; the first one is in line {self.lines_of[name]}")
                 self.values[name], self.lines_of[name] = value, self.line
             else:
                 raise self.fail(f"expected 'KEY : value' or a section of a TSPLIB file, found {text[:40]!r}")
+
+    @property
+    def words(self) -> dict[str, str]:
+        """The values of the keys, in capital letters."""
+        return {name: value.upper() for name, value in self.values.items()}
 
     def numbers(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
         """Return the numbers up to the next key or section, and the line of each."""
@@ -268,7 +282,7 @@ class _TourFile:
 
     def kind(self) -> str:
         """Return the first word of the type."""
-        return next(iter(self.lines.values.get("TYPE", "").split()), "TSP")
+        return next(iter(self.lines.words.get("TYPE", "").split()), "TSP")
 
     def dimension(self) -> int:
         text = self.lines.values.get("DIMENSION")
@@ -278,8 +292,17 @@ class _TourFile:
         if not text.isdecimal() or not text.isascii() or len(text) > 9 or int(text) < 1:
             raise self.lines.fail(f"expected a number of cities from 1 on, found {text[:40]!r}", line)
         if int(text) > MOST_CITIES:
-            raise self.lines.unsupported(f"{text} cities; {MOST_CITIES} are the most (4 bytes for each pair)", line)
+            raise self.lines.unsupported(f"{int(text):,} cities; {MOST_CITIES:,} are the most", line)
         return int(text)
+
+    def _check_memory(self, n: int) -> None:
+        """Refuse cities whose distances do not fit, before the system ends the process for them."""
+        needed, available = n * n * np.dtype(np.int32).itemsize, available_memory()
+        if needed > available:
+            raise MemoryLimitError(
+                f"{self.lines.path}:{self.lines.lines_of['DIMENSION']}: the distances of {n:,} cities take "
+                f"{bytes_text(needed)}, and {bytes_text(available)} are free: use a machine with more memory"
+            )
 
     def _whole(self, value: float, line: int, low: int, high: int, what: str) -> int:
         if value != int(value) or not low <= value <= high:
@@ -287,7 +310,7 @@ class _TourFile:
         return int(value)
 
     def _read_points(self, section: str) -> Points:
-        n, kind = self.dimension(), self.lines.values.get("EDGE_WEIGHT_TYPE", "")
+        n, kind = self.dimension(), self.lines.words.get("EDGE_WEIGHT_TYPE", "")
         width = 3 if section == "NODE_COORD_SECTION" and kind.endswith("_3D") else 2
         start = self.lines.line
         values, lines = self.lines.numbers()
@@ -335,13 +358,14 @@ class _TourFile:
         points = self.points.get("NODE_COORD_SECTION")
         if points is None:
             return None
-        is_geographical = self.lines.values.get("EDGE_WEIGHT_TYPE") == "GEO"
+        is_geographical = self.lines.words.get("EDGE_WEIGHT_TYPE") == "GEO"
         return points[:, ::-1] if is_geographical else points[:, :2]
 
     def distances(self) -> Lengths:
-        n, kind = self.dimension(), self.lines.values.get("EDGE_WEIGHT_TYPE")
+        n, kind = self.dimension(), self.lines.words.get("EDGE_WEIGHT_TYPE")
         if kind is None:
             raise self.lines.fail("expected an EDGE_WEIGHT_TYPE")
+        self._check_memory(n)
         if kind == "EXPLICIT":
             return self._explicit(n)
         if kind not in RULES:
@@ -358,10 +382,12 @@ class _TourFile:
             raise self.lines.fail(str(error), self.lines.lines_of["NODE_COORD_SECTION"]) from None
 
     def _explicit(self, n: int) -> Lengths:
-        form = self.lines.values.get("EDGE_WEIGHT_FORMAT")
+        form = self.lines.words.get("EDGE_WEIGHT_FORMAT")
+        if form is None:
+            line = self.lines.lines_of["EDGE_WEIGHT_TYPE"]
+            raise self.lines.fail("expected an EDGE_WEIGHT_FORMAT, since distances are EXPLICIT", line)
         if form not in FORMATS:
-            line = self.lines.lines_of.get("EDGE_WEIGHT_FORMAT", self.lines.lines_of["EDGE_WEIGHT_TYPE"])
-            raise self.lines.unsupported(f"EDGE_WEIGHT_FORMAT {form}", line)
+            raise self.lines.unsupported(f"EDGE_WEIGHT_FORMAT {form}", self.lines.lines_of["EDGE_WEIGHT_FORMAT"])
         if self.weights is None:
             raise self.lines.fail("expected an EDGE_WEIGHT_SECTION, since distances are EXPLICIT")
         values, lines = self.weights

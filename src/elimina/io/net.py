@@ -2,16 +2,19 @@
 
 Each "node" block declares a variable with its "states"; each "potential ( A | B C )" has as "data" the conditional
 distribution of A: a list of lists of rows, the first parent varies slowest and A itself fastest (or one flat list in
-that order). Comments run from "%" to the end of the line. Other attributes are read past. Source: the chapter on the
-NET language of Hugin's manual.
+that order). Rows are normalised, as Hugin does, whatever they sum to; a potential without data is uniform. Comments run
+from "%" or "//" to the end of the line, or are C's. Text that is not UTF-8 is Latin-1. Other attributes are read past.
+Source: the chapter on the NET language of Hugin's manual.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 import re
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
@@ -19,10 +22,17 @@ from elimina.io.files import Format, shown
 from elimina.io.network import NetworkBuilder, number_starts, read_probabilities
 from elimina.model import Model
 
-_TOKEN = re.compile(rb'(?:\s++|%[^\n]*+)*+("(?:[^"\\]|\\.)*+"|[(){}=;|]|[^\s"%(){}=;|]++)?', re.DOTALL)
-_TO_SEMICOLON = re.compile(rb"(?:[^;%]++|%[^\n]*+)*+;")
-_COMMENT = re.compile(rb"%[^\n]*+")
+_COMMENT = re.compile(rb"%[^\n]*+|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/")
+_TOKEN = re.compile(
+    rb'(?:\s++|' + _COMMENT.pattern + rb')*+("(?:[^"\\]|\\.)*+"|[(){}=;|]|(?:[^\s"%(){}=;|/]|/(?![/*]))++)?', re.DOTALL
+)
+_TO_SEMICOLON = re.compile(rb"(?:[^;%/]++|" + _COMMENT.pattern + rb"|/)*+;")
 _NO_PARENTHESIS = bytes(set(range(256)) - set(b"()"))
+_ROUNDING = 1e-3
+"""Distance of a row's sum from 1 that is the rounding of decimals, as for other formats."""
+
+_logger = logging.getLogger("elimina")
+
 _OTHER_NODES = ("continuous", "decision", "utility", "function", "instance")
 
 
@@ -54,7 +64,8 @@ class Tokens:
         assert match is not None
         self._mark, self._below = match.end() if match[1] is None else match.start(1), 0
         if match[1] is None and match.end() < len(self._data):
-            raise TextError("the quotation that starts here has no end")
+            is_quotation = self._data[self._mark : self._mark + 1] == b'"'
+            raise TextError(f"the {'quotation' if is_quotation else 'comment'} that starts here has no end")
         return match[1] or b""
 
     def token(self, what: str) -> bytes:
@@ -94,7 +105,7 @@ class Tokens:
         if match is None:
             raise TextError(f"expected ';' after {what}, but the file ends before it")
         self._next = match.end()
-        return _COMMENT.sub(b"", match[0][:-1])
+        return _COMMENT.sub(lambda comment: b" " + b"\n" * comment[0].count(b"\n"), match[0][:-1])
 
 
 def parse(text: Tokens) -> Model:
@@ -184,9 +195,9 @@ def _read_potential(text: Tokens, builder: NetworkBuilder) -> None:
         else:
             found = True
             _read_data(text, builder, scope, child, owner, shape)
-    if not found:
-        raise TextError(f"the potential of {owner!r} has no data")
     text.expect(b"}")
+    if not found:
+        builder.add_distribution(scope, child, np.full(shape, 1.0 / shape[-1]))
 
 
 def _read_names(text: Tokens, *ends: bytes) -> list[str]:
@@ -202,7 +213,27 @@ def _read_data(
     data = text.numbers(f"the data of {owner!r}")
     values = read_probabilities(text, data, math.prod(shape), owner, blanks="()")
     _check_nesting(data, shape, owner)
-    builder.add_distribution(parents, child, values.reshape(shape))
+    builder.add_distribution(parents, child, _normalised(values.reshape(shape), owner))
+
+
+def _normalised(values: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
+    """Divide the rows by their sums, as Hugin does, where these are not 1 but for rounding."""
+    peaks = values.max(axis=-1, keepdims=True)
+    if not peaks.all():
+        row = int(np.argmin(peaks.ravel() != 0)) + 1
+        raise TextError(f"expected a probability above 0 in row {row} of {owner!r}, found zeros only")
+    scaled = values / peaks  # whose sum does not overflow
+    totals = scaled.sum(axis=-1, keepdims=True)
+    with np.errstate(over="ignore"):
+        sums = totals * peaks
+    is_off = np.abs(sums - 1) > _ROUNDING
+    if is_off.any():
+        _logger.warning(
+            "rows of %r do not sum to 1 (the first such one to %g): they are normalised, as Hugin does",
+            owner,
+            sums[is_off][0],
+        )
+    return np.where(is_off, scaled / totals, values)
 
 
 def _check_nesting(data: bytes, shape: tuple[int, ...], owner: str) -> None:
@@ -225,4 +256,4 @@ def _check_nesting(data: bytes, shape: tuple[int, ...], owner: str) -> None:
         raise TextError(f"expected {shape[-1]} values in each row of {owner!r}, found {rows[row]} in row {row + 1}")
 
 
-NET = Format(("probability",), Tokens, parse, holds_names=True, is_of_networks=True)
+NET = Format(("probability",), Tokens, parse, holds_names=True, is_of_networks=True, is_often_latin1=True)
