@@ -51,6 +51,7 @@ KINDS = {
     "dcop": "agents",
     "tsp": "tours",
     "files": "files",
+    "dialects": "dialects",
     "cli": "commands",
     "misuse": "misuse",
     "successions": "successions",

@@ -21,6 +21,7 @@ CASES = {
     "dcop": 1200,
     "tsp": 700,
     "files": 550,
+    "dialects": 1000,
     "cli": 350,
     "misuse": 1000,
     "successions": 60,
