@@ -95,8 +95,9 @@ def _network(rng: random.Random) -> Content:
     for i, name in enumerate(names):
         parents = [other for other in names[:i] if rng.random() < 0.6]
         rows = []
+        is_uniform = len(states[name]) == 2 and rng.random() < 0.4
         for _ in itertools.product(*(states[parent] for parent in parents)):
-            cuts = sorted(rng.randrange(65) for _ in states[name][1:])
+            cuts = [32] if is_uniform else sorted(rng.randrange(65) for _ in states[name][1:])
             rows.append([(b - a) / 64 for a, b in itertools.pairwise([0, *cuts, 64])])
         tables[name] = [parents, rows]
     return {"states": states, "tables": tables}
