@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -19,21 +20,25 @@ from elimina.io.files import load, save
 from elimina.system import available_memory, memory_errors_in_words
 
 MOST = 2**31 - 1
-_ROWS = 256
+_ROWS = 32
+"""Rows of distances that are computed at a time: with more, they leave the cache."""
 _EARTH, _PI = 6378.388, 3.141592
 
 Reals = npt.NDArray[np.float64]
 Rule = Callable[[Reals, Reals], Reals]
 
 
-def _differences(rows: Reals, points: Reals) -> Reals:
-    difference: Reals = rows[:, None, :] - points[None, :, :]
-    return difference
+def _differences(rows: Reals, points: Reals) -> list[Reals]:
+    """Return the absolute differences in each coordinate; one array of all would be slow to sum up."""
+    return [np.abs(here[:, None] - there[None, :]) for here, there in zip(rows.T, points.T, strict=True)]
+
+
+def _total(parts: Sequence[Reals]) -> Reals:
+    return functools.reduce(np.add, parts)
 
 
 def _squares(rows: Reals, points: Reals) -> Reals:
-    squares: Reals = (_differences(rows, points) ** 2).sum(axis=2)
-    return squares
+    return _total([difference * difference for difference in _differences(rows, points)])
 
 
 def _nearest(values: Reals) -> Reals:
@@ -64,10 +69,10 @@ def _geographical(rows: Reals, points: Reals) -> Reals:
 RULES: dict[str, Rule] = {
     "EUC_2D": lambda rows, points: _nearest(np.sqrt(_squares(rows, points))),
     "EUC_3D": lambda rows, points: _nearest(np.sqrt(_squares(rows, points))),
-    "MAN_2D": lambda rows, points: _nearest(np.abs(_differences(rows, points)).sum(axis=2)),
-    "MAN_3D": lambda rows, points: _nearest(np.abs(_differences(rows, points)).sum(axis=2)),
-    "MAX_2D": lambda rows, points: _nearest(np.abs(_differences(rows, points))).max(axis=2),
-    "MAX_3D": lambda rows, points: _nearest(np.abs(_differences(rows, points))).max(axis=2),
+    "MAN_2D": lambda rows, points: _nearest(_total(_differences(rows, points))),
+    "MAN_3D": lambda rows, points: _nearest(_total(_differences(rows, points))),
+    "MAX_2D": lambda rows, points: _nearest(functools.reduce(np.maximum, _differences(rows, points))),
+    "MAX_3D": lambda rows, points: _nearest(functools.reduce(np.maximum, _differences(rows, points))),
     "CEIL_2D": lambda rows, points: np.ceil(np.sqrt(_squares(rows, points))),
     "ATT": _pseudo_euclidean,
     "GEO": _geographical,
