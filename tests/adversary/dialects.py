@@ -77,7 +77,13 @@ def _joined(rng: random.Random, tokens: Sequence[str], marks: str, comments: Seq
 
 
 def _number(rng: random.Random, value: float) -> str:
-    forms = [repr(value), f"{value:e}", f"{value:E}", f"+{value!r}", f"{value!r}0" if "." in repr(value) else repr(value)]
+    forms = [
+        repr(value),
+        f"{value:e}",
+        f"{value:E}",
+        f"+{value!r}",
+        f"{value!r}0" if "." in repr(value) else repr(value),
+    ]
     if 0 < value < 1 and repr(value).startswith("0."):
         forms.append(repr(value)[1:])
     return rng.choice(forms)
@@ -112,12 +118,29 @@ def _write_bif(rng: random.Random, content: Content, fault: str | None) -> tuple
         return [part for i, item in enumerate(items) for part in ([","] if i and comma else []) + [item]]
 
     states, blocks = content["states"], []
-    tokens = ["network", word("pump"), "{", *(["property", "site http://a.b 'c' ", ";"] if rng.random() < 0.5 else []), "}"]
+    tokens = [
+        "network",
+        word("pump"),
+        "{",
+        *(["property", "site http://a.b 'c' ", ";"] if rng.random() < 0.5 else []),
+        "}",
+    ]
     for name, own in states.items():
         size = len(own) + (fault == "a state too few")
         brackets = rng.choice([["[", str(size), "]"], [f"[{size}]"], ["[", f"{size}]"]])
         kind = "discrete" if fault != "an unknown type" else "continuous"
-        tokens += ["variable", word(name), "{", "type", kind, *brackets, "{", *separated(list(map(word, own))), "}", ";"]
+        tokens += [
+            "variable",
+            word(name),
+            "{",
+            "type",
+            kind,
+            *brackets,
+            "{",
+            *separated(list(map(word, own))),
+            "}",
+            ";",
+        ]
         tokens += [*(["property", "p = (1, 2)", ";"] if rng.random() < 0.3 else []), "}"]
     for name, (parents, rows) in content["tables"].items():
         head = [word(name), *(["|", *separated(list(map(word, parents)))] if parents else [])]
@@ -142,7 +165,9 @@ def _write_bif(rng: random.Random, content: Content, fault: str | None) -> tuple
     text = ""
     for block in [tokens, *blocks]:
         parts = list(_parts(block))
-        text += "".join(_joined(rng, part, "{}();,|", comments if "property" not in part else []) + " " for part in parts)
+        text += "".join(
+            _joined(rng, part, "{}();,|", comments if "property" not in part else []) + " " for part in parts
+        )
     return ".bif", _encoded(rng, text)
 
 
@@ -171,7 +196,9 @@ def _write_net(rng: random.Random, content: Content, fault: str | None) -> tuple
         block = ["potential", "(", name, *(["|", *parents] if parents else []), ")", "{"]
         is_uniform = all(p == row[0] for row in rows for p in row)
         if not is_uniform or fault == "a row of zeros" or rng.random() < 0.3:
-            numbers = [[_number(rng, p * scale) for p in row] for row in rows for scale in [rng.choice([1, 1, 64, 100])]]
+            numbers = [
+                [_number(rng, p * scale) for p in row] for row in rows for scale in [rng.choice([1, 1, 64, 100])]
+            ]
             if fault == "a row of zeros":
                 numbers[0] = ["0"] * len(numbers[0])
             block += ["data", "=", "(", *itertools.chain.from_iterable(numbers), ")", ";"]
@@ -194,7 +221,9 @@ def _compare_network(content: Content, path: Path) -> None:
     for child, factor in zip(model.children, model.factors, strict=True):
         parents, rows = content["tables"][model.variables[child].name]
         names = [model.variables[v].name for v in factor.scope]
-        expected = np.array(rows).reshape([len(content["states"][name]) for name in [*parents, model.variables[child].name]])
+        expected = np.array(rows).reshape(
+            [len(content["states"][name]) for name in [*parents, model.variables[child].name]]
+        )
         if names != [*parents, model.variables[child].name] or np.abs(factor.dense() - expected).max() > 1e-9:
             raise Defect(f"the table of {model.variables[child].name!r} over {names} is {factor.dense().tolist()}")
 
@@ -202,7 +231,8 @@ def _compare_network(content: Content, path: Path) -> None:
 def _clauses(rng: random.Random) -> Content:
     count = rng.randint(1, 4)
     clauses = [
-        [rng.randint(1, count) * rng.choice([-1, 1]) for _ in range(rng.randint(1, 3))] for _ in range(rng.randint(1, 5))
+        [rng.randint(1, count) * rng.choice([-1, 1]) for _ in range(rng.randint(1, 3))]
+        for _ in range(rng.randint(1, 5))
     ]
     weights = [rng.choice([None, 1, 3, 8]) for _ in clauses]
     return {"count": count, "clauses": clauses, "weights": weights, "is_weighted": rng.random() < 0.5}
@@ -322,7 +352,12 @@ def _write_yaml(rng: random.Random, content: Content, fault: str | None) -> tupl
         for key, cost in zip(itertools.product(*(range(sizes[v]) for v in scope)), costs, strict=True):
             rows.setdefault(worst if cost == "inf" else cost, []).append(" ".join(map(str, key)))
         values = {cost: " | ".join(texts) for cost, texts in rows.items()}
-        constraints[f"c{i}"] = {"type": "extensional", "variables": [f"v{v}" for v in scope], "values": values, **extra()}
+        constraints[f"c{i}"] = {
+            "type": "extensional",
+            "variables": [f"v{v}" for v in scope],
+            "values": values,
+            **extra(),
+        }
     top = {
         "name": "p",
         "objective": "min" if content["sense"] > 0 else "max",
@@ -369,7 +404,13 @@ def _write_tsp(rng: random.Random, content: Content, fault: str | None) -> tuple
         return rng.choice([text, text, text.lower(), text.title()])
 
     n = len(content["points"])
-    entries = [("NAME", "x"), ("TYPE", "TSP"), ("COMMENT", "a: b"), ("DIMENSION", str(n)), ("EDGE_WEIGHT_TYPE", "MAN_2D")]
+    entries = [
+        ("NAME", "x"),
+        ("TYPE", "TSP"),
+        ("COMMENT", "a: b"),
+        ("DIMENSION", str(n)),
+        ("EDGE_WEIGHT_TYPE", "MAN_2D"),
+    ]
     if fault == "two dimensions":
         entries.append(("DIMENSION", str(n + 1)))
     if fault == "an unknown key":

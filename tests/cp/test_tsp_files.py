@@ -88,7 +88,9 @@ def test_contradicting_entries_are_errors(read):
     assert read("dimension: 3\n" + text).cities == 3
     with pytest.raises(FormatError, match="x.tsp:4: a second DIMENSION; the first one is in line 1"):
         read("dimension: 4\n" + text)
-    with pytest.raises(FormatError, match="expected 'KEY : value' or a section of a TSPLIB file, found 'DIMENSIONS: 3'"):
+    with pytest.raises(
+        FormatError, match="expected 'KEY : value' or a section of a TSPLIB file, found 'DIMENSIONS: 3'"
+    ):
         read("DIMENSIONS: 3\n" + text)
     with pytest.raises(FormatError, match="x.tsp:4: expected an EDGE_WEIGHT_FORMAT, since distances are EXPLICIT"):
         read(text.replace("EUC_2D", "EXPLICIT"))
@@ -96,7 +98,9 @@ def test_contradicting_entries_are_errors(read):
 
 def test_cities_whose_distances_do_not_fit_are_refused_before_anything_is_allocated(read, monkeypatch):
     monkeypatch.setattr("elimina.cp.tsplib.available_memory", lambda: 35)
-    with pytest.raises(MemoryLimitError, match=r"x.tsp:3: the distances of 3 cities take 36 bytes, and 35 bytes are free"):
+    with pytest.raises(
+        MemoryLimitError, match=r"x.tsp:3: the distances of 3 cities take 36 bytes, and 35 bytes are free"
+    ):
         read(coordinates("EUC_2D", (0, 0), (0, 3), (4, 0)))
 
 

@@ -68,7 +68,11 @@ def test_in_a_conditional_table_the_child_varies_slowest(tmp_path):
         ("[ 2 ]", "[ 3 ]", "3: variable 'rain' is declared with 3 values and lists 2"),
         ("[ 2 ]", "[ 99999999999999 ]", "3: variable 'rain' is declared with"),
         ("{ yes, no }", "{ yes, yes }", "the state 'yes' twice"),
-        ("discrete [ 2 ]", "continuous [ 2 ]", "3: expected 'discrete [ N ]' of variable 'rain', found 'continuous [ 2 ]'"),
+        (
+            "discrete [ 2 ]",
+            "continuous [ 2 ]",
+            "3: expected 'discrete [ N ]' of variable 'rain', found 'continuous [ 2 ]'",
+        ),
         ("( rain )", "( snow )", "9: expected a variable declared before, found 'snow'"),
         ("| rain, c )", "| rain, rain )", "repeats a variable"),
         ("( c | rain )", "( rain | c )", "14: variable 'rain' has a second distribution"),
@@ -140,7 +144,9 @@ def test_spellings_of_one_network(tmp_path, old, new):
 
 def test_states_with_slashes_and_brackets_are_read_back(tmp_path):
     states = ["a//b", "a/*b", "a/b", "[0_1_5]", "_0_25]", "#1"]
-    model = Model([Variable("x", 6, states)], [Table([0], [0.5, 0.1, 0.1, 0.1, 0.1, 0.1])], sense="probability", children=[0])
+    model = Model(
+        [Variable("x", 6, states)], [Table([0], [0.5, 0.1, 0.1, 0.1, 0.1, 0.1])], sense="probability", children=[0]
+    )
     elimina.write(model, tmp_path / "m.bif")
     assert elimina.read(tmp_path / "m.bif").variables[0].states == tuple(states)
 

@@ -238,7 +238,8 @@ def test_other_words_are_no_costs(tmp_path, costs):
 def test_a_json_file_may_be_a_cost_function_network(tmp_path, start):
     path = tmp_path / "m.json"
     path.write_text(
-        start + '{"problem":{"name":"t","mustbe":"<10"},"variables":{"a":2},"functions":{"f":{"scope":["a"],"costs":[3,2]}}}'
+        start
+        + '{"problem":{"name":"t","mustbe":"<10"},"variables":{"a":2},"functions":{"f":{"scope":["a"],"costs":[3,2]}}}'
     )
     assert elimina.solve(path).value == 2
     with pytest.raises(FormatError, match=r"found a cost function network, which is for elimina.read|expected JSON"):

@@ -70,7 +70,9 @@ def test_satlib_ends_files_by_a_percent_sign(tmp_path):
 def test_a_cnf_without_its_header_is_refused(tmp_path, text):
     path = tmp_path / "x.cnf"
     path.write_text(text)
-    with pytest.raises(FormatError, match=r"x\.cnf:\d: expected the header 'p cnf VARIABLES CLAUSES' before the clauses"):
+    with pytest.raises(
+        FormatError, match=r"x\.cnf:\d: expected the header 'p cnf VARIABLES CLAUSES' before the clauses"
+    ):
         elimina.read(path)
 
 
@@ -111,7 +113,9 @@ def test_weights_of_literals(tmp_path, seed):
 def test_projected_counts_are_refused(tmp_path, line):
     path = tmp_path / "x.cnf"
     path.write_text(f"p cnf 3 1\n{line}\n1 -2 0\n")
-    with pytest.raises(UnsupportedError, match=r"x\.cnf:2: the count is projected on 2 of 3 variables; remove the lines"):
+    with pytest.raises(
+        UnsupportedError, match=r"x\.cnf:2: the count is projected on 2 of 3 variables; remove the lines"
+    ):
         elimina.read(path)
     path.write_text(f"p cnf 3 1\n{line}\n1 -2 0\nc p show 2 0\n")
     assert elimina.solve(path, "count").value == 6

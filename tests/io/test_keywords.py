@@ -248,7 +248,11 @@ def test_large_functions_stay_small(tmp_path):
         ([2, 2], "wregular 1 1 0 0 1 0 -1 1 0 0 0 1", "expected costs of at least 0 in the automaton, found -1"),
         ([2, 2], "walldifferent 3 3", "expected the metric hard, lin or quad, found '3'"),
         ([2, 2], "knapsackv 1 1 5 0 1", "expected a variable of the scope and one weight of each value, found 5 0 1"),
-        ([2, 2], "knapsackp 1 2 0 1 0 2 0", "expected a variable of the scope and one weight of each value, found 0 0 2"),
+        (
+            [2, 2],
+            "knapsackp 1 2 0 1 0 2 0",
+            "expected a variable of the scope and one weight of each value, found 0 0 2",
+        ),
         ([2, 2], "knapsackp 1 1 0 1", "but the file ends here"),
         ([2, 2], "wdiverse 1 0", "expected 2 more items, each a value"),
         ([2, 2], "salldiffkp soft 3", "expected the metric hard or hardeq or hardge, found 'soft'"),
@@ -277,7 +281,9 @@ def test_malformed_parameters(tmp_path, sizes, function, problem):
     ],
 )
 def test_functions_too_large_to_be_written_out(tmp_path, sizes, function):
-    with pytest.raises((UnsupportedError, FormatError), match=r"not written out|not handled|are not handled|transitions|lists"):
+    with pytest.raises(
+        (UnsupportedError, FormatError), match=r"not written out|not handled|are not handled|transitions|lists"
+    ):
         read(tmp_path, sizes, function)
 
 

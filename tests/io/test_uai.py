@@ -90,6 +90,14 @@ def test_ergo(tmp_path):
             read(tmp_path, bad, "m.erg")
 
 
+@pytest.mark.parametrize("kind", ["markov", "Markov", "bayes", "Bayes"])
+def test_the_kind_may_be_in_any_case(tmp_path, kind):
+    (tmp_path / "m.uai").write_text(f"{kind}\n1 2 1 1 0 2 0.25 0.75\n")
+    model = eio.read(tmp_path / "m.uai")
+    assert (model.children is None) == (kind.lower() == "markov")
+    assert model.factors[0].values.tolist() == [0.25, 0.75]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [

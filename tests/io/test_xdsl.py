@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import elimina
 import elimina.io as eio
-from elimina.errors import FormatError, UnsupportedError
+from elimina.errors import FormatError, InputError, UnsupportedError
 
 XDSL = """<?xml version="1.0" encoding="ISO-8859-1"?>
 <smile version="1.0" id="weather" numsamples="1000">
@@ -39,6 +40,35 @@ def read(tmp_path, text):
     path = tmp_path / "m.xdsl"
     path.write_text(text)
     return eio.read(path, check=False)
+
+
+DETERMINISTIC = """<smile version="1.0" id="N"><nodes>
+<cpt id="a"><state id="y"/><state id="n"/><probabilities>0.2 0.8</probabilities></cpt>
+<cpt id="b"><state id="y"/><state id="n"/><probabilities>0.5 0.5</probabilities></cpt>
+<deterministic id="c"><state id="lo"/><state id="mid"/><state id="hi"/><parents>a b</parents>
+<resultingstates>hi mid mid lo</resultingstates></deterministic></nodes></smile>"""
+
+
+def test_a_deterministic_node(tmp_path):
+    (tmp_path / "m.xdsl").write_text(DETERMINISTIC)
+    marginals = elimina.solve(tmp_path / "m.xdsl", "mar").marginals
+    assert marginals["c"].tolist() == pytest.approx([0.4, 0.5, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("hi mid mid lo", "hi mid mid", "m.xdsl:5: expected 4 resulting states of 'c', found 3"),
+        ("hi mid mid lo", "hi mid mid 0", "m.xdsl:5: expected a state of 'c', found '0'"),
+        ("deterministic", "noisymax", "m.xdsl:4: node 'c' is a <noisymax> node"),
+        ("<parents>a b", "<strengths>1</strengths><parents>a b", "m.xdsl:4: node 'c' has a <strengths>, which is not"),
+    ],
+)
+def test_what_a_deterministic_node_may_not_have(tmp_path, old, new, problem):
+    (tmp_path / "m.xdsl").write_text(DETERMINISTIC.replace(old, new))
+    with pytest.raises(InputError) as caught:
+        elimina.read(tmp_path / "m.xdsl")
+    assert problem in str(caught.value)
 
 
 def test_network(tmp_path):
@@ -85,7 +115,7 @@ def test_malformed(tmp_path, old, new, problem):
     assert problem in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["noisymax", "deterministic", "decision", "utility", "mau", "equation"])
+@pytest.mark.parametrize("kind", ["noisymax", "decision", "utility", "mau", "equation"])
 def test_other_nodes(tmp_path, kind):
     with pytest.raises(UnsupportedError, match=rf"m\.xdsl:4: node 'wet' is a <{kind}> node"):
         read(tmp_path, XDSL.replace('<cpt id="wet"', f'<{kind} id="wet"').replace("</cpt>", f"</{kind}>", 1))

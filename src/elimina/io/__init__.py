@@ -156,7 +156,9 @@ def _in_utf8(path: Path, data: bytes) -> bytes:
             data.decode()
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        _logger.warning("%s:%d: the text is not UTF-8, so it is read as Latin-1; convert the file if names look wrong", path, line)
+        _logger.warning(
+            "%s:%d: the text is not UTF-8, so it is read as Latin-1; convert the file if names look wrong", path, line
+        )
         return data.decode("latin-1").encode()
     return data
 

@@ -13,7 +13,8 @@ format's page by F. Cozman, 1998.
 
 In GeNIe's and SMILE's .xdsl each <cpt> under <nodes> is a variable: its id, a <state> with an id for each value, the
 ids of its <parents> and its <probabilities>, in which the first parent varies slowest and the variable itself fastest
-(SMILE's order of the dimensions of a matrix). Ids are kept as names; the captions of the <extensions> are read past.
+(SMILE's order of the dimensions of a matrix). A <deterministic> node has <resultingstates> instead: one of its states
+for each combination of its parents'. Ids are kept as names; the captions of the <extensions> are read past.
 """
 
 from __future__ import annotations
@@ -315,9 +316,18 @@ def parse_xdsl(document: Document) -> Model:
     builder.name = root.attributes.get("id", "")
     for node in document.visit(nodes):
         name = _id(node)
-        if node.tag != "cpt":
-            raise UnsupportedError(f"node {name!r} is a <{node.tag[:40]}> node; elimina handles <cpt> nodes only")
-        builder.add_variable(name, [_id(part) for part in document.visit(node) if part.tag == "state"])
+        if node.tag not in ("cpt", "deterministic"):
+            raise UnsupportedError(
+                f"node {name!r} is a <{node.tag[:40]}> node; elimina handles <cpt> and <deterministic> nodes only"
+            )
+        table = "probabilities" if node.tag == "cpt" else "resultingstates"
+        states = []
+        for part in document.visit(node):
+            if part.tag == "state":
+                states.append(_id(part))
+            elif part.tag not in ("parents", "property", table):
+                raise UnsupportedError(f"node {name!r} has a <{part.tag[:40]}>, which is not handled")
+        builder.add_variable(name, states)
     is_foreign = document.contains(b"created by pyAgrum")
     for node in document.visit(nodes):
         _read_probabilities(document, node, builder, is_foreign)
@@ -344,9 +354,25 @@ def _read_probabilities(document: Document, node: Element, builder: NetworkBuild
             ".bifxml"
         )
     shape = builder.shape(parents, child)
+    if node.tag == "deterministic":
+        builder.add_distribution(parents, child, _read_results(document, node, builder.states([child])[0], shape))
+        return
     table = document.only(node, "probabilities", f"node {name!r}")
     values = read_probabilities(document, table.raw_text.encode(), math.prod(shape), name)
     builder.add_distribution(parents, child, values.reshape(shape))
+
+
+def _read_results(document: Document, node: Element, states: list[str], shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return the distribution of a node whose parents determine its state."""
+    name = _id(node)
+    results = document.only(node, "resultingstates", f"node {name!r}").text.split()
+    if len(results) != math.prod(shape[:-1]):
+        raise TextError(f"expected {math.prod(shape[:-1])} resulting states of {name!r}, found {len(results)}")
+    index = {state: x for x, state in enumerate(states)}
+    for result in results:
+        if result not in index:
+            raise TextError(f"expected a state of {name!r}, found {result[:40]!r}")
+    return np.eye(len(states))[[index[result] for result in results]].reshape(shape)
 
 
 XDSL = Format(("probability",), Document, parse_xdsl, holds_names=True, is_of_networks=True)

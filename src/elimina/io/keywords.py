@@ -187,7 +187,9 @@ def _weighted_regular(target: GlobalFunctions, scope: Sequence[int], given: Para
     _check_states(given["nb_states"], [*starts, *ends, *(s for a, _, b, _ in given["transitions"] for s in (a, b))])
     lowest = min([0, *starts.values(), *ends.values(), *(cost for *_, cost in given["transitions"])])
     if lowest < 0 and not target.can_be_negative:
-        raise TextError(f"expected costs of at least 0 in the automaton, found {lowest}; a CFN file may have negative ones")
+        raise TextError(
+            f"expected costs of at least 0 in the automaton, found {lowest}; a CFN file may have negative ones"
+        )
     target.regular(scope, starts, ends, given["transitions"])
 
 
@@ -260,7 +262,9 @@ def _knapsack_of_values(target: GlobalFunctions, scope: Sequence[int], given: Pa
     weights: list[dict[int, int]] = [{} for _ in scope]
     for v, value, weight in given["weightedvalues"]:
         if v not in scope or weights[scope.index(v)].setdefault(value, weight) != weight:
-            raise TextError(f"expected a variable of the scope and one weight of each value, found {v} {value} {weight}")
+            raise TextError(
+                f"expected a variable of the scope and one weight of each value, found {v} {value} {weight}"
+            )
     target.add_sums(scope, weights, lambda total: 0 if total >= capacity else FORBIDDEN)
 
 

@@ -24,7 +24,7 @@ from elimina.model import Model
 
 _COMMENT = re.compile(rb"%[^\n]*+|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/")
 _TOKEN = re.compile(
-    rb'(?:\s++|' + _COMMENT.pattern + rb')*+("(?:[^"\\]|\\.)*+"|[(){}=;|]|(?:[^\s"%(){}=;|/]|/(?![/*]))++)?', re.DOTALL
+    rb"(?:\s++|" + _COMMENT.pattern + rb')*+("(?:[^"\\]|\\.)*+"|[(){}=;|]|(?:[^\s"%(){}=;|/]|/(?![/*]))++)?', re.DOTALL
 )
 _TO_SEMICOLON = re.compile(rb"(?:[^;%/]++|" + _COMMENT.pattern + rb"|/)*+;")
 _NO_PARENTHESIS = bytes(set(range(256)) - set(b"()"))

@@ -66,9 +66,10 @@ def parse(text: Text) -> Model:
 
 def read_preamble(text: Text) -> tuple[list[int], list[list[int]], list[int] | None]:
     """Read the domain sizes, the tables' scopes, and the children of a BAYES file's tables."""
-    kind = text.token("MARKOV or BAYES")
+    word = text.token("MARKOV or BAYES")
+    kind = word.upper()
     if kind not in (b"MARKOV", b"BAYES"):
-        raise TextError(f"expected MARKOV or BAYES, found {shown(kind)}")
+        raise TextError(f"expected MARKOV or BAYES, found {shown(word)}")
     sizes = read_sizes(text)
     count = read_count(text, "a number of tables")
     offsets, members = text.lists(count, len(sizes), "a table's scope")
