@@ -86,13 +86,13 @@ def test_spellings_of_one_problem(read, spelling):
 def test_contradicting_entries_are_errors(read):
     text = coordinates("EUC_2D", (0, 0), (0, 3), (4, 0))
     assert read("dimension: 3\n" + text).cities == 3
-    with pytest.raises(FormatError, match="x.tsp:4: a second DIMENSION; the first one is in line 1"):
+    with pytest.raises(FormatError, match=r"x\.tsp:4: a second DIMENSION; the first one is in line 1"):
         read("dimension: 4\n" + text)
     with pytest.raises(
         FormatError, match="expected 'KEY : value' or a section of a TSPLIB file, found 'DIMENSIONS: 3'"
     ):
         read("DIMENSIONS: 3\n" + text)
-    with pytest.raises(FormatError, match="x.tsp:4: expected an EDGE_WEIGHT_FORMAT, since distances are EXPLICIT"):
+    with pytest.raises(FormatError, match=r"x\.tsp:4: expected an EDGE_WEIGHT_FORMAT, since distances are EXPLICIT"):
         read(text.replace("EUC_2D", "EXPLICIT"))
 
 

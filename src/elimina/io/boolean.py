@@ -179,8 +179,8 @@ def parse_clauses(text: Lines, *, needs_header: bool) -> Model:
             count, expected, top, is_weighted = _header(words)
         elif count is None and needs_header:
             raise TextError(
-                f"expected the header 'p cnf VARIABLES CLAUSES' before the clauses, found {shown(b' '.join(words))}; if "
-                "each clause has h or a weight in front, name the file .wcnf"
+                f"expected the header 'p cnf VARIABLES CLAUSES' before the clauses, found {shown(b' '.join(words))}; "
+                "if each clause has h or a weight in front, name the file .wcnf"
             )
         elif words[0] == b"%":  # the end of SATLIB's files, before a line with a 0
             if waiting:

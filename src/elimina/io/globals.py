@@ -306,6 +306,7 @@ class GlobalFunctions:
             )
         # Span of variables -> symbol -> the cost of deriving each word of the span.
         costs: dict[tuple[int, int], dict[int, NDArray[np.int64]]] = {}
+        here: dict[int, NDArray[np.int64]]
         for i, size in enumerate(sizes):
             costs[i, i] = here = {}
             for symbol, value, cost in terminals:

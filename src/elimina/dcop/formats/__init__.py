@@ -103,7 +103,7 @@ def _report_losses(problem: Problem, path: Path, module: str) -> None:
 
 
 def is_distributed(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is one of a distributed problem: by its suffix, and by its content if that is .xml or .json.
+    """Return whether a file is one of a distributed problem: by its suffix, or by its content (.xml, .json).
 
     Raises:
         InputError: The content is needed and cannot be read.

@@ -5,7 +5,7 @@ Intentional constraints and cost functions of variables are Python expressions, 
 a ``noise_level`` get a random cost from 0 to it for each value, drawn by NumPy's default generator from the seed
 ``[NOISE_SEED, zlib.crc32(the variable's name)]``, so that a file is always the same problem. External variables have
 their initial value. Owners: see ``elimina.dcop.formats.pydcop_agents``; without agents, each variable gets one of its
-own. Keys that the format does not have are allowed and passed over, as pyDCOP does, unless they look like misspelt ones.
+own. Keys that the format does not have are passed over, as pyDCOP does, unless they look like misspelt ones.
 Source: the documentation of pyDCOP 0.1, "YAML file formats".
 """
 
