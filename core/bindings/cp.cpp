@@ -9,6 +9,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "cp/implied_bounds.hpp"
 #include "device_kind.hpp"
 #include "module.hpp"
 #include "searching.hpp"
@@ -194,6 +195,18 @@ void undo(Model& model) {
   model.solver.engine().undo();
 }
 
+Statements statements_of(std::vector<std::pair<Value, Value>> bounds, const std::vector<int>& open,
+                         const std::vector<std::pair<std::string, std::vector<Numbers>>>& posts) {
+  Statements result{std::move(bounds), {}, {}};
+  result.is_open.resize(result.bounds.size(), 0);
+  for (const int var : open) result.is_open.at(static_cast<std::size_t>(var)) = 1;
+  for (const auto& [name, arguments] : posts) {
+    Statement& post = result.posts.emplace_back(Statement{name, {}});
+    for (const Numbers& a : arguments) post.arguments.push_back(argument_of(a));
+  }
+  return result;
+}
+
 }  // namespace
 
 void bind_cp(nb::module_& m) {
@@ -253,6 +266,15 @@ void bind_cp(nb::module_& m) {
       .def("solution", &Searching::solution, "The values of all variables.")
       .def("statistics", &Searching::statistics);
   m.def("cp_constraint_names", &constraint_names);
+  m.def("cp_variables_beyond_limits",
+        [](std::vector<std::pair<Value, Value>> bounds, const std::vector<int>& open, const std::vector<std::pair<std::string, std::vector<Numbers>>>& posts) {
+          return variables_beyond_limits(statements_of(std::move(bounds), open, posts));
+        },
+        "bounds"_a, "open"_a, "posts"_a, "Variables without bounds (`open`) that may have values beyond their limits in a solution.");
+  m.def("cp_falls_without_end",
+        [](std::vector<std::pair<Value, Value>> bounds, const std::vector<int>& open, const std::vector<std::pair<std::string, std::vector<Numbers>>>& posts,
+           const Numbers& objective) { return falls_without_end(statements_of(std::move(bounds), open, posts), argument_of(objective).at(0)); },
+        "bounds"_a, "open"_a, "posts"_a, "objective"_a, "Whether every solution can be improved without end.");
 }
 
 }  // namespace elimina::cp

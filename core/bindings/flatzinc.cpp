@@ -73,7 +73,10 @@ class FlatZinc {
     return instance_->objective(values(search));
   }
 
-  bool is_unbounded(const Searching& search) const { return instance_->is_unbounded(values(search)); }
+  std::vector<std::string> unproven_limits(const Searching& search) const {
+    return instance_->unproven_limits(search.values().empty() ? nullptr : &values(search));
+  }
+  bool is_unbounded() const { return instance_->is_unbounded(); }
 
   bool is_satisfaction() const { return instance_->goal() == flatzinc::Goal::satisfy; }
   const std::vector<std::string>& notes() const { return instance_->notes(); }
@@ -183,8 +186,9 @@ void bind_flatzinc(nb::module_& m) {
       .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "As of CpSolver.")
       .def("show", &FlatZinc::show, "search"_a, "The last solution, in FlatZinc's form.")
       .def("objective", &FlatZinc::objective, "search"_a, "Its value in the last solution.")
-      .def("is_unbounded", &FlatZinc::is_unbounded, "search"_a,
-           "Whether the last solution's objective is at the end of what an integer without bounds may be.")
+      .def("unproven_limits", &FlatZinc::unproven_limits, "search"_a,
+           "Names of variables without bounds beyond whose limits a complete search may have missed solutions, or better ones.")
+      .def("is_unbounded", &FlatZinc::is_unbounded, "Whether every solution can be improved.")
       .def_prop_ro("is_satisfaction", &FlatZinc::is_satisfaction)
       .def_prop_ro("notes", &FlatZinc::notes, "What of the annotations is ignored.")
       .def_prop_ro("parse_seconds", &FlatZinc::parse_seconds)

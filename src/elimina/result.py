@@ -43,6 +43,7 @@ EndedBy = Literal[
     "node-limit",
     "failure-limit",
     "solution-limit",
+    "domain-limit",
 ]
 
 

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <cstdlib>
 #include <unordered_map>
 
 #include "instance.hpp"
+#include "record.hpp"
 
 namespace elimina::cp::flatzinc {
 
@@ -44,10 +44,45 @@ Options Instance::options() {
 
 Value Instance::objective(const Values& solution) const { return value_of(view(document_.solve.objective, {}, "the objective"), solution); }
 
-bool Instance::is_unbounded(const Values& solution) const {
+Statements Instance::statements() const {
+  Record record;
+  const Instance copy(document_, record, {});
+  Statements result{std::move(record.bounds), {copy.is_free_.begin(), copy.is_free_.end()}, std::move(record.posts)};
+  result.is_open.resize(result.bounds.size(), 0);
+  return result;
+}
+
+std::vector<std::string> Instance::unproven_limits(const Values* incumbent) const {
+  if (std::find(is_free_.begin(), is_free_.end(), true) == is_free_.end()) return {};
+  Statements all = statements();
+  if (incumbent && goal() != Goal::satisfy) {
+    const View x = view(document_.solve.objective, {}, "the objective");
+    const Value value = value_of(x, *incumbent);
+    const bool is_least = goal() == Goal::minimise;
+    all.posts.push_back({is_least ? "int_lt" : "int_gt", {{x}, {constant(value)}}});
+  }
+  std::vector<std::string> names;
+  for (const int var : variables_beyond_limits(all)) {
+    std::string name;
+    for (std::size_t i = 0; i < views_.size(); ++i) {
+      const std::string_view declared = document_.variables[i].name;
+      // MiniZinc's own variables say nothing to the user.
+      if (views_[i].var == var && (name.empty() || name.starts_with("X_INTRODUCED_"))) name = declared;
+    }
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return !name.starts_with("X_INTRODUCED_"); });
+  return names;
+}
+
+bool Instance::is_unbounded() const {
   if (goal() == Goal::satisfy) return false;
   const View x = view(document_.solve.objective, {}, "the objective");
-  return x.var >= 0 && is_free_[static_cast<std::size_t>(x.var)] && std::llabs(solution[static_cast<std::size_t>(x.var)]) == kFree;
+  return falls_without_end(statements(), goal() == Goal::minimise ? x : -x);
+}
+
+void Instance::note(const std::string& text) {
+  if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(text);
 }
 
 void Instance::add_rules(Terms annotations) {
@@ -62,7 +97,7 @@ void Instance::add_annotation(const Term& annotation) {
   if ((name == "int_search" || name == "bool_search") && arguments.size() >= 3) return add_search(arguments);
   if (name == "relax_and_reconstruct" && arguments.size() >= 2) return add_relaxation(arguments);
   if (name.starts_with("restart_")) return add_restarts(name.substr(8), arguments);
-  notes_.push_back("the annotation " + name + " of the solve item is not known, and ignored");
+  note("the annotation " + name + " of the solve item is ignored");
 }
 
 void Instance::add_search(Terms arguments) {
@@ -83,7 +118,7 @@ std::string Instance::known_choice(const std::string& kind, const Term& choice, 
     if (kind == "value") value_ordering_of(name);
     return name;
   } catch (const Refused&) {
-    notes_.push_back("unknown " + kind + " ordering " + name + ": " + instead + " is used instead");
+    note("unknown " + kind + " ordering " + name + ": " + instead + " is used instead");
     return instead;
   }
 }
@@ -107,7 +142,7 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
                                                                      {"none", Restarts::Kind::none}};
   const auto known = kinds.find(kind);
   if (known == kinds.end()) {
-    notes_.push_back("the restarts " + kind + " are not known, and ignored");
+    note("the annotation restart_" + kind + " of the solve item is ignored");
     return;
   }
   restarts_ = {known->second, 100, 1.5};

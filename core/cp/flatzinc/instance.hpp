@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cp/implied_bounds.hpp"
 #include "cp/search.hpp"
 #include "document.hpp"
 #include "disjoint_sets.hpp"
@@ -22,8 +23,11 @@ class Instance {
   // Rules, restarts, the objective, and the variables that a search near a solution relaxes.
   Options options();
   Value objective(const Values& solution) const;
-  // True if the objective is at the limit of integers without bounds.
-  bool is_unbounded(const Values& solution) const;
+  // Names of variables without bounds whose limits a complete search relied on: there may be solutions beyond them (better ones
+  // than `incumbent`, if there is one). No names: the search is a proof.
+  std::vector<std::string> unproven_limits(const Values* incumbent) const;
+  // True if every solution can be improved.
+  bool is_unbounded() const;
   // The sink's view of a variable, an integer or a Boolean of the document.
   View view(const Term& t, Place place, const char* what) const;
   // In FlatZinc's form, up to the line of dashes.
@@ -32,7 +36,7 @@ class Instance {
   // True if an annotation asks for large neighbourhood search.
   bool is_relaxed() const { return relaxation_.has_value(); }
 
-  // Unknown search annotations, and their replacements.
+  // Search annotations that are ignored, and replacements of unknown orderings; each once.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -54,6 +58,8 @@ class Instance {
   std::string consistency(const Constraint& c) const;
   std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;
+  Statements statements() const;
+  void note(const std::string& text);
 
   void add_rules(Terms annotations);
   void add_annotation(const Term& annotation);

@@ -148,6 +148,7 @@ class Parser : public Reader {
       type();
       expect(':');
       name("a parameter's name");
+      annotations();
       if (peek() != ')') expect(',');
     }
     annotations();

@@ -4,17 +4,12 @@
 #include <utility>
 #include <vector>
 
-#include "cp/solver.hpp"
+#include "cp/implied_bounds.hpp"
 
 namespace elimina::cp::flatzinc {
 
 class Record final : public Sink {
  public:
-  struct Post {
-    std::string name;
-    std::vector<Argument> arguments;
-  };
-
   int variables() const override { return static_cast<int>(bounds.size()); }
   View new_variable(Value lo, Value hi) override {
     bounds.emplace_back(lo, hi);
@@ -24,7 +19,7 @@ class Record final : public Sink {
   void post(const std::string& name, const std::vector<Argument>& arguments) override { posts.push_back({name, arguments}); }
 
   std::vector<std::pair<Value, Value>> bounds;
-  std::vector<Post> posts;
+  std::vector<Statement> posts;
 };
 
 }  // namespace elimina::cp::flatzinc

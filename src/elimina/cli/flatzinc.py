@@ -96,7 +96,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         metavar="MS",
         action=_Once,
         type=_count(0),
-        help="time limit in milliseconds, from the start",
+        help="time limit in milliseconds, from the start; 0: none",
     )
     limits(
         "-p",
@@ -116,7 +116,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     output = parser.add_argument_group("Output").add_argument
     output("-s", "--statistics", action="store_true", help="print statistics at the end")
-    output("-v", "--verbose", action="store_true", help="report what is ignored, on standard error")
+    output("-v", "--verbose", action="store_true", help="report the size of the model, on standard error")
     output("--version", action="version", version=f"%(prog)s {__version__}", help="print the version and exit")
     output("-h", "--help", action="help", help="show this message and exit")
     options = parser.parse_args(arguments)
@@ -185,9 +185,10 @@ class _Run:
             search = model.search(*how, self._goes_on)
         except StopIteration:
             return self._end(False)
+        for note in model.notes:
+            _complain(f"warning: {note}")
         if options.verbose:
-            for note in model.notes:
-                _complain(note)
+            _complain(f"{model.variables:,} variables, {model.propagators:,} propagators")
         read = time.monotonic() - self._started
         code = self._search(model, search)
         if options.statistics:
@@ -195,8 +196,8 @@ class _Run:
         return code
 
     def _seconds_left(self) -> float:
-        limit = self._options.time_limit
-        return float("inf") if limit is None else max(self._started + limit / 1000 - time.monotonic(), 0.0)
+        limit = self._options.time_limit or float("inf")
+        return max(self._started + limit / 1000 - time.monotonic(), 0.0)
 
     def _goes_on(self) -> bool:
         return not signals.came() and self._seconds_left() > 0
@@ -219,9 +220,7 @@ class _Run:
         if not shows_each:
             self._write(last)
         if state == "complete":
-            unbounded = count > 0 and model.is_unbounded(search)
-            ending = b"=====UNBOUNDED=====\n" if unbounded else b"==========\n"
-            self._write(ending if count else b"=====UNSATISFIABLE=====\n")
+            self._write(_proof(model, search, count > 0))
         elif state != "solution":
             self._end(count > 0)
         return code
@@ -239,6 +238,21 @@ class _Run:
     def _write(self, text: bytes) -> None:
         sys.stdout.buffer.write(text)
         sys.stdout.buffer.flush()
+
+
+def _proof(model: FlatZinc, search: CpSearch, is_solved: bool) -> bytes:
+    """Return the line that ends a complete search, and warn where limits of integers without bounds leave it no proof."""
+    names = model.unproven_limits(search)
+    if not names:
+        return b"==========\n" if is_solved else b"=====UNSATISFIABLE=====\n"
+    if is_solved and model.is_unbounded():
+        return b"=====UNBOUNDED=====\n"
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    _complain(
+        f"warning: the model gives no bounds for {shown}; only values from -2^42 to 2^42 were searched, which proves nothing: "
+        f"declare bounds, such as var -1000..1000: {names[0]}"
+    )
+    return b"" if is_solved else b"=====UNKNOWN=====\n"
 
 
 def _may_use_device(model: FlatZinc, options: argparse.Namespace) -> bool:

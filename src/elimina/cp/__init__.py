@@ -105,7 +105,7 @@ def _read_flatzinc(path: Path, text: bytes) -> Model:
             taken.add(name)
     model = Model()
     variables = [model.int_var(lo, hi, names.get(var, "")) for var, (lo, hi) in enumerate(bounds)]
-    model._open = frozenset(var for var, ends in enumerate(bounds) if ends == (-_OPEN, _OPEN))
+    model._open.update(var for var, ends in enumerate(bounds) if ends == (-_OPEN, _OPEN))
 
     def expression(var: int, scale: int, offset: int) -> Expression:
         return model.expression(offset) if var < 0 else variables[var] * scale + offset
@@ -115,7 +115,10 @@ def _read_flatzinc(path: Path, text: bytes) -> Model:
     for name, view in shown:
         if name not in taken:
             x = expression(*view)
-            model.add(model.int_var(*model.bounds(x), name) == x)
+            named = model.int_var(*model.bounds(x), name)
+            if not model._open.isdisjoint(x.terms):
+                model._open.update(named.terms)
+            model.add(named == x)
             taken.add(name)
     if objective is not None:
         (model.minimize if sign > 0 else model.maximize)(expression(*objective[0].tolist()))

@@ -28,6 +28,10 @@ class Globals(ABC):
         """Make a variable."""
 
     @abstractmethod
+    def result_var(self, lo: int, hi: int, of: Iterable[Operand]) -> Expression:
+        """Make a variable for a function of operands, whose bounds follow from theirs."""
+
+    @abstractmethod
     def bool_var(self, name: str = "") -> Expression:
         """Make a variable of 0 and 1."""
 
@@ -49,21 +53,21 @@ class Globals(ABC):
         if max(map(abs, corners)) > LIMIT:
             ends = f"{min(corners)} to {max(corners)}"
             raise InputError(f"({x}) * ({y}) is from {ends}, beyond -2^52..2^52: give its variables smaller bounds")
-        z = self.int_var(min(corners), max(corners))
+        z = self.result_var(min(corners), max(corners), (x, y))
         self.post("int_times", x, y, z)
         return z
 
     def quotient(self, x: Operand, y: Operand) -> Expression:
         """Return a new variable that is x divided by y, which is not 0; truncated towards 0, bounds consistent."""
         largest = max(map(abs, self.bounds(x)))
-        z = self.int_var(-largest, largest)
+        z = self.result_var(-largest, largest, (x,))
         self.post("int_div", x, y, z)
         return z
 
     def remainder(self, x: Operand, y: Operand) -> Expression:
         """Return a new variable for the remainder of `quotient`; its sign is that of x."""
         largest = min(max(map(abs, self.bounds(x))), max(map(abs, self.bounds(y))))
-        z = self.int_var(-largest, largest)
+        z = self.result_var(-largest, largest, (x, y))
         self.post("int_mod", x, y, z)
         return z
 
@@ -85,7 +89,7 @@ class Globals(ABC):
         if not xs:
             raise InputError("maximum and minimum need at least one expression")
         ends = [self.bounds(x) for x in xs]
-        z = self.int_var(of(lo for lo, _ in ends), of(hi for _, hi in ends))
+        z = self.result_var(of(lo for lo, _ in ends), of(hi for _, hi in ends), xs)
         self.post(name, z, xs)
         return z
 
@@ -127,7 +131,7 @@ class Globals(ABC):
         of_variables = not isinstance(items, np.ndarray) and any(isinstance(x, Expression) for x in items)
         if of_variables:
             ends = [self.bounds(x) for x in items]
-            z = self.int_var(min(lo for lo, _ in ends), max(hi for _, hi in ends))
+            z = self.result_var(min(lo for lo, _ in ends), max(hi for _, hi in ends), items)
         else:
             items = whole_array(items)
             z = self.int_var(int(items.min()), int(items.max()))

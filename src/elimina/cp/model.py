@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from elimina._core import CpSearch, CpSolver
+from elimina._core import CpSearch, CpSolver, cp_falls_without_end, cp_variables_beyond_limits
 from elimina.arguments import choice, flag, shown, with_options, wrong_type
 from elimina.cp.expressions import (
     LIMIT,
@@ -44,10 +44,13 @@ from elimina.cp.running import (
     build_solver,
     called,
     go_on,
+    bounds_advice,
     is_view,
+    limits_text,
     memory_in_words,
     rules_of,
     view_of,
+    warn_of_limits,
 )
 from elimina.display import Displayed, sample
 from elimina.errors import InputError, TimeLimitError
@@ -74,7 +77,7 @@ class Model(Copied, Globals, Displayed):
         self._rules: list[RuleOfSearch] = []
         self._objective: Expression | None = None
         self._sign = 1
-        self._open: frozenset[int] = frozenset()  # Variables for which a file gives no bounds.
+        self._open: set[int] = set()  # Variables without bounds in a file, and those whose bounds follow from theirs.
 
     @classmethod
     def from_model(cls, model: GraphicalModel) -> Model:
@@ -163,6 +166,14 @@ class Model(Copied, Globals, Displayed):
             raise wrong_type("name", name, "a string")
         return [self.int_var(domain, hi, name and f"{name}[{i}]") for i in range(count)]
 
+    def result_var(self, lo: int, hi: int, of: Iterable[Operand]) -> Expression:
+        """Make a variable for a function of operands; it has no bounds of its own if one of them has none."""
+        is_open = not self._open.isdisjoint(var for x in of if isinstance(x, Expression) for var in x.terms)
+        made = self.int_var(lo, hi)
+        if is_open:
+            self._open.update(made.terms)
+        return made
+
     def bool_var(self, name: str = "") -> Expression:
         """Make a variable of 0 and 1."""
         return self.int_var(0, 1, name)
@@ -176,14 +187,32 @@ class Model(Copied, Globals, Displayed):
         """The expression that is minimised or maximised; None if there is none."""
         return self._objective
 
-    def is_unbounded_in(self, solution: Solution) -> bool:
-        """Return whether the objective is a variable that a file gives no bounds, at an end of what it may be."""
-        objective = self._objective
-        if objective is None or len(objective.terms) != 1:
+    def unproven_limits(self, incumbent: int | None = None) -> list[str]:
+        """Return the names of variables without bounds in the file whose limits a complete search relies on.
+
+        There may be solutions beyond these limits. Without names, there are none.
+
+        Args:
+            incumbent: Value of the objective; only better solutions count.
+        """
+        if not self._open:
+            return []
+        bounds, posts = [(variable.lo, variable.hi) for variable in self._variables], list(self._posts)
+        if incumbent is not None and self._objective is not None:
+            aim = self._objective * self._sign
+            factors = whole_array(list(aim.terms.values()))
+            variables = np.array([(var, 1, 0) for var in aim.terms], dtype=np.int64).reshape(-1, 3)
+            largest = whole_array([incumbent * self._sign - 1 - aim.constant])
+            posts.append(("int_lin_le", [factors, variables, largest]))
+        return [self.name_of(var) for var in cp_variables_beyond_limits(bounds, sorted(self._open), posts)]
+
+    def is_unbounded(self) -> bool:
+        """Return whether every solution can be improved; False if that is not proven."""
+        aim = self._objective
+        if not self._open or aim is None or not is_view(aim):
             return False
-        (var,) = objective.terms
-        ends = self._variables[var].lo, self._variables[var].hi
-        return var in self._open and solution[Expression(self, {var: 1}, 0)] in ends
+        bounds = [(variable.lo, variable.hi) for variable in self._variables]
+        return cp_falls_without_end(bounds, sorted(self._open), self._posts, view_of(aim * self._sign))
 
     def name_of(self, var: int) -> str:
         """Return the name of a variable's number."""
@@ -198,6 +227,22 @@ class Model(Copied, Globals, Displayed):
             ends = factor * self._variables[var].lo, factor * self._variables[var].hi
             low, high = low + min(ends), high + max(ends)
         return low, high
+
+    def domain(self, x: Operand) -> Sequence[int]:
+        """Return the values that an operand can take before any constraint, ascending; of a sum, those between its bounds."""
+        x = self.expression(x)
+        lo, hi = self.bounds(x)
+        terms = [(var, factor) for var, factor in x.terms.items() if factor]
+        if len(terms) != 1:
+            return range(lo, hi + 1)
+        ((var, factor),) = terms
+        variable = self._variables[var]
+        values = range(variable.lo, variable.hi + 1) if variable.values is None else variable.values
+        if factor == 1 and x.constant == 0:
+            return values
+        if isinstance(values, range):
+            return range(lo, hi + 1, abs(factor))
+        return sorted(factor * value + x.constant for value in values)
 
     def add(self, relation: Relation, *, iff: Operand | None = None, only_if: Operand | None = None) -> None:
         """Post a comparison of expressions.
@@ -370,15 +415,20 @@ class Model(Copied, Globals, Displayed):
             KeyboardInterrupt: Ctrl-C.
         """
         run = Run(self, "satisfy", time_limit, None, None)
+        incumbent: Solution | None = None
         with memory_in_words():
             try:
                 search = self._start(1, device, (None, None, flag("free", free), seed), run)
             except TimeLimitError:
                 return
             while (state := search.next(go_on)) == "solution":
-                yield self.solution_of(search)
+                incumbent = self.solution_of(search)
+                yield incumbent
         if state == "stopped":
             raise KeyboardInterrupt
+        if state == "complete":
+            value = None if incumbent is None or self._objective is None else incumbent[self._objective]
+            warn_of_limits(self.unproven_limits(value))
 
     @memory_in_words()
     def propagated(self) -> list[list[int]] | None:
@@ -410,6 +460,8 @@ class Model(Copied, Globals, Displayed):
         """
         from elimina.cp.bridge import Posted, tabulate
 
+        if names := self.unproven_limits():
+            raise InputError(f"{limits_text(names)}; a table holds all values of its variables: {bounds_advice(names)}")
         aim = self._objective
         posted = Posted(
             self._variables,
@@ -467,7 +519,7 @@ class Model(Copied, Globals, Displayed):
         self._check(x)
         if is_view(x):
             return x
-        equal = self._made(Declaration(*self.bounds(x), None), "")
+        equal = self.result_var(*self.bounds(x), (x,))
         self.add(equal == x)
         return equal
 

@@ -7,6 +7,7 @@ import functools
 import math
 import os
 import time
+import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -435,11 +436,16 @@ class Run:
         """Return the answer, given the search's figures."""
         aim, last = self._model.objective, self._last
         value = None if last is None or aim is None else last[aim]
+        names = self._model.unproven_limits(value) if self._is_complete else []
+        is_unbounded = bool(names) and last is not None and self._model.is_unbounded()
+        if names:
+            self._is_complete, ended_by = False, None if is_unbounded else "domain-limit"
+        if ended_by == "domain-limit":
+            warn_of_limits(names)
         status: Status = "infeasible" if self._is_complete else "unknown"
         if last is not None:
             status = "feasible" if value is None or not self._is_complete else "optimal"
-            if status == "optimal" and self._model.is_unbounded_in(last):
-                status = "unbounded"
+            status = "unbounded" if is_unbounded else status
         lower = value if status == "optimal" or self._task == "maximise" else None
         upper = value if status == "optimal" or self._task == "minimise" else None
         now = time.monotonic()
@@ -481,6 +487,24 @@ def limit_of(name: str, limit: Any) -> float:
     if not limit >= 0:
         raise InputError(f"{name} is {limit!r}; it must be a number that is at least 0")
     return float(min(limit, MOST))
+
+
+def limits_text(names: Sequence[str]) -> str:
+    """Return the fact that the file gives some variables no bounds."""
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"the file gives no bounds for {', '.join(names[:3])}{more}"
+
+
+def bounds_advice(names: Sequence[str]) -> str:
+    """Return the advice to declare bounds."""
+    return f"declare bounds in the file, such as var -1000..1000: {names[0]}"
+
+
+def warn_of_limits(names: Sequence[str]) -> None:
+    """Warn that a complete search proves nothing, since it relies on limits of variables without bounds."""
+    if names:
+        searched = "only values from -2^42 to 2^42 were searched, which proves nothing"
+        warnings.warn(f"{limits_text(names)}; {searched}: {bounds_advice(names)}", stacklevel=4)
 
 
 def go_on() -> bool:

@@ -12,12 +12,12 @@ from elimina._core import TextError
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.cp.xcsp3.constraints import CONSTRAINTS, Arguments
+from elimina.cp.xcsp3.elements import Contents
 from elimina.cp.xcsp3.terms import MOST_ITEMS, Array, Terms, number, span, tokens
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.files import Document, Element, reraise
 
 _PLACEHOLDER = re.compile(r"%(\d+|\.\.\.)")
-_REIFIED = ("reifiedBy", "hreifiedFrom", "hreifiedTo")
 _SECTIONS = ("variables", "constraints", "objectives", "annotations")
 
 
@@ -49,6 +49,10 @@ class Reader:
         for section in self._document.visit(root):
             if section.tag not in _SECTIONS:
                 raise TextError(f"expected one of {', '.join(_SECTIONS)}, found <{section.tag}>")
+            # Annotations advise the search, and change no solution.
+            if section.tag != "annotations":
+                _check_frame(section, *(("combination",) if section.tag == "objectives" else ()))
+        _check_frame(root, "format", "type")
         for tag, read in (("variables", self._variable), ("constraints", self._constraint)):
             for section in [child for child in root.children if child.tag == tag]:
                 for child in self._document.visit(section):
@@ -63,43 +67,47 @@ class Reader:
         return self._model
 
     def _variable(self, element: Element) -> None:
-        kind = element.attributes.get("type", "integer")
+        contents = Contents(element)
+        kind = contents.attribute("type", "integer")
         if kind != "integer":
             raise UnsupportedError(f"variables of the type {kind} are not supported")
-        name = element.attributes.get("id", "")
+        name = contents.attribute("id", "")
         if not re.fullmatch(r"[A-Za-z_]\w*", name):
             raise TextError(f"expected a name of a variable as id, found {name[:40]!r}")
         if name in self._terms.variables or name in self._terms.arrays:
             raise TextError(f"there are two variables {name!r}")
         if element.tag == "var":
-            domain = self._domain_of(element, element.attributes.get("as"))
+            domain = self._domain_of(contents)
             self._domains[name] = domain
             self._terms.variables[name] = self._made(domain, name)
         elif element.tag == "array":
-            self._array(element, name)
+            self._array(contents, name)
         else:
             raise TextError(f"expected <var> or <array>, found <{element.tag}>")
+        contents.check()
 
-    def _domain_of(self, element: Element, like: str | None) -> str:
-        if like is None:
-            return element.text
+    def _domain_of(self, contents: Contents) -> str:
+        like = contents.attribute("as", "")
+        if not like:
+            return contents.text
         if like not in self._domains:
             raise TextError(f"there is no variable {like[:40]!r} with the domain")
         return self._domains[like]
 
-    def _array(self, element: Element, name: str) -> None:
-        sizes = [number(size) for size in re.findall(r"\[([^\[\]]*)\]", element.attributes.get("size", ""))]
+    def _array(self, contents: Contents, name: str) -> None:
+        size = contents.attribute("size", "")
+        sizes = [number(one) for one in re.findall(r"\[([^\[\]]*)\]", size)]
         if not sizes or min(sizes) < 1:
-            raise TextError(f"expected sizes such as [3][4], found {element.attributes.get('size', '')[:40]!r}")
+            raise TextError(f"expected sizes such as [3][4], found {size[:40]!r}")
         if math.prod(sizes) > MOST_ITEMS:
             raise UnsupportedError(
                 f"the array {name} has {math.prod(sizes):,} variables; at most {MOST_ITEMS:,} are supported"
             )
-        starts = [number(start) for start in re.findall(r"-?\d+", element.attributes.get("startIndex", "0"))]
+        starts = [number(start) for start in re.findall(r"-?\d+", contents.attribute("startIndex", "0"))]
         starts = starts if len(starts) == len(sizes) else starts[:1] * len(sizes)
         array = Array(sizes, starts, [None] * math.prod(sizes))
         domains: list[str | None] = [None] * math.prod(sizes)
-        parts = [child for child in element.children if child.tag == "domain"]
+        parts = contents.all("domain")
         places = [
             f"{name}{''.join(f'[{i}]' for i in index)}"
             for index in itertools.product(*(range(a, a + n) for a, n in zip(starts, sizes, strict=True)))
@@ -107,7 +115,7 @@ class Reader:
         if parts:
             self._spread(parts, name, array, places, domains)
         else:
-            domain = self._domain_of(element, element.attributes.get("as"))
+            domain = self._domain_of(contents)
             self._domains[name] = domain
             domains = [domain] * len(domains)
         for flat, (place, text) in enumerate(zip(places, domains, strict=True)):
@@ -117,7 +125,7 @@ class Reader:
         self._terms.arrays[name] = array
 
     def _spread(
-        self, parts: Sequence[Element], name: str, array: Array, places: list[str], domains: list[str | None]
+        self, parts: Sequence[Contents], name: str, array: Array, places: list[str], domains: list[str | None]
     ) -> None:
         """Give the elements of an array the domains that are listed for them."""
         flat_of = {place: flat for flat, place in enumerate(places)}
@@ -126,7 +134,7 @@ class Reader:
         scratch.arrays[name].elements = stand_ins
         for part in parts:
             self._document.line = part.line
-            named = part.attributes.get("for", "others")
+            named = part.attribute("for", "others")
             if named == "others":
                 chosen = [flat for flat, domain in enumerate(domains) if domain is None]
             else:
@@ -148,10 +156,8 @@ class Reader:
 
     def _constraint(self, element: Element) -> None:
         self._document.line = element.line
-        reified = [key for key in _REIFIED if key in element.attributes]
-        if reified:
-            raise UnsupportedError(f"{reified[0]} of <{element.tag}> is not supported")
         if element.tag == "block":
+            _check_frame(element)
             for child in element.children:
                 self._constraint(child)
         elif element.tag == "group":
@@ -159,44 +165,63 @@ class Reader:
         elif element.tag == "slide":
             self._slide(element)
         elif element.tag in CONSTRAINTS:
-            CONSTRAINTS[element.tag](self._terms, Arguments(element))
+            contents = Contents(element)
+            CONSTRAINTS[element.tag](self._terms, Arguments(contents))
+            contents.check()
         else:
             raise UnsupportedError(f"the constraint <{element.tag}> is not supported")
 
     def _group(self, element: Element) -> None:
         if not element.children or any(child.tag != "args" for child in element.children[1:]):
             raise TextError("expected a constraint and then <args> in <group>")
+        _check_frame(element)
         template = element.children[0]
         for given in element.children[1:]:
             arguments = [name for token in tokens(given.raw_text) for name in self._terms.names(token)]
             self._document.line = given.line
+            _check_frame(given)
             self._constraint(_filled(template, arguments, _highest(template)))
 
     def _slide(self, element: Element) -> None:
         if not element.children:
             raise TextError("expected a list and a constraint in <slide>")
-        *lists, template = element.children
-        if len(lists) != 1 or lists[0].tag != "list":
-            raise UnsupportedError("<slide> with several lists is not supported")
-        step = number(lists[0].attributes.get("offset", "1"))
-        names = [name for token in tokens(lists[0].raw_text) for name in self._terms.names(token)]
+        contents = Contents(element)
+        lists, template = contents.all("list"), element.children[-1]
+        if not lists or len(lists) != len(element.children) - 1:
+            raise TextError("expected lists and then a constraint in <slide>")
+        contents.all(template.tag)
+        names = [[name for token in tokens(each.text) for name in self._terms.names(token)] for each in lists]
         width = _highest(template) + 1
-        is_circular = element.attributes.get("circular") == "true"
-        last = len(names) if is_circular else len(names) - width + 1
-        if step < 1 or width > len(names):
-            raise TextError(f"<slide> has {len(names)} variables, {width} at a time with an offset of {step}")
-        for start in range(0, last, step):
-            window = [names[(start + i) % len(names)] for i in range(width)]
+        steps = [number(each.attribute("offset", "1")) for each in lists]
+        # The template tells how many variables come from a list that is alone.
+        widths = [number(each.attribute("collect", "1")) for each in lists] if len(lists) > 1 else [width]
+        if len(lists) == 1:
+            lists[0].attribute("collect", "1")
+        if sum(widths) != width:
+            raise TextError(f"<slide> collects {sum(widths)} variables for a constraint of {width}")
+        for each, size, step in zip(names, widths, steps, strict=True):
+            if step < 1 or not 0 < size <= len(each):
+                raise TextError(f"<slide> has {len(each)} variables, {size} at a time with an offset of {step}")
+        is_circular = contents.attribute("circular", "false") == "true"
+        last = len(names[0]) if is_circular else len(names[0]) - widths[0] + 1
+        _check_frame(element, "circular")
+        for turn in range(math.ceil(last / steps[0])):
+            window: list[str] = []
+            for each, size, step in zip(names, widths, steps, strict=True):
+                if not is_circular and turn * step + size > len(each):
+                    raise TextError(f"<slide> has too few variables in a list of {len(each)}, next to one of {len(names[0])}")
+                window += [each[(turn * step + i) % len(each)] for i in range(size)]
             self._constraint(_filled(template, window, width - 1))
 
     def _objective(self, element: Element) -> None:
         if element.tag not in ("minimize", "maximize"):
             raise TextError(f"expected <minimize> or <maximize>, found <{element.tag}>")
-        kind = element.attributes.get("type", "expression")
-        given = Arguments(element)
+        contents = Contents(element)
+        kind = contents.attribute("type", "expression")
+        given = Arguments(contents)
         model, terms = self._model, self._terms
         if kind == "expression":
-            aim = terms.value(element.text)
+            aim = terms.value(contents.text)
         elif kind == "sum":
             aim = given.sum(terms)
         elif kind in ("minimum", "maximum", "nValues", "product"):
@@ -208,6 +233,17 @@ class Reader:
         else:
             raise UnsupportedError(f"an objective of the type {kind} is not supported")
         (model.minimize if element.tag == "minimize" else model.maximize)(aim)
+        contents.check()
+
+
+def _check_frame(element: Element, *attributes: str) -> None:
+    """Check that an element whose children are read one by one has no other attribute and no text."""
+    frame = Element(element.tag, element.attributes, element.line)
+    frame.add_text("" if element.tag == "args" else element.raw_text)
+    contents = Contents(frame)
+    for name in attributes:
+        contents.attribute(name, "")
+    contents.check()
 
 
 def _highest(template: Element) -> int:

@@ -3,74 +3,47 @@
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from collections.abc import Callable, Sequence
-
-import numpy as np
+from collections.abc import Callable, Mapping, Sequence
 
 from elimina._core import TextError
 from elimina.cp.expressions import Expression
+from elimina.cp.xcsp3.elements import Contents
+from elimina.cp.xcsp3.tables import post_table, rows_of_table
 from elimina.cp.xcsp3.terms import Operand, Terms, number, rows_of, span, together, tokens
 from elimina.errors import UnsupportedError
-from elimina.io.files import Element
 
-MOST_CELLS = 1 << 20
-"""Assignments that the complement of a table of conflicts is made of; beyond, each conflict becomes a clause."""
+MOST_STATES = 1 << 16
+"""States of an automaton that is made deterministic."""
 
 
 class Arguments:
-    """The elements of a constraint.
+    """The contents of a constraint, as operands.
 
     Args:
-        element: Element of the constraint.
+        contents: Contents of its element.
     """
 
-    def __init__(self, element: Element) -> None:
-        self.element = element
-        self.name = element.tag
-
-    def all(self, tag: str) -> list[Element]:
-        """Return the elements of a name."""
-        return [child for child in self.element.children if child.tag == tag]
-
-    def get(self, tag: str) -> Element | None:
-        """Return the element of a name; None if there is none.
-
-        Raises:
-            TextError: There are two.
-        """
-        found = self.all(tag)
-        if len(found) > 1:
-            raise TextError(f"expected one <{tag}> in <{self.name}>, found {len(found)}")
-        return found[0] if found else None
+    def __init__(self, contents: Contents) -> None:
+        self.contents = contents
+        self.name = contents.name
 
     def text(self, tag: str) -> str:
-        """Return the text of the element of a name.
+        """Return the text of the only child of a name.
 
         Raises:
             TextError: There is none, or there are two.
         """
-        found = self.get(tag)
-        if found is None:
-            raise TextError(f"expected <{tag}> in <{self.name}>")
-        return found.raw_text
+        return self.contents.child(tag).text
 
-    def main(self) -> str:
-        """Return the text of the list, which may stand alone."""
-        return self.element.raw_text if not self.element.children else self.text("list")
+    def main(self, terms: Terms) -> list[Operand]:
+        """Return the items of the list, which may stand alone."""
+        return terms.items(self.contents.main.text)
 
-    def only(self, *tags: str) -> Arguments:
-        """Refuse elements besides these."""
-        for child in self.element.children:
-            if child.tag not in tags:
-                raise UnsupportedError(f"<{child.tag}> in <{self.name}> is not supported")
-        return self
-
-    def start(self, tag: str, attribute: str = "startIndex", place: int = 0) -> int:
-        """Return the first index of a list."""
-        found = self.all(tag)
-        return number(found[place].attributes.get(attribute, "0")) if len(found) > place else 0
+    def numbers(self, tag: str) -> list[int] | None:
+        """Return the numbers of a child; None if there is none."""
+        child = self.contents.get(tag)
+        return None if child is None else [number(token) for token in child.text.split()]
 
     def condition(self, terms: Terms, left: Operand) -> None:
         """Post the constraint's condition on an operand."""
@@ -78,11 +51,11 @@ class Arguments:
 
     def weighted(self, terms: Terms) -> list[Operand]:
         """Return the list's items, times their coefficients if there are any."""
-        xs = terms.items(self.main())
-        coefficients = self.get("coeffs")
+        xs = self.main(terms)
+        coefficients = self.contents.get("coeffs")
         if coefficients is None:
             return xs
-        factors = terms.items(coefficients.raw_text)
+        factors = terms.items(coefficients.text)
         if len(factors) != len(xs):
             raise TextError(f"<{self.name}> has {len(xs)} items and {len(factors)} coefficients")
         return [terms.product([factor, x]) for factor, x in zip(factors, xs, strict=True)]
@@ -92,102 +65,96 @@ class Arguments:
         return terms.model.sum(self.weighted(terms))
 
 
+def _start(child: Contents, attribute: str = "startIndex") -> int:
+    """Return the first index of a list."""
+    return number(child.attribute(attribute, "0"))
+
+
 def _intension(terms: Terms, given: Arguments) -> None:
-    element = given.element
-    terms.require(given.text("function") if element.children else element.raw_text)
+    contents = given.contents
+    terms.require(given.text("function") if contents.has_children else contents.text)
 
 
 def _extension(terms: Terms, given: Arguments) -> None:
-    given.only("list", "supports", "conflicts")
+    kind = given.contents.attribute("type", "ordinary")
+    if kind not in ("ordinary", "hybrid", "hybrid-1", "hybrid-2"):
+        raise UnsupportedError(f'<extension type="{kind[:40]}"> is not supported')
     xs = terms.items(given.text("list"))
-    supports, conflicts = given.get("supports"), given.get("conflicts")
+    supports, conflicts = given.contents.get("supports"), given.contents.get("conflicts")
     if (supports is None) == (conflicts is None):
         raise TextError("expected <supports> or <conflicts> in <extension>")
-    listed = supports if supports is not None else conflicts
-    rows = _rows("" if listed is None else listed.raw_text, len(xs))
-    if supports is not None:
-        terms.model.table(xs, [full for row in rows for full in _completed(terms, xs, row)])
-        return
-    ends = [terms.model.bounds(x) for x in xs]
-    shape = [hi - lo + 1 for lo, hi in ends]
-    if math.prod(shape) > MOST_CELLS:
-        for row in rows:
-            named = [(x, value) for x, value in zip(xs, row, strict=True) if value is not None]
-            terms.model.clause([terms.model.holds(terms.relation("ne", x, value)) for x, value in named])
-        return
-    allowed = np.ones(shape, dtype=bool)
-    for row in rows:
-        place = [
-            slice(None) if value is None else value - lo if lo <= value <= hi else None
-            for value, (lo, hi) in zip(row, ends, strict=True)
-        ]
-        if None not in place:
-            allowed[tuple(one for one in place if one is not None)] = False
-    firsts = np.array([lo for lo, _ in ends])
-    terms.model.table(xs, (np.argwhere(allowed) + firsts).tolist())
-
-
-def _rows(text: str, arity: int) -> list[list[int | None]]:
-    """Return the tuples of a table; None stands for any value."""
-    if arity == 1 and "(" not in text:
-        values: list[int] = []
-        for token in text.split():
-            values += span(token) if ".." in token else [number(token)]
-        return [[value] for value in values]
-    rows: list[list[int | None]] = []
-    for row in rows_of(text):
-        cells = row.split(",")
-        if len(cells) != arity:
-            raise TextError(f"the tuple ({row[:40]}) has {len(cells)} values for {arity} variables")
-        rows.append([None if cell.strip() == "*" else number(cell.strip()) for cell in cells])
-    return rows
-
-
-def _completed(terms: Terms, xs: Sequence[Operand], row: Sequence[int | None]) -> list[tuple[int, ...]]:
-    choices = []
-    for x, value in zip(xs, row, strict=True):
-        lo, hi = terms.model.bounds(x)
-        choices.append(range(lo, hi + 1) if value is None else range(value, value + 1))
-    if math.prod(map(len, choices)) > MOST_CELLS:
-        raise UnsupportedError(f"a tuple with * stands for more than {MOST_CELLS:,} tuples")
-    return list(itertools.product(*choices))
+    listed = supports or conflicts
+    assert listed is not None
+    post_table(terms, xs, rows_of_table(listed.text, len(xs)), supports is not None)
 
 
 def _all_different(terms: Terms, given: Arguments) -> None:
-    model = terms.model
-    matrix, lists, exceptions = given.get("matrix"), given.all("list"), given.get("except")
-    if matrix is not None:
-        rows = terms.matrix(matrix.raw_text)
-        for line in (*rows, *map(list, zip(*rows, strict=True))):
-            model.all_different(line)
-        return
+    contents = given.contents
+    matrix, lists = contents.get("matrix"), contents.all("list")
     if len(lists) > 1:
-        for one, other in itertools.combinations([terms.items(each.raw_text) for each in lists], 2):
-            model.clause([model.holds(terms.relation("ne", x, y)) for x, y in together(given.name, one, other)])
+        exceptions = contents.get("except")
+        vectors = [] if exceptions is None else [_numbers_of(row) for row in rows_of(exceptions.text)]
+        _different_lists(terms, given.name, [terms.items(each.text) for each in lists], vectors)
         return
-    xs = terms.items(given.main())
-    if exceptions is None:
+    values = given.numbers("except") or []
+    if matrix is None:
+        _different_except(terms, given.main(terms), values)
+        return
+    rows = terms.matrix(matrix.text)
+    for line in (*rows, *map(list, zip(*rows, strict=True))):
+        _different_except(terms, line, values)
+
+
+def _numbers_of(row: str) -> list[int]:
+    return [number(token) for token in row.replace(",", " ").split()]
+
+
+def _different_except(terms: Terms, xs: Sequence[Operand], values: Sequence[int]) -> None:
+    """Post different values for all operands but those that have one of some values."""
+    model = terms.model
+    if not values:
         model.all_different(xs)
-        return
-    values = [number(token) for token in exceptions.raw_text.split()]
-    if len(values) == 1:
+    elif len(values) == 1:
         model.all_different_except_0([model.expression(x) - values[0] for x in xs])
-        return
-    free = [terms.is_in(x, values) for x in xs]
-    for (x, is_free), (y, _) in itertools.combinations(zip(xs, free, strict=True), 2):
-        model.clause([model.holds(terms.relation("ne", x, y)), is_free])
+    else:
+        free = [terms.is_in(x, values) for x in xs]
+        for (x, is_free), (y, _) in itertools.combinations(zip(xs, free, strict=True), 2):
+            model.clause([terms.truth("ne", x, y), is_free])
+
+
+def _different_lists(
+    terms: Terms, name: str, lists: Sequence[Sequence[Operand]], vectors: Sequence[Sequence[int]]
+) -> None:
+    """Post that all lists differ but those that are one of some vectors."""
+    model = terms.model
+    free = [
+        [
+            model.all_of([terms.truth("eq", x, value) for x, value in together(name, xs, vector)])
+            for vector in vectors
+        ]
+        for xs in lists
+    ]
+    for (one, is_free), (other, _) in itertools.combinations(zip(lists, free, strict=True), 2):
+        model.clause([*(terms.truth("ne", x, y) for x, y in together(name, one, other)), *is_free])
 
 
 def _all_equal(terms: Terms, given: Arguments) -> None:
-    for x, y in itertools.pairwise(terms.items(given.only("list").main())):
-        terms.model.add(terms.relation("eq", x, y))
+    xs, values = given.main(terms), given.numbers("except")
+    if values is None:
+        for x, y in itertools.pairwise(xs):
+            terms.model.add(terms.relation("eq", x, y))
+        return
+    free = [terms.is_in(x, values) for x in xs]
+    for (x, is_free), (y, is_other_free) in itertools.combinations(zip(xs, free, strict=True), 2):
+        terms.model.clause([terms.truth("eq", x, y), is_free, is_other_free])
 
 
 def _ordered(terms: Terms, given: Arguments) -> None:
-    xs = terms.items(given.only("list", "operator", "lengths").main())
-    operator = given.element.attributes.get("case") or given.text("operator").strip()
-    lengths = given.get("lengths")
-    gaps = [0] * len(xs) if lengths is None else terms.items(lengths.raw_text)
+    xs = given.main(terms)
+    case = given.contents.attribute("case", "")
+    operator = case or given.text("operator").strip()
+    lengths = given.contents.get("lengths")
+    gaps = [0] * len(xs) if lengths is None else terms.items(lengths.text)
     if operator not in ("lt", "le", "ge", "gt") or len(gaps) < len(xs) - 1:
         raise TextError(f"expected lt, le, ge or gt and a length for each pair, found {operator[:40]!r}")
     for (x, y), gap in zip(itertools.pairwise(xs), gaps, strict=False):
@@ -195,14 +162,13 @@ def _ordered(terms: Terms, given: Arguments) -> None:
 
 
 def _lex(terms: Terms, given: Arguments) -> None:
-    given.only("list", "matrix", "operator")
-    operator, matrix = given.text("operator").strip(), given.get("matrix")
+    operator, matrix = given.text("operator").strip(), given.contents.get("matrix")
     if operator not in ("lt", "le", "ge", "gt"):
         raise TextError(f"expected lt, le, ge or gt, found {operator[:40]!r}")
-    rows = [terms.items(each.raw_text) for each in given.all("list")]
+    rows = [terms.items(each.text) for each in given.contents.all("list")]
     chains = [rows]
     if matrix is not None:
-        rows = terms.matrix(matrix.raw_text)
+        rows = terms.matrix(matrix.text)
         chains = [rows, [list(column) for column in zip(*rows, strict=True)]]
     post = terms.model.lex_less if operator in ("lt", "gt") else terms.model.lex_lesseq
     for chain in chains:
@@ -210,92 +176,154 @@ def _lex(terms: Terms, given: Arguments) -> None:
             post(*((one, other) if operator in ("lt", "le") else (other, one)))
 
 
+def _precedence(terms: Terms, given: Arguments) -> None:
+    """Post that each value comes after the one before it in the list of values."""
+    model, xs, values_at = terms.model, given.main(terms), None
+    if given.contents.has_children:
+        values_at = given.contents.get("values")
+    if values_at is None:
+        values = sorted({value for x in xs for value in model.domain(x)})
+    else:
+        values = [number(token) for token in values_at.text.split()]
+    equal = {value: [terms.truth("eq", x, value) for x in xs] for value in dict.fromkeys(values)}
+    for first, second in itertools.pairwise(values):
+        seen: Operand = 0
+        for is_first, is_second in zip(equal[first], equal[second], strict=True):
+            model.clause([seen], [is_second])
+            seen = model.any_of([seen, is_first])
+    if values_at is not None and values_at.attribute("covered", "false") == "true" and values:
+        model.clause(equal[values[-1]])
+
+
 def _sum(terms: Terms, given: Arguments) -> None:
-    given.only("list", "coeffs", "condition").condition(terms, given.sum(terms))
+    given.condition(terms, given.sum(terms))
 
 
 def _count(terms: Terms, given: Arguments) -> None:
-    xs, values = terms.items(given.only("list", "values", "condition").main()), terms.items(given.text("values"))
+    xs, values = given.main(terms), terms.items(given.text("values"))
     if len(values) == 1:
         given.condition(terms, terms.model.count([terms.model.variable_of(x) for x in xs], values[0]))
-        return
-    numbers = [value for value in values if isinstance(value, int)]
-    if len(numbers) < len(values):
-        raise UnsupportedError("<count> of several values that are variables is not supported")
-    given.condition(terms, terms.model.sum(terms.is_in(x, numbers) for x in xs))
+    else:
+        given.condition(terms, terms.model.sum(terms.is_among(x, values) for x in xs))
 
 
 def _distinct_values(terms: Terms, given: Arguments) -> None:
-    xs = terms.items(given.only("list", "condition").main())
-    given.condition(terms, terms.model.distinct_values(xs))
+    exceptions = sorted(set(given.numbers("except") or []))
+    # Each exception is there once more, and is not counted.
+    total = terms.model.distinct_values([*given.main(terms), *exceptions])
+    given.condition(terms, total - len(exceptions))
 
 
 def _cardinality(terms: Terms, given: Arguments) -> None:
-    given.only("list", "values", "occurs")
-    values_at, xs = given.get("values"), terms.items(given.main())
-    values = [number(token) for token in given.text("values").split()]
+    model, values_at, xs = terms.model, given.contents.child("values"), given.main(terms)
+    values = terms.items(values_at.text)
     counts: list[Operand] = []
     for token in tokens(given.text("occurs")):
         if ".." in token and "[" not in token:
             within = span(token)
-            counts.append(terms.model.int_var(within[0], within[-1]))
+            counts.append(model.int_var(within[0], within[-1]))
         else:
             counts += terms.items(token)
     if len(counts) != len(values):
         raise TextError(f"<cardinality> has {len(values)} values and {len(counts)} numbers of occurrences")
-    closed = values_at is not None and values_at.attributes.get("closed") == "true"
-    # Not a mapping: a value may be listed twice.
-    terms.model.post("global_cardinality_closed" if closed else "global_cardinality", xs, values, counts)
+    closed = values_at.attribute("closed", "false") == "true"
+    if all(isinstance(value, int) for value in values):
+        # Not a mapping: a value may be listed twice.
+        model.post("global_cardinality_closed" if closed else "global_cardinality", xs, values, counts)
+        return
+    for value, count in zip(values, counts, strict=True):
+        model.add(terms.relation("eq", model.count([model.variable_of(x) for x in xs], value), count))
+    if closed:
+        for x in xs:
+            model.clause([terms.is_among(x, values)])
 
 
 def _extreme(terms: Terms, given: Arguments) -> None:
-    xs = terms.items(given.only("list", "condition").main())
-    found = terms.model.minimum(xs) if given.name == "minimum" else terms.model.maximum(xs)
-    given.condition(terms, found)
+    model, xs = terms.model, given.main(terms)
+    extreme = model.minimum(xs) if given.name == "minimum" else model.maximum(xs)
+    at = given.contents.get("index") if given.contents.has_children else None
+    if at is not None:
+        place = model.expression(terms.value(at.text)) - _start(given.contents.child("list"))
+        hits = [terms.truth("eq", x, extreme) for x in xs]
+        model.add(model.element(hits, place) == 1)
+        _rank(terms, at.attribute("rank", "any"), place, hits)
+    if at is None or given.contents.get("condition") is not None:
+        given.condition(terms, extreme)
+
+
+def _rank(terms: Terms, rank: str, place: Expression, hits: Sequence[Operand]) -> None:
+    """Post that a place is the first or the last one of the hits."""
+    if rank not in ("any", "first", "last"):
+        raise TextError(f"expected any, first or last as a rank, found {rank[:40]!r}")
+    if rank != "any":
+        for number_of, hit in enumerate(hits):
+            terms.model.clause([terms.truth("le" if rank == "first" else "ge", place, number_of)], [hit])
+
+
+def _extreme_place(terms: Terms, given: Arguments) -> None:
+    """Post <minimumArg> or <maximumArg>: a condition on the place of the extreme."""
+    model, xs = terms.model, given.main(terms)
+    rank, condition = given.contents.attribute("rank", "any"), given.text("condition")
+    start = _start(given.contents.child("list"))
+    extreme = model.minimum(xs) if given.name == "minimumArg" else model.maximum(xs)
+    hits = [terms.truth("eq", x, extreme) for x in xs]
+    if rank == "any":
+        model.clause(
+            [
+                model.all_of([hit, terms.truth_of_condition(start + place, condition)])
+                for place, hit in enumerate(hits)
+            ]
+        )
+        return
+    place = model.int_var(0, len(xs) - 1)
+    model.add(model.element(hits, place) == 1)
+    _rank(terms, rank, place, hits)
+    terms.meet(place + start, condition)
 
 
 def _element(terms: Terms, given: Arguments) -> None:
-    given.only("list", "matrix", "index", "value", "condition")
-    if any(each.attributes.get("rank", "any") != "any" for each in given.all("index")):
-        raise UnsupportedError("ranks of <element> other than any are not supported")
-    model, at, matrix = terms.model, given.get("index"), given.get("matrix")
+    contents = given.contents
+    model, at, matrix, value = terms.model, contents.get("index"), contents.get("matrix"), contents.get("value")
+    condition = given.text("condition") if value is None else f"(eq,{value.text})"
     if matrix is not None:
-        rows, places = terms.matrix(matrix.raw_text), terms.items(given.text("index"))
-        starts = given.start("matrix", "startRowIndex"), given.start("matrix", "startColIndex")
+        rows, places = terms.matrix(matrix.text), terms.items(given.text("index"))
+        starts = _start(matrix, "startRowIndex"), _start(matrix, "startColIndex")
         if len(places) != 2:
             raise TextError(f"expected two indices of a matrix, found {len(places)}")
         row, column = (model.expression(place) - start for place, start in zip(places, starts, strict=True))
         model.add(column >= 0)
         model.add(column <= len(rows[0]) - 1)
-        found: Operand = model.element([x for line in rows for x in line], row * len(rows[0]) + column)
-    else:
-        items = terms.items(given.text("list"))
-        if at is None:
-            model.clause([model.holds(terms.relation("eq", x, terms.value(given.text("value")))) for x in items])
-            return
-        found = model.element(items, model.expression(terms.value(at.raw_text)) - given.start("list"))
-    if given.get("value") is not None:
-        model.add(terms.relation("eq", found, terms.value(given.text("value"))))
-    else:
-        given.condition(terms, found)
+        terms.meet(model.element([x for line in rows for x in line], row * len(rows[0]) + column), condition)
+        return
+    items = terms.items(given.text("list"))
+    if at is None:
+        model.clause([terms.truth_of_condition(x, condition) for x in items])
+        return
+    place = model.expression(terms.value(at.text)) - _start(contents.child("list"))
+    terms.meet(model.element(items, place), condition)
+    rank = at.attribute("rank", "any")
+    hits = [] if rank == "any" else [terms.truth_of_condition(x, condition) for x in items]
+    _rank(terms, rank, place, hits)
 
 
 def _channel(terms: Terms, given: Arguments) -> None:
-    given.only("list", "value")
-    model, lists = terms.model, [terms.items(each.raw_text) for each in given.all("list")]
-    lists = lists or [terms.items(given.main())]
-    value = given.get("value")
+    model, contents = terms.model, given.contents
+    places = contents.all("list") or [contents]
+    lists = [terms.items(each.text) for each in places]
+    if len(lists) > 2:
+        raise TextError(f"expected one or two lists in <channel>, found {len(lists)}")
+    value = contents.get("value")
     if value is not None:
-        chosen = model.expression(terms.value(value.raw_text)) - given.start("list")
-        for place, x in enumerate(lists[0]):
+        (booleans,) = lists if len(lists) == 1 else [[]]
+        chosen = model.expression(terms.value(value.text)) - _start(places[0])
+        for place, x in enumerate(booleans):
             model.add(chosen == place, iff=x)
         model.add(chosen >= 0)
-        model.add(chosen <= len(lists[0]) - 1)
+        model.add(chosen <= len(booleans) - 1)
         return
-    first, second = lists[0], lists[-1]
-    starts = given.start("list"), given.start("list", place=len(lists) - 1)
-    xs = [model.expression(x) - starts[1] for x in first]
-    ys = [model.expression(y) - starts[0] for y in second]
+    starts = _start(places[0]), _start(places[-1])
+    xs = [model.expression(x) - starts[1] for x in lists[0]]
+    ys = [model.expression(y) - starts[0] for y in lists[-1]]
     if len(xs) == len(ys):
         model.inverse(xs, ys)
         return
@@ -304,7 +332,7 @@ def _channel(terms: Terms, given: Arguments) -> None:
 
 
 def _instantiation(terms: Terms, given: Arguments) -> None:
-    xs, values = terms.items(given.only("list", "values").main()), terms.items(given.text("values"))
+    xs, values = given.main(terms), terms.items(given.text("values"))
     if len(xs) != len(values):
         raise TextError(f"<instantiation> has {len(xs)} variables and {len(values)} values")
     for x, value in zip(xs, values, strict=True):
@@ -313,50 +341,88 @@ def _instantiation(terms: Terms, given: Arguments) -> None:
 
 def _automaton(terms: Terms, given: Arguments) -> None:
     """Post <regular>, or <mdd>: the automaton from its root to the nodes without transitions."""
-    given.only("list", "transitions", "start", "final")
     xs = terms.items(given.text("list"))
-    states: dict[str, int] = {}
-    moves: list[dict[int, int]] = []
-
-    def state(name: str) -> int:
-        if name not in states:
-            states[name] = len(moves)
-            moves.append({})
-        return states[name]
-
+    moves: dict[str, dict[int, set[str]]] = {}
     for row in rows_of(given.text("transitions")):
         parts = [part.strip() for part in row.split(",")]
         if len(parts) != 3:
             raise TextError(f"expected transitions such as (a,0,b), found ({row[:40]})")
-        symbol, source = number(parts[1]), state(parts[0])
-        if symbol in moves[source]:
-            raise UnsupportedError(f"two transitions of the state {parts[0]} with {symbol} are not supported")
-        moves[source][symbol] = state(parts[2])
+        source, symbol, target = parts[0], number(parts[1]), parts[2]
+        moves.setdefault(source, {}).setdefault(symbol, set()).add(target)
+        moves.setdefault(target, {})
     if not moves:
         raise TextError(f"expected transitions in <{given.name}>")
     if given.name == "mdd":
-        terms.model.regular(xs, moves, 0, [place for place, own in enumerate(moves) if not own])
+        start, final = next(iter(moves)), {name for name, leaving in moves.items() if not leaving}
     else:
-        first, last = state(given.text("start").strip()), [state(name) for name in given.text("final").split()]
-        terms.model.regular(xs, moves, first, last)
+        start, final = given.text("start").strip(), set(given.text("final").split())
+    transitions, accepting = _determinised(moves, start, final)
+    terms.model.regular(xs, transitions, 0, accepting)
+
+
+def _determinised(
+    moves: Mapping[str, Mapping[int, set[str]]], start: str, final: set[str]
+) -> tuple[list[dict[int, int]], list[int]]:
+    """Return a deterministic automaton of the same words, whose states are sets of states; the first one is 0.
+
+    Raises:
+        UnsupportedError: It has too many states.
+    """
+    states = {frozenset([start]): 0}
+    transitions: list[dict[int, int]] = []
+    for subset in (pending := [frozenset([start])]):
+        leaving: dict[int, set[str]] = {}
+        for name in subset:
+            for symbol, targets in moves.get(name, {}).items():
+                leaving.setdefault(symbol, set()).update(targets)
+        row = {}
+        for symbol, targets in leaving.items():
+            target = frozenset(targets)
+            if target not in states:
+                states[target] = len(states)
+                pending.append(target)
+            row[symbol] = states[target]
+        transitions.append(row)
+        if len(states) > MOST_STATES:
+            raise UnsupportedError(f"an automaton of more than {MOST_STATES:,} deterministic states is not supported")
+    return transitions, [place for subset, place in states.items() if not final.isdisjoint(subset)]
 
 
 def _circuit(terms: Terms, given: Arguments) -> None:
-    model, xs = terms.model, terms.items(given.only("list", "size").main())
-    successors = [model.expression(x) - given.start("list") for x in xs]
+    model, at = terms.model, given.contents.main
+    successors = [model.expression(x) - _start(at) for x in terms.items(at.text)]
     model.subcircuit(successors)
     inside = model.sum(model.holds(x != place) for place, x in enumerate(successors))
     model.add(inside >= 2)
-    if given.get("size") is not None:
-        model.add(inside == terms.value(given.text("size")))
+    size = given.contents.get("size")
+    if size is not None:
+        model.add(inside == terms.value(size.text))
+
+
+def _flow(terms: Terms, given: Arguments) -> None:
+    """Post that each node sends out its balance more than it gets; the weighted flow may have a condition."""
+    model, xs = terms.model, given.main(terms)
+    balance = terms.items(given.text("balance"))
+    arcs = [_numbers_of(row) for row in rows_of(given.text("arcs"))]
+    if any(len(arc) != 2 for arc in arcs):
+        raise TextError("expected arcs such as (0,1)(1,2) in <flow>")
+    nodes = sorted({node for arc in arcs for node in arc})
+    for node, surplus in together(given.name, nodes, balance):
+        leaving = [x for x, (source, _) in together(given.name, xs, arcs) if source == node]
+        arriving = [x for x, (_, target) in zip(xs, arcs, strict=True) if target == node]
+        model.add(terms.relation("eq", model.sum(leaving) - model.sum(arriving), surplus))
+    weights = given.contents.get("weights")
+    if weights is not None:
+        factors = terms.items(weights.text)
+        total = model.sum(terms.product([f, x]) for f, x in together(given.name, factors, xs))
+        given.condition(terms, total)
 
 
 def _no_overlap(terms: Terms, given: Arguments) -> None:
-    given.only("origins", "lengths")
     origins, lengths = given.text("origins"), given.text("lengths")
     model, is_line = terms.model, not origins.strip().startswith("(")
     # Boxes without a volume overlap nothing, unless the file says otherwise.
-    ignores = given.element.attributes.get("zeroIgnored", "true") == "true"
+    ignores = given.contents.attribute("zeroIgnored", "true") == "true"
     if is_line and ignores:
         starts, spans = terms.items(origins), terms.items(lengths)
         together(given.name, starts, spans)  # refuses different lengths
@@ -372,26 +438,30 @@ def _no_overlap(terms: Terms, given: Arguments) -> None:
             apart.append(model.holds(model.expression(a) + m <= b))
             apart.append(model.holds(model.expression(b) + n <= a))
             if ignores:
-                apart += [model.holds(terms.relation("eq", size, 0)) for size in (m, n) if model.bounds(size)[0] <= 0]
+                apart += [terms.truth("eq", size, 0) for size in (m, n) if model.bounds(size)[0] <= 0]
         model.clause(apart)
 
 
 def _cumulative(terms: Terms, given: Arguments) -> None:
-    given.only("origins", "lengths", "heights", "ends", "condition")
     starts, lengths, heights = (terms.items(given.text(tag)) for tag in ("origins", "lengths", "heights"))
-    found = re.fullmatch(r"\s*\(\s*le\s*,(.*)\)\s*", given.text("condition"), re.DOTALL)
-    if found is None:
-        raise UnsupportedError("conditions of <cumulative> other than (le,...) are not supported")
-    terms.model.cumulative(starts, lengths, heights, terms.value(found[1]))
-    if given.get("ends") is not None:
-        for start, length, end in together(given.name, starts, lengths, terms.items(given.text("ends"))):
+    condition = given.text("condition")
+    upper = re.fullmatch(r"\s*\(\s*(le|lt)\s*,(.*)\)\s*", condition, re.DOTALL)
+    if upper is None:
+        raise UnsupportedError(
+            f"the condition {condition.strip()[:40]} of <cumulative> is not supported; (le,...) and (lt,...) are"
+        )
+    limit = terms.model.expression(terms.value(upper[2])) - (upper[1] == "lt")
+    terms.model.cumulative(starts, lengths, heights, limit)
+    ends = given.contents.get("ends")
+    if ends is not None:
+        for start, length, end in together(given.name, starts, lengths, terms.items(ends.text)):
             terms.model.add(terms.relation("eq", terms.model.sum([start, length]), end))
 
 
 def _clause(terms: Terms, given: Arguments) -> None:
     positive: list[Operand] = []
     negative: list[Operand] = []
-    for token in tokens(given.main()):
+    for token in tokens(given.contents.main.text):
         inner = re.fullmatch(r"not\((.*)\)", token)
         if inner is None:
             positive += terms.items(token)
@@ -401,29 +471,28 @@ def _clause(terms: Terms, given: Arguments) -> None:
 
 
 def _bin_packing(terms: Terms, given: Arguments) -> None:
-    given.only("list", "sizes", "loads", "limits", "condition")
-    model, bins = terms.model, terms.items(given.text("list"))
-    sizes = [number(token) for token in given.text("sizes").split()]
-    if not bins:
-        raise TextError("expected items in the list of <binPacking>")
+    model, contents, bins = terms.model, given.contents, terms.items(given.text("list"))
+    sizes = given.numbers("sizes")
+    if not bins or sizes is None:
+        raise TextError("expected items in the list of <binPacking>, and <sizes>")
     lo, hi = (end(limits) for end, limits in zip((min, max), zip(*map(model.bounds, bins), strict=True), strict=True))
     start = min(lo, 0)
-    loads_at, limits_at = given.get("loads"), given.get("limits")
+    loads_at, limits_at = contents.get("loads"), contents.get("limits")
     count = hi - start + 1
-    loads = terms.items(loads_at.raw_text) if loads_at is not None else list(model.int_vars(count, 0, sum(sizes)))
+    loads = terms.items(loads_at.text) if loads_at is not None else list(model.int_vars(count, 0, sum(sizes)))
     model.bin_packing_load(loads, [model.expression(x) - start for x in bins], sizes)
     if limits_at is not None:
-        for load, limit in together(given.name, loads, terms.items(limits_at.raw_text)):
+        for load, limit in together(given.name, loads, terms.items(limits_at.text)):
             model.add(terms.relation("le", load, limit))
-    if given.get("condition") is not None:
+    if contents.get("condition") is not None:
         for load in loads:
             given.condition(terms, load)
 
 
 def _knapsack(terms: Terms, given: Arguments) -> None:
-    xs = terms.items(given.only("list", "weights", "profits", "condition", "limit").text("list"))
-    conditions = [each.raw_text for each in given.all("condition")]
-    limit = given.get("limit")
+    xs = terms.items(given.text("list"))
+    conditions = [each.text for each in given.contents.all("condition")]
+    limit = given.contents.get("limit")
     if limit is not None:
         conditions.insert(0, f"(le,{limit.text})")
     for tag, condition in together(given.name, ("weights", "profits"), conditions):
@@ -438,18 +507,22 @@ CONSTRAINTS: dict[str, Callable[[Terms, Arguments], None]] = {
     "allEqual": _all_equal,
     "ordered": _ordered,
     "lex": _lex,
+    "precedence": _precedence,
     "sum": _sum,
     "count": _count,
     "nValues": _distinct_values,
     "cardinality": _cardinality,
     "minimum": _extreme,
     "maximum": _extreme,
+    "minimumArg": _extreme_place,
+    "maximumArg": _extreme_place,
     "element": _element,
     "channel": _channel,
     "instantiation": _instantiation,
     "regular": _automaton,
     "mdd": _automaton,
     "circuit": _circuit,
+    "flow": _flow,
     "noOverlap": _no_overlap,
     "cumulative": _cumulative,
     "clause": _clause,

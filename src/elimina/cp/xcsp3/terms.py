@@ -95,16 +95,23 @@ class Terms:
 
     def meet(self, left: Operand, condition: str) -> None:
         """Post a condition such as ``(le,5)`` on an operand."""
-        found = re.fullmatch(r"\s*\(\s*(\w+)\s*,(.*)\)\s*", condition, re.DOTALL)
-        if found is None:
-            raise TextError(f"expected a condition such as (le,5), found {condition[:40]!r}")
-        operator, right = found[1], found[2].strip()
+        operator, right = _parts_of(condition)
         if operator in _COMPARISONS:
             self.model.add(self.relation(operator, left, self.value(right)))
-        elif operator in ("in", "notin"):
-            self._restrict(left, self._set(right), operator == "in")
         else:
-            raise TextError(f"expected an operator of a condition, found {operator!r}")
+            self._restrict(left, self._set(right), operator == "in")
+
+    def truth_of_condition(self, left: Operand, condition: str) -> Operand:
+        """Return a Boolean of a condition such as ``(le,5)`` on an operand."""
+        operator, right = _parts_of(condition)
+        if operator in _COMPARISONS:
+            return self.truth(operator, left, self.value(right))
+        inside = self.is_in(left, self._set(right))
+        return inside if operator == "in" else 1 - self.model.expression(inside)
+
+    def truth(self, operator: str, left: Operand, right: Operand) -> Operand:
+        """Return a Boolean of a comparison."""
+        return self.model.holds(self.relation(operator, left, right))
 
     def product(self, xs: Sequence[Operand]) -> Operand:
         """Return the product of operands."""
@@ -123,6 +130,8 @@ class Terms:
 
     def is_in(self, x: Operand, values: Sequence[int]) -> Operand:
         """Return a Boolean: whether an operand is among some values."""
+        if not values:
+            return 0
         runs = list(_runs(values))
         inside: list[Operand] = []
         for lo, hi in runs:
@@ -195,7 +204,10 @@ class Terms:
     def _require(self, call: Call) -> None:
         if call.operator in _COMPARISONS:
             values = [self._value(one) for one in call.arguments]
-            call.takes(2, MOST_ITEMS if call.operator != "ne" else 2)
+            call.takes(2, MOST_ITEMS)
+            if call.operator == "ne" and len(values) > 2:
+                self.model.all_different(values)
+                return
             for left, right in itertools.pairwise(values):
                 self.model.add(self.relation(call.operator, left, right))
         elif call.operator == "and":
@@ -206,11 +218,12 @@ class Terms:
         elif call.operator == "imp":
             call.takes(2, 2)
             self.model.clause([self._boolean(call.arguments[1])], [self._boolean(call.arguments[0])])
-        elif call.operator == "in":
+        elif call.operator in ("in", "notin"):
             call.takes(2, 2)
             values = self._values_of_set(call.arguments[1])
-            if values and all(isinstance(v, int) for v in values):
-                self._restrict(self._value(call.arguments[0]), [int(v) for v in values if isinstance(v, int)], True)
+            numbers = [v for v in values if isinstance(v, int)]
+            if numbers and len(numbers) == len(values):
+                self._restrict(self._value(call.arguments[0]), numbers, call.operator == "in")
             else:
                 self.model.add(self.relation("eq", self._value(call), 1))
         else:
@@ -224,21 +237,23 @@ class Terms:
             raise TextError(f"expected set(...), found {(call.operator or call.name)[:40]!r}")
         return [self._value(one) for one in call.arguments]
 
+    def is_among(self, x: Operand, values: Sequence[Operand]) -> Operand:
+        """Return a Boolean: whether an operand equals one of several."""
+        numbers = [v for v in values if isinstance(v, int)]
+        if len(numbers) == len(values):
+            return self.is_in(x, numbers)
+        return self.model.any_of([self.truth("eq", x, v) for v in values])
+
     def _value(self, call: Call) -> Operand:
         if not call.operator:
             found = self._named(call.name)
             if len(found) != 1:
                 raise TextError(f"{call.name[:40]} is {len(found)} variables where one is expected")
             return found[0]
-        if call.operator == "in":
+        if call.operator in ("in", "notin"):
             call.takes(2, 2)
-            x, values = self._value(call.arguments[0]), self._values_of_set(call.arguments[1])
-            if not values:
-                return 0
-            numbers = [v for v in values if isinstance(v, int)]
-            if len(numbers) == len(values):
-                return self.is_in(x, numbers)
-            return self.model.any_of([self.model.holds(self.relation("eq", x, v)) for v in values])
+            inside = self.is_among(self._value(call.arguments[0]), self._values_of_set(call.arguments[1]))
+            return inside if call.operator == "in" else 1 - self.model.expression(inside)
         if call.operator not in _FUNCTIONS:
             raise UnsupportedError(f"the operator {call.operator[:40]!r} is not supported")
         least, most, function = _FUNCTIONS[call.operator]
@@ -289,6 +304,16 @@ class Call:
         if not least <= len(self.arguments) <= most:
             wanted = f"{least}" if least == most else f"at least {least}"
             raise TextError(f"{self.operator} has {len(self.arguments)} arguments; expected {wanted}")
+
+
+def _parts_of(condition: str) -> tuple[str, str]:
+    """Return the operator of a condition and its right-hand side."""
+    parts = re.fullmatch(r"\s*\(\s*(\w+)\s*,(.*)\)\s*", condition, re.DOTALL)
+    if parts is None:
+        raise TextError(f"expected a condition such as (le,5), found {condition[:40]!r}")
+    if parts[1] not in (*_COMPARISONS, "in", "notin"):
+        raise TextError(f"expected an operator of a condition, found {parts[1]!r}")
+    return parts[1], parts[2].strip()
 
 
 def together(name: str, *lists: Sequence[Any]) -> Sequence[tuple[Any, ...]]:
@@ -370,7 +395,9 @@ def _power(terms: Terms, xs: list[Operand]) -> Operand:
 
 def _chain(operator: str) -> Callable[[Terms, list[Operand]], Operand]:
     def function(terms: Terms, xs: list[Operand]) -> Operand:
-        holds = [terms.model.holds(terms.relation(operator, a, b)) for a, b in itertools.pairwise(xs)]
+        # Different values differ pairwise; the other comparisons follow from those of neighbours.
+        pairs = itertools.combinations(xs, 2) if operator == "ne" else itertools.pairwise(xs)
+        holds = [terms.model.holds(terms.relation(operator, a, b)) for a, b in pairs]
         return holds[0] if len(holds) == 1 else terms.model.all_of(holds)
 
     return function
@@ -396,7 +423,7 @@ _FUNCTIONS: dict[str, tuple[int, int, Callable[[Terms, list[Operand]], Operand]]
     "dist": (2, 2, lambda terms, xs: abs(terms.model.expression(xs[0]) - xs[1])),
     "min": (1, MOST_ITEMS, lambda terms, xs: terms.model.minimum(xs)),
     "max": (1, MOST_ITEMS, lambda terms, xs: terms.model.maximum(xs)),
-    **{operator: (2, MOST_ITEMS if operator != "ne" else 2, _chain(operator)) for operator in _COMPARISONS},
+    **{operator: (2, MOST_ITEMS, _chain(operator)) for operator in _COMPARISONS},
     "not": (1, 1, lambda terms, xs: 1 - terms.model.expression(xs[0])),
     "and": (1, MOST_ITEMS, lambda terms, xs: terms.model.all_of(xs)),
     "or": (1, MOST_ITEMS, lambda terms, xs: terms.model.any_of(xs)),

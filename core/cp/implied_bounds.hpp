@@ -1,0 +1,30 @@
+// Bounds that constraints imply where nothing is taken from the limits that a front end gives to variables without bounds. A proof by
+// a search within those limits holds only if these bounds are within them.
+#pragma once
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "solver.hpp"
+
+namespace elimina::cp {
+
+// A constraint as a front end posts it.
+struct Statement {
+  std::string name;
+  std::vector<Argument> arguments;
+};
+
+struct Statements {
+  std::vector<std::pair<Value, Value>> bounds;  // of each variable
+  std::vector<char> is_open;                    // variables without bounds: `bounds` has the front end's limits
+  std::vector<Statement> posts;
+};
+
+// Open variables that may have values beyond their limits in a solution.
+std::vector<int> variables_beyond_limits(const Statements& statements);
+
+// True if every solution remains one while the objective falls without end.
+bool falls_without_end(const Statements& statements, View objective);
+
+}  // namespace elimina::cp

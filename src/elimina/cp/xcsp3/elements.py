@@ -1,0 +1,92 @@
+"""Elements whose contents all have to be read: what a reader does not ask for is an error, not silence."""
+
+from __future__ import annotations
+
+from elimina._core import TextError
+from elimina.errors import UnsupportedError
+from elimina.io.files import Element
+
+_HARMLESS = frozenset({"id", "class", "note"})
+"""Attributes that every element may have, and that change no meaning."""
+
+
+class Contents:
+    """The children, attributes and text of an element, each marked once it is asked for.
+
+    Args:
+        element: The element.
+        owner: Name of the outermost constraint, for errors.
+    """
+
+    def __init__(self, element: Element, owner: str | None = None) -> None:
+        self._element = element
+        self.name, self.line = element.tag, element.line
+        self._owner = owner or element.tag
+        self._attributes = set(_HARMLESS)
+        self._children: dict[int, Contents] = {}
+        self._is_text_read = False
+
+    @property
+    def has_children(self) -> bool:
+        """Whether elements are inside."""
+        return bool(self._element.children)
+
+    @property
+    def text(self) -> str:
+        """The text directly in the element."""
+        self._is_text_read = True
+        return self._element.raw_text
+
+    def attribute(self, name: str, default: str) -> str:
+        """Return the value of an attribute."""
+        self._attributes.add(name)
+        return self._element.attributes.get(name, default)
+
+    def all(self, tag: str) -> list[Contents]:
+        """Return the children of a name."""
+        chosen = [(place, child) for place, child in enumerate(self._element.children) if child.tag == tag]
+        return [self._children.setdefault(place, Contents(child, self._owner)) for place, child in chosen]
+
+    def get(self, tag: str) -> Contents | None:
+        """Return the child of a name; None if there is none.
+
+        Raises:
+            TextError: There are two.
+        """
+        children = self.all(tag)
+        if len(children) > 1:
+            raise TextError(f"expected one <{tag}> in <{self.name}>, found {len(children)}")
+        return children[0] if children else None
+
+    def child(self, tag: str) -> Contents:
+        """Return the only child of a name.
+
+        Raises:
+            TextError: There is none, or there are two.
+        """
+        only = self.get(tag)
+        if only is None:
+            raise TextError(f"expected <{tag}> in <{self.name}>")
+        return only
+
+    @property
+    def main(self) -> Contents:
+        """The list, or the element itself if it has no children."""
+        return self.child("list") if self.has_children else self
+
+    def check(self) -> None:
+        """Check that everything was read.
+
+        Raises:
+            UnsupportedError: A child, an attribute or a text was not; it is named.
+        """
+        where = f"<{self._owner}>" if self.name == self._owner else f"<{self.name}> of <{self._owner}>"
+        for name, value in self._element.attributes.items():
+            if name not in self._attributes:
+                raise UnsupportedError(f'{name}="{value[:40]}" of {where} is not supported')
+        for place, child in enumerate(self._element.children):
+            if place not in self._children:
+                raise UnsupportedError(f"<{child.tag}> in {where} is not supported here")
+            self._children[place].check()
+        if not self._is_text_read and self._element.text:
+            raise TextError(f"expected elements in {where}, found the text {self._element.text[:40]!r}")

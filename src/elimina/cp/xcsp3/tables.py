@@ -1,0 +1,171 @@
+"""Tables of XCSP3: ordinary, starred and hybrid tuples."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+import re
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina._core import TextError
+from elimina.cp.xcsp3.terms import Operand, Terms, number, span
+
+MOST_CELLS = 1 << 20
+"""Tuples that a table is written out to; beyond, each of its rows becomes a clause or a Boolean."""
+
+_OPERATORS = {"=": "eq", "≠": "ne", "≤": "le", "≥": "ge", "<": "lt", "﹤": "lt", ">": "gt", "﹥": "gt"}
+_COMPARE: dict[str, Callable[[int, int], bool]] = {
+    name: getattr(operator, name) for name in ("eq", "ne", "le", "ge", "lt", "gt")
+}
+_COLUMNS = re.compile(r"c(\d+)(?:([+-])(?:c(\d+)|(\d+)))?")
+_COMMA = re.compile(r",(?![^{]*\})")
+
+
+class Cell(NamedTuple):
+    """A condition on one variable of a tuple.
+
+    Attributes:
+        operator: ``any``, ``in``, ``notin``, or a comparison.
+        values: Values of ``in`` and ``notin``.
+        columns: Columns whose values are added up, with their signs, for a comparison.
+        constant: Summand of the comparison.
+    """
+
+    operator: str
+    values: Sequence[int] = ()
+    columns: tuple[tuple[int, int], ...] = ()
+    constant: int = 0
+
+    @staticmethod
+    @functools.lru_cache(1 << 16)
+    def read(text: str, arity: int) -> Cell:
+        """Parse a cell, such as ``3``, ``*``, ``2..5``, ``{1,3}``, ``≤4`` or ``=c0+1``."""
+        text = text.strip()
+        if text == "*":
+            return Cell("any")
+        compare = _OPERATORS.get(text[:1], "eq")
+        rest = text[1:].strip() if text[:1] in _OPERATORS else text
+        reference = _COLUMNS.fullmatch(rest)
+        if reference is not None:
+            sign = -1 if reference[2] == "-" else 1
+            columns = [(int(reference[1]), 1)] + ([(int(reference[3]), sign)] if reference[3] else [])
+            if max(column for column, _ in columns) >= arity:
+                raise TextError(f"the cell {text[:40]!r} names a column beyond the {arity} of the tuple")
+            return Cell(compare, (), tuple(columns), sign * number(reference[4]) if reference[4] else 0)
+        if text[:1] in _OPERATORS:
+            return Cell(compare, constant=number(rest))
+        name, rest = ("notin", text[1:].strip()) if text[:1] == "∁" else ("in", text)
+        if ".." in rest:
+            return Cell(name, span(rest))
+        if rest.startswith("{") and rest.endswith("}"):
+            return Cell(name, sorted({number(token) for token in rest[1:-1].replace(",", " ").split()}))
+        if name == "notin":
+            raise TextError(f"expected a range or a set after ∁, found {text[:40]!r}")
+        return Cell("eq", constant=number(rest))
+
+    def allows(self, value: int) -> bool:
+        """Return whether a value fulfils a condition that names no column."""
+        if self.columns or self.operator == "any":
+            return True
+        if self.operator in ("in", "notin"):
+            return (value in self.values) == (self.operator == "in")
+        return _COMPARE[self.operator](value, self.constant)
+
+    def holds(self, place: int, row: Sequence[int]) -> bool:
+        """Return whether a tuple fulfils a condition that names columns."""
+        total = self.constant + sum(sign * row[column] for column, sign in self.columns)
+        return _COMPARE[self.operator](row[place], total)
+
+    def truth(self, terms: Terms, xs: Sequence[Operand], place: int) -> Operand:
+        """Return a Boolean of the condition."""
+        x = xs[place]
+        if self.operator in ("in", "notin"):
+            inside = terms.is_in(x, self.values)
+            return inside if self.operator == "in" else 1 - terms.model.expression(inside)
+        total = terms.model.sum([self.constant, *(terms.model.expression(xs[c]) * sign for c, sign in self.columns)])
+        return terms.truth(self.operator, x, total)
+
+
+Row = Sequence[Cell]
+
+
+def rows_of_table(text: str, arity: int) -> list[Row]:
+    """Return the tuples of a table.
+
+    Raises:
+        TextError: A tuple has another number of cells.
+    """
+    texts = [[token] for token in text.split()] if arity == 1 and "(" not in text else _tuples(text)
+    rows = []
+    for cells in texts:
+        if len(cells) != arity:
+            raise TextError(f"the tuple ({','.join(cells)[:40]}) has {len(cells)} values for {arity} variables")
+        rows.append([Cell.read(cell, arity) for cell in cells])
+    return rows
+
+
+def _tuples(text: str) -> list[list[str]]:
+    rows = re.findall(r"\s*\(([^()]*)\)\s*", text)
+    if re.sub(r"\s*\(([^()]*)\)\s*", "", text):
+        raise TextError(f"expected tuples such as (1,2)(3,4), found {text.strip()[:40]!r}")
+    return [_COMMA.split(row) for row in rows]
+
+
+def post_table(terms: Terms, xs: Sequence[Operand], rows: Sequence[Row], is_positive: bool) -> None:
+    """Post the tuples that are allowed, or those that are forbidden."""
+    domains = [terms.model.domain(x) for x in xs]
+    members = [domain if isinstance(domain, range) else frozenset(domain) for domain in domains]
+    choices = [_choices(row, list(zip(domains, members, strict=True))) for row in rows]
+    if is_positive and sum(math.prod(map(len, each)) for each in choices) <= MOST_CELLS:
+        terms.model.table(xs, _expanded(rows, choices))
+    elif is_positive:
+        booleans = [terms.model.all_of(_truths(terms, xs, row)) for row in rows]
+        terms.model.clause(booleans)
+    elif math.prod(map(len, domains)) <= MOST_CELLS:
+        places = [{value: place for place, value in enumerate(domain)} for domain in domains]
+        allowed = np.ones([len(domain) for domain in domains], dtype=bool)
+        for row, each in zip(rows, choices, strict=True):
+            if any(cell.columns for cell in row):
+                for full in _expanded([row], [each]):
+                    allowed[tuple(place[value] for place, value in zip(places, full, strict=True))] = False
+            else:
+                chosen = [[place[value] for value in values] for place, values in zip(places, each, strict=True)]
+                allowed[np.ix_(*chosen)] = False
+        indices = np.argwhere(allowed).tolist()
+        terms.model.table(xs, [[d[i] for d, i in zip(domains, row, strict=True)] for row in indices])
+    else:
+        for row in rows:
+            terms.model.clause([], _truths(terms, xs, row))
+
+
+def _choices(row: Row, domains: Sequence[tuple[Sequence[int], Container[int]]]) -> list[Sequence[int]]:
+    """Return the values that the cells of a tuple allow, apart from comparisons with other columns."""
+    choices: list[Sequence[int]] = []
+    for cell, (domain, members) in zip(row, domains, strict=True):
+        if cell.operator == "any" or cell.columns:
+            choices.append(domain)
+        elif cell.operator == "eq":
+            choices.append([cell.constant] if cell.constant in members else [])
+        else:
+            choices.append([value for value in domain if cell.allows(value)])
+    return choices
+
+
+def _expanded(rows: Sequence[Row], choices: Sequence[Sequence[Sequence[int]]]) -> list[tuple[int, ...]]:
+    def fulfils(row: Row, full: tuple[int, ...]) -> bool:
+        return all(cell.holds(place, full) for place, cell in enumerate(row) if cell.columns)
+
+    full_rows: Iterable[tuple[int, ...]] = itertools.chain.from_iterable(
+        (full for full in itertools.product(*each) if fulfils(row, full))
+        for row, each in zip(rows, choices, strict=True)
+    )
+    return list(dict.fromkeys(full_rows))
+
+
+def _truths(terms: Terms, xs: Sequence[Operand], row: Row) -> list[Operand]:
+    return [cell.truth(terms, xs, place) for place, cell in enumerate(row) if cell.operator != "any"]
