@@ -9,6 +9,7 @@
 
 #include "cp/flatzinc/instance.hpp"
 #include "cp/flatzinc/record.hpp"
+#include "cp/flatzinc/translations.hpp"
 #include "arrays.hpp"
 #include "device_kind.hpp"
 #include "module.hpp"
@@ -194,6 +195,7 @@ void bind_flatzinc(nb::module_& m) {
       .def_prop_ro("parse_seconds", &FlatZinc::parse_seconds)
       .def_prop_ro("variables", &FlatZinc::variables)
       .def_prop_ro("propagators", &FlatZinc::propagators);
+  m.def("flatzinc_translated_names", &flatzinc::translated_names, "Names of constraints of MiniZinc and other solvers that are read, besides the core's.");
   m.def("flatzinc_record", &record, "text"_a,
         nb::sig("def flatzinc_record(text: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, list[NDArray[numpy.int64]]]], "
                 "list[tuple[str, NDArray[numpy.int64]]], list[tuple[str, bool, NDArray[numpy.int64], list[tuple[int, int]]]], int, "

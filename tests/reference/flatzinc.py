@@ -341,6 +341,91 @@ def _packed(loads: Sequence[int], bins: Sequence[int], sizes: Sequence[int]) -> 
     return all(1 <= b <= len(loads) for b in bins) and list(loads) == totals
 
 
+def _offset(xs: Sequence[int], first: int) -> list[int]:
+    """Indices that count from another number, as those that count from 1."""
+    return [x - first + 1 for x in xs]
+
+
+def _within(xs: Sequence[int], values: Sequence[int], lows: Sequence[int], highs: Sequence[int]) -> bool:
+    return all(lo <= xs.count(v) <= hi for v, lo, hi in zip(values, lows, highs, strict=True))
+
+
+def _ascending(xs: Sequence[int]) -> bool:
+    return all(x <= y for x, y in itertools.pairwise(xs))
+
+
+def _strictly_ascending(xs: Sequence[int]) -> bool:
+    return all(x < y for x, y in itertools.pairwise(xs))
+
+
+def _apart(boxes: Sequence[Sequence[tuple[int, int]]]) -> bool:
+    """Of any two boxes, one ends before the other begins in some dimension."""
+    return all(
+        any(a + m <= b or b + n <= a for (a, m), (b, n) in zip(one, other, strict=True))
+        for one, other in itertools.combinations(boxes, 2)
+    )
+
+
+def _rectangles(x: Sequence[int], y: Sequence[int], dx: Sequence[int], dy: Sequence[int]) -> bool:
+    return _apart([((a, m), (b, n)) for a, b, m, n in zip(x, y, dx, dy, strict=True)])
+
+
+def _solid_rectangles(x: Sequence[int], y: Sequence[int], dx: Sequence[int], dy: Sequence[int]) -> bool:
+    return _apart([((a, m), (b, n)) for a, b, m, n in zip(x, y, dx, dy, strict=True) if m and n])
+
+
+def _in_turn(starts: Sequence[int], durations: Sequence[int], occurs: Sequence[int] | None = None) -> bool:
+    present = [1] * len(starts) if occurs is None else occurs
+    return _apart([((s, d),) for s, d, o in zip(starts, durations, present, strict=True) if o])
+
+
+def _optional(s: Sequence[int], d: Sequence[int], r: Sequence[int], capacity: int, occurs: Sequence[int]) -> bool:
+    return _cumulative(s, d, [demand * o for demand, o in zip(r, occurs, strict=True)], capacity)
+
+
+def _first_true(conditions: Sequence[int], xs: Sequence[int], y: int) -> bool:
+    return next((x == y for c, x in zip(conditions, xs, strict=True) if c), True)
+
+
+def _precedes(earlier: int, later: int, xs: Sequence[int]) -> bool:
+    return later not in xs or (earlier in xs and xs.index(earlier) < xs.index(later))
+
+
+def _chain_precedes(values: Sequence[int], xs: Sequence[int]) -> bool:
+    return all(_precedes(a, b, xs) for a, b in itertools.pairwise(values)) if len(set(values)) > 1 else True
+
+
+def _sequence_precedes(xs: Sequence[int]) -> bool:
+    return all(v - 1 in xs[: xs.index(v)] for v in xs if v > 1)
+
+
+def _is_place(xs: Sequence[int], place: int, first: int, extreme: Callable[[Sequence[int]], int]) -> bool:
+    return xs.index(extreme(xs)) + first == place
+
+
+def _packed_from(loads: Sequence[int], bins: Sequence[int], sizes: Sequence[int], first: int) -> bool:
+    return _packed(loads, _offset(bins, first), sizes)
+
+
+def _fits_in(capacities: Sequence[int], bins: Sequence[int], sizes: Sequence[int], first: int) -> bool:
+    bins = _offset(bins, first)
+    totals = [sum(w for b, w in zip(bins, sizes, strict=True) if b == k) for k in range(1, len(capacities) + 1)]
+    return all(1 <= b <= len(capacities) for b in bins) and all(a <= c for a, c in zip(totals, capacities, strict=True))
+
+
+def _inverse_from(f: Sequence[int], g: Sequence[int], f_first: int, g_first: int) -> bool:
+    return _inverse(_offset(f, g_first), _offset(g, f_first))
+
+
+_LINEAR: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "le": lambda a, b: a <= b,
+    "lt": lambda a, b: a < b,
+    "ge": lambda a, b: a >= b,
+    "gt": lambda a, b: a > b,
+}
+
 FUNCTIONS: dict[str, Callable[..., bool]] = {
     "bool_and": lambda a, b: a and b,
     "bool_or": lambda a, b: a or b,
@@ -395,3 +480,96 @@ CONSTRAINTS: dict[str, Callable[..., bool]] = {
     **{f"fzn_lex_lesseq_{kind}": lambda x, y: x <= y for kind in ("int", "bool")},
     "elimina_bin_packing_load": _packed,
 }
+
+
+def _every(function: Callable[..., bool], *names: str) -> dict[str, Callable[..., bool]]:
+    return dict.fromkeys(names, function)
+
+
+FOREIGN: dict[str, Callable[..., bool]] = {
+    **_every(_different, "gecode_all_different_int", "minicpp_all_different", "jacop_alldistinct"),
+    **_every(_different, "all_different", "alldifferent"),
+    **_every(_rows, "jacop_table_int", "jacop_table_bool", "gecode_table_int", "gecode_table_bool", "chuffed_table_int", "ortools_table_int"),
+    **_every(_regular, "gecode_regular", "chuffed_regular", "ortools_regular"),
+    "jacop_regular": lambda *a: _regular(*a[:-1]),
+    **_every(_cumulative, "jacop_cumulative", "cumulatives", "chuffed_cumulative", "chuffed_cumulative_vars"),
+    **_every(lambda xs, y, c: xs.count(y) == c, "count", "jacop_count_var", "ortools_count_eq", "ortools_count_eq_cst"),
+    "count_eq": lambda xs, y, c: xs.count(y) == c,
+    **_every(lambda n, xs: n == len(set(xs)), "jacop_nvalue", "nvalue", "ortools_nvalue"),
+    **_every(lambda xs: len(set(xs)) <= 1, "jacop_all_equal_int", "all_equal_int", "fzn_all_equal_int"),
+    **_every(_ascending, *(f"{p}increasing{k}" for p in ("", "jacop_") for k in ("", "_int", "_bool"))),
+    **_every(lambda xs: _ascending(xs[::-1]), *(f"decreasing{k}" for k in ("", "_int", "_bool"))),
+    **_every(_strictly_ascending, "jacop_strictly_increasing", "strictly_increasing_int"),
+    **_every(lambda xs: _strictly_ascending(xs[::-1]), "jacop_strictly_decreasing", "strictly_decreasing_int"),
+    "among": lambda n, xs, s: sum(x in s for x in xs) == n,
+    "jacop_among": lambda xs, s, n: sum(x in s for x in xs) == n,
+    "jacop_among_var": lambda xs, s, n: sum(x in s for x in xs) == n,
+    "at_least_int": lambda n, xs, v: xs.count(v) >= n,
+    "at_most_int": lambda n, xs, v: xs.count(v) <= n,
+    "jacop_atleast": lambda xs, v, n: xs.count(v) >= n,
+    "jacop_atmost": lambda xs, v, n: xs.count(v) <= n,
+    **_every(_within, "global_cardinality_low_up", "jacop_count_values_bounds"),
+    "global_cardinality_low_up_closed": lambda xs, v, a, b: _within(xs, v, a, b) and set(xs) <= set(v),
+    "ortools_global_cardinality_low_up": lambda xs, v, a, b, c: _within(xs, v, a, b) and (not c or set(xs) <= set(v)),
+    "ortools_global_cardinality": lambda xs, v, n, c: _counted(xs, v, n) and (not c or set(xs) <= set(v)),
+    **_every(_counted, "jacop_count_values", "gecode_global_cardinality"),
+    "gecode_global_cardinality_closed": lambda xs, v, c: _counted(xs, v, c) and set(xs) <= set(v),
+    "jacop_gcc": lambda xs, c, first: _counted(xs, range(first, first + len(c)), c)
+    and all(first <= x < first + len(c) for x in xs),
+    **_every(_rectangles, "diffn", "jacop_diff2_strict"),
+    "gecode_nooverlap": lambda x, dx, y, dy: _rectangles(x, y, dx, dy),
+    **_every(_solid_rectangles, "diffn_nonstrict", "jacop_list_diff2"),
+    "jacop_diff2": lambda r: _solid_rectangles(r[::4], r[1::4], r[2::4], r[3::4]),
+    "disjunctive": lambda s, d: _cumulative(s, d, [1] * len(s), 1),
+    **_every(_in_turn, "disjunctive_strict", "gecode_schedule_unary", "chuffed_disjunctive_strict"),
+    **_every(_in_turn, "gecode_schedule_unary_optional", "jacop_disjunctive_optional"),
+    "ortools_disjunctive_strict_opt": lambda o, s, d: _in_turn(s, d, o),
+    "jacop_cumulative_optional": _optional,
+    "gecode_schedule_cumulative_optional": lambda s, d, r, o, b: _optional(s, d, r, b, o),
+    "ortools_cumulative_opt": lambda o, s, d, r, b: _optional(s, d, r, b, o),
+    **_every(_first_true, *(f"{p}if_then_else_{k}" for p in ("", "jacop_") for k in ("int", "bool"))),
+    **_every(_first_true, "fzn_if_then_else_var_int", "fzn_if_then_else_var_bool"),
+    **_every(lambda xs, y: y in xs, *(f"{p}member_{k}" for p in ("", "jacop_", "gecode_") for k in ("int", "bool"))),
+    **_every(_precedes, "value_precede_int", "jacop_value_precede_int", "chuffed_value_precede"),
+    **_every(lambda xs, s, t: _precedes(s, t, xs), "precede", "gecode_precede"),
+    **_every(_chain_precedes, "value_precede_chain_int", "jacop_value_precede_chain_int", "ortools_precede_chain_int"),
+    **_every(_sequence_precedes, "seq_precede_chain_int", "jacop_seq_precede_chain_int", "chuffed_seq_precede"),
+    "inverse_offsets": lambda f, a, g, b: _inverse_from(f, g, a, b),
+    **_every(_inverse_from, "jacop_assignment", "ortools_inverse"),
+    "jacop_bin_packing": lambda bins, loads, w, first: _packed_from(loads, bins, w, first),
+    "gecode_bin_packing_load": _packed_from,
+    "ortools_bin_packing_load": lambda loads, bins, s, w: _packed_from(loads, bins, w, min(s)),
+    "jacop_bin_packing_capacity": lambda bins, c, w, first: _fits_in(c, bins, w, first),
+    "ortools_bin_packing_capa": lambda c, bins, s, w: _fits_in(c, bins, w, min(s)),
+    "jacop_channel": lambda x, b, values: all((x == v) == bool(c) for v, c in zip(sorted(values), b, strict=True)),
+    "jacop_knapsack": lambda w, p, total, profit, xs: _sum(w, xs) == total and _sum(p, xs) == profit,
+    **_every(lambda m, x: m == max(x), "jacop_maximum", "chuffed_array_int_maximum"),
+    **_every(lambda m, x: m == min(x), "jacop_minimum", "chuffed_array_int_minimum"),
+    **_every(lambda x, i, first: _is_place(x, i, first, max), "jacop_maximum_arg_int", "jacop_maximum_arg_bool"),
+    **_every(lambda x, i, first: _is_place(x, i, first, min), "jacop_minimum_arg_int", "jacop_minimum_arg_bool"),
+    **{
+        f"gecode_{name}imum_arg_{kind}_offset": lambda x, first, i, of=of: _is_place(x, i, first, of)
+        for name, of in (("max", max), ("min", min))
+        for kind in ("int", "bool")
+    },
+    "chuffed_maximum_arg_bool": lambda x, first, i: _is_place(x, i, first, max),
+    **{
+        f"ortools_arg_max_{kind}": lambda x, i, first, sign: _is_place(x, i, first, max if sign > 0 else min)
+        for kind in ("int", "bool")
+    },
+    **_every(lambda x, y: x < y, "array_int_lt", "array_bool_lt", "jacop_lex_less_int", "ortools_lex_less_bool"),
+    **_every(lambda x, y: x <= y, "array_int_lq", "array_bool_lq", "jacop_lex_lesseq_bool", "ortools_lex_lesseq_int"),
+    "gecode_int_pow": _is_power,
+    "gecode_circuit": lambda first, x: _circuit(_offset(x, first)),
+    **_every(lambda x, first: _circuit(_offset(x, first)), "chuffed_circuit", "ortools_circuit"),
+    **_every(lambda x, first: _subcircuit(_offset(x, first)), "chuffed_subcircuit", "ortools_subcircuit"),
+    "jacop_subcircuit": _subcircuit,
+    **{
+        f"{kind}_lin_{name}": lambda a, x, c, of=of: of(_sum(a, x), c)
+        for kind in ("int", "bool")
+        for name, of in _LINEAR.items()
+    },
+    **{f"bool_sum_{name}": lambda x, c, of=of: of(sum(x), c) for name, of in _LINEAR.items()},
+}
+"""Names that the libraries of other solvers, or MiniZinc's, give to constraints."""
+CONSTRAINTS |= FOREIGN

@@ -1,5 +1,6 @@
 // Translation of items to variables and constraints of the solver.
 #include "instance.hpp"
+#include "translations.hpp"
 
 #include <algorithm>
 #include <unordered_map>
@@ -9,46 +10,11 @@ namespace elimina::cp::flatzinc {
 
 namespace {
 
-// Translation of a constraint's arguments to the solver's.
-enum class Form : std::uint8_t { same, all_different, successors, successors_from, inverse, bins };
-
-struct Alias {
-  const char* name;
-  Form form;
-};
-
-// Names that other solvers' libraries and old versions of MiniZinc's give to constraints; without the prefixes of MiniZinc's own library and this one.
-const Alias* alias_of(std::string_view name) {
-  static const std::unordered_map<std::string_view, Alias> table{
-      {"all_different_int", {"all_different", Form::all_different}},
-      {"all_different", {"all_different", Form::all_different}},
-      {"alldifferent", {"all_different", Form::all_different}},
-      {"jacop_alldiff", {"all_different", Form::all_different}},
-      {"gecode_all_different_int", {"all_different", Form::all_different}},
-      {"minicpp_all_different", {"all_different", Form::all_different}},
-      {"alldifferent_except_0", {"all_different_except_0", Form::same}},
-      {"circuit", {"circuit", Form::successors}},
-      {"jacop_circuit", {"circuit", Form::successors}},
-      {"minicpp_circuit", {"circuit", Form::successors}},
-      {"gecode_circuit", {"circuit", Form::successors_from}},
-      {"subcircuit", {"subcircuit", Form::successors}},
-      {"jacop_subcircuit", {"subcircuit", Form::successors}},
-      {"inverse", {"inverse", Form::inverse}},
-      {"gecode_table_int", {"table_int", Form::same}},
-      {"gecode_table_bool", {"table_bool", Form::same}},
-      {"gecode_regular", {"regular", Form::same}},
-      {"jacop_count", {"count_eq", Form::same}},
-      {"lex_less_int", {"lex_less", Form::same}},
-      {"lex_less_bool", {"lex_less", Form::same}},
-      {"lex_lesseq_int", {"lex_lesseq", Form::same}},
-      {"lex_lesseq_bool", {"lex_lesseq", Form::same}},
-      {"bin_packing_load", {"bin_packing_load", Form::bins}}};
-  const auto place = table.find(name);
-  return place == table.end() ? nullptr : &place->second;
-}
+// Libraries put their solver's name before those of constraints.
+constexpr std::string_view kPrefixes[] = {"fzn_", "elimina_", "jacop_", "gecode_", "chuffed_", "ortools_", "minicpp_"};
 
 std::string_view without_prefix(std::string_view name) {
-  for (const std::string_view prefix : {"fzn_", "elimina_"})
+  for (const std::string_view prefix : kPrefixes)
     if (name.starts_with(prefix)) return name.substr(prefix.size());
   return name;
 }
@@ -215,45 +181,14 @@ void Instance::post_constraints(const Poll& poll) {
 
 void Instance::post(const Constraint& c) {
   const std::string_view plain = without_prefix(c.name);
-  const Alias* alias = alias_of(plain);
-  const Form form = alias ? alias->form : Form::same;
-  const std::string name(alias ? alias->name : is_constraint(plain) ? plain : c.name);
-  if (form != Form::all_different && !is_constraint(name)) unsupported(c.place, "the constraint " + name.substr(0, 80) + kCompile);
+  const Translate special = translation_of(c.name), translate = special ? special : translation_of(plain);
+  const std::string name(is_constraint(plain) ? plain : c.name);
+  if (!translate && !is_constraint(name)) unsupported(c.place, "the constraint " + name.substr(0, 80) + kCompile);
   if (name.starts_with("set_in")) return post_member(c);
   std::vector<Argument> arguments;
   for (const Term& t : document_.items(c.arguments)) arguments.push_back(argument(t, c.place, "an argument"));
-  const auto expect = [&](std::size_t count) {
-    if (arguments.size() != count) throw Refused("expected " + std::to_string(count) + " arguments, found " + std::to_string(arguments.size()));
-  };
-  const auto count_from_zero = [&](std::size_t k, Value first) {
-    for (View& x : arguments[k]) x = x - first;
-  };
-  switch (form) {
-    case Form::all_different: return solver_.post(name + consistency(c), arguments);
-    case Form::successors:
-      expect(1);
-      count_from_zero(0, 1);
-      break;
-    case Form::successors_from: {
-      expect(2);
-      if (arguments[0].size() != 1 || arguments[0][0].var >= 0) throw Refused("the first argument is an integer");
-      count_from_zero(1, arguments[0][0].offset);
-      arguments.erase(arguments.begin());
-      break;
-    }
-    case Form::inverse:
-      expect(2);
-      count_from_zero(0, 1);
-      count_from_zero(1, 1);
-      break;
-    case Form::bins:
-      expect(3);
-      count_from_zero(1, 1);
-      break;
-    default: return post_named(name == "int_lin_eq" ? name + first_of(c, {{"domain", "_domain"}}) : name, arguments);
-  }
-  const bool is_cycle = form == Form::successors || form == Form::successors_from;
-  solver_.post(is_cycle && !name.ends_with("_reif") ? name + side(c) : name, arguments);
+  if (translate) return translate(Translation(solver_, std::move(arguments), consistency(c), side(c)));
+  post_named(name == "int_lin_eq" ? name + first_of(c, {{"domain", "_domain"}}) : name, arguments);
 }
 
 // Those whose forms here and in the solver differ.
