@@ -48,6 +48,7 @@ KINDS = {
     "huge": "huge",
     "tree": "trees",
     "cp": "constraints",
+    "flatzinc": "flatzinc",
     "dcop": "agents",
     "tsp": "tours",
     "files": "files",

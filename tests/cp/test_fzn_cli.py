@@ -70,7 +70,13 @@ def test_no_solution(tmp_path: Path) -> None:
     assert run(tmp_path, f"{THREE}constraint int_le(4, x); solve satisfy;").stdout == "=====UNSATISFIABLE=====\n"
     assert run(tmp_path, HARD, "-t", "100").stdout == "=====UNKNOWN=====\n% time limit\n"
     # Before it is read.
-    assert run(tmp_path, HARD, "-t", "0").stdout == "=====UNKNOWN=====\n% time limit\n"
+    assert run(tmp_path, HARD, "-t", "1").stdout == "=====UNKNOWN=====\n% time limit\n"
+
+
+def test_a_time_limit_of_0_is_none(tmp_path: Path) -> None:
+    """As of Gecode and Chuffed."""
+    result = run(tmp_path, f"{THREE}solve satisfy;", "-a", "-t", "0")
+    assert result.stdout.endswith("x = 3;\n----------\n==========\n")
 
 
 def test_statistics(tmp_path: Path) -> None:
@@ -95,7 +101,22 @@ def test_options_that_change_no_answer(tmp_path: Path) -> None:
         "-a",
     )
     assert sorted(s["x"] for s in reference.parse_solutions(result.stdout)) == [1, 2, 3]
-    assert len(result.stderr.splitlines()) == 2
+    assert result.stderr.splitlines() == [
+        "fzn-elimina: warning: the annotation novel of the solve item is ignored",
+        "fzn-elimina: warning: unknown variable ordering novel: dom_w_deg is used instead",
+        "fzn-elimina: variables: 1, propagators: 0",
+    ]
+
+
+def test_ignored_annotations_are_named_once_without_being_asked(tmp_path: Path) -> None:
+    warm = ":: warm_start([x], [2])"
+    result = run(tmp_path, f"{THREE}solve {warm} {warm} :: restart_odd(3) :: seq_search([float_search([])]) satisfy;")
+    assert result.returncode == 0
+    assert result.stdout == "x = 1;\n----------\n"
+    assert result.stderr.splitlines() == [
+        f"fzn-elimina: warning: the annotation {name} of the solve item is ignored"
+        for name in ("warm_start", "restart_odd", "float_search")
+    ]
     assert "novel" in result.stderr
 
 

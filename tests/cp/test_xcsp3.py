@@ -149,6 +149,65 @@ CASES = [
     ("<slide> <list> x[] </list> <intension> ne(%0,%1) </intension> </slide>", lambda x, y, z, b: x != y != z),
     ('<slide circular="true"> <list> x[] </list> <intension> ne(%0,%1) </intension> </slide>',
      lambda x, y, z, b: len({x, y, z}) == 3),
+    ("<intension> notin(x[0],set(1,3)) </intension>", lambda x, y, z, b: x not in (1, 3)),
+    ("<intension> eq(b,notin(x[0],set(x[1],2))) </intension>", lambda x, y, z, b: b == (x not in (y, 2))),
+    ("<intension> ne(x[0],x[1],x[2]) </intension>", lambda x, y, z, b: len({x, y, z}) == 3),
+    ("<intension> eq(b,ne(x[0],x[1],x[2])) </intension>", lambda x, y, z, b: b == (len({x, y, z}) == 3)),
+    (f"<extension> {X} <conflicts> </conflicts> </extension><clause> b </clause>", lambda x, y, z, b: b),
+    (f'<extension type="hybrid-2"> {X} <supports> (1,2..3,≠1)({{0,2}},=c0,*)(3,≤c0,∁{{0,3}})(*,=c0+1,=c0+c1)'
+     " </supports> </extension>",
+     lambda x, y, z, b: (x == 1 and y in (2, 3) and z != 1) or (x in (0, 2) and y == x)
+     or (x == 3 and y <= x and z in (1, 2)) or (y == x + 1 and z == x + y)),
+    (f'<extension type="hybrid-1"> {X} <conflicts> (1..2,&lt;2,*)(*,≥c0,﹥1) </conflicts> </extension>',
+     lambda x, y, z, b: not (x in (1, 2) and y < 2) and not (y >= x and z > 1)),
+    ("<allDifferent> <matrix> (x[0],x[1])(x[2],b) </matrix> <except> 0 </except> </allDifferent>",
+     lambda x, y, z, b: all(p != q or p == 0 for p, q in ((x, y), (z, b), (x, z), (y, b)))),
+    ("<allDifferent> <list> x[0] x[1] </list> <list> x[2] b </list> <except> (0,0)(1,1) </except> </allDifferent>",
+     lambda x, y, z, b: (x, y) != (z, b) or (x, y) in ((0, 0), (1, 1))),
+    (f"<allEqual> {X} <except> 0 3 </except> </allEqual>",
+     lambda x, y, z, b: len({v for v in (x, y, z) if v not in (0, 3)}) <= 1),
+    (f"<nValues> {X} <except> 0 2 </except> <condition> (eq,1) </condition> </nValues>",
+     lambda x, y, z, b: len({x, y, z} - {0, 2}) == 1),
+    (f"<count> {X} <values> b 3 </values> <condition> (ge,2) </condition> </count>",
+     lambda x, y, z, b: sum(v in (b, 3) for v in (x, y, z)) >= 2),
+    ("<cardinality> <list> x[0..1] </list> <values> x[2] b </values> <occurs> 1 0..1 </occurs> </cardinality>",
+     lambda x, y, z, b: (x, y).count(z) == 1 and (x, y).count(b) <= 1),
+    ('<cardinality> <list> x[0..1] </list> <values closed="true"> x[2] b </values> <occurs> 1 1 </occurs>'
+     " </cardinality>", lambda x, y, z, b: z != b and sorted((x, y)) == sorted((z, b))),
+    ("<precedence> x[] </precedence>",
+     lambda x, y, z, b: all(v == 0 or v - 1 in (x, y, z)[:i] for i, v in enumerate((x, y, z)))),
+    (f'<precedence> {X} <values covered="true"> 2 0 </values> </precedence>',
+     lambda x, y, z, b: 0 in (x, y, z) and 2 in (x, y, z)[: (x, y, z).index(0)]),
+    (f'<maximum> {X} <index rank="last"> b </index> <condition> (ge,2) </condition> </maximum>',
+     lambda x, y, z, b: (x, y, z)[b] == max(x, y, z) >= 2 and max(x, y, z) not in (x, y, z)[b + 1 :]),
+    (f'<minimum> {X} <index rank="first"> b </index> </minimum>', lambda x, y, z, b: (x, y, z).index(min(x, y, z)) == b),
+    (f"<maximumArg> {X} <condition> (eq,b) </condition> </maximumArg>",
+     lambda x, y, z, b: (x, y, z)[b] == max(x, y, z)),
+    (f'<maximumArg rank="first"> {X} <condition> (ge,b) </condition> </maximumArg>',
+     lambda x, y, z, b: (x, y, z).index(max(x, y, z)) >= b),
+    (f'<minimumArg rank="last"> {X} <condition> (in,{{0,2}}) </condition> </minimumArg>',
+     lambda x, y, z, b: 2 - (z, y, x).index(min(x, y, z)) in (0, 2)),
+    ('<minimumArg> <list startIndex="1"> x[] </list> <condition> (ne,2) </condition> </minimumArg>',
+     lambda x, y, z, b: min(x, z) == min(x, y, z)),
+    (f'<element> {X} <index rank="first"> b </index> <value> 2 </value> </element>',
+     lambda x, y, z, b: 2 in (x, y, z) and (x, y, z).index(2) == b),
+    (f'<element> {X} <index rank="last"> x[0] </index> <condition> (ge,2) </condition> </element>',
+     lambda x, y, z, b: x < 3 and (x, y, z)[x] >= 2 and all(v < 2 for v in (x, y, z)[x + 1 :])),
+    (f"<element> {X} <condition> (gt,2) </condition> </element>", lambda x, y, z, b: max(x, y, z) > 2),
+    (f"<regular> {X} <transitions> (a,0,a)(a,0,c)(a,1,a)(c,1,c)(c,2,a) </transitions> <start> a </start>"
+     " <final> c </final> </regular>",
+     lambda x, y, z, b: (x, y, z) in {(0, 1, 1), (1, 0, 1), (0, 0, 1), (0, 0, 0), (0, 1, 0), (1, 0, 0), (1, 1, 0),
+                                      (0, 2, 0)}),
+    ("<flow> <list> x[] b </list> <balance> 2 0 -2 </balance> <arcs> (0,1)(1,2)(0,2)(2,0) </arcs>"
+     " <weights> 1 1 3 1 </weights> <condition> (le,6) </condition> </flow>",
+     lambda x, y, z, b: x + z - b == 2 and y == x and x + y + 3 * z + b <= 6),
+    ("<cumulative> <origins> x[] </origins> <lengths> 2 1 2 </lengths> <heights> 1 2 1 </heights>"
+     " <condition> (lt,3) </condition> </cumulative>",
+     lambda x, y, z, b: all(sum(h for s, d, h in ((x, 2, 1), (y, 1, 2), (z, 2, 1)) if s <= t < s + d) < 3
+                            for t in range(6))),
+    ('<slide> <list offset="2" collect="1"> x[0] x[2] x[1] </list> <list collect="2"> x[] </list>'
+     " <sum> <list> %0 %1 %2 </list> <condition> (le,5) </condition> </sum> </slide>",
+     lambda x, y, z, b: x + x + y <= 5 and y + y + z <= 5),
     ('<block class="a"> <intension> eq(x[0],1) </intension> <block> <clause> b </clause> </block> </block>',
      lambda x, y, z, b: x == 1 and b),
 ]  # fmt: skip
@@ -199,6 +258,7 @@ def test_the_docs_example_becomes_tables():
 
 
 MALFORMED = [
+    ("<sum> left <list> x[] </list> <condition> (le,5) </condition> </sum>", r":6: expected elements in <sum>.*'left'"),
     ("<intension> eq(x[0],y) </intension>", r":6: there is no variable 'y'"),
     ("<intension> eq(x[0] </intension>", r":6: expected a comma or a parenthesis"),
     ("<intension> eq(x[0],1)) </intension>", r":6: expected the end of an expression, found '\)'"),
@@ -234,15 +294,24 @@ def test_malformed_constraints(tmp_path, constraint, message):
 
 
 UNSUPPORTED = [
-    ("<precedence> x[] </precedence>", "the constraint <precedence> is not supported"),
-    ('<intension reifiedBy="b"> eq(x[0],1) </intension>', "reifiedBy of <intension> is not supported"),
+    *(
+        (text, f"{unread}.* is not supported")
+        for text, unread in (
+            ("<sum> <list> x[] </list> <except> 0 </except> <condition> (le,5) </condition> </sum>", "<except> in <sum>"),
+            ('<sum> <list startIndex="1"> x[] </list> <condition> (le,5) </condition> </sum>', "startIndex=.1. of <list>"),
+            ('<clause covered="true"> b </clause>', "covered=.true. of <clause>"),
+            ('<block when="b"> <clause> b </clause> </block>', "when=.b. of <block>"),
+            ("<channel> <list> b </list> <list> x[] </list> <size> 3 </size> </channel>", "<size> in <channel>"),
+            ("<intension> <function> b </function> <cost> 3 </cost> </intension>", "<cost> in <intension>"),
+        )
+    ),
+    ("<stretch> x[] </stretch>", "the constraint <stretch> is not supported"),
+    ('<intension reifiedBy="b"> eq(x[0],1) </intension>', 'reifiedBy="b" of <intension> is not supported'),
+    ("<cumulative> <origins> x[] </origins> <lengths> 2x3 </lengths> <heights> 1x3 </heights>"
+     " <condition> (ge,1) </condition> </cumulative>", r"the condition \(ge,1\) of <cumulative>"),
     ("<intension> eq(sin(x[0]),1) </intension>", "the operator 'sin' is not supported"),
     ("<intension> eq(pow(2,sub(x[0],1)),1) </intension>", "a negative exponent is not supported"),
     ("<sum> <list> 1x99999999 </list> <condition> (le,3) </condition> </sum>", "at most 4,194,304 are supported"),
-    (
-        '<element> <list> x[] </list> <index rank="first"> b </index> <value> 2 </value> </element>',
-        "ranks of <element>",
-    ),
     ("<intension> le(x[0],9999999999999999) </intension>", "is beyond 2"),
 ]
 

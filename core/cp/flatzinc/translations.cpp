@@ -115,9 +115,19 @@ View is_one_of(T t, View x, const Argument& values) {
   return b;
 }
 
+// Whether a view is in a sorted set; in a range by two comparisons, since a range may be long.
+View is_in(T t, View x, const Argument& values) {
+  if (values.empty()) return constant(0);
+  const Value first = values.front().offset, last = values.back().offset;
+  if (last - first + 1 != static_cast<Value>(values.size())) return t.truth("set_in", {one(x), values});
+  const View b = t.boolean();
+  t.post("bool_and", {one(t.truth("int_le", {one(first), one(x)})), one(t.truth("int_le", {one(x), one(last)})), one(b)});
+  return b;
+}
+
 void among(T t, std::size_t n, std::size_t xs, std::size_t values) {
   Argument inside;
-  for (const View x : t.list(xs)) inside.push_back(t.truth("set_in", {one(x), t.list(values)}));
+  for (const View x : t.list(xs)) inside.push_back(is_in(t, x, t.list(values)));
   t.post("bool_lin_eq", {ones(inside.size()), inside, t.list(n)});
 }
 

@@ -188,7 +188,7 @@ class _Run:
         for note in model.notes:
             _complain(f"warning: {note}")
         if options.verbose:
-            _complain(f"{model.variables:,} variables, {model.propagators:,} propagators")
+            _complain(f"variables: {model.variables:,}, propagators: {model.propagators:,}")
         read = time.monotonic() - self._started
         code = self._search(model, search)
         if options.statistics:

@@ -111,7 +111,7 @@ def rows_of_table(text: str, arity: int) -> list[Row]:
 
 def _tuples(text: str) -> list[list[str]]:
     rows = re.findall(r"\s*\(([^()]*)\)\s*", text)
-    if re.sub(r"\s*\(([^()]*)\)\s*", "", text):
+    if re.sub(r"\s*\(([^()]*)\)\s*", "", text).strip():
         raise TextError(f"expected tuples such as (1,2)(3,4), found {text.strip()[:40]!r}")
     return [_COMMA.split(row) for row in rows]
 

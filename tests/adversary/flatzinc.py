@@ -1,0 +1,180 @@
+"""Random FlatZinc models: all constraints, mixed domains, integers without bounds, annotations, objectives at limits.
+
+A model whose variables have bounds is compared with brute force. Of one without, what is claimed must be true of every
+box of declared bounds: inside a small box by brute force, inside a large one by the solver.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from elimina._core import FlatZinc
+from tests.adversary.case import Case, Defect, Setting
+from tests.cp.flatzinc_models import SIGNATURES, Maker
+from tests.reference import flatzinc as reference
+
+MOST_ASSIGNMENTS = 4000
+SMALL, LARGE = 6, 10**6
+"""Bounds of the boxes."""
+
+SECONDS = 2.0
+"""Time of a search; models without bounds may need more than anyone has."""
+
+_NOISE = (":: var_is_introduced", ':: mzn_path("a;b")', ":: is_defined_var", ":: odd([1, x2, f(3)])")
+_ARITHMETIC = [
+    *(f"int_{r}" for r in ("eq", "ne", "le", "lt", "plus", "minus", "times", "div", "mod", "abs", "max", "min")),
+    *(f"int_lin_{r}" for r in ("eq", "ne", "le", "ge", "gt")),
+    *("int_eq_reif", "int_le_reif", "int_lin_le_reif", "int_le_imp", "array_int_maximum", "array_int_minimum"),
+    *("array_var_int_element", "array_int_element", "bool_clause", "set_in", "jacop_table_int", "bool2int"),
+]
+
+
+def make(rng: random.Random, setting: Setting) -> Case:
+    """Make a random model."""
+    domains, total, opened = {}, 1, 0
+    for name in "xyzw":
+        kind = rng.choice(["small", "small", "small", "fixed", "wide", "open"])
+        if kind == "open" and opened < 2:
+            domains[name], opened = "int", opened + 1
+            continue
+        lo = rng.randint(-2, 2)
+        size = {"small": rng.randint(1, 4), "fixed": 1, "wide": rng.choice([40, 300]), "open": 2}[kind]
+        size = size if total * size <= MOST_ASSIGNMENTS // 8 // (13**opened) else 1
+        total *= size
+        domains[name] = f"{lo}..{lo + size - 1}"
+    maker = Maker(rng)
+    names = _ARITHMETIC if opened and rng.random() < 0.8 else list(SIGNATURES)
+    constraints = []
+    for _ in range(rng.choice([1, 2, 2, 3, 4, 5])):
+        name = rng.choice(names)
+        arguments = ", ".join(maker.argument(kind) for kind in SIGNATURES[name].split())
+        constraints.append(f"{name}({arguments})")
+    if rng.random() < 0.3:
+        constraints.append(maker.tie().removeprefix("constraint ").removesuffix(";"))
+    goal = rng.choice(["satisfy", "minimize", "maximize"])
+    return {
+        "domains": domains,
+        "constraints": constraints,
+        "notes": [rng.choice(_NOISE) if rng.random() < 0.3 else "" for _ in constraints],
+        "variable_note": rng.choice(["", *_NOISE]),
+        "goal": goal if goal == "satisfy" else f"{goal} {rng.choice('xyzw')}",
+        "search": rng.choice(["", "", ":: warm_start([x], [1])", ":: int_search([x, y], first_fail, indomain_max)"]),
+        "predicate": rng.choice(["", "predicate p(array [int] of var int: xs :: promise_ctx_antitone, int: n :: a(1));"]),
+        "free": rng.random() < 0.3,
+        "threads": rng.choice([1, 1, 1, 2]),
+    }
+
+
+def text_of(case: Case, box: int | None = None) -> str:
+    """Return the model; with a box, integers without bounds lie in it."""
+    lines = [case["predicate"]]
+    for name, domain in case["domains"].items():
+        domain = f"{-box}..{box}" if domain == "int" and box is not None else domain
+        lines.append(f"var {domain}: {name} :: output_var {case['variable_note']};".replace(" ;", ";"))
+    lines += [f"var bool: {b} :: output_var;" for b in "abc"]
+    lines += [f"constraint {c} {n};" for c, n in zip(case["constraints"], case["notes"], strict=True)]
+    return "\n".join([*lines, f"solve {case['search']} {case['goal']};"])
+
+
+class _Answer:
+    """Solutions of a search, and whether it is a proof."""
+
+    def __init__(self, case: Case, text: str) -> None:
+        model = FlatZinc(text.encode(), lambda: True)
+        search = model.search(case["free"], 0, SECONDS, case["threads"], False, lambda: True)
+        printed: list[bytes] = []
+        while (state := search.next(lambda: True)) == "solution" and len(printed) < MOST_ASSIGNMENTS:
+            printed.append(model.show(search))
+        self.solutions = [_plain(s) for s in reference.parse_solutions(b"".join(printed).decode())]
+        self.is_complete = state == "complete"
+        self.is_proof = self.is_complete and not model.unproven_limits(search)
+        self.is_unbounded = self.is_complete and bool(self.solutions) and model.is_unbounded()
+
+
+def _plain(solution: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted((name, int(value)) for name, value in solution.items()))
+
+
+def _brute_force(case: Case, box: int | None) -> list[tuple[tuple[str, int], ...]]:
+    text = "\n".join(line for line in text_of(case, box).splitlines() if not line.startswith("predicate"))
+    for note in _NOISE:
+        text = text.replace(note, "")
+    text = re.sub(r"solve .*", "solve satisfy;", text)
+    return [_plain(solution) for solution in reference.solutions(reference.read(text))]
+
+
+def check(case: Case) -> None:
+    """Solve and compare."""
+    is_open = "int" in case["domains"].values()
+    try:
+        answer = _Answer(case, text_of(case))
+    except ValueError as error:
+        if "smaller bounds" in str(error) or "2^52" in str(error):
+            return
+        raise
+    if not is_open and not answer.is_proof and answer.is_complete:
+        raise Defect("no proof, though all variables have bounds")
+    if not answer.is_proof and not is_open:
+        return
+    expected = _brute_force(case, SMALL if is_open else None)
+    inside = [s for s in answer.solutions if all(abs(dict(s)[n]) <= SMALL for n in case["domains"] if _opens(case, n))]
+    if answer.is_proof:
+        _compare(case, answer, expected, inside, is_open)
+    elif any(s not in expected for s in inside):
+        raise Defect(f"{next(s for s in inside if s not in expected)} is not a solution")
+
+
+def _opens(case: Case, name: str) -> bool:
+    return bool(case["domains"][name] == "int")
+
+
+def _compare(case: Case, answer: _Answer, expected: list[Any], inside: list[Any], is_open: bool) -> None:
+    goal, _, aim = case["goal"].partition(" ")
+    if goal == "satisfy":
+        if sorted(inside) != sorted(expected):
+            raise Defect(f"complete with {len(inside)} solutions in the box, not {len(expected)}")
+        large = _Answer(case, text_of(case, LARGE)) if is_open else answer
+        if large.is_complete and sorted(large.solutions) != sorted(answer.solutions):
+            raise Defect(f"complete with {len(answer.solutions)} solutions, {len(large.solutions)} in a larger box")
+        return
+    sign = 1 if goal == "minimize" else -1
+    worth = [sign * dict(s)[aim] for s in expected]
+    if not answer.solutions:
+        if expected:
+            raise Defect(f"unsatisfiable, but {expected[0]} is a solution")
+        return
+    best = sign * dict(answer.solutions[-1])[aim]
+    if min(worth, default=math.inf) < best:
+        raise Defect(f"{sign * best} is not optimal: {sign * min(worth)} is better")
+    if answer.solutions[-1] in inside and answer.solutions[-1] not in expected:
+        raise Defect(f"{answer.solutions[-1]} is not a solution")
+    if is_open:
+        large = _Answer(case, text_of(case, LARGE))
+        if large.solutions and large.is_complete and sign * dict(large.solutions[-1])[aim] < best:
+            raise Defect(f"{sign * best} is not optimal in a larger box")
+
+
+def smaller(case: Case) -> Iterator[Case]:
+    """Yield simpler models."""
+    for i in range(len(case["constraints"])):
+        rest = case["constraints"][:i] + case["constraints"][i + 1 :]
+        yield {**case, "constraints": rest, "notes": case["notes"][:i] + case["notes"][i + 1 :]}
+    for key in ("variable_note", "search", "predicate"):
+        if case[key]:
+            yield {**case, key: ""}
+    if any(case["notes"]):
+        yield {**case, "notes": [""] * len(case["notes"])}
+    if case["free"] or case["threads"] > 1:
+        yield {**case, "free": False, "threads": 1}
+    for name, domain in case["domains"].items():
+        if domain not in ("int", "0..0"):
+            yield {**case, "domains": {**case["domains"], name: "0..0"}}
+
+
+def script(case: Case) -> str:
+    """Return a program that solves it."""
+    return f"from tests.adversary.flatzinc import check, text_of\ncase = {case!r}\nprint(text_of(case))\ncheck(case)"
