@@ -63,7 +63,9 @@ def make(rng: random.Random, setting: Setting) -> Case:
         "variable_note": rng.choice(["", *_NOISE]),
         "goal": goal if goal == "satisfy" else f"{goal} {rng.choice('xyzw')}",
         "search": rng.choice(["", "", ":: warm_start([x], [1])", ":: int_search([x, y], first_fail, indomain_max)"]),
-        "predicate": rng.choice(["", "predicate p(array [int] of var int: xs :: promise_ctx_antitone, int: n :: a(1));"]),
+        "predicate": rng.choice(
+            ["", "predicate p(array [int] of var int: xs :: promise_ctx_antitone, int: n :: a(1));"]
+        ),
         "free": rng.random() < 0.3,
         "threads": rng.choice([1, 1, 1, 2]),
     }

@@ -136,7 +136,11 @@ _FOREIGN = {
     "gecode_circuit": "c I",
     **dict.fromkeys(("chuffed_circuit", "ortools_circuit", "chuffed_subcircuit", "ortools_subcircuit"), "I c"),
     "jacop_subcircuit": "I",
-    **{f"int_lin_{r}{s}": f"C I c{b}" for r in ("lt", "ge", "gt") for s, b in (("", ""), ("_reif", " b"), ("_imp", " b"))},
+    **{
+        f"int_lin_{r}{s}": f"C I c{b}"
+        for r in ("lt", "ge", "gt")
+        for s, b in (("", ""), ("_reif", " b"), ("_imp", " b"))
+    },
     **{f"bool_lin_{r}{s}": f"C B i{b}" for r in ("lt", "ge", "gt") for s, b in (("", ""), ("_imp", " b"))},
     **{f"bool_sum_{r}": "B i" for r in ("eq", "ne", "le", "lt", "ge", "gt")},
 }

@@ -13,6 +13,7 @@ from tests.cp.flatzinc_models import SIGNATURES, Maker
 from tests.cp.flatzinc_solver import solved
 from tests.reference import flatzinc as reference
 
+
 def check(text: str) -> None:
     found = [{name: int(value) for name, value in solution.items()} for solution in solved(text)]
     expected = list(reference.solutions(reference.read(text)))

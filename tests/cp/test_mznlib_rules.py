@@ -19,7 +19,7 @@ _DECLARATION = re.compile(r"\b(predicate|function|annotation|test)\b\s*([^(;=]*?
 _ARGUMENT = re.compile(
     r"(?:array\s*\[\s*int\s*\]\s*of\s+)?(?:var\s+)?(?:bool|int|float|set\s+of\s+int)\s*:\s*\w+(?:\s*::\s*\w+)*"
 )
-"""One argument of a built-in: at most one dimension, of int, bool, float or set of int; no option, enum, tuple or record."""
+"""One argument of a built-in: at most one dimension, of bool, int, float or set of int."""
 
 
 class Declaration(NamedTuple):

@@ -22,7 +22,8 @@ PROVEN = [
     ("var 0..9: y; constraint int_lt(y, x); solve minimize x;", "optimal", 1),
     ("var 0..10: z; constraint int_lin_eq([2, -1], [x, z], -1); solve minimize z;", "optimal", 1),
     ("var 0..9: m; constraint int_le(x, m); constraint int_le(0, x); solve minimize m;", "optimal", 0),
-    ("var 2..9: m; constraint int_lin_le([1, -1], [x, m], -2); constraint int_le(0, x); solve minimize m;", "optimal", 2),
+    ("var 2..9: m; constraint int_lin_le([1, -1], [x, m], -2); constraint int_le(0, x); solve minimize m;",
+     "optimal", 2),
     ("var 0..90: y; constraint int_times(x, x, y); solve maximize x;", "optimal", 9),
     ("var -90..90: y; constraint int_abs(x, y); solve minimize x;", "optimal", -90),
     ("constraint array_int_maximum(7, [x, 3]); solve maximize x;", "optimal", 7),
@@ -77,7 +78,7 @@ def test_what_limits_cut_is_no_proof(tmp_path: Path, text: str, status: str) -> 
     out, err = printed(tmp_path, text, "-a")
     assert out.endswith("=====UNKNOWN=====\n" if status == "unknown" else "----------\n")
     assert "the model gives no bounds for " in err
-    with pytest.raises(InputError, match="the file gives no bounds for .*declare bounds in the file"):
+    with pytest.raises(InputError, match=r"the file gives no bounds for .*declare bounds in the file"):
         model.to_model()
 
 

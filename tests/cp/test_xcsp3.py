@@ -180,7 +180,8 @@ CASES = [
      lambda x, y, z, b: 0 in (x, y, z) and 2 in (x, y, z)[: (x, y, z).index(0)]),
     (f'<maximum> {X} <index rank="last"> b </index> <condition> (ge,2) </condition> </maximum>',
      lambda x, y, z, b: (x, y, z)[b] == max(x, y, z) >= 2 and max(x, y, z) not in (x, y, z)[b + 1 :]),
-    (f'<minimum> {X} <index rank="first"> b </index> </minimum>', lambda x, y, z, b: (x, y, z).index(min(x, y, z)) == b),
+    (f'<minimum> {X} <index rank="first"> b </index> </minimum>',
+     lambda x, y, z, b: (x, y, z).index(min(x, y, z)) == b),
     (f"<maximumArg> {X} <condition> (eq,b) </condition> </maximumArg>",
      lambda x, y, z, b: (x, y, z)[b] == max(x, y, z)),
     (f'<maximumArg rank="first"> {X} <condition> (ge,b) </condition> </maximumArg>',
@@ -297,8 +298,14 @@ UNSUPPORTED = [
     *(
         (text, f"{unread}.* is not supported")
         for text, unread in (
-            ("<sum> <list> x[] </list> <except> 0 </except> <condition> (le,5) </condition> </sum>", "<except> in <sum>"),
-            ('<sum> <list startIndex="1"> x[] </list> <condition> (le,5) </condition> </sum>', "startIndex=.1. of <list>"),
+            (
+                "<sum> <list> x[] </list> <except> 0 </except> <condition> (le,5) </condition> </sum>",
+                "<except> in <sum>",
+            ),
+            (
+                '<sum> <list startIndex="1"> x[] </list> <condition> (le,5) </condition> </sum>',
+                "startIndex=.1. of <list>",
+            ),
             ('<clause covered="true"> b </clause>', "covered=.true. of <clause>"),
             ('<block when="b"> <clause> b </clause> </block>', "when=.b. of <block>"),
             ("<channel> <list> b </list> <list> x[] </list> <size> 3 </size> </channel>", "<size> in <channel>"),
@@ -307,8 +314,11 @@ UNSUPPORTED = [
     ),
     ("<stretch> x[] </stretch>", "the constraint <stretch> is not supported"),
     ('<intension reifiedBy="b"> eq(x[0],1) </intension>', 'reifiedBy="b" of <intension> is not supported'),
-    ("<cumulative> <origins> x[] </origins> <lengths> 2x3 </lengths> <heights> 1x3 </heights>"
-     " <condition> (ge,1) </condition> </cumulative>", r"the condition \(ge,1\) of <cumulative>"),
+    (
+        "<cumulative> <origins> x[] </origins> <lengths> 2x3 </lengths> <heights> 1x3 </heights>"
+        " <condition> (ge,1) </condition> </cumulative>",
+        r"the condition \(ge,1\) of <cumulative>",
+    ),
     ("<intension> eq(sin(x[0]),1) </intension>", "the operator 'sin' is not supported"),
     ("<intension> eq(pow(2,sub(x[0],1)),1) </intension>", "a negative exponent is not supported"),
     ("<sum> <list> 1x99999999 </list> <condition> (le,3) </condition> </sum>", "at most 4,194,304 are supported"),

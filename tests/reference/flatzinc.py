@@ -489,7 +489,15 @@ def _every(function: Callable[..., bool], *names: str) -> dict[str, Callable[...
 FOREIGN: dict[str, Callable[..., bool]] = {
     **_every(_different, "gecode_all_different_int", "minicpp_all_different", "jacop_alldistinct"),
     **_every(_different, "all_different", "alldifferent"),
-    **_every(_rows, "jacop_table_int", "jacop_table_bool", "gecode_table_int", "gecode_table_bool", "chuffed_table_int", "ortools_table_int"),
+    **_every(
+        _rows,
+        "jacop_table_int",
+        "jacop_table_bool",
+        "gecode_table_int",
+        "gecode_table_bool",
+        "chuffed_table_int",
+        "ortools_table_int",
+    ),
     **_every(_regular, "gecode_regular", "chuffed_regular", "ortools_regular"),
     "jacop_regular": lambda *a: _regular(*a[:-1]),
     **_every(_cumulative, "jacop_cumulative", "cumulatives", "chuffed_cumulative", "chuffed_cumulative_vars"),
@@ -514,8 +522,9 @@ FOREIGN: dict[str, Callable[..., bool]] = {
     "ortools_global_cardinality": lambda xs, v, n, c: _counted(xs, v, n) and (not c or set(xs) <= set(v)),
     **_every(_counted, "jacop_count_values", "gecode_global_cardinality"),
     "gecode_global_cardinality_closed": lambda xs, v, c: _counted(xs, v, c) and set(xs) <= set(v),
-    "jacop_gcc": lambda xs, c, first: _counted(xs, range(first, first + len(c)), c)
-    and all(first <= x < first + len(c) for x in xs),
+    "jacop_gcc": lambda xs, c, first: (
+        _counted(xs, range(first, first + len(c)), c) and all(first <= x < first + len(c) for x in xs)
+    ),
     **_every(_rectangles, "diffn", "jacop_diff2_strict"),
     "gecode_nooverlap": lambda x, dx, y, dy: _rectangles(x, y, dx, dy),
     **_every(_solid_rectangles, "diffn_nonstrict", "jacop_list_diff2"),

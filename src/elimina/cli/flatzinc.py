@@ -241,7 +241,7 @@ class _Run:
 
 
 def _proof(model: FlatZinc, search: CpSearch, is_solved: bool) -> bytes:
-    """Return the line that ends a complete search, and warn where limits of integers without bounds leave it no proof."""
+    """Return the line that ends a complete search; warn if it depends on limits of integers without bounds."""
     names = model.unproven_limits(search)
     if not names:
         return b"==========\n" if is_solved else b"=====UNSATISFIABLE=====\n"
@@ -249,7 +249,8 @@ def _proof(model: FlatZinc, search: CpSearch, is_solved: bool) -> bytes:
         return b"=====UNBOUNDED=====\n"
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
     _complain(
-        f"warning: the model gives no bounds for {shown}; only values from -2^42 to 2^42 were searched, which proves nothing: "
+        f"warning: the model gives no bounds for {shown}; "
+        "only values from -2^42 to 2^42 were searched, which proves nothing: "
         f"declare bounds, such as var -1000..1000: {names[0]}"
     )
     return b"" if is_solved else b"=====UNKNOWN=====\n"

@@ -41,10 +41,10 @@ from elimina.cp.running import (
     VariableOrdering,
     Words,
     accelerate,
+    bounds_advice,
     build_solver,
     called,
     go_on,
-    bounds_advice,
     is_view,
     limits_text,
     memory_in_words,
@@ -229,7 +229,7 @@ class Model(Copied, Globals, Displayed):
         return low, high
 
     def domain(self, x: Operand) -> Sequence[int]:
-        """Return the values that an operand can take before any constraint, ascending; of a sum, those between its bounds."""
+        """Return the values that an operand can take before any constraint, ascending; of a sum, its interval."""
         x = self.expression(x)
         lo, hi = self.bounds(x)
         terms = [(var, factor) for var, factor in x.terms.items() if factor]
@@ -364,9 +364,9 @@ class Model(Copied, Globals, Displayed):
             The answer to the task ``satisfy``, ``minimise`` or ``maximise``, with the best solution found. The status
             is ``optimal`` if that solution is proven to be the best, otherwise ``feasible``; ``infeasible``; or
             ``unknown`` without a solution. Where a file gives variables no bounds, and the proof depends on the limits
-            that they get, ``ended_by`` is ``domain-limit``. ``value`` is the value of the objective. ``assignment`` maps names to
-            values; ``result[x]`` is the value of a variable or expression, or a list of several. ``ended_by`` names the
-            limit or Ctrl-C. ``stats`` has ``complete`` (True if there are no other, or no better, solutions),
+            that they get, ``ended_by`` is ``domain-limit``. ``value`` is the value of the objective. ``assignment`` maps
+            names to values; ``result[x]`` is the value of a variable or expression, or a list of several. ``ended_by``
+            names the limit or Ctrl-C. ``stats`` has ``complete`` (True if there are no other, or no better, solutions),
             ``nodes``, ``failures``, ``solutions``, ``restarts``,
             ``nogoods`` (recorded before restarts), ``propagations`` (calls of propagators), ``peak_depth`` (decisions)
             and ``seconds``: ``post``, ``search``, ``other`` and ``total``.

@@ -209,7 +209,9 @@ class Reader:
             window: list[str] = []
             for each, size, step in zip(names, widths, steps, strict=True):
                 if not is_circular and turn * step + size > len(each):
-                    raise TextError(f"<slide> has too few variables in a list of {len(each)}, next to one of {len(names[0])}")
+                    raise TextError(
+                        f"<slide> has too few variables in a list of {len(each)}, next to one of {len(names[0])}"
+                    )
                 window += [each[(turn * step + i) % len(each)] for i in range(size)]
             self._constraint(_filled(template, window, width - 1))
 

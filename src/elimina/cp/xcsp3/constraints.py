@@ -128,10 +128,7 @@ def _different_lists(
     """Post that all lists differ but those that are one of some vectors."""
     model = terms.model
     free = [
-        [
-            model.all_of([terms.truth("eq", x, value) for x, value in together(name, xs, vector)])
-            for vector in vectors
-        ]
+        [model.all_of([terms.truth("eq", x, value) for x, value in together(name, xs, vector)]) for vector in vectors]
         for xs in lists
     ]
     for (one, is_free), (other, _) in itertools.combinations(zip(lists, free, strict=True), 2):
@@ -269,10 +266,7 @@ def _extreme_place(terms: Terms, given: Arguments) -> None:
     hits = [terms.truth("eq", x, extreme) for x in xs]
     if rank == "any":
         model.clause(
-            [
-                model.all_of([hit, terms.truth_of_condition(start + place, condition)])
-                for place, hit in enumerate(hits)
-            ]
+            [model.all_of([hit, terms.truth_of_condition(start + place, condition)]) for place, hit in enumerate(hits)]
         )
         return
     place = model.int_var(0, len(xs) - 1)
