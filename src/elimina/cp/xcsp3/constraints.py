@@ -427,7 +427,7 @@ def _no_overlap(terms: Terms, given: Arguments) -> None:
     else:
         boxes = list(together(given.name, terms.matrix(origins), terms.matrix(lengths)))
     for (starts, sizes), (others, extents) in itertools.combinations(boxes, 2):
-        apart = []
+        apart: list[Operand] = []
         for a, m, b, n in together(given.name, starts, sizes, others, extents):
             apart.append(model.holds(model.expression(a) + m <= b))
             apart.append(model.holds(model.expression(b) + n <= a))

@@ -101,7 +101,7 @@ def rows_of_table(text: str, arity: int) -> list[Row]:
         TextError: A tuple has another number of cells.
     """
     texts = [[token] for token in text.split()] if arity == 1 and "(" not in text else _tuples(text)
-    rows = []
+    rows: list[Row] = []
     for cells in texts:
         if len(cells) != arity:
             raise TextError(f"the tuple ({','.join(cells)[:40]}) has {len(cells)} values for {arity} variables")
