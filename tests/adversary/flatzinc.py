@@ -18,8 +18,8 @@ from tests.cp.flatzinc_models import SIGNATURES, Maker
 from tests.reference import flatzinc as reference
 
 MOST_ASSIGNMENTS = 4000
-SMALL, LARGE = 6, 10**6
-"""Bounds of the boxes."""
+SMALL, LARGE = 6, 2**44
+"""Bounds of the boxes; the large one is wider than the limits of integers without bounds."""
 
 SECONDS = 2.0
 """Time of a search; models without bounds may need more than anyone has."""

@@ -363,13 +363,13 @@ class Model(Copied, Globals, Displayed):
         Returns:
             The answer to the task ``satisfy``, ``minimise`` or ``maximise``, with the best solution found. The status
             is ``optimal`` if that solution is proven to be the best, otherwise ``feasible``; ``infeasible``; or
-            ``unknown`` without a solution. Where a file gives variables no bounds, and the proof depends on the limits
-            that they get, ``ended_by`` is ``domain-limit``. ``value`` is the value of the objective. ``assignment`` maps
-            names to values; ``result[x]`` is the value of a variable or expression, or a list of several. ``ended_by``
-            names the limit or Ctrl-C. ``stats`` has ``complete`` (True if there are no other, or no better,
-            solutions), ``nodes``, ``failures``, ``solutions``, ``restarts``,
-            ``nogoods`` (recorded before restarts), ``propagations`` (calls of propagators), ``peak_depth`` (decisions)
-            and ``seconds``: ``post``, ``search``, ``other`` and ``total``.
+            ``unknown`` without a solution. Where a file gives variables no bounds, and the proof depends on the
+            limits that they get, ``ended_by`` is ``domain-limit``. ``value`` is the value of the objective.
+            ``assignment`` maps names to values; ``result[x]`` is the value of a variable or expression, or a list of
+            several. ``ended_by`` names the limit or Ctrl-C. ``stats`` has ``complete`` (True if there are no other,
+            or no better, solutions), ``nodes``, ``failures``, ``solutions``, ``restarts``, ``nogoods`` (recorded
+            before restarts), ``propagations`` (calls of propagators), ``peak_depth`` (decisions) and ``seconds``:
+            ``post``, ``search``, ``other`` and ``total``.
 
         Raises:
             InputError: A constraint or an option cannot be used as given.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import functools
+import logging
 import math
 import os
 import time
-import warnings
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from elimina._core import FlatZinc
     from elimina.cp.model import Model
 
+
+logger = logging.getLogger("elimina")
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -504,7 +506,7 @@ def warn_of_limits(names: Sequence[str]) -> None:
     """Warn that a complete search proves nothing, since it relies on limits of variables without bounds."""
     if names:
         searched = "only values from -2^42 to 2^42 were searched, which proves nothing"
-        warnings.warn(f"{limits_text(names)}; {searched}: {bounds_advice(names)}", stacklevel=4)
+        logger.warning("%s; %s: %s", limits_text(names), searched, bounds_advice(names))
 
 
 def go_on() -> bool:
