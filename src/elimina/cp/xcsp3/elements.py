@@ -28,7 +28,7 @@ class Contents:
 
     @property
     def has_children(self) -> bool:
-        """Whether elements are inside."""
+        """True if elements are inside."""
         return bool(self._element.children)
 
     @property
