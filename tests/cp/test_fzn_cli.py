@@ -74,7 +74,7 @@ def test_no_solution(tmp_path: Path) -> None:
 
 
 def test_a_time_limit_of_0_is_none(tmp_path: Path) -> None:
-    """As of Gecode and Chuffed."""
+    """Gecode and Chuffed read 0 in the same way."""
     result = run(tmp_path, f"{THREE}solve satisfy;", "-a", "-t", "0")
     assert result.stdout.endswith("x = 3;\n----------\n==========\n")
 

@@ -359,7 +359,7 @@ def _strictly_ascending(xs: Sequence[int]) -> bool:
 
 
 def _apart(boxes: Sequence[Sequence[tuple[int, int]]]) -> bool:
-    """Of any two boxes, one ends before the other begins in some dimension."""
+    """Return whether of any two boxes, one ends before the other begins in some dimension."""
     return all(
         any(a + m <= b or b + n <= a for (a, m), (b, n) in zip(one, other, strict=True))
         for one, other in itertools.combinations(boxes, 2)

@@ -115,7 +115,7 @@ View is_one_of(T t, View x, const Argument& values) {
   return b;
 }
 
-// Whether a view is in a sorted set; in a range by two comparisons, since a range may be long.
+// Membership of a view in a sorted set; in a range by two comparisons, since a range may be long.
 View is_in(T t, View x, const Argument& values) {
   if (values.empty()) return constant(0);
   const Value first = values.front().offset, last = values.back().offset;
@@ -244,7 +244,7 @@ Argument hits(T t) {
   return result;
 }
 
-// Whether a tuple is a row of a table; the Boolean is that truth, or implies it.
+// Truth of a table: the Boolean equals or implies that a tuple is one of its rows.
 void table_if(T t, const char* name) {
   t.expect(3);
   const Argument &xs = t.list(0), &rows = t.list(1);
