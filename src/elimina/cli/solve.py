@@ -85,8 +85,8 @@ def solve_cases(
         raise click.UsageError("--cases needs a file for the posteriors: add -o FILE (.csv, .parquet or .npz)")
     evidence = states.evidence_of(model, evidence_of(options["evidence"], model))
     columns, codes = read_cases(file, model, ignore_extra=options["ignore_extra"])
-    weighted, observed = with_factors(model, evidence)
-    cases = with_observations(columns, codes, observed)
+    observed = with_factors(model, evidence)
+    cases = with_observations(columns, codes, observed.values)
     named = query_of(options["query"], model)
     asked = None if named is None else indices_of(model, named, "query")
     count = len(cases.values)
@@ -97,9 +97,9 @@ def solve_cases(
     if client is not None:
         from elimina.distributed import ClusterBatch
 
-        batch = ClusterBatch(client, weighted, cases.columns, asked, planning, count)
+        batch = ClusterBatch(client, observed.model, cases.columns, asked, planning, count)
     else:
-        batch = Batch(weighted, cases.columns, asked, planning, count)
+        batch = Batch(observed.model, cases.columns, asked, planning, count)
         rows = max(batch.cases * batch.threads, rows)
     with Progress() as progress, open_posteriors(output, variables) as writer:
         if isinstance(batch, Batch):

@@ -388,8 +388,8 @@ class JunctionTree(Displayed):
         named, codes = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
         if self._weighted is None or self._weighted[0] is not self._known:
             self._weighted = self._known, with_factors(self.model, self._known)
-        model, observed = self._weighted[1]
-        columns, values, contradicted = with_observations(named, codes, observed)
+        model = self._weighted[1].model
+        columns, values, contradicted = with_observations(named, codes, self._weighted[1].values)
         asked = None if names is None else tuple(dict.fromkeys(indices_of(self.model, names, "names")))
         if self._batch is None or self._batch.model is not model or not self._batch.suits(columns, asked, len(values)):
             if self._batch is not None:
