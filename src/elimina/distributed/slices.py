@@ -24,7 +24,7 @@ from elimina.inference.bucket import eliminate, first_state
 from elimina.inference.call import own_assignment, plan_call
 from elimina.inference.checkpoint import State
 from elimina.inference.choose import Planned, limits_of
-from elimina.inference.execution import TOLERANCES, Execution, Scaled, check_fits, partition_result
+from elimina.inference.execution import TOLERANCES, Execution, Scaled, ScaledSum, check_fits, partition_result
 from elimina.inference.knowledge import first_bounds
 from elimina.inference.minibucket import result_between
 from elimina.inference.options import DEFAULT, Options
@@ -269,6 +269,7 @@ class _Shares:
         if tried is not None and tried.assignment is not None:
             self._best = Result("optimal", "mpe", tried.value, tried.value, tried.value, tried.assignment)
         self._found: list[Result] = []
+        self._total = ScaledSum()
         self.stats: dict[str, Any] = {}
 
     def answer(self) -> Result:
@@ -318,7 +319,9 @@ class _Shares:
         if described(task).is_optimum and self._best is found:
             ends = self._job.problem.model.ends(None, found.value)
             self._run.learn(Result("bounded", task, found.value, *ends, found.assignment, stats=stats))
-        elif described(task).is_sum:
+        elif described(task).is_sum and found.log10_z is not None:
+            value, log2 = found.value, found.log10_z / math.log10(2)
+            self._total.add(Scaled.from_log2(log2) if value is None else Scaled.product([value]))
             self._run.learn(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
 
     def _known(self) -> State:
@@ -351,12 +354,7 @@ class _Shares:
 
     def _sum(self) -> Result:
         """Return the sum over the slices that have run."""
-        sums = [
-            Scaled.from_log2(found.log10_z / math.log10(2)) if found.value is None else Scaled.product([found.value])
-            for found in self._found
-            if found.log10_z is not None
-        ]
-        return partition_result(Scaled.total(sums))
+        return partition_result(self._total.total)
 
 
 def _execution(job: Job, left: float | None, share: range | None, known: State) -> Execution:

@@ -25,6 +25,7 @@ from elimina.inference.execution import (
     TOLERANCES,
     Execution,
     Scaled,
+    ScaledSum,
     Scales,
     check_fits,
     check_value,
@@ -227,30 +228,38 @@ def _partition(execution: Execution, clock: dict[str, float]) -> Result:
     plan = execution.plan
     scales = Scales(plan)
     sweep = Sweep(execution, clock)
-    numbers, done = execution.places(sweep.count), execution.state["done"]
-    # The sum of each slice that has run, in both sweeps; None where it has to run again.
-    known = execution.state.get("sums", [])[:done]
-    sums = [None if one is None else Scaled(*one) for one in known]
+    numbers = execution.places(sweep.count)
+    # The slices that have run, in both sweeps, their sum, and the places of those that have to run again.
+    state: State = {"sum": (0, []), "again": [], **execution.state}
+    total, done = ScaledSum(*state["sum"]), state["done"]
+    # An interrupt may come between a place and the state that counts it.
+    again = [place for place in state["again"] if place < done]
+
+    def save() -> None:
+        execution.save({"sum": total.state, "again": again, "done": done})
+
     sweep.done = min(done, len(numbers))
     for part in filter(None, sweep.run(numbers[sweep.done :])):
-        if part.run is None:
-            sums.append(Scaled(0.0, 0))
-        elif part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
-            sums.append(scales.sum_of(part.run).times(part.encoded.factor))
-        else:
-            sums.append(None)
-        execution.save({"sums": sums, "done": len(sums)})
+        if part.run is not None:
+            if part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
+                total.add(scales.sum_of(part.run).times(part.encoded.factor))
+            else:
+                again.append(done)
+        done += 1
+        save()
         if execution.learn is not None and plan.slicing is not None:
-            lower = Scaled.total([one for one in sums if one is not None]).log10
-            execution.learn(Result("bounded", "pr", None, lower, None, stats=statistics(execution, {})))
+            stats = statistics(execution, {})
+            execution.learn(Result("bounded", "pr", None, total.total.log10, None, stats=stats))
     del sweep
-    left = [number for number, one in zip(numbers, sums, strict=False) if one is None][len(sums) - len(numbers) :]
-    # A sweep over nothing would still encode.
-    for part in filter(None, Sweep(execution, clock, "log-sum-exp").run(left) if left else ()):
-        total = -math.inf if part.run is None else part.encoded.offset + math.fsum(roots(plan, part.run))
-        sums.append(Scaled.from_log2(total / math.log(2)))
-        execution.save({"sums": sums, "done": len(sums)})
-    return partition_result(Scaled.total([one for one in sums if one is not None]))
+    remaining = [numbers[place] for place in again[done - len(numbers) :]]
+    # Skip an empty sweep: encoding alone takes time.
+    for part in filter(None, Sweep(execution, clock, "log-sum-exp").run(remaining) if remaining else ()):
+        done += 1
+        if part.run is not None:
+            log = part.encoded.offset + math.fsum(roots(plan, part.run))
+            total.add(Scaled.from_log2(log / math.log(2)))
+        save()
+    return partition_result(total.total)
 
 
 def _count(execution: Execution, clock: dict[str, float]) -> Result:

@@ -28,14 +28,17 @@ State = dict[str, Any]
 """State of a run."""
 
 SAVE_SECONDS = 1.0
-"""Seconds between two writes of the state."""
+"""Least seconds between two writes of the state."""
+
+WRITING_SHARE = 0.05
+"""Most time of a run that writes of its state take: states of many slices are long."""
 
 _LOCK_SECONDS, _LOOK_SECONDS = 1.0, 0.02
 """Seconds for which a directory in use is waited for, and between looks: interrupted work may outlast its call."""
 
 _FILE = "elimina-checkpoint.json"
 _MESSAGES = "elimina-messages-"
-_VERSION = 2
+_VERSION = 3
 
 
 class Checkpoint:
@@ -58,7 +61,7 @@ class Checkpoint:
     def __init__(self, directory: str | os.PathLike[str], memory: int | str | None = None) -> None:
         self._directory, self._memory = Path(directory), memory
         self._made = False
-        self._saved = 0.0
+        self._saved = self._writing_seconds = 0.0
         self._waiting: State | None = None
         self.state: State = {}
         with self._writing():
@@ -128,9 +131,9 @@ class Checkpoint:
         self.state = self._known["state"]
 
     def save(self, state: State) -> None:
-        """Keep the state so far; it is written once a second at most."""
+        """Keep the state so far; it is written once a second at most, and less often if a write takes long."""
         self._waiting = state
-        if time.monotonic() - self._saved > SAVE_SECONDS:
+        if time.monotonic() - self._saved > max(SAVE_SECONDS, self._writing_seconds / WRITING_SHARE):
             self.flush()
 
     @property
@@ -222,11 +225,13 @@ class Checkpoint:
         return InputError(f"the checkpoint in {self._directory} is damaged ({name}): remove it to start again")
 
     def _write(self, state: State) -> None:
+        started = time.monotonic()
         self._known = {"version": _VERSION, "made": self._made, **self._known, "state": state}
         payload = json.dumps(self._known).encode()
         with self._replacing(_FILE) as file:
             file.write(_sha256(payload).hexdigest().encode() + b"\n" + payload)
         self._saved = time.monotonic()
+        self._writing_seconds = self._saved - started
 
     @contextlib.contextmanager
     def _replacing(self, name: str) -> Iterator[BinaryIO]:

@@ -265,13 +265,6 @@ class Scaled(NamedTuple):
         exponent = math.floor(log)
         return Scaled.product([2.0 ** (log - exponent)], exponent)
 
-    @staticmethod
-    def total(numbers: Sequence[Scaled]) -> Scaled:
-        """Return the sum of numbers."""
-        top = max((number.exponent for number in numbers if number.fraction), default=0)
-        parts = (math.ldexp(number.fraction, number.exponent - top) for number in numbers)
-        return Scaled.product([math.fsum(parts)], top)
-
     def times(self, other: Scaled) -> Scaled:
         """Return the product with another number."""
         return Scaled.product([self.fraction, other.fraction], self.exponent + other.exponent)
@@ -290,6 +283,46 @@ class Scaled(NamedTuple):
             return -math.inf
         value = self.value
         return math.log10(self.fraction) + self.exponent * math.log10(2) if value is None else math.log10(value)
+
+
+class ScaledSum:
+    """A sum to which numbers are added one at a time; reading it rounds once, whatever their sequence.
+
+    Floats that do not overlap (Shewchuk 1997) hold the sum exactly, down to 2^-1074 of the largest number.
+
+    Args:
+        top: Power of two by which the floats are multiplied: the largest exponent of the numbers so far.
+        parts: Floats whose sum it is.
+    """
+
+    def __init__(self, top: int = 0, parts: Iterable[float] = ()) -> None:
+        self._top, self._parts = top, list(parts)
+
+    @property
+    def state(self) -> tuple[int, list[float]]:
+        """Arguments that make the same sum."""
+        return self._top, list(self._parts)
+
+    def add(self, number: Scaled) -> None:
+        """Add a number."""
+        if not number.fraction:
+            return
+        if not self._parts or number.exponent > self._top:
+            lowered = (math.ldexp(part, self._top - number.exponent) for part in self._parts)
+            self._top, self._parts = number.exponent, [part for part in lowered if part]
+        rest = math.ldexp(number.fraction, number.exponent - self._top)
+        parts = []
+        for part in self._parts:
+            large, small = (rest, part) if rest >= abs(part) else (part, rest)
+            rest = large + small
+            if lost := small - (rest - large):
+                parts.append(lost)
+        self._parts = [*parts, rest]
+
+    @property
+    def total(self) -> Scaled:
+        """The sum."""
+        return Scaled.product([math.fsum(self._parts)], self._top)
 
 
 def partition_result(total: Scaled) -> Result:
