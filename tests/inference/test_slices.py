@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,10 +17,11 @@ from elimina.backends.cuda import session
 from elimina.backends.cuda.device import has_passed
 from elimina.generate import grid_model
 from elimina.inference import bucket
-from elimina.inference.bucket import bound_slices
+from elimina.inference.bucket import bound_slices, eliminate
 from elimina.inference.choose import plan_problem
 from elimina.inference.execution import Execution
 from elimina.inference.options import Options
+from elimina.planning.planner import make_plan
 from elimina.planning.prepare import prepare
 from tests import calls
 from tests.devices import on_devices
@@ -163,3 +166,39 @@ def test_slices_that_need_not_run(always_bounded):
     result = calls.solve(model, device="cpu", method="eliminate", memory=plan.peak_bytes // 8, slices=10**6)
     assert result.value == pytest.approx(plain.value)
     assert result.stats["slices_skipped"] > result.stats["slices"] / 2
+
+
+def merging_calls(model, task, fixed, learned) -> int:
+    """Condition on some variables, and return the number of calls of functions that run and merge the slices."""
+    problem = prepare(model, task, {})
+    backend = CpuBackend(threads=1)
+    variables = range(len(model.variables))
+    whole = make_plan(problem, variables, backend.machine, 1 << 30)
+    order = [v for v in variables if v not in fixed]
+    plan = make_plan(problem, order, backend.machine, 1 << 30, None, fixed, whole)
+    execution = Execution(problem, plan, backend, learn=learned.append if task == "pr" else None)
+    count = 0
+
+    def note(frame, event, _):
+        nonlocal count
+        count += event == "call" and "elimina" in frame.f_code.co_filename
+
+    sys.setprofile(note)
+    try:
+        eliminate(execution, {})
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("task", ["pr", "count", "mpe"])
+def test_a_slice_takes_no_longer_after_many_others(task):
+    rng = np.random.default_rng(0)
+    pairs = itertools.combinations(range(11), 2)
+    factors = [(pair, rng.random((2, 2)) + 0.5) for pair in pairs]
+    model = elimina.Model.from_arrays([2] * 11, factors, sense="probability")
+    learned = []
+    few, many = (merging_calls(model, task, tuple(range(11 - count, 11)), learned) for count in (4, 9))
+    assert many / 2**9 < 1.5 * few / 2**4
+    bounds = [result.lower_bound for result in learned[-(2**9) :]]
+    assert bounds == sorted(bounds)
