@@ -176,7 +176,8 @@ def before_planning(
 def is_long(order: Order, options: Options) -> bool:
     """Return whether elimination in a quick order takes so long that other strategies come first."""
     work = LARGE_WORK * max(1, len(order.order) / MANY_VARIABLES)
-    return order.total_cells * CELLS_PER_SECOND >= work * _cells_per_second(options)
+    # The number of cells may be too large for a float, so that it is compared as it is.
+    return order.total_cells >= work * _cells_per_second(options) / CELLS_PER_SECOND
 
 
 def _cells_per_second(options: Options) -> float:
