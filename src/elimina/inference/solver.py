@@ -32,7 +32,7 @@ from elimina.inference.method import (
     search_to_the_end,
 )
 from elimina.inference.options import Options
-from elimina.inference.ordering import elimination_order, is_rough_enough, is_settled, quick_order, rough_order
+from elimina.inference.ordering import is_rough_enough, is_settled, quick_order, rough_order
 from elimina.inference.shield import uncollected
 from elimina.inference.strategy import Attempt, Budget, Paused, Portfolio, Strategy, can_copy, cells_of
 from elimina.model import Model
@@ -92,6 +92,7 @@ class Solver:
         run.sign = question.model.sign
         self._first: First | None = None
         self._paused = Paused()
+        self._ladder: Iterator[Planned] | None = None
         self._grown = 0  # bytes, while it prepared and found orders: a plan counts them as its own
 
     def portfolio(self) -> Portfolio:
@@ -115,7 +116,9 @@ class Solver:
                 return outcome
         if self._may_be_bounded():
             yield from self._quick_bounds()
-        return (yield from self._bounds() if self.options.method == "mbe" else self._elimination(self.options))
+        return (
+            yield from self._bounds(self.options) if self.options.method == "mbe" else self._elimination(self.options)
+        )
 
     @uncollected()
     def _prepare(self, asked: tuple[int, ...] | None) -> None:
@@ -194,8 +197,6 @@ class Solver:
 
     def _quick_bounds(self) -> Portfolio:
         """Bound a large sum by small mini-buckets in a quick order, before the search for a good order."""
-        from elimina.inference.weighted import quick_bounds
-
         options, problem = self.options, self._problem
         if not isinstance(options.order, str) or options.tables == "sparse":
             return Attempt()
@@ -205,11 +206,22 @@ class Solver:
         if not is_worth_bounds(self._rough_order(), self._quick_order, options):
             return Attempt()
         logger.info("bounds first: elimination may take long")
+        rung = self._next_rung()
+        return Attempt() if rung is None else (yield rung)
 
-        def work(budget: Budget) -> Result:
-            return quick_bounds(problem, options.beside(budget.held), budget.deadline, budget.learn)
+    def _next_rung(self) -> Strategy | None:
+        """Return the next run of the ladder of mini-buckets; None at its end."""
+        from elimina.inference.shifting import Original
+        from elimina.inference.weighted import LONGEST_SECONDS, ladder
 
-        return (yield Strategy(self.run, "bounds", work))
+        run, options, longest = self.run, self.options, math.inf
+        if options.method != "mbe":
+            options, longest = options.for_bounds, LONGEST_SECONDS
+        if self._ladder is None:
+            self._ladder = ladder(self._problem, lambda: options.beside(run.held), lambda: run.seconds, longest)
+        with run.phase("plan"):
+            planned = next(self._ladder, None)
+        return None if planned is None else self._bounding(planned, options, Original(self._problem, None))
 
     def _rough_order(self) -> Order:
         """Find a quick order of the problem, once."""
@@ -234,34 +246,23 @@ class Solver:
         self._first = self._first._replace(rough=found)
         return found
 
-    def _bounds(self) -> Portfolio:
-        """Mini-buckets, small ones first; the largest with costs shifted and without, by contents and by scopes."""
-        from elimina.inference.shifting import Original
-        from elimina.inference.weighted import QUICK_ORDER, QUICK_ORDER_SECONDS, rungs
+    def _bounds(self, options: Options) -> Portfolio:
+        """Mini-buckets, small ones first; the largest with costs shifted and without, by contents and by scopes.
 
-        problem, options, run = self._problem, self.options, self.run
-        if is_long(self._rough_order(), options):
-            quick = options
-            if isinstance(options.order, str):
-                quick = options._replace(order=QUICK_ORDER, order_seconds=QUICK_ORDER_SECONDS)
-            with run.phase("order"):
-                order = elimination_order(problem, quick)
-            ladder = rungs(problem, order, options.beside(run.held), run.seconds)
-            while (planned := self._next(ladder)) is not None:
-                yield self._bounding(planned, options, Original(problem, None))
-        return (yield from self._largest_bounds(options))
-
-    def _next(self, ladder: Iterator[Planned]) -> Planned | None:
-        with self.run.phase("plan"):
-            return next(ladder, None)
-
-    def _largest_bounds(self, options: Options) -> Portfolio:
+        Args:
+            options: Options of the largest ones.
+        """
         outcome = Attempt()
+        if is_long(self._rough_order(), self.options):
+            while (rung := self._next_rung()) is not None:
+                outcome = _better(outcome, (yield rung))
         for shift in dict.fromkeys((options.shift, "none")):
             for partition in ("auto", "scope") if options.partition == "auto" else (options.partition,):
                 one = options._replace(shift=shift, partition=partition, order=self._known_order() or options.order)
-                outcome = yield from self._elimination(one)
-                if outcome.found is not None and outcome.found.stats.get("partition") != "content":
+                last = yield from self._elimination(one)
+                # An i-bound that is asked for has to fit.
+                outcome = last if self.options.ibound not in (None, "auto") else _better(outcome, last)
+                if last.found is not None and last.found.stats.get("partition") != "content":
                     break
         return outcome
 
@@ -344,12 +345,8 @@ class Solver:
 
         logger.info("mini-buckets bound the sum, as no plan fits")
         order, options = planned.plan.whole.order, options.for_bounds
-        outcome = Attempt()
-        for ibound in affordable(planned.problem, order, options.beside(self.run.held), self.run.deadline):
-            outcome = yield from self._largest_bounds(options._replace(ibound=ibound, order=order))
-            if outcome.failure is not None:
-                break
-        return outcome
+        ibound = affordable(planned.problem, order, options.beside(self.run.held), self.run.deadline)[-1]
+        return (yield from self._bounds(options._replace(ibound=ibound, order=order)))
 
     def _may_be_bounded(self) -> bool:
         """Return whether bounds on a sum may stand for it."""
@@ -449,6 +446,8 @@ class Solver:
                 from elimina.inference.minibucket import bounded_optimum
 
                 return bounded_optimum(self.begun(planned, budget), {}, original)
+            if planned.plan.minibuckets is None:
+                return eliminate(self.begun(planned, budget), {})
             from elimina.inference.weighted import bounded_sum
 
             return bounded_sum(self.begun(planned, budget), options.beside(budget.held), {}, budget.learn)
@@ -459,6 +458,11 @@ class Solver:
         """Tell the user's function the share of the work that is done."""
         if callable(self.options.progress):
             self.run.tell(self.options.progress, share)
+
+
+def _better(one: Attempt, other: Attempt) -> Attempt:
+    """Return the later one of two attempts that have not failed, or the one that has not."""
+    return one if other.found is None and one.found is not None else other
 
 
 def _log_plan(plan: Plan) -> None:
