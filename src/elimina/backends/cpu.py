@@ -71,6 +71,10 @@ class CpuBackend:
         return CpuSession(program, factors, self.threads)
 
 
+_OWN_PAGES_BYTES = 1 << 20
+"""Size of an arena from which it may have pages of its own."""
+
+
 def dense_session(
     program: Program,
     words: NDArray[np.int64],
@@ -99,6 +103,20 @@ def dense_session(
     return DenseSession(semiring, parameter, whole, words, starts, outputs, arena, flat, threads)
 
 
+def _empty_arena(program: Program) -> NDArray[np.generic]:
+    """Allocate an arena; that of bounds on sums goes back to the system when it is freed.
+
+    The C library keeps freed blocks below 32 MiB for the thread that had them, which a memory limit would count as held
+    while the next, larger mini-buckets are planned. New pages cost nothing beside the exponentials of such a run.
+    """
+    size = program.arena_cells * program.dtype.itemsize
+    if program.semiring != "log-sum-exp" or size < _OWN_PAGES_BYTES:
+        return np.empty(program.arena_cells, dtype=program.dtype)
+    import mmap
+
+    return np.frombuffer(mmap.mmap(-1, size), dtype=program.dtype)
+
+
 class CpuSession:
     """A program in the host's memory: see ``Session``."""
 
@@ -106,8 +124,8 @@ class CpuSession:
         self._program = program
         started = time.perf_counter()
         try:
-            self._arena = np.empty(program.arena_cells, dtype=program.dtype)
-        except MemoryError as error:
+            self._arena = _empty_arena(program)
+        except (MemoryError, OSError) as error:
             size = bytes_text(program.arena_cells * program.dtype.itemsize)
             raise MemoryLimitError(f"cannot allocate {size} of host memory; set a smaller --memory") from error
         self._arena[: program.factor_cells] = factors
