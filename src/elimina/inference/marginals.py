@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import logging
 import math
 import operator
 import time
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedTree, cells_of_part
-from elimina.display import bytes_text, count_text
+from elimina.display import bytes_text, count_text, sample, seconds_text
 from elimina.errors import MemoryLimitError
 from elimina.inference.answer import Answer, normalised
 from elimina.inference.bucket import eliminate
@@ -27,7 +28,7 @@ from elimina.inference.options import Options
 from elimina.inference.ordering import rough_order
 from elimina.inference.propagator import Propagator
 from elimina.model import Model, Variable
-from elimina.order import MOST_CELLS, Order
+from elimina.order import CELLS_PER_SECOND, MOST_CELLS, Order
 from elimina.planning.machine import (
     BOTH_PASSES,
     COLLECTED_FACTOR_SECONDS,
@@ -46,8 +47,14 @@ from elimina.system import available_memory, cached_property
 from elimina.table import Scopes, Table
 from elimina.tree import junction_tree, plan_tree
 
+logger = logging.getLogger("elimina")
+
 _STATE_BYTES = 40
 """Bytes that a state's probability, and its place, take while posteriors are collected."""
+
+CONTRADICTION_SECONDS = 0.1
+"""Estimated seconds that a look for a contradiction in evidence that a query does not depend on may take; or as long as
+the query."""
 
 _LARGE = 1 << 26
 """Bytes of posteriors from which the free memory is asked for."""
@@ -450,10 +457,54 @@ def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Op
     if not evidence:
         return (float(model.constant) + structure.log_states) / math.log(10)
     if not inquiry.complete:
-        return None
+        return -math.inf if _is_contradicted(model, evidence, left_out, execution, options) else None
     planned = plan_problem(prepare(model, "pr", evidence), options)
     found = eliminate(execution._replace(problem=planned.problem, plan=planned.plan, backend=planned.backend), {})
     return found.log10_z
+
+
+def _is_contradicted(
+    model: Model, evidence: Mapping[int, int], left_out: Sequence[Table], execution: Execution, options: Options
+) -> bool:
+    """Return whether the factors that the query does not depend on have no common assignment of positive probability.
+
+    Only factors with zeros matter, and most networks have few: each becomes a table of ones and zeros.
+
+    Args:
+        model: A probability model.
+        evidence: Variable index -> value index.
+        left_out: Factors that the evidence's probability depends on, and the query does not.
+        execution: Run of the query.
+        options: Planning options.
+    """
+    constraints = []
+    for table in left_out:
+        if table.values.all() and table.default != 0:
+            continue
+        restricted = table.restrict({v: evidence[v] for v in table.scope if v in evidence})
+        if not (restricted.values.all() and restricted.default != 0):
+            constraints.append(restricted.mapped(lambda values: (values > 0).astype(np.float64)))
+    if not constraints:
+        return False
+    problem = prepare(Model(model.variables, constraints, sense="probability"), "pr", {})
+    allowed = max(CONTRADICTION_SECONDS, execution.plan.seconds)
+    rough = rough_order(problem, options)
+    seconds = rough.seconds_at(CELLS_PER_SECOND)
+    if seconds <= allowed:
+        planned = plan_problem(problem, options._replace(device="cpu"), order=rough.order)
+        seconds = planned.plan.seconds
+        if seconds <= allowed and planned.plan.fits:
+            run = Execution(problem, planned.plan, planned.backend, deadline=execution.deadline)
+            return eliminate(run, {}).status == "infeasible"
+    variables = {v for table in left_out for v in table.scope if v in evidence}
+    names = [model.variables[v].name for v in sorted(variables)]
+    logger.warning(
+        "the evidence about %s does not change the answer, and may be impossible: to find out would take about %s; "
+        "the task pr tells (--task pr)",
+        sample(names, len(names)),
+        seconds_text(seconds),
+    )
+    return False
 
 
 def _marginals(inquiry: Inquiry, problem: Problem, plan: Plan, answer: Answer) -> Marginals:
