@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import FormatError, InputError
-from elimina.table import Scopes
+from elimina.table import Scopes, SizeProducts
 
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 
@@ -349,7 +349,8 @@ def _with_figures(
         total = int((cells * np.fromiter(sizes, np.uint64, len(sizes))).sum())
     else:
         exact = iter(wide)
-        messages = [count or math.prod(int(sizes[u]) for u in next(exact)) for count in cells.tolist()]
+        product = SizeProducts(sizes)
+        messages = [count or product.of(next(exact)) for count in cells.tolist()]
         total, largest = sum(map(operator.mul, messages, map(int, sizes))), max(messages, default=0)
     return Order(
         order=order,

@@ -67,7 +67,11 @@ class Bounds(NamedTuple):
         """Distance of the bounds, relative to the one that is closer to 0; infinity if one is unknown."""
         if self.lower is None or self.upper is None:
             return math.inf
-        return (self.upper - self.lower) / max(min(abs(self.lower), abs(self.upper)), 1e-12)
+        try:
+            return (self.upper - self.lower) / max(min(abs(self.lower), abs(self.upper)), 1e-12)
+        except OverflowError:
+            # Bounds on a count are integers of any size.
+            return math.inf
 
 
 class Delivery(NamedTuple):

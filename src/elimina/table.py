@@ -215,6 +215,33 @@ class Table(Slotted):
         return f"Table(scope={self.scope}, sizes={self.sizes}, {self.values.dtype}, {kind})"
 
 
+_FEW_SIZES = 64
+"""Sizes that are multiplied one by one: more of them are powers."""
+
+
+class SizeProducts:
+    """Exact numbers of cells of tables over any number of variables.
+
+    Args:
+        sizes: Size of each variable.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._sizes = sizes
+        self._classes: tuple[list[int], NDArray[np.intp]] | None = None
+
+    def of(self, scope: Sequence[int]) -> int:
+        """Return the product of the sizes of some variables."""
+        if len(scope) <= _FEW_SIZES:
+            return math.prod([int(self._sizes[v]) for v in scope])
+        if self._classes is None:
+            values, classes = np.unique(np.array(self._sizes, dtype=np.int64), return_inverse=True)
+            self._classes = values.tolist(), classes
+        values, classes = self._classes
+        counts = np.bincount(classes[np.asarray(scope, dtype=np.intp)]).tolist()
+        return math.prod([size**count for size, count in zip(values, counts, strict=False)])
+
+
 class Tables(Sequence[Table]):
     """A sequence of tables, also as the core reads them."""
 

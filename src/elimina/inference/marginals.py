@@ -10,6 +10,7 @@ import itertools
 import logging
 import math
 import operator
+import sys
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -44,13 +45,16 @@ from elimina.planning.prepare import Problem, Relevance, bits, prepare
 from elimina.planning.steps import Outputs
 from elimina.result import JUNCTION_TREE, Marginals, Result
 from elimina.system import available_memory, cached_property
-from elimina.table import Scopes, Table
+from elimina.table import Scopes, SizeProducts, Table
 from elimina.tree import junction_tree, plan_tree
 
 logger = logging.getLogger("elimina")
 
 _STATE_BYTES = 40
 """Bytes that a state's probability, and its place, take while posteriors are collected."""
+
+_LARGE_AVERAGE = 2.0**53
+"""Mean number of cells from which it has no decimals."""
 
 CONTRADICTION_SECONDS = 0.1
 """Estimated seconds that a look for a contradiction in evidence that a query does not depend on may take; or as long as
@@ -82,13 +86,23 @@ class Statistics(NamedTuple):
     smallest_separator: int
 
     def __str__(self) -> str:
-        averages = f"{self.average_clique:.1f}", f"{self.average_separator:.1f}"
+        averages = _average_text(self.average_clique), _average_text(self.average_separator)
         rows = [
             ("junction tree", f"{self.cliques} cliques on {self.levels} levels, {count_text(self.total_cells)} cells"),
             ("cliques, cells", _sizes_text(self.largest_clique, averages[0], self.smallest_clique)),
             ("separators, cells", _sizes_text(self.largest_separator, averages[1], self.smallest_separator)),
         ]
         return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
+
+
+def _average(cells: Sequence[int]) -> float:
+    """Return the mean; that of numbers without a float is rounded down to an integer."""
+    total, count = sum(cells), max(1, len(cells))
+    return total / count if total <= sys.float_info.max else total // count
+
+
+def _average_text(average: float) -> str:
+    return f"{average:.1f}" if average < _LARGE_AVERAGE else count_text(int(average))
 
 
 def _sizes_text(largest: int, average: str, smallest: int) -> str:
@@ -111,8 +125,9 @@ def plan_statistics(plan: Plan) -> Statistics:
 
 def _statistics(tree: PlannedTree, sizes: Sequence[int]) -> Statistics:
     cliques = junction_tree(tree)
-    tables = [math.prod(sizes[v] for v in clique.scope) for clique in cliques]
-    separators = [math.prod(sizes[v] for v in clique.separator) for clique in cliques if clique.parent >= 0]
+    product = SizeProducts(sizes)
+    tables = [product.of(clique.scope) for clique in cliques]
+    separators = [product.of(clique.separator) for clique in cliques if clique.parent >= 0]
     levels: list[int] = [0] * len(cliques)
     for number in reversed(range(len(cliques))):
         parent = cliques[number].parent
@@ -122,10 +137,10 @@ def _statistics(tree: PlannedTree, sizes: Sequence[int]) -> Statistics:
         levels=max(levels, default=0),
         total_cells=sum(tables),
         largest_clique=max(tables, default=0),
-        average_clique=sum(tables) / max(1, len(tables)),
+        average_clique=_average(tables),
         smallest_clique=min(tables, default=0),
         largest_separator=max(separators, default=0),
-        average_separator=sum(separators) / max(1, len(separators)),
+        average_separator=_average(separators),
         smallest_separator=min(separators, default=0),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -175,7 +176,7 @@ def bounds_section(known: Sequence[Bounds], seconds: float) -> Markup:
         points = [
             (one.seconds, float(value))
             for one in known
-            if (value := getattr(one, name)) is not None and math.isfinite(value)
+            if (value := getattr(one, name)) is not None and abs(value) <= sys.float_info.max
         ]
         if points:
             series.append((f"{name} bound", points))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.display import cut
-from elimina.errors import InputError
+from elimina.errors import InputError, UnsupportedError
 from elimina.io import ModelLike, as_model
 from elimina.io.files import checked_xml, save
 from elimina.model import Model
@@ -42,11 +42,22 @@ _STATES = ("#9ecae9", "#f6cf71", "#9fd8b8", "#e3b4d3", "#f2b8a0", "#c9bfe6", "#d
 _OTHERS = "#d5dbe1"
 
 
+MAX_EDGES = 4_000_000
+"""Most edges of a model's graph that are listed, which takes a second or two."""
+
+
 def edges_of(model: Model) -> list[Edge]:
     """Return the distinct edges: (parent, child) in a Bayesian network, else pairs that share a factor."""
     if model.children is not None:
         pairs = zip(model.factors, model.children, strict=True)
         return sorted({(parent, child) for factor, child in pairs for parent in factor.scope if parent != child})
+    pairs = sum(math.comb(len(factor.scope), 2) for factor in model.factors)
+    if pairs > MAX_EDGES:
+        widest = max(model.factors, key=lambda factor: len(factor.scope))
+        raise UnsupportedError(
+            f"the graph has up to {pairs:,} edges, too many to list: a factor over {len(widest.scope):,} variables "
+            "joins each pair of them"
+        )
     return sorted({pair for factor in model.factors for pair in combinations(sorted(factor.scope), 2)})
 
 
