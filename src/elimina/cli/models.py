@@ -18,6 +18,7 @@ from elimina.cli.options import (
     choice_option,
     format_for,
     format_options,
+    naming_time_limit,
     number_option,
     output_option,
     share_option,
@@ -343,13 +344,14 @@ def cp(
         check_writable(Path(output), file)
     model = read(source_of(file))
     reading = time.monotonic() - started
-    found = model.solve(
-        time_limit=None if time_limit is None else max(time_limit - reading, _LEAST_SECONDS),
-        threads=threads,
-        seed=seed,
-        device=device,  # type: ignore[arg-type]
-        options=SearchOptions(free=free, lns=lns),
-    )
+    with naming_time_limit(time_limit, reading):
+        found = model.solve(
+            time_limit=None if time_limit is None else max(time_limit - reading, _LEAST_SECONDS),
+            threads=threads,
+            seed=seed,
+            device=device,  # type: ignore[arg-type]
+            options=SearchOptions(free=free, lns=lns),
+        )
     with signals.deferred():
         result = signals.attributed(with_reading(found, reading))
         write_answer(result, _solution_text, format_for(output, format_), output)

@@ -18,7 +18,8 @@ from elimina import arguments
 from elimina._core import TextError
 from elimina.backends.choose import device_name
 from elimina.cli.terminal import Decorated, Group, Share, WholeNumber, option, together
-from elimina.errors import InputError
+from elimina.display import seconds_text
+from elimina.errors import InputError, TimeLimitError
 from elimina.inference.options import DIVISIONS, MOST_THREADS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.io import read_evidence
 from elimina.io.evidence import Given, merge, parse_assignments, parse_names
@@ -157,6 +158,9 @@ def memory_option(help: str) -> Callable[[Decorated], Decorated]:
     """Return ``--memory``."""
     return option("--memory", type=bytes_of, metavar="SIZE", group="limits", help=help)
 
+
+_NAMED_READING_SHARE = 0.01
+"""Share of a time limit from which the time of reading is named where the limit passed."""
 
 time_limit_option = seconds_option("--time-limit", group="limits", help="Time limit in seconds, reading included.")
 
@@ -478,3 +482,23 @@ def _order_of(given: str, model: Model) -> Any:
     if not Path(given).exists():
         raise InputError(f"order {given!r} is neither a method ({', '.join(get_args(Method))}) nor a file")
     return read_order(given, [v.name for v in model.variables])
+
+
+@contextmanager
+def naming_time_limit(time_limit: float | None, reading: float) -> Iterator[None]:
+    """Name the time limit that is asked for, and the reading's share of it, in an error about the rest of it.
+
+    Args:
+        time_limit: Limit in seconds, reading included; None: there is none.
+        reading: Seconds of reading.
+
+    Raises:
+        TimeLimitError: The limit passed.
+    """
+    try:
+        yield
+    except TimeLimitError as error:
+        if time_limit is None or reading < _NAMED_READING_SHARE * time_limit:
+            raise
+        shares = f"reading took {seconds_text(reading)} of the {time_limit:g} s of --time-limit"
+        raise TimeLimitError(f"{error} ({shares})") from error

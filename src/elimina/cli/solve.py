@@ -27,6 +27,7 @@ from elimina.cli.options import (
     format_for,
     format_options,
     model_options,
+    naming_time_limit,
     output_option,
     planning_of,
     query_of,
@@ -229,9 +230,10 @@ def solve(
         with cluster_of(cluster, local, device) as client:
             solve_cases(model, cases, output, options, client)
         return
+    limit = naming_time_limit(time_limit, reading)
     if time_limit is not None:
         time_limit = max(time_limit - reading, _LEAST_SECONDS)
-    with Progress() as progress, tracing(trace) as note, cluster_of(cluster, local, device) as client:
+    with limit, Progress() as progress, tracing(trace) as note, cluster_of(cluster, local, device) as client:
 
         def on_bounds(known: Bounds) -> None:
             progress.bounds(known)

@@ -411,14 +411,17 @@ class Run:
         known = self.known
         if known is not None and known.status not in ("bounded", "feasible"):
             return self._with_seconds(known)
+        is_strategy_limit = False
         if ended_by is None and self._error is not None:
             ended_by = _reason(self._error)
             if ended_by is None or (ended_by != "time-limit" and known is None):
                 raise self._error
+            if is_strategy_limit := ended_by == "time-limit" and self.seconds > 0:
+                ended_by = None
         if ended_by is None and known is not None:
             ended_by = self._own_end(known)
         is_open = known is None or None in (known.lower_bound, known.upper_bound)
-        if is_open and ended_by in ("interrupt", "time-limit"):
+        if is_open and (ended_by in ("interrupt", "time-limit") or is_strategy_limit):
             first = self._first_bounds()
             if first is not None:
                 known = first if known is None else combine(first, known, self.sign)
@@ -433,9 +436,8 @@ class Run:
             return KeyboardInterrupt()
         if isinstance(self._error, EliminaError):
             return self._error
-        return TimeLimitError(
-            f"the time limit passed, {self.age:.3g} s into the call, before anything was known; allow more time"
-        )
+        limit = "" if self.deadline is None else f" of {self.deadline - self.started:.3g} s"
+        return TimeLimitError(f"the time limit{limit} passed before anything was known; allow more time")
 
     def _own_end(self, known: Result) -> EndedBy | None:
         """Return the reason for which work returned before its bounds met."""
