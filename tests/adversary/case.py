@@ -46,6 +46,7 @@ KINDS = {
     "slices": "slices",
     "rows": "rows",
     "huge": "huge",
+    "wide": "wide",
     "tree": "trees",
     "cp": "constraints",
     "flatzinc": "flatzinc",

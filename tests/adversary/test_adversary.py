@@ -16,6 +16,7 @@ CASES = {
     "slices": 40,
     "rows": 120,
     "huge": 250,
+    "wide": 6,
     "tree": 450,
     "cp": 1200,
     "dcop": 1200,
