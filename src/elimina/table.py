@@ -235,8 +235,8 @@ class SizeProducts:
         if len(scope) <= _FEW_SIZES:
             return math.prod([int(self._sizes[v]) for v in scope])
         if self._classes is None:
-            values, classes = np.unique(np.array(self._sizes, dtype=np.int64), return_inverse=True)
-            self._classes = values.tolist(), classes
+            different, classes = np.unique(np.array(self._sizes, dtype=np.int64), return_inverse=True)
+            self._classes = different.tolist(), classes
         values, classes = self._classes
         counts = np.bincount(classes[np.asarray(scope, dtype=np.intp)]).tolist()
         return math.prod([size**count for size, count in zip(values, counts, strict=False)])

@@ -51,11 +51,11 @@ def edges_of(model: Model) -> list[Edge]:
     if model.children is not None:
         pairs = zip(model.factors, model.children, strict=True)
         return sorted({(parent, child) for factor, child in pairs for parent in factor.scope if parent != child})
-    pairs = sum(math.comb(len(factor.scope), 2) for factor in model.factors)
-    if pairs > MAX_EDGES:
+    count = sum(math.comb(len(factor.scope), 2) for factor in model.factors)
+    if count > MAX_EDGES:
         widest = max(model.factors, key=lambda factor: len(factor.scope))
         raise UnsupportedError(
-            f"the graph has up to {pairs:,} edges, too many to list: a factor over {len(widest.scope):,} variables "
+            f"the graph has up to {count:,} edges, too many to list: a factor over {len(widest.scope):,} variables "
             "joins each pair of them"
         )
     return sorted({pair for factor in model.factors for pair in combinations(sorted(factor.scope), 2)})
