@@ -11,8 +11,7 @@ from elimina.dcop.problem import AgentProfile
 from elimina.errors import DcopError, EliminaError, InputError, MemoryLimitError
 from tests.adversary import answers
 from tests.adversary.case import Case, Setting
-from tests.adversary.models import build, make_model, smaller_models, text
-from tests.adversary.options import span
+from tests.adversary.models import build, integer_span, make_model, smaller_models, text
 from tests.adversary.oracle import Oracle
 from tests.calls import solve_by_agents as solve
 
@@ -75,14 +74,13 @@ def check(case: Case) -> None:
 
 
 def _is_justified(error: EliminaError, case: Case) -> bool:
-    spec = case["model"]
-    is_integer = isinstance(spec["constant"], int) and all(f["dtype"] == "int64" for f in spec["factors"])
+    span = integer_span(case["model"])
     if isinstance(error, MemoryLimitError):
         return "memory" in case["options"]
     if isinstance(error, DcopError):
         return case["network"].get("loss", 0) > 0.3
     if isinstance(error, InputError):
-        return (is_integer and span(spec) > MOST_COST) or (not is_integer and "filtering" in case["options"])
+        return "filtering" in case["options"] if span is None else span > MOST_COST
     return False
 
 

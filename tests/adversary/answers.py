@@ -22,7 +22,7 @@ def expected(case: Case, oracle: Oracle) -> str:
     if task in ("mpe", "dcop"):
         return f"optimum {oracle.optimum()!r}"
     if task == "count":
-        return f"count {len(oracle.allowed)}"
+        return f"count {oracle.count()}"
     total = oracle.log_sum()
     if task == "mmap":
         sums = oracle.log_sums(case["query"])
@@ -30,7 +30,7 @@ def expected(case: Case, oracle: Oracle) -> str:
         return f"best {sums.get(best)!r} at {best} of variables {case['query']}, log10 Z {total / LOG_10!r}"
     if task == "mar":
         asked = range(len(oracle.sizes)) if case["query"] is None else case["query"]
-        marginals = {v: oracle.marginals(v) for v in asked} if oracle.scores else "none"
+        marginals = {v: oracle.marginals(v) for v in asked} if oracle.is_possible() else "none"
         return f"log10 Z {total / LOG_10!r}, marginals {marginals}"
     return f"log10 Z {total / LOG_10!r}"
 
@@ -98,8 +98,7 @@ def is_rounding(oracle: Oracle, result: Result, given: Any = None) -> bool:
     lower, upper = (beyond if end is None else end for end in (result.lower_bound, result.upper_bound))
     if isinstance(oracle.optimum(), int) or lower is None or upper is None:
         return False
-    largest = [max((abs(x) for x in f["values"] if math.isfinite(x)), default=0.0) for f in oracle.spec["factors"]]
-    return bool(upper - lower <= 1e-12 * math.fsum(largest))
+    return bool(upper - lower <= 1e-12 * math.fsum(oracle.largest_terms()))
 
 
 def _optimum(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
@@ -170,7 +169,7 @@ def _log_slack(case: Case, oracle: Oracle) -> float:
 def _is_infeasible(oracle: Oracle, result: Result) -> bool:
     """Return whether it is the answer, rightly."""
     if result.status == "infeasible":
-        if oracle.scores:
+        if oracle.is_possible():
             raise Defect(f"infeasible, but log10 Z is {oracle.log_sum() / LOG_10}")
         return True
     return False
@@ -203,9 +202,9 @@ def _check_log(result: Result, truth: float, off: float) -> None:
 def _marginals(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
     off = 1e-3 if case["options"].get("dtype") == "float32" else 1e-9
     is_local = case["model"]["children"] is not None and case["query"] is not None
-    if _is_infeasible(oracle, result) or (is_local and not oracle.scores):
+    if _is_infeasible(oracle, result) or (is_local and not oracle.is_possible()):
         return
-    if not oracle.scores:
+    if not oracle.is_possible():
         raise Defect(f"{result.status}, but the evidence is impossible")
     if result.status != "bounded" and (result.log10_z is not None or not is_local):
         _check_log(result, oracle.log_sum() / LOG_10, _log_slack(case, oracle))
@@ -245,14 +244,14 @@ def _marginal_map(case: Case, model: Model, oracle: Oracle, result: Result) -> N
 
 
 def _count(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
-    if result.status == "infeasible" and not len(oracle.allowed):
+    if result.status == "infeasible" and not oracle.count():
         return
     if result.status == "bounded":
         low, high = result.lower_bound, result.upper_bound
         if not LIMITS & case["options"].keys():
             raise Defect("bounded, though nothing stops the count")
-        if not (low is None or low <= len(oracle.allowed)) or not (high is None or high >= len(oracle.allowed)):
-            raise Defect(f"the bounds {low} to {high} exclude {len(oracle.allowed)} assignments")
+        if not (low is None or low <= oracle.count()) or not (high is None or high >= oracle.count()):
+            raise Defect(f"the bounds {low} to {high} exclude {oracle.count()} assignments")
         return
-    if result.value != len(oracle.allowed) or not isinstance(result.value, int):
-        raise Defect(f"{len(oracle.allowed)} assignments are allowed, not {result.value!r}")
+    if result.value != oracle.count() or not isinstance(result.value, int):
+        raise Defect(f"{oracle.count()} assignments are allowed, not {result.value!r}")

@@ -43,6 +43,7 @@ class Kind(Protocol):
 
 KINDS = {
     "solve": "solving",
+    "mixed": "mixed",
     "slices": "slices",
     "rows": "rows",
     "huge": "huge",

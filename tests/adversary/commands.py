@@ -21,8 +21,8 @@ from tests.adversary import answers, solving
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.evidence import observed_of, weights_of
 from tests.adversary.files import SUFFIXES
-from tests.adversary.models import build
-from tests.adversary.options import MOST_COSTS, span
+from tests.adversary.models import build, integer_span
+from tests.adversary.options import MOST_COSTS
 from tests.adversary.oracle import Oracle
 
 KEYS = [
@@ -131,17 +131,16 @@ def _check_output(case: Case, model: Model, code: int, out: str, err: str) -> No
 
 def _may_fail(case: Case) -> bool:
     """Return whether an option may justify an error."""
-    options, spec = case["options"], case["model"]
-    is_integer = isinstance(spec["constant"], int) and all(f["dtype"] == "int64" for f in spec["factors"])
+    options, span = case["options"], integer_span(case["model"])
     named = {"memory", "dtype", "time_limit"} & options.keys()
     special = (
         options.get("tables") == "sparse" or options.get("method") in ("filter", "search") or "upper_bound" in options
     )
-    large = spec["sense"] == "probability" or not is_integer or span(spec) > MOST_COSTS["filter"]
+    is_large = span is None or span > MOST_COSTS["filter"]
     return (
         bool(named)
-        or (special and (large or case["task"] == "mmap"))
-        or (large and is_integer and spec["sense"] != "probability")
+        or (special and (is_large or case["task"] == "mmap"))
+        or (is_large and span is not None)
     )
 
 

@@ -202,6 +202,16 @@ def _table(factor: dict[str, Any], sizes: list[int]) -> Table:
     return Table(scope, values[listed], sizes=shape, rows=rows, default=factor["default"])
 
 
+def integer_span(spec: Spec) -> int | None:
+    """Return the largest sum of magnitudes of integer costs, forbidden ones aside; None if some are floats."""
+    if spec["sense"] == "probability" or not isinstance(spec["constant"], int):
+        return None
+    if any(factor["dtype"] != "int64" for factor in spec["factors"]):
+        return None
+    parts = [max((abs(x) for x in f["values"] if abs(x) != FORBIDDEN), default=0) for f in spec["factors"]]
+    return abs(spec["constant"]) + sum(parts) + abs(spec["upper_bound"] or 0)
+
+
 def smaller_models(spec: Spec) -> Iterator[tuple[Spec, int | None]]:
     """Yield simpler models, and the variable that each lacks (by its index), if it lacks one."""
     factors, variables = spec["factors"], spec["variables"]

@@ -19,14 +19,24 @@ MOST_COSTS = {"filter": 2**37, "search": 2**49}
 """Sums of magnitudes up to which the methods take integer costs."""
 
 
-def make_options(rng: random.Random, spec: Spec, task: str, device: str) -> dict[str, Any]:
-    """Draw options; ``scratch`` and ``checkpoint`` are flags that stand for a directory."""
+def make_options(
+    rng: random.Random, spec: Spec, task: str, device: str, memory_digits: tuple[float, float] = (0.5, 6)
+) -> dict[str, Any]:
+    """Draw options; ``scratch`` and ``checkpoint`` are flags that stand for a directory.
+
+    Args:
+        rng: Source of random numbers.
+        spec: Model.
+        task: Task of the call.
+        device: ``cpu`` or ``cuda``.
+        memory_digits: Decimal logarithms of the smallest and the largest memory limit, in bytes.
+    """
     options: dict[str, Any] = {"device": device, "threads": rng.choice([1, 1, 1, 1, 2]), "order_seconds": 0.01}
     method = _method(rng, task)
     if method != "auto":
         options["method"] = method
     if rng.random() < (0.9 if device == "cuda" else 0.35):
-        options["memory"] = int(10 ** rng.uniform(0.5, 6))
+        options["memory"] = int(10 ** rng.uniform(*memory_digits))
     if rng.random() < 0.3:
         options["order"] = rng.choice(ORDERS)
         if rng.random() < 0.5:
@@ -87,10 +97,8 @@ def _permutation(rng: random.Random, spec: Spec) -> list[Any]:
 
 def is_justified(error: EliminaError, options: dict[str, Any], task: str, oracle: Oracle) -> bool:
     """Return whether the documented conditions of an error hold."""
-    spec = oracle.spec
-    is_integer = spec["sense"] != "probability" and isinstance(spec["constant"], int)
-    is_integer = is_integer and all(factor["dtype"] == "int64" for factor in spec["factors"])
-    total = span(spec) if is_integer else 0
+    span = oracle.integer_span()
+    is_integer, total = span is not None, span or 0
     has_unfit_type = "dtype" in options
     if isinstance(error, MemoryLimitError):
         return options.get("memory", LEAST_SPARE) < LEAST_SPARE
@@ -107,13 +115,6 @@ def is_justified(error: EliminaError, options: dict[str, Any], task: str, oracle
         is_in_tiles = "scratch" in options and "checkpoint" in options
         return has_unfit_type or total > 2**59 or is_in_tiles
     return False
-
-
-def span(spec: Spec) -> int:
-    """The largest sum of magnitudes of integer costs, forbidden ones aside."""
-    bound = 2**63 - 1
-    parts = [max((abs(value) for value in f["values"] if abs(value) != bound), default=0) for f in spec["factors"]]
-    return abs(spec["constant"]) + sum(parts) + abs(spec["upper_bound"] or 0)
 
 
 def smaller_options(options: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from elimina.table import FORBIDDEN
-from tests.adversary.models import Spec
+from tests.adversary.models import Spec, integer_span
 
 INT64_SAFE = 2**62
 
@@ -102,6 +102,22 @@ class Oracle:
         columns.append([float(self.spec["constant"])] * len(allowed))
         self.magnitude = max((math.fsum(map(abs, row)) for row in zip(*columns, strict=True)), default=0.0)
         return [math.fsum(row) for row in zip(*columns, strict=True)], allowed
+
+    def is_possible(self) -> bool:
+        """Return whether some assignment agrees with the evidence and is not forbidden."""
+        return bool(self.scores)
+
+    def count(self) -> int:
+        """Return the number of these assignments."""
+        return len(self.allowed)
+
+    def largest_terms(self) -> list[float]:
+        """Return the largest finite magnitude of each factor."""
+        return [max((abs(x) for x in f["values"] if math.isfinite(x)), default=0.0) for f in self.spec["factors"]]
+
+    def integer_span(self) -> int | None:
+        """Return the largest sum of magnitudes of integer costs, forbidden ones aside; None if some are floats."""
+        return integer_span(self.spec)
 
     def optimum(self) -> Any:
         """Return the best score within the upper bound; None if nothing is allowed."""

@@ -8,7 +8,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from elimina.errors import EliminaError
@@ -18,7 +18,7 @@ from tests import calls
 from tests.adversary import answers
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.evidence import make_evidence, observed_of, shown, smaller_evidence, stated, weights_of
-from tests.adversary.models import build, make_model, smaller_models, text
+from tests.adversary.models import Spec, build, make_model, smaller_models, text
 from tests.adversary.options import is_justified, make_options, smaller_options
 from tests.adversary.oracle import Oracle
 
@@ -46,8 +46,15 @@ def make(rng: random.Random, setting: Setting) -> Case:
 
 def check(case: Case) -> None:
     """Solve and compare."""
-    model = build(case["model"])
-    oracle = Oracle(case["model"], observed_of(case), weights_of(case))
+    check_call(case, build(case["model"]), Oracle(case["model"], observed_of(case), weights_of(case)))
+
+
+def check_call(case: Case, model: Model, oracle: Oracle) -> None:
+    """Solve and compare with an oracle's answers.
+
+    Raises:
+        Defect: An answer is wrong.
+    """
     heard: list[Bounds] = []
     started = time.perf_counter()
     try:
@@ -104,6 +111,16 @@ class _Interrupting:
 
 def smaller(case: Case) -> Iterator[Case]:
     """Yield simpler calls."""
+    yield from simpler_calls(case, smaller_models)
+
+
+def simpler_calls(case: Case, models: Callable[[Spec], Iterator[tuple[Spec, int | None]]]) -> Iterator[Case]:
+    """Yield simpler calls, on simpler models too.
+
+    Args:
+        case: The call.
+        models: Function that yields simpler models, each with the index of the variable that it lacks, or None.
+    """
     for options in smaller_options(case["options"]):
         yield {**case, "options": options}
     for evidence in smaller_evidence(case["evidence"]):
@@ -112,7 +129,7 @@ def smaller(case: Case) -> Iterator[Case]:
         yield {**case, "query": None if case["task"] == "mar" else case["query"][1:]}
         yield {**case, "query": case["query"][1:] or None}
         yield {**case, "query": case["query"][:-1] or None}
-    for spec, gone in smaller_models(case["model"]):
+    for spec, gone in models(case["model"]):
         if gone is None:
             simpler = {**case, "model": spec, "evidence": _within(case["evidence"], spec)}
         else:
@@ -152,6 +169,17 @@ def _renamed(case: Case, simpler: Case) -> Case:
 
 def script(case: Case) -> str:
     """Return a program that makes the call."""
+    return program(case, text(case["model"]), Oracle(case["model"], observed_of(case), weights_of(case)))
+
+
+def program(case: Case, model_lines: list[str], oracle: Oracle) -> str:
+    """Return a program that makes the call.
+
+    Args:
+        case: The call.
+        model_lines: Lines that make the model.
+        oracle: Oracle of the right answer.
+    """
     options = {
         k: v for k, v in case["options"].items() if k not in ("scratch", "checkpoint") and (k, v) != ("device", "cpu")
     }
@@ -159,7 +187,6 @@ def script(case: Case) -> str:
     query = [] if case["query"] is None else [f"query={[case['model']['variables'][v][0] for v in case['query']]!r}"]
     evidence = [f"evidence={shown(case)}"] if case["evidence"] else []
     arguments = ["model", repr(case["task"]), *evidence, *query, *(f"{k}={v!r}" for k, v in options.items()), *folders]
-    oracle = Oracle(case["model"], observed_of(case), weights_of(case))
     return "\n".join(
         [
             "import tempfile" if folders else "",
@@ -167,7 +194,7 @@ def script(case: Case) -> str:
             "import numpy as np",
             "from elimina import FORBIDDEN, Model, Table, Variable",
             "from tests.calls import solve",
-            *text(case["model"]),
+            *model_lines,
             f"print(solve({', '.join(arguments)}).to_json())",
             f"# expected: {answers.expected(case, oracle)}",
         ]

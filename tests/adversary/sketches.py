@@ -1,0 +1,306 @@
+"""Models as sizes, scopes and seeds of tables, so that large ones print as short programs.
+
+A sketch has the keys of ``models.Spec``. Its factors have a seed, from which their cells are drawn, instead of values.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+import pprint
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from elimina.model import Model, Variable
+from elimina.table import FORBIDDEN, Table
+from tests.adversary.models import Spec
+from tests.reference.contraction import best_totals, count, largest_bucket, log_sums
+
+WEIGHTS = ("uniform", "uniform", "uniform", "zeros", "sparse", "spread", "flat")
+"""Styles of probabilities."""
+
+COSTS = ("small", "small", "ties", "wide", "float")
+"""Styles of costs."""
+
+LAYOUTS = ("rows", "rows", "rows", "columns", "strided", "reversed")
+"""Layouts of arrays in memory: C, Fortran, every second cell of a larger array, negative strides."""
+
+
+def cells_of(factor: dict[str, Any], sizes: list[int]) -> np.ndarray:
+    """Draw the cells of a factor: floats, with infinity for what is forbidden in a table to be minimised."""
+    shape = [sizes[v] for v in factor["scope"]]
+    draws = np.random.default_rng(factor["seed"])
+    style = factor["style"]
+    cells: np.ndarray
+    if style in ("small", "ties", "wide"):
+        low, high = {"small": (-20, 21), "ties": (0, 2), "wide": (-(10**9), 10**9)}[style]
+        cells = draws.integers(low, high, shape).astype(float)
+    elif style == "float":
+        cells = draws.normal(0, 10, shape)
+    elif style == "flat":
+        cells = draws.choice([0.5, 1.0], shape)
+    elif style == "spread":
+        cells = draws.random(shape) * 10.0 ** draws.integers(-20, 6, shape)
+    elif style == "row":
+        cells = draws.random(shape) + 0.01
+    else:
+        cells = draws.random(shape) + 0.05
+    cells = np.asarray(cells)
+    forbidden = factor["forbidden"]
+    if forbidden:
+        lost = draws.random(shape) < forbidden
+        cells = np.where(lost, math.inf if style in COSTS else 0.0, cells)
+    if factor["child"] is not None:
+        axis = factor["scope"].index(factor["child"])
+        first = tuple(slice(0, 1) if n == axis else slice(None) for n in range(len(shape)))
+        cells[first] += cells.sum(axis=axis, keepdims=True) == 0
+        cells = cells / cells.sum(axis=axis, keepdims=True)
+    return cells
+
+
+def draw_factor(rng: random.Random, scope: list[int], style: str, forbidden: float) -> dict[str, Any]:
+    """Draw a factor."""
+    share = {"zeros": rng.choice([0.1, 0.5]), "sparse": rng.choice([0.8, 0.97])}.get(style, forbidden)
+    return {
+        "scope": scope,
+        "style": style,
+        "seed": rng.randrange(10**6),
+        "forbidden": share,
+        "child": None,
+        "is_listed": bool(scope) and rng.random() < 0.1,
+        "layout": rng.choice(LAYOUTS),
+    }
+
+
+def build(spec: Spec) -> Model:
+    """Return the model that a sketch stands for."""
+    sizes = [size for _, size, _ in spec["variables"]]
+    return Model(
+        [Variable(name, size, states) for name, size, states in spec["variables"]],
+        [_table(factor, sizes, spec["sense"]) for factor in spec["factors"]],
+        sense=spec["sense"],
+        constant=spec["constant"],
+        upper_bound=spec["upper_bound"],
+        children=spec["children"],
+    )
+
+
+def _table(factor: dict[str, Any], sizes: list[int], sense: str) -> Table:
+    cells = cells_of(factor, sizes)
+    if factor["style"] in COSTS:
+        sign = 1 if sense == "min-cost" else -1
+        cells = np.where(np.isinf(cells), sign * cells, cells)
+        if factor["style"] != "float":
+            lost = np.isinf(cells)
+            cells = np.where(lost, 0, cells).astype(np.int64)
+            cells[lost] = sign * FORBIDDEN
+    if factor["is_listed"]:
+        values, numbers = np.unique(cells, return_counts=True)
+        default = values[numbers.argmax()]
+        rows = np.argwhere(cells != default)
+        return Table(factor["scope"], cells[tuple(rows.T)], sizes=cells.shape, rows=rows, default=default.item())
+    return Table(factor["scope"], laid_out(cells, factor["layout"]))
+
+
+def laid_out(cells: np.ndarray, layout: str) -> np.ndarray:
+    """Return equal cells in another layout of memory."""
+    if layout == "columns":
+        return np.asfortranarray(cells)
+    if layout == "strided":
+        wide = np.zeros([2 * size for size in cells.shape], dtype=cells.dtype)
+        places = tuple(slice(None, None, 2) for _ in cells.shape)
+        wide[places] = cells
+        return wide[places]
+    if layout == "reversed":
+        places = tuple(slice(None, None, -1) for _ in cells.shape)
+        return np.ascontiguousarray(cells[places])[places]
+    return cells
+
+
+class SketchOracle:
+    """Answers about a sketch by contraction, with the interface of ``oracle.Oracle``.
+
+    Attributes:
+        spec: The sketch.
+        sizes: Numbers of the variables' values.
+        magnitude: Bound on the sum of absolute terms of an allowed assignment.
+    """
+
+    def __init__(
+        self, spec: Spec, observed: Mapping[int, int] | None = None, weights: Mapping[int, list[float]] | None = None
+    ) -> None:
+        self.spec, self.observed = spec, dict(observed or {})
+        self.sizes = [size for _, size, _ in spec["variables"]]
+        self.sign = 1 if spec["sense"] == "min-cost" else -1
+        self.is_integer = spec["sense"] != "probability" and isinstance(spec["constant"], int)
+        self.is_integer &= all(factor["style"] != "float" for factor in spec["factors"])
+        cells = [(tuple(factor["scope"]), cells_of(factor, self.sizes)) for factor in spec["factors"]]
+        if spec["sense"] != "probability":
+            cells = [(scope, np.where(np.isinf(table), self.sign * table, table)) for scope, table in cells]
+        cells += [((v,), np.array(weight, dtype=float)) for v, weight in (weights or {}).items()]
+        self.whole = cells
+        self.tables = [(scope, self._restricted(scope, table)) for scope, table in cells]
+        self.free_sizes = [1 if v in self.observed else size for v, size in enumerate(self.sizes)]
+        self.magnitude = math.fsum([abs(spec["constant"]), *self.largest_terms()])
+
+    def _restricted(self, scope: tuple[int, ...], table: np.ndarray) -> np.ndarray:
+        ends = [self.observed.get(v) for v in scope]
+        return table[tuple(slice(None) if x is None else slice(x, x + 1) for x in ends)]
+
+    def largest_terms(self) -> list[float]:
+        """Return the largest finite magnitude of each factor, of probabilities in logarithms."""
+        if self.spec["sense"] == "probability":
+            tables = [np.log(table[table > 0]) for _, table in self.tables]
+        else:
+            tables = [table[np.isfinite(table)] for _, table in self.tables]
+        return [float(np.abs(table).max(initial=0)) for table in tables]
+
+    def integer_span(self) -> int | None:
+        """Return the largest sum of magnitudes of integer costs, forbidden ones aside; None if some are floats."""
+        return round(self.magnitude) + abs(self.spec["upper_bound"] or 0) if self.is_integer else None
+
+    def is_possible(self) -> bool:
+        """Return whether some assignment agrees with the evidence and is not forbidden."""
+        return self.count() > 0
+
+    def count(self) -> int:
+        """Return the number of these assignments."""
+        is_allowed = (lambda table: table > 0) if self.spec["sense"] == "probability" else np.isfinite
+        return count([(scope, is_allowed(table)) for scope, table in self.tables], self.free_sizes)
+
+    def optimum(self) -> Any:
+        """Return the best score within the upper bound; None if nothing is allowed."""
+        best, bound = self.sign * float(self.totals(()).item()), self.spec["upper_bound"]
+        if best == math.inf or (bound is not None and best >= self.sign * bound):
+            return None
+        return round(self.sign * best) if self.is_integer else self.sign * best
+
+    def totals(self, kept: tuple[int, ...]) -> np.ndarray:
+        """Return the best score for each joint value of some variables."""
+        tables = self.tables
+        if self.spec["sense"] == "probability":
+            with np.errstate(divide="ignore"):
+                tables = [(scope, np.log(table)) for scope, table in tables]
+        return best_totals(tables, self.free_sizes, kept, self.sign) + self.spec["constant"]
+
+    def score(self, values: list[int]) -> Any:
+        """Return the score of one assignment; None if it is forbidden or does not agree with the evidence."""
+        if any(values[v] != x for v, x in self.observed.items()):
+            return None
+        terms = [float(table[tuple(values[v] for v in scope)]) for scope, table in self.whole]
+        if self.spec["sense"] == "probability":
+            terms = [math.log(term) if term > 0 else -math.inf for term in terms]
+        if any(map(math.isinf, terms)):
+            return None
+        if self.is_integer:
+            return sum(map(round, terms)) + self.spec["constant"]
+        return math.fsum([*terms, self.spec["constant"]])
+
+    def log_sum(self) -> float:
+        """Return the natural logarithm of the sum of all products."""
+        return float(log_sums(self.tables, self.free_sizes)[()]) + self.spec["constant"]
+
+    def log_table(self, variables: list[int]) -> np.ndarray:
+        """Return the logarithms of the sums for each joint value of some variables."""
+        part = log_sums(self.tables, self.free_sizes, variables) + self.spec["constant"]
+        whole = np.full([self.sizes[v] for v in variables], -math.inf)
+        ends = [self.observed.get(v) for v in variables]
+        whole[tuple(slice(None) if x is None else slice(x, x + 1) for x in ends)] = part
+        return whole
+
+    def log_sums(self, variables: list[int]) -> dict[tuple[int, ...], float]:
+        """Return the logarithm of the sum for each joint value of some variables; what is missing is 0."""
+        table = self.log_table(variables)
+        return {place: float(value) for place, value in np.ndenumerate(table) if value > -math.inf}
+
+    def marginals(self, v: int) -> list[float]:
+        """Return the posterior of a variable."""
+        table = self.log_table([v])
+        shares = np.exp(table - table.max())
+        return list((shares / shares.sum()).tolist())
+
+    def max_marginals(self, v: int) -> list[float]:
+        """Return the best probability with each state, relative to the best of all."""
+        part = self.totals((v,))
+        whole = np.full(self.sizes[v], -math.inf)
+        whole[self.observed.get(v, slice(None))] = part
+        return list(np.exp(whole - whole.max()).tolist())
+
+
+def is_affordable(spec: Spec, cells: int, kept: tuple[int, ...] = ()) -> bool:
+    """Return whether the contraction needs no larger bucket."""
+    sizes = [size for _, size, _ in spec["variables"]]
+    return largest_bucket([factor["scope"] for factor in spec["factors"]], sizes, kept) <= cells
+
+
+def smaller_models(spec: Spec) -> Iterator[tuple[Spec, int | None]]:
+    """Yield simpler sketches, and the variable that each lacks (by its index), if it lacks one."""
+    factors = spec["factors"]
+    half = len(factors) // 2
+    for gone in [range(half), range(half, len(factors))] if half > 1 else []:
+        yield _without_factors(spec, set(gone)), None
+    for v in range(len(spec["variables"])):
+        if (simpler := _without_variable(spec, v)) is not None:
+            yield simpler, v
+    for f in range(len(factors)):
+        yield _without_factors(spec, {f}), None
+    for v, (name, size, states) in enumerate(spec["variables"]):
+        for fewer in sorted({1, 2, size // 2, size - 1}):
+            if 0 < fewer < size:
+                variable = [name, fewer, None if states is None else states[:fewer]]
+                yield {**spec, "variables": [*spec["variables"][:v], variable, *spec["variables"][v + 1 :]]}, None
+    for f, factor in enumerate(factors):
+        for axis, v in enumerate(factor["scope"]):
+            if v != factor["child"]:
+                scope = factor["scope"][:axis] + factor["scope"][axis + 1 :]
+                yield _with_factor(spec, f, {**factor, "scope": scope, "is_listed": False}), None
+        for key, plain in (("is_listed", False), ("layout", "rows"), ("forbidden", 0.0)):
+            if factor[key] != plain:
+                yield _with_factor(spec, f, {**factor, key: plain}), None
+        simple = "small" if factor["style"] in COSTS else "uniform"
+        if factor["style"] != simple:
+            yield _with_factor(spec, f, {**factor, "style": simple}), None
+    for key, plain in (("constant", 0), ("upper_bound", None)):
+        if spec[key] != plain:
+            yield {**spec, key: plain}, None
+    if spec["children"] is not None:
+        yield {**spec, "children": None, "factors": [{**factor, "child": None} for factor in factors]}, None
+    plain_variables = [[f"x{v}", size, None] for v, (_, size, _) in enumerate(spec["variables"])]
+    if plain_variables != spec["variables"]:
+        yield {**spec, "variables": plain_variables}, None
+
+
+def _with_factor(spec: Spec, f: int, factor: dict[str, Any]) -> Spec:
+    return {**spec, "factors": [*spec["factors"][:f], factor, *spec["factors"][f + 1 :]]}
+
+
+def _without_factors(spec: Spec, gone: set[int]) -> Spec:
+    kept = [f for f in range(len(spec["factors"])) if f not in gone]
+    children = None if spec["children"] is None else [spec["children"][f] for f in kept]
+    return {**spec, "factors": [spec["factors"][f] for f in kept], "children": children}
+
+
+def _without_variable(spec: Spec, gone: int) -> Spec | None:
+    """The sketch without a variable; None where it is the child of a distribution that others need."""
+    spec = copy.deepcopy(spec)
+    spec = _without_factors(spec, {f for f, factor in enumerate(spec["factors"]) if factor["child"] == gone})
+    for factor in spec["factors"]:
+        factor["scope"] = [v - (v > gone) for v in factor["scope"] if v != gone]
+        factor["is_listed"] = factor["is_listed"] and bool(factor["scope"])
+        if factor["child"] is not None:
+            factor["child"] -= factor["child"] > gone
+    if spec["children"] is not None:
+        spec["children"] = [factor["child"] for factor in spec["factors"]]
+    spec["variables"] = spec["variables"][:gone] + spec["variables"][gone + 1 :]
+    return spec
+
+
+def text(spec: Spec) -> list[str]:
+    """Return lines of Python that make the model."""
+    return [
+        "from tests.adversary.sketches import build",
+        f"model = build({pprint.pformat(spec, width=150, compact=True, sort_dicts=False)})",
+    ]
