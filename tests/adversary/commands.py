@@ -137,11 +137,7 @@ def _may_fail(case: Case) -> bool:
         options.get("tables") == "sparse" or options.get("method") in ("filter", "search") or "upper_bound" in options
     )
     is_large = span is None or span > MOST_COSTS["filter"]
-    return (
-        bool(named)
-        or (special and (is_large or case["task"] == "mmap"))
-        or (is_large and span is not None)
-    )
+    return bool(named) or (special and (is_large or case["task"] == "mmap")) or (is_large and span is not None)
 
 
 def smaller(case: Case) -> Iterator[Case]:

@@ -1,4 +1,4 @@
-"""Random models of small and large domains and random options for ``solve``, against contraction in an order of its own.
+"""Models of small and large domains and random options for ``solve``, against contraction in an order of its own.
 
 Scopes are permuted and overlap in three and more variables, so that buckets of every layout of axes occur.
 """
@@ -18,10 +18,10 @@ from tests.adversary.options import make_options
 from tests.adversary.sketches import (
     COSTS,
     WEIGHTS,
-    SketchOracle,
     build,
     draw_factor,
     is_affordable,
+    oracle_of,
     smaller_models,
     text,
 )
@@ -70,9 +70,16 @@ def make(rng: random.Random, setting: Setting) -> Case:
     return {"model": spec, "task": task, "evidence": evidence, "query": query, "options": options}
 
 
-def make_sketch(rng: random.Random, senses: tuple[str, ...] = ("probability", "probability", "min-cost", "max-cost")) -> Spec:
+def make_sketch(
+    rng: random.Random, senses: tuple[str, ...] = ("probability", "probability", "min-cost", "max-cost")
+) -> Spec:
     """Draw a model that contraction can answer in a few milliseconds."""
     sense = rng.choice(senses)
+    if sense == "probability" and rng.random() < 0.4:
+        while True:
+            spec = _product(rng)
+            if is_affordable(spec, LARGEST_BUCKET) and _largest_table(spec) <= LARGEST_TABLE:
+                return spec
     sizes = [rng.choice(SIZES) for _ in range(rng.randint(2, 8))]
     spec: Spec = {
         "sense": sense,
@@ -97,6 +104,42 @@ def make_sketch(rng: random.Random, senses: tuple[str, ...] = ("probability", "p
     if rng.random() < 0.2:
         spec["constant"] = rng.choice([-2.5, 700.0] if sense == "probability" or style == "float" else [3, -(10**9)])
     return spec
+
+
+def _largest_table(spec: Spec) -> int:
+    return max(math.prod(spec["variables"][v][1] for v in factor["scope"]) for factor in spec["factors"])
+
+
+def _product(rng: random.Random) -> Spec:
+    """Draw tables that share a large domain, over groups of small ones that further tables tie in another order."""
+    shared = rng.choice([16, 17, 40, 64, 100, 300])
+    groups = [[rng.choice([1, 2, 2, 2, 3, 4, 4, 5, 8]) for _ in range(rng.randint(1, 3))] for _ in range(3)]
+    if rng.random() < 0.6:
+        groups[2] = []
+    small = [size for group in groups for size in group]
+    places = list(range(len(small) + 1))
+    rng.shuffle(places)
+    sizes = [0] * len(places)
+    for place, size in zip(places, [shared, *small], strict=True):
+        sizes[place] = size
+    pivot, places = places[0], places[1:]
+    rows, columns = places[: len(groups[0])], places[len(groups[0]) : len(groups[0]) + len(groups[1])]
+    batch = places[len(groups[0]) + len(groups[1]) :]
+    scopes = [[pivot, *rows, *batch], [pivot, *columns, *batch]]
+    scopes += [rng.sample(places, rng.randint(1, min(3, len(places)))) for _ in range(rng.randint(0, 4))]
+    if rng.random() < 0.5:
+        scopes.append([pivot, *rng.sample(places, min(len(places), rng.randint(0, 1)))])
+    for scope in scopes:
+        rng.shuffle(scope)
+    style = rng.choice(["uniform", "uniform", "zeros", "spread"])
+    return {
+        "sense": "probability",
+        "variables": [[f"x{v}", size, None] for v, size in enumerate(sizes)],
+        "factors": [draw_factor(rng, scope, style, 0.0) for scope in scopes],
+        "constant": 0,
+        "upper_bound": None,
+        "children": None,
+    }
 
 
 def _states(rng: random.Random, size: int) -> list[str] | None:
@@ -146,18 +189,20 @@ def _is_small_query(spec: Spec, query: list[int]) -> bool:
 
 def check(case: Case) -> None:
     """Solve and compare."""
-    solving.check_call(case, build(case["model"]), SketchOracle(case["model"], observed_of(case), weights_of(case)))
+    solving.check_call(case, build(case["model"]), oracle_of(case["model"], observed_of(case), weights_of(case)))
 
 
 def smaller(case: Case) -> Iterator[Case]:
     """Yield simpler calls."""
     for simpler in solving.simpler_calls(case, smaller_models):
         query = simpler["query"] if simpler["task"] == "mmap" else None
-        if is_affordable(simpler["model"], LARGEST_BUCKET) and (query is None or _is_small_query(simpler["model"], query)):
+        if is_affordable(simpler["model"], LARGEST_BUCKET) and (
+            query is None or _is_small_query(simpler["model"], query)
+        ):
             yield simpler
 
 
 def script(case: Case) -> str:
     """Return a program that makes the call."""
-    oracle = SketchOracle(case["model"], observed_of(case), weights_of(case))
+    oracle = oracle_of(case["model"], observed_of(case), weights_of(case))
     return solving.program(case, text(case["model"]), oracle)

@@ -17,7 +17,8 @@ import numpy as np
 from elimina.model import Model, Variable
 from elimina.table import FORBIDDEN, Table
 from tests.adversary.models import Spec
-from tests.reference.contraction import best_totals, count, largest_bucket, log_sums
+from tests.adversary.table_oracle import TableOracle
+from tests.reference.contraction import largest_bucket
 
 WEIGHTS = ("uniform", "uniform", "uniform", "zeros", "sparse", "spread", "flat")
 """Styles of probabilities."""
@@ -120,114 +121,16 @@ def laid_out(cells: np.ndarray, layout: str) -> np.ndarray:
     return cells
 
 
-class SketchOracle:
-    """Answers about a sketch by contraction, with the interface of ``oracle.Oracle``.
-
-    Attributes:
-        spec: The sketch.
-        sizes: Numbers of the variables' values.
-        magnitude: Bound on the sum of absolute terms of an allowed assignment.
-    """
-
-    def __init__(
-        self, spec: Spec, observed: Mapping[int, int] | None = None, weights: Mapping[int, list[float]] | None = None
-    ) -> None:
-        self.spec, self.observed = spec, dict(observed or {})
-        self.sizes = [size for _, size, _ in spec["variables"]]
-        self.sign = 1 if spec["sense"] == "min-cost" else -1
-        self.is_integer = spec["sense"] != "probability" and isinstance(spec["constant"], int)
-        self.is_integer &= all(factor["style"] != "float" for factor in spec["factors"])
-        cells = [(tuple(factor["scope"]), cells_of(factor, self.sizes)) for factor in spec["factors"]]
-        if spec["sense"] != "probability":
-            cells = [(scope, np.where(np.isinf(table), self.sign * table, table)) for scope, table in cells]
-        cells += [((v,), np.array(weight, dtype=float)) for v, weight in (weights or {}).items()]
-        self.whole = cells
-        self.tables = [(scope, self._restricted(scope, table)) for scope, table in cells]
-        self.free_sizes = [1 if v in self.observed else size for v, size in enumerate(self.sizes)]
-        self.magnitude = math.fsum([abs(spec["constant"]), *self.largest_terms()])
-
-    def _restricted(self, scope: tuple[int, ...], table: np.ndarray) -> np.ndarray:
-        ends = [self.observed.get(v) for v in scope]
-        return table[tuple(slice(None) if x is None else slice(x, x + 1) for x in ends)]
-
-    def largest_terms(self) -> list[float]:
-        """Return the largest finite magnitude of each factor, of probabilities in logarithms."""
-        if self.spec["sense"] == "probability":
-            tables = [np.log(table[table > 0]) for _, table in self.tables]
-        else:
-            tables = [table[np.isfinite(table)] for _, table in self.tables]
-        return [float(np.abs(table).max(initial=0)) for table in tables]
-
-    def integer_span(self) -> int | None:
-        """Return the largest sum of magnitudes of integer costs, forbidden ones aside; None if some are floats."""
-        return round(self.magnitude) + abs(self.spec["upper_bound"] or 0) if self.is_integer else None
-
-    def is_possible(self) -> bool:
-        """Return whether some assignment agrees with the evidence and is not forbidden."""
-        return self.count() > 0
-
-    def count(self) -> int:
-        """Return the number of these assignments."""
-        is_allowed = (lambda table: table > 0) if self.spec["sense"] == "probability" else np.isfinite
-        return count([(scope, is_allowed(table)) for scope, table in self.tables], self.free_sizes)
-
-    def optimum(self) -> Any:
-        """Return the best score within the upper bound; None if nothing is allowed."""
-        best, bound = self.sign * float(self.totals(()).item()), self.spec["upper_bound"]
-        if best == math.inf or (bound is not None and best >= self.sign * bound):
-            return None
-        return round(self.sign * best) if self.is_integer else self.sign * best
-
-    def totals(self, kept: tuple[int, ...]) -> np.ndarray:
-        """Return the best score for each joint value of some variables."""
-        tables = self.tables
-        if self.spec["sense"] == "probability":
-            with np.errstate(divide="ignore"):
-                tables = [(scope, np.log(table)) for scope, table in tables]
-        return best_totals(tables, self.free_sizes, kept, self.sign) + self.spec["constant"]
-
-    def score(self, values: list[int]) -> Any:
-        """Return the score of one assignment; None if it is forbidden or does not agree with the evidence."""
-        if any(values[v] != x for v, x in self.observed.items()):
-            return None
-        terms = [float(table[tuple(values[v] for v in scope)]) for scope, table in self.whole]
-        if self.spec["sense"] == "probability":
-            terms = [math.log(term) if term > 0 else -math.inf for term in terms]
-        if any(map(math.isinf, terms)):
-            return None
-        if self.is_integer:
-            return sum(map(round, terms)) + self.spec["constant"]
-        return math.fsum([*terms, self.spec["constant"]])
-
-    def log_sum(self) -> float:
-        """Return the natural logarithm of the sum of all products."""
-        return float(log_sums(self.tables, self.free_sizes)[()]) + self.spec["constant"]
-
-    def log_table(self, variables: list[int]) -> np.ndarray:
-        """Return the logarithms of the sums for each joint value of some variables."""
-        part = log_sums(self.tables, self.free_sizes, variables) + self.spec["constant"]
-        whole = np.full([self.sizes[v] for v in variables], -math.inf)
-        ends = [self.observed.get(v) for v in variables]
-        whole[tuple(slice(None) if x is None else slice(x, x + 1) for x in ends)] = part
-        return whole
-
-    def log_sums(self, variables: list[int]) -> dict[tuple[int, ...], float]:
-        """Return the logarithm of the sum for each joint value of some variables; what is missing is 0."""
-        table = self.log_table(variables)
-        return {place: float(value) for place, value in np.ndenumerate(table) if value > -math.inf}
-
-    def marginals(self, v: int) -> list[float]:
-        """Return the posterior of a variable."""
-        table = self.log_table([v])
-        shares = np.exp(table - table.max())
-        return list((shares / shares.sum()).tolist())
-
-    def max_marginals(self, v: int) -> list[float]:
-        """Return the best probability with each state, relative to the best of all."""
-        part = self.totals((v,))
-        whole = np.full(self.sizes[v], -math.inf)
-        whole[self.observed.get(v, slice(None))] = part
-        return list(np.exp(whole - whole.max()).tolist())
+def oracle_of(
+    spec: Spec, observed: Mapping[int, int] | None = None, weights: Mapping[int, list[float]] | None = None
+) -> TableOracle:
+    """Return the oracle of a sketch under evidence."""
+    sizes = [size for _, size, _ in spec["variables"]]
+    cells = [(tuple(factor["scope"]), cells_of(factor, sizes)) for factor in spec["factors"]]
+    if spec["sense"] == "max-cost":
+        cells = [(scope, np.where(np.isinf(table), -table, table)) for scope, table in cells]
+    is_integer = all(factor["style"] != "float" for factor in spec["factors"])
+    return TableOracle(spec, cells, is_integer, observed, weights)
 
 
 def is_affordable(spec: Spec, cells: int, kept: tuple[int, ...] = ()) -> bool:
