@@ -44,6 +44,7 @@ class Kind(Protocol):
 KINDS = {
     "solve": "solving",
     "mixed": "mixed",
+    "constructed": "constructed",
     "slices": "slices",
     "rows": "rows",
     "huge": "huge",
