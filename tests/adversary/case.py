@@ -50,6 +50,7 @@ KINDS = {
     "huge": "huge",
     "wide": "wide",
     "tree": "trees",
+    "histories": "histories",
     "cp": "constraints",
     "flatzinc": "flatzinc",
     "dcop": "agents",

@@ -13,6 +13,9 @@ from tests.adversary.models import Spec
 FORMS = ("name", "name", "index", "row")
 """The variable by its name or index; a row has floats for integers, and NaN instead of None."""
 
+LONGEST_LIKELIHOODS = 16
+"""States of a variable with likelihoods, which a program lists."""
+
 
 def make_evidence(rng: random.Random, spec: Spec, soft: bool) -> list[list[Any]]:
     """Draw evidence about distinct variables."""
@@ -24,7 +27,7 @@ def make_evidence(rng: random.Random, spec: Spec, soft: bool) -> list[list[Any]]
         how = rng.choice(FORMS)
         if rng.random() < 0.15:
             found.append([v, how, None])
-        elif soft and rng.random() < 0.5:
+        elif soft and variables[v][1] <= LONGEST_LIKELIHOODS and rng.random() < 0.5:
             found.append([v, how, _likelihoods(rng, variables[v][1])])
         else:
             found.append([v, how, rng.randrange(variables[v][1])])

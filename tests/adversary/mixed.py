@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterator
-from typing import Any
 
 from tests.adversary import solving
 from tests.adversary.case import Case, Setting
@@ -41,9 +40,6 @@ LARGEST_JOINT = 30_000_000
 LARGEST_QUERY = 3_000
 """Joint values of the variables that are maximised while others are summed out."""
 
-LONGEST_LIKELIHOODS = 16
-"""States of a variable with likelihoods, which a program lists."""
-
 MEMORY_DIGITS = (3.0, 8.5)
 """Digits of a memory limit, in bytes."""
 
@@ -61,7 +57,7 @@ def make(rng: random.Random, setting: Setting) -> Case:
         query = rng.sample(names, rng.randint(1, min(3, len(names))))
     if task == "mmap" and not _is_small_query(spec, query or []):
         task, query = "mar", None
-    evidence = draw_evidence(rng, spec, soft=spec["sense"] == "probability" and task != "count")
+    evidence = make_evidence(rng, spec, soft=spec["sense"] == "probability" and task != "count")
     options = {"device": setting.device, "threads": rng.choice([1, 1, 2]), "order_seconds": 0.01}
     if rng.random() < 0.5:
         options = make_options(rng, spec, task, setting.device, MEMORY_DIGITS)
@@ -171,15 +167,6 @@ def _fill_network(rng: random.Random, spec: Spec, sizes: list[int]) -> None:
             factor = {**factor, "scope": [child]}
         spec["factors"].append(factor)
         spec["children"].append(child)
-
-
-def draw_evidence(rng: random.Random, spec: Spec, soft: bool) -> list[list[Any]]:
-    """Draw evidence, without likelihoods of so many states that a program would be long."""
-    evidence = make_evidence(rng, spec, soft)
-    for item in evidence:
-        if isinstance(item[2], list) and len(item[2]) > LONGEST_LIKELIHOODS:
-            item[2] = rng.randrange(len(item[2]))
-    return evidence
 
 
 def _is_small_query(spec: Spec, query: list[int]) -> bool:

@@ -153,6 +153,13 @@ class Oracle:
         total, parts = self.log_sum(), self.log_sums([v])
         return [math.exp(parts[x,] - total) if (x,) in parts else 0.0 for x in range(self.sizes[v])]
 
+    def max_marginals(self, v: int) -> list[float]:
+        """Return the best probability with each value, relative to the best of all."""
+        highest = [-math.inf] * self.sizes[v]
+        for score, value in zip(self.scores, self.columns[v][self.allowed].tolist(), strict=True):
+            highest[value] = max(highest[value], score)
+        return [math.exp(score - max(highest)) for score in highest]
+
 
 def log_sum(scores: list[float]) -> float:
     """Return the logarithm of the sum of exponentials."""

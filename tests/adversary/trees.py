@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
+from elimina.model import Model
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.evidence import as_mapping, make_evidence, smaller_evidence, state_of
-from tests.adversary.models import build, make_model, smaller_models, text
+from tests.adversary.models import Spec, build, make_model, smaller_models, text
 from tests.adversary.oracle import Oracle
 from tests.calls import junction_tree
 
@@ -20,6 +22,17 @@ OFF = 1e-9
 """Rounding of a probability."""
 
 QUERIES = ("marginals", "max_marginals", "log10_evidence", "mpe", "joint", "entropy", "mutual_information", "sample")
+
+LARGEST_JOINT = 3_000
+"""Joint values of the variables of a query."""
+
+FREQUENT = 3_000
+"""Samples from which their frequencies are compared with posteriors."""
+
+DEVIATIONS = 7
+"""Standard deviations that a frequency may be off: chance exceeds them once in some 10^11 comparisons."""
+
+MakeOracle = Callable[[dict[int, int], dict[int, list[float]]], Any]
 
 Known = dict[int, Any]
 """Variable -> number of the observed value, or likelihoods."""
@@ -34,6 +47,11 @@ def make(rng: random.Random, setting: Setting) -> Case:
         options["memory"] = int(10 ** rng.uniform(2, 6))
     if rng.random() < 0.3:
         options["order"] = rng.choice(["min-fill", "min-weight", rng.sample(names, len(names))])
+    return {"model": spec, "options": options, "calls": make_calls(rng, spec)}
+
+
+def make_calls(rng: random.Random, spec: Spec) -> list[list[Any]]:
+    """Draw changes of evidence and queries."""
     calls: list[list[Any]] = []
     for _ in range(rng.randint(1, 8)):
         if rng.random() < 0.4:
@@ -42,32 +60,34 @@ def make(rng: random.Random, setting: Setting) -> Case:
             calls.append(_batch(rng, spec))
         else:
             calls.append(_query(rng, spec))
-    return {"model": spec, "options": options, "calls": calls}
+    return calls
 
 
-def _change(rng: random.Random, spec: dict[str, Any]) -> list[Any]:
+def _change(rng: random.Random, spec: Spec) -> list[Any]:
     evidence = make_evidence(rng, spec, soft=True)
     if rng.random() < 0.5:
         return ["set_evidence", evidence]
     return ["update", [[v, how, None if rng.random() < 0.3 else known] for v, how, known in evidence]]
 
 
-def _query(rng: random.Random, spec: dict[str, Any]) -> list[Any]:
+def _query(rng: random.Random, spec: Spec) -> list[Any]:
     names = range(len(spec["variables"]))
     what = rng.choice(QUERIES)
     some = rng.sample(names, rng.randint(0, min(3, len(names))))
+    while math.prod(spec["variables"][v][1] for v in some) > LARGEST_JOINT:
+        some.pop()
     if what in ("joint", "entropy"):
         return [what, some]
     if what == "mutual_information":
         return [what, some[:1], some[1:]]
     if what == "sample":
-        return [what, rng.choice([0, 1, 20]), rng.randrange(3), None if rng.random() < 0.5 else some]
+        return [what, rng.choice([0, 1, 20, FREQUENT]), rng.randrange(3), None if rng.random() < 0.5 else some]
     if what in ("marginals", "max_marginals"):
         return [what, None if rng.random() < 0.5 else some]
     return [what]
 
 
-def _batch(rng: random.Random, spec: dict[str, Any]) -> list[Any]:
+def _batch(rng: random.Random, spec: Spec) -> list[Any]:
     names = range(len(spec["variables"]))
     columns = rng.sample(names, rng.randint(0, len(names)))
     sizes = [spec["variables"][v][1] for v in columns]
@@ -75,6 +95,8 @@ def _batch(rng: random.Random, spec: dict[str, Any]) -> list[Any]:
         [None if rng.random() < 0.3 else rng.randrange(size) for size in sizes]
         for _ in range(rng.choice([1, 2, 5, 20]))
     ]
+    if rng.random() < 0.2:
+        rows = rng.choices(rows, k=300)
     return [
         "batch",
         columns,
@@ -83,12 +105,18 @@ def _batch(rng: random.Random, spec: dict[str, Any]) -> list[Any]:
     ]
 
 
-class _Session:
-    """A tree, and the evidence that it has."""
+class Session:
+    """A tree, and the evidence that it has.
 
-    def __init__(self, case: Case) -> None:
+    Args:
+        case: Options, and the variables of the model.
+        model: The model.
+        make_oracle: Function that returns the oracle of the model, given its hard and its soft evidence.
+    """
+
+    def __init__(self, case: Case, model: Model, make_oracle: MakeOracle) -> None:
         self.spec = case["model"]
-        self.model = build(self.spec)
+        self.model, self.make_oracle = model, make_oracle
         self.names = [name for name, *_ in self.spec["variables"]]
         self.known: Known = {}
         self.tree = junction_tree(self.model, **case["options"])
@@ -100,7 +128,7 @@ class _Session:
         if repr(known) not in self._oracles:
             hard = {v: value for v, value in known.items() if isinstance(value, int)}
             soft = {v: value for v, value in known.items() if isinstance(value, list)}
-            self._oracles[repr(known)] = Oracle(self.spec, hard, soft)
+            self._oracles[repr(known)] = self.make_oracle(hard, soft)
         return self._oracles[repr(known)]
 
     def run(self, call: list[Any]) -> None:
@@ -116,10 +144,10 @@ class _Session:
             try:
                 answer = getattr(self.tree, what)(*(self.named(argument) for argument in arguments))
             except ImpossibleEvidenceError:
-                if self.oracle().scores:
+                if self.oracle().is_possible():
                     raise
                 return
-            if not self.oracle().scores:
+            if not self.oracle().is_possible():
                 raise Defect(f"{what} answers {answer}, but the evidence is impossible")
             getattr(self, what)(answer, *arguments)
 
@@ -160,16 +188,8 @@ class _Session:
 
     def max_marginals(self, answer: Any, asked: list[int] | None) -> None:
         """Check the best probabilities."""
-        oracle = self.oracle()
-        best = max(oracle.scores)
         for v in range(len(self.names)) if asked is None else asked:
-            values = oracle.columns[v][oracle.allowed].tolist()
-            truth = [
-                math.exp(
-                    max((s for s, y in zip(oracle.scores, values, strict=True) if y == x), default=-math.inf) - best
-                )
-                for x in range(oracle.sizes[v])
-            ]
+            truth = self.oracle().max_marginals(v)
             close(answer[self.names[v]], truth, f"max-marginals of {self.names[v]!r}", OFF)
 
     def joint(self, answer: Any, asked: list[int]) -> None:
@@ -203,7 +223,7 @@ class _Session:
         ]
         numbers = [states[v].index(assignment[name]) for v, name in enumerate(self.names)]
         off = 1e-9 * max(1.0, self.oracle().magnitude)
-        close([value], [max(self.oracle().scores)], "the best logarithm", off)
+        close([value], [self.oracle().optimum()], "the best logarithm", off)
         score = self.oracle().score(numbers)
         close([value], [-math.inf if score is None else score], f"the logarithm of {assignment}", off)
 
@@ -212,12 +232,28 @@ class _Session:
         asked = list(range(len(self.names))) if asked is None else asked
         if list(answer) != self.named(asked) or any(len(column) != count for column in answer.values()):
             raise Defect(f"samples are of {list(answer)} with {[len(column) for column in answer.values()]} rows")
-        possible = self.oracle().log_sums(asked)
         states = [[state_of(self.spec, v, x) for x in range(self.spec["variables"][v][1])] for v in asked]
         columns = [[own.index(x) for x in answer[n].tolist()] for own, n in zip(states, answer, strict=True)]
-        for row in zip(*columns, strict=True) if asked else ():
-            if row not in possible:
+        for row in sorted(set(zip(*columns, strict=True))) if asked else ():
+            if not self.is_possible(asked, row):
                 raise Defect(f"the sample {row} of {self.named(asked)} is impossible")
+        for v, column in zip(asked, columns, strict=True) if count >= FREQUENT else ():
+            for x, p in enumerate(self.oracle().marginals(v)):
+                share, off = (
+                    column.count(x) / count,
+                    DEVIATIONS * math.sqrt(p * (1 - p) / count) + DEVIATIONS**2 / count,
+                )
+                if abs(share - p) > off:
+                    raise Defect(f"{share:.4f} of {count} samples have {self.names[v]!r} = {x}, not {p:.4f}")
+
+    def is_possible(self, asked: list[int], row: tuple[int, ...]) -> bool:
+        """Return whether values of variables have a positive probability."""
+        if len(asked) == len(self.names):
+            values = dict(zip(asked, row, strict=True))
+            return self.oracle().score([values[v] for v in range(len(values))]) is not None
+        if math.prod(self.spec["variables"][v][1] for v in asked) <= LARGEST_JOINT:
+            return row in self.oracle().log_sums(asked)
+        return all(self.oracle().marginals(v)[x] > 0 for v, x in zip(asked, row, strict=True))
 
     def batch(self, columns: list[int], rows: list[list[Any]], asked: list[int] | None) -> None:
         """Check posteriors of many cases."""
@@ -233,7 +269,7 @@ class _Session:
             truth = oracle.log_sum() / math.log(10)
             close([answer.log10_evidence[i]], [truth], f"log10 of case {i}", 1e-9 * self.scale())
             for v in range(len(self.names)) if asked is None else asked:
-                posterior = oracle.marginals(v) if oracle.scores else [0.0] * oracle.sizes[v]
+                posterior = oracle.marginals(v) if oracle.is_possible() else [0.0] * oracle.sizes[v]
                 close(answer.marginals[self.names[v]][i], posterior, f"case {i} of {self.names[v]!r}", OFF)
 
 
@@ -246,8 +282,17 @@ def close(found: Any, truth: Any, what: str, off: float) -> None:
 
 def check(case: Case) -> None:
     """Run a session."""
+    run_session(case, build(case["model"]), functools.partial(Oracle, case["model"]))
+
+
+def run_session(case: Case, model: Model, make_oracle: MakeOracle) -> None:
+    """Make the calls of a case, and compare.
+
+    Raises:
+        Defect: An answer is wrong.
+    """
     try:
-        session = _Session(case)
+        session = Session(case, model, make_oracle)
         for call in case["calls"]:
             session.run(call)
         session.tree.close()
@@ -258,6 +303,16 @@ def check(case: Case) -> None:
 
 def smaller(case: Case) -> Iterator[Case]:
     """Yield simpler sessions."""
+    yield from simpler_sessions(case, smaller_models)
+
+
+def simpler_sessions(case: Case, models: Callable[[Spec], Iterator[tuple[Spec, int | None]]]) -> Iterator[Case]:
+    """Yield simpler sessions, on simpler models too.
+
+    Args:
+        case: The session.
+        models: Function that yields simpler models, each with the index of the variable that it lacks, or None.
+    """
     calls = case["calls"]
     for i, (what, *arguments) in enumerate(calls):
         yield {**case, "calls": calls[:i] + calls[i + 1 :]}
@@ -272,7 +327,7 @@ def smaller(case: Case) -> Iterator[Case]:
         yield {**case, "options": {key: value for key, value in case["options"].items() if key != name}}
     if isinstance(case["options"].get("order"), list):
         return
-    for spec, gone in smaller_models(case["model"]):
+    for spec, gone in models(case["model"]):
         if spec["sense"] == "probability" and len(spec["variables"]) == len(case["model"]["variables"]):
             if [s for _, s, _ in spec["variables"]] == [s for _, s, _ in case["model"]["variables"]]:
                 yield {**case, "model": spec}
@@ -310,6 +365,16 @@ def _without(calls: list[Any], gone: int) -> list[Any] | None:
 
 def script(case: Case) -> str:
     """Return a program that makes the calls."""
+    return program(case, text(case["model"]))
+
+
+def program(case: Case, model_lines: list[str]) -> str:
+    """Return a program that makes the calls.
+
+    Args:
+        case: The session.
+        model_lines: Lines that make the model.
+    """
     spec = case["model"]
     names = [name for name, *_ in spec["variables"]]
     options = "".join(f", {k}={v!r}" for k, v in case["options"].items() if (k, v) != ("device", "cpu"))
@@ -318,7 +383,7 @@ def script(case: Case) -> str:
         "import numpy as np",
         "from elimina import FORBIDDEN, Model, Table, Variable",
         "from tests.calls import junction_tree",
-        *text(spec),
+        *model_lines,
         f"tree = junction_tree(model{options})",
     ]
     for what, *arguments in case["calls"]:

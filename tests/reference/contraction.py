@@ -7,7 +7,7 @@ Optima and counts run over broadcast tables, counts in Python integers where 64 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,31 +27,30 @@ LARGEST_INT = 2**62
 
 def cheapest_order(scopes: Iterable[Collection[int]], sizes: Sequence[int], kept: Collection[int]) -> list[int]:
     """Return an order that eliminates the variable of the smallest bucket first, ties by the larger index."""
-    sets = [set(scope) for scope in scopes]
-    remaining = set(range(len(sizes))).difference(kept)
-    order = []
-    while remaining:
-        cells = {}
-        for v in remaining:
-            union = set().union({v}, *(scope for scope in sets if v in scope))
-            cells[v] = math.prod(sizes[u] for u in union)
-        best = min(remaining, key=lambda v: (cells[v], -v))
-        union = set().union(*(scope for scope in sets if best in scope))
-        sets = [scope for scope in sets if best not in scope] + [union - {best}]
-        remaining.remove(best)
-        order.append(best)
-    return order
+    return [v for v, _ in _steps(scopes, sizes, kept)]
 
 
 def largest_bucket(scopes: Iterable[Collection[int]], sizes: Sequence[int], kept: Collection[int] = ()) -> int:
     """Return the cells of the largest bucket of the order, that of the result included."""
-    sets = [set(scope) for scope in scopes]
-    largest = math.prod(sizes[v] for v in kept)
-    for v in cheapest_order(sets, sizes, kept):
-        union = set().union({v}, *(scope for scope in sets if v in scope))
-        largest = max(largest, math.prod(sizes[u] for u in union))
-        sets = [scope for scope in sets if v not in scope] + [union - {v}]
-    return largest
+    return max([math.prod(sizes[v] for v in kept), *(cells for _, cells in _steps(scopes, sizes, kept))])
+
+
+def _steps(scopes: Iterable[Collection[int]], sizes: Sequence[int], kept: Collection[int]) -> Iterator[tuple[int, int]]:
+    """Yield each variable of the order and the cells of its bucket."""
+    graph: list[set[int]] = [set() for _ in sizes]
+    for scope in scopes:
+        for v in scope:
+            graph[v].update(scope)
+    cells = {v: math.prod(sizes[u] for u in graph[v] | {v}) for v in range(len(sizes)) if v not in kept}
+    while cells:
+        best = min(cells, key=lambda v: (cells[v], -v))
+        yield best, cells.pop(best)
+        neighbours = graph[best] - {best}
+        for v in neighbours:
+            graph[v] |= neighbours
+            graph[v].discard(best)
+            if v in cells:
+                cells[v] = math.prod(sizes[u] for u in graph[v] | {v})
 
 
 def eliminate(tables: Tables, sizes: Sequence[int], kept: Sequence[int], bucket: Bucket) -> np.ndarray:
