@@ -37,6 +37,9 @@ LARGEST_BUCKET = 2_000_000
 LARGEST_JOINT = 30_000_000
 """Assignments of a model up to which any order of elimination is affordable."""
 
+SMALLEST_PRODUCT = 20_000
+"""Assignments of two tables that share a large domain: fewer take no path of their own."""
+
 LARGEST_QUERY = 3_000
 """Joint values of the variables that are maximised while others are summed out."""
 
@@ -63,7 +66,21 @@ def make(rng: random.Random, setting: Setting) -> Case:
         options = make_options(rng, spec, task, setting.device, MEMORY_DIGITS)
     if math.prod(size for _, size, _ in spec["variables"]) > LARGEST_JOINT:
         options.pop("order", None)
+    elif rng.random() < 0.3:
+        options["order"] = rng.choice([rng.sample(names, len(names)), _by_tables(rng, spec)])
     return {"model": spec, "task": task, "evidence": evidence, "query": query, "options": options}
+
+
+def _by_tables(rng: random.Random, spec: Spec) -> list[int]:
+    """Return an order that begins with a variable of the most tables, and goes on table by table."""
+    factors = [factor["scope"] for factor in spec["factors"]]
+    names = list(range(len(spec["variables"])))
+    rng.shuffle(names)
+    first = max(names, key=lambda v: sum(v in scope for scope in factors))
+    order = [first]
+    for scope in rng.sample(factors, len(factors)):
+        order += [v for v in rng.sample(scope, len(scope)) if v not in order]
+    return order + [v for v in names if v not in order]
 
 
 def make_sketch(
@@ -74,7 +91,8 @@ def make_sketch(
     if sense == "probability" and rng.random() < 0.4:
         while True:
             spec = _product(rng)
-            if is_affordable(spec, LARGEST_BUCKET) and _largest_table(spec) <= LARGEST_TABLE:
+            joint = math.prod(size for _, size, _ in spec["variables"])
+            if SMALLEST_PRODUCT <= joint <= LARGEST_BUCKET and _largest_table(spec) <= LARGEST_TABLE:
                 return spec
     sizes = [rng.choice(SIZES) for _ in range(rng.randint(2, 8))]
     spec: Spec = {
@@ -102,16 +120,23 @@ def make_sketch(
     return spec
 
 
+def _group(rng: random.Random, cells: int) -> list[int]:
+    """Draw sizes of domains whose product is at least a number."""
+    sizes: list[int] = []
+    while math.prod(sizes) < cells:
+        sizes.append(rng.choice([1, 2, 2, 2, 3, 4, 4, 5, 6, 8, 40]))
+    return sizes
+
+
 def _largest_table(spec: Spec) -> int:
     return max(math.prod(spec["variables"][v][1] for v in factor["scope"]) for factor in spec["factors"])
 
 
 def _product(rng: random.Random) -> Spec:
     """Draw tables that share a large domain, over groups of small ones that further tables tie in another order."""
-    shared = rng.choice([16, 17, 40, 64, 100, 300])
-    groups = [[rng.choice([1, 2, 2, 2, 3, 4, 4, 5, 8]) for _ in range(rng.randint(1, 3))] for _ in range(3)]
-    if rng.random() < 0.6:
-        groups[2] = []
+    shared = rng.choice([4, 16, 17, 40, 64, 100, 300])
+    groups = [_group(rng, rng.choice([4, 12, 32, 60])) for _ in range(2)]
+    groups.append(_group(rng, rng.choice([1, 1, 1, 2, 6])))
     small = [size for group in groups for size in group]
     places = list(range(len(small) + 1))
     rng.shuffle(places)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.adversary.models import Spec
-from tests.reference.contraction import Tables, best_totals, count, log_sums
+from tests.reference.contraction import Tables, best_totals, count, is_satisfiable, log_sums, posteriors
 
 
 class TableOracle:
@@ -45,6 +45,8 @@ class TableOracle:
         self.whole = [*tables, *(((v,), np.array(weight, dtype=float)) for v, weight in (weights or {}).items())]
         self.tables = [(scope, self._restricted(scope, table)) for scope, table in self.whole]
         self.free_sizes = [1 if v in self.observed else size for v, size in enumerate(self.sizes)]
+        self._is_possible: bool | None = None
+        self._posteriors: list[np.ndarray] | None = None
         self.magnitude = math.fsum([abs(spec["constant"]), *self.largest_terms()])
 
     def _restricted(self, scope: tuple[int, ...], table: np.ndarray) -> np.ndarray:
@@ -65,12 +67,18 @@ class TableOracle:
 
     def is_possible(self) -> bool:
         """Return whether some assignment agrees with the evidence and is not forbidden."""
-        return self.count() > 0
+        if self._is_possible is None:
+            self._is_possible = is_satisfiable(self._allowed(), self.free_sizes)
+        return self._is_possible
 
     def count(self) -> int:
         """Return the number of these assignments."""
-        is_allowed = (lambda table: table > 0) if self.spec["sense"] == "probability" else np.isfinite
-        return count([(scope, is_allowed(table)) for scope, table in self.tables], self.free_sizes)
+        return count(self._allowed(), self.free_sizes)
+
+    def _allowed(self) -> Tables:
+        if self.spec["sense"] == "probability":
+            return [(scope, table > 0) for scope, table in self.tables]
+        return [(scope, np.isfinite(table)) for scope, table in self.tables]
 
     def optimum(self) -> Any:
         """Return the best score within the upper bound; None if nothing is allowed."""
@@ -119,13 +127,17 @@ class TableOracle:
 
     def marginals(self, v: int) -> list[float]:
         """Return the posterior of a variable."""
-        table = self.log_table([v])
-        shares = np.exp(table - table.max())
-        return list((shares / shares.sum()).tolist())
+        if self._posteriors is None:
+            self._posteriors = posteriors(self.tables, self.free_sizes)
+        whole = np.zeros(self.sizes[v])
+        x = self.observed.get(v)
+        whole[slice(None) if x is None else slice(x, x + 1)] = self._posteriors[v]
+        return list(whole.tolist())
 
     def max_marginals(self, v: int) -> list[float]:
         """Return the best probability with each state, relative to the best of all."""
         part = self.totals((v,))
         whole = np.full(self.sizes[v], -math.inf)
-        whole[self.observed.get(v, slice(None))] = part
+        x = self.observed.get(v)
+        whole[slice(None) if x is None else slice(x, x + 1)] = part
         return list(np.exp(whole - whole.max()).tolist())

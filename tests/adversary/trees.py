@@ -121,6 +121,8 @@ class Session:
         self.known: Known = {}
         self.tree = junction_tree(self.model, **case["options"])
         self._oracles: dict[str, Oracle] = {}
+        self._log_sums: dict[str, float] = {}
+        self._posteriors: dict[tuple[int, str], list[float]] = {}
 
     def oracle(self, known: Known | None = None) -> Oracle:
         """Brute force with the evidence."""
@@ -160,6 +162,20 @@ class Session:
             known[v] = [weight * (x == observed[v]) for x, weight in enumerate(before)]
         return known
 
+    def log_sum(self, known: Known) -> float:
+        """Return the natural logarithm of the probability of evidence."""
+        if repr(known) not in self._log_sums:
+            self._log_sums[repr(known)] = self.oracle(known).log_sum()
+        return self._log_sums[repr(known)]
+
+    def posterior(self, v: int, known: Known | None = None) -> list[float]:
+        """Return the posterior of a variable; zeros under impossible evidence."""
+        oracle = self.oracle(known)
+        key = v, repr(self.known if known is None else known)
+        if key not in self._posteriors:
+            self._posteriors[key] = oracle.marginals(v) if oracle.is_possible() else [0.0] * oracle.sizes[v]
+        return self._posteriors[key]
+
     def scale(self) -> float:
         """The size of logarithms, as far as they exceed usual ones."""
         return max(1.0, 1e-3 * self.oracle().magnitude)
@@ -184,7 +200,7 @@ class Session:
         if list(answer) != self.named(asked):
             raise Defect(f"marginals are of {list(answer)}, not of {self.named(asked)}")
         for v in asked:
-            close(answer[self.names[v]], self.oracle().marginals(v), f"marginals of {self.names[v]!r}", OFF)
+            close(answer[self.names[v]], self.posterior(v), f"marginals of {self.names[v]!r}", OFF)
 
     def max_marginals(self, answer: Any, asked: list[int] | None) -> None:
         """Check the best probabilities."""
@@ -238,7 +254,7 @@ class Session:
             if not self.is_possible(asked, row):
                 raise Defect(f"the sample {row} of {self.named(asked)} is impossible")
         for v, column in zip(asked, columns, strict=True) if count >= FREQUENT else ():
-            for x, p in enumerate(self.oracle().marginals(v)):
+            for x, p in enumerate(self.posterior(v)):
                 share, off = (
                     column.count(x) / count,
                     DEVIATIONS * math.sqrt(p * (1 - p) / count) + DEVIATIONS**2 / count,
@@ -253,7 +269,7 @@ class Session:
             return self.oracle().score([values[v] for v in range(len(values))]) is not None
         if math.prod(self.spec["variables"][v][1] for v in asked) <= LARGEST_JOINT:
             return row in self.oracle().log_sums(asked)
-        return all(self.oracle().marginals(v)[x] > 0 for v, x in zip(asked, row, strict=True))
+        return all(self.posterior(v)[x] > 0 for v, x in zip(asked, row, strict=True))
 
     def batch(self, columns: list[int], rows: list[list[Any]], asked: list[int] | None) -> None:
         """Check posteriors of many cases."""
@@ -265,12 +281,11 @@ class Session:
         if answer.log10_evidence.shape != (len(rows),):
             raise Defect(f"the batch has {answer.log10_evidence.shape} cases of {len(rows)}")
         for i, row in enumerate(rows):
-            oracle = self.oracle(self.in_case({v: x for v, x in zip(columns, row, strict=True) if x is not None}))
-            truth = oracle.log_sum() / math.log(10)
+            known = self.in_case({v: x for v, x in zip(columns, row, strict=True) if x is not None})
+            truth = self.log_sum(known) / math.log(10)
             close([answer.log10_evidence[i]], [truth], f"log10 of case {i}", 1e-9 * self.scale())
             for v in range(len(self.names)) if asked is None else asked:
-                posterior = oracle.marginals(v) if oracle.is_possible() else [0.0] * oracle.sizes[v]
-                close(answer.marginals[self.names[v]][i], posterior, f"case {i} of {self.names[v]!r}", OFF)
+                close(answer.marginals[self.names[v]][i], self.posterior(v, known), f"case {i} of {self.names[v]!r}", OFF)
 
 
 def close(found: Any, truth: Any, what: str, off: float) -> None:

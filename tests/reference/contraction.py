@@ -72,8 +72,7 @@ def aligned(scope: Sequence[int], table: np.ndarray, axes: Sequence[int]) -> np.
 
 def log_sums(tables: Tables, sizes: Sequence[int], kept: Sequence[int] = ()) -> np.ndarray:
     """Return the natural logarithms of the sums of products for each joint value of the kept variables."""
-    digits = sum(_digits(table) for _, table in tables)
-    kind = np.float64 if digits < NARROW_DIGITS else np.longdouble
+    kind = _kind(tables)
     logarithm = 0.0
 
     def bucket(meeting: Tables, axes: tuple[int, ...]) -> np.ndarray:
@@ -89,6 +88,37 @@ def log_sums(tables: Tables, sizes: Sequence[int], kept: Sequence[int] = ()) -> 
     result = eliminate([*((scope, _scaled(table, kind)) for scope, table in tables), *ones], sizes, kept, bucket)
     with np.errstate(divide="ignore"):
         return (np.log(result) + logarithm + sum(_log_largest(table) for _, table in tables)).astype(np.float64)
+
+
+def posteriors(tables: Tables, sizes: Sequence[int]) -> list[np.ndarray]:
+    """Return the normalised marginals of all variables, by an upward and a downward pass; zeros if all products are 0."""
+    kind = _kind(tables)
+    remaining = [(scope, _scaled(table, kind), -1) for scope, table in tables]
+    remaining += [((v,), np.ones(size, dtype=kind), -1) for v, size in enumerate(sizes)]
+    buckets = []
+    for number, v in enumerate(cheapest_order([scope for scope, _ in tables], sizes, ())):
+        meeting = [item for item in remaining if v in item[0]]
+        axes = tuple(sorted(set().union(*(scope for scope, _, _ in meeting)) - {v}))
+        message = _scaled(_product_sum([item[:2] for item in meeting], axes, kind), kind)
+        remaining = [item for item in remaining if v not in item[0]] + [(axes, message, number)]
+        buckets.append((v, axes, meeting))
+    result = [np.zeros(size) for size in sizes]
+    is_possible = all(table.item() > 0 for _, table, _ in remaining)
+    downward: dict[int, np.ndarray] = {}
+    for number, (v, axes, meeting) in reversed(list(enumerate(buckets))):
+        above = (axes, downward.get(number, np.ones([sizes[u] for u in axes], dtype=kind)))
+        share = _product_sum([*(item[:2] for item in meeting), above], (v,), kind)
+        if is_possible:
+            result[v] = (share / share.sum()).astype(np.float64)
+        for place, (scope, _, source) in enumerate(meeting):
+            if source >= 0:
+                others = [item[:2] for n, item in enumerate(meeting) if n != place]
+                downward[source] = _scaled(_product_sum([*others, above], scope, kind), kind)
+    return result
+
+
+def _kind(tables: Tables) -> Any:
+    return np.float64 if sum(_digits(table) for _, table in tables) < NARROW_DIGITS else np.longdouble
 
 
 def _digits(table: np.ndarray) -> float:
@@ -148,7 +178,21 @@ def count(allowed: Tables, sizes: Sequence[int]) -> int:
         total = np.ones([1] * len(names), dtype=kind)
         for scope, table in meeting:
             total = total * aligned(scope, table, names)
-        return np.asarray(total.sum(axis=tuple(n for n, v in enumerate(names) if v not in axes)), dtype=kind)
+        return np.asarray(np.sum(total, axis=tuple(n for n, v in enumerate(names) if v not in axes)), dtype=kind)
 
     ones = [((v,), np.ones(size, dtype=kind)) for v, size in enumerate(sizes)]
     return int(eliminate([*((scope, table.astype(kind)) for scope, table in allowed), *ones], sizes, (), bucket)[()])
+
+
+def is_satisfiable(allowed: Tables, sizes: Sequence[int]) -> bool:
+    """Return whether all tables of booleans allow some assignment."""
+
+    def bucket(meeting: Tables, axes: tuple[int, ...]) -> np.ndarray:
+        names = sorted(set().union(*(scope for scope, _ in meeting))) if meeting else []
+        total = np.ones([1] * len(names), dtype=bool)
+        for scope, table in meeting:
+            total = total & aligned(scope, table, names)
+        return np.asarray(total.any(axis=tuple(n for n, v in enumerate(names) if v not in axes)))
+
+    ones = [((v,), np.ones(size, dtype=bool)) for v, size in enumerate(sizes)]
+    return bool(eliminate([*allowed, *ones], sizes, (), bucket)[()])
