@@ -51,6 +51,7 @@ KINDS = {
     "wide": "wide",
     "tree": "trees",
     "histories": "histories",
+    "metamorphic": "metamorphic",
     "cp": "constraints",
     "flatzinc": "flatzinc",
     "dcop": "agents",

@@ -20,6 +20,9 @@ from tests.adversary.models import Spec
 from tests.adversary.table_oracle import TableOracle
 from tests.reference.contraction import Tables
 
+MOST_JOINED = 3_000
+"""Tuples of all relations together."""
+
 Parameters = dict[str, Any]
 """Plain values; ``family`` names the family, ``seed`` the tables."""
 
@@ -45,6 +48,14 @@ class Truth(NamedTuple):
         return [task for task, answer in answers.items() if answer is not None]
 
 
+class Listed(NamedTuple):
+    """A table that lists tuples of domains too large to write out; all others are forbidden."""
+
+    scope: tuple[int, ...]
+    rows: np.ndarray
+    values: list[float]
+
+
 class Instance(NamedTuple):
     """A model of a family.
 
@@ -53,19 +64,23 @@ class Instance(NamedTuple):
         tables: Its tables, of floats.
         truth: Its answers.
         observed: Evidence: variable -> value.
+        listed: Tables that list tuples.
     """
 
     spec: Spec
     tables: Tables
     truth: Truth
     observed: dict[int, int]
+    listed: tuple[Listed, ...] = ()
 
     def model(self) -> Model:
         """Return the model; integers are kept as such."""
         sense = self.spec["sense"]
+        sizes = [size for _, size, _ in self.spec["variables"]]
+        listed = [_listed_table(table, sizes, sense) for table in self.listed]
         return Model(
             [Variable(name, size) for name, size, _ in self.spec["variables"]],
-            [_table(scope, table, sense) for scope, table in self.tables],
+            [*(_table(scope, table, sense) for scope, table in self.tables), *listed],
             sense=sense,
             constant=self.spec["constant"],
             children=self.spec["children"],
@@ -82,6 +97,20 @@ class FamilyOracle(TableOracle):
     def __init__(self, instance: Instance) -> None:
         super().__init__(instance.spec, instance.tables, True, instance.observed)
         self.truth = instance.truth
+        self.listed = [
+            (table.scope, dict(zip(map(tuple, table.rows.tolist()), table.values, strict=True)))
+            for table in instance.listed
+        ]
+
+    def score(self, values: list[int]) -> Any:
+        """Return the score of one assignment; None if it is forbidden."""
+        score = super().score(values)
+        for scope, cells in self.listed:
+            term = cells.get(tuple(values[v] for v in scope))
+            if score is None or term is None:
+                return None
+            score += math.log(term) if self.spec["sense"] == "probability" else round(term)
+        return score
 
     def is_possible(self) -> bool:
         """Return whether some assignment is allowed."""
@@ -118,6 +147,12 @@ def _table(scope: tuple[int, ...], table: np.ndarray, sense: str) -> Table:
     cells = np.where(lost, 0, table).astype(np.int64)
     cells[lost] = FORBIDDEN if sense == "min-cost" else -FORBIDDEN
     return Table(scope, cells)
+
+
+def _listed_table(table: Listed, sizes: list[int], sense: str) -> Table:
+    default = {"probability": 0.0, "min-cost": FORBIDDEN, "max-cost": -FORBIDDEN}[sense]
+    values = np.array(table.values, dtype=float if sense == "probability" else np.int64)
+    return Table(table.scope, values, sizes=[sizes[v] for v in table.scope], rows=table.rows, default=default)
 
 
 def draw(rng: random.Random) -> Parameters:
@@ -165,7 +200,8 @@ def _shuffled(instance: Instance, draws: random.Random) -> Instance:
     }
     marginals = instance.truth.marginals
     truth = instance.truth._replace(marginals=None if marginals is None else [marginals[v] for v in moved])
-    return Instance(spec, tables, truth, {places[v]: x for v, x in instance.observed.items()})
+    listed = tuple(table._replace(scope=tuple(places[v] for v in table.scope)) for table in instance.listed)
+    return Instance(spec, tables, truth, {places[v]: x for v, x in instance.observed.items()}, listed)
 
 
 def log_of(number: int | Fraction) -> float:
@@ -192,12 +228,13 @@ def draw_strip(rng: random.Random) -> Parameters:
         "is_ring": is_ring,
         "is_round": height > 2 and rng.random() < 0.5,
         "zeros": rng.choice([0.0, 0.0, 0.2, 0.6]),
+        "digits": rng.choice([0, 0, 0, 30, 150]) if domain**height <= 5 and columns <= 30 else 0,
         "sense": rng.choice(["probability", "probability", "min-cost", "max-cost"]),
     }
 
 
 def make_strip(parameters: Parameters, draws: random.Random) -> Instance:
-    """Make a strip. Weights are integers from 0 to 5, costs from -9 to 9."""
+    """Make a strip. Weights are integers from 0 to 5 times 10 to the power of up to -digits; costs are from -9 to 9."""
     height, domain, columns = (parameters[name] for name in ("height", "domain", "columns"))
     numbers = np.random.default_rng(parameters["seed"])
     is_weights = parameters["sense"] == "probability"
@@ -206,6 +243,8 @@ def make_strip(parameters: Parameters, draws: random.Random) -> Instance:
         drawn = numbers.integers(1, 6, shape) if is_weights else numbers.integers(-9, 10, shape)
         lost = numbers.random(shape) < parameters["zeros"]
         absorbing = 0.0 if is_weights else (math.inf if parameters["sense"] == "min-cost" else -math.inf)
+        if is_weights and parameters["digits"]:
+            drawn = drawn * 10.0 ** -numbers.integers(0, parameters["digits"], shape)
         return np.where(lost, absorbing, drawn.astype(float))
 
     tables: Tables = []
@@ -262,8 +301,10 @@ def make_strip(parameters: Parameters, draws: random.Random) -> Instance:
 
 def _sum_strip(inner: list[np.ndarray], steps: list[np.ndarray]) -> tuple[int, list[list[int]]]:
     """Return the sum of a strip, and that of each state of each column; a last step closes a ring."""
-    exact = [np.array([int(x) for x in table], dtype=object) for table in inner]
-    moves = [np.array([[int(x) for x in row] for row in table], dtype=object) for table in steps]
+    is_whole = all((table % 1 == 0).all() for table in [*inner, *steps])
+    number: Any = int if is_whole else Fraction
+    exact = [np.array([number(x) for x in table], dtype=object) for table in inner]
+    moves = [np.array([[number(x) for x in row] for row in table], dtype=object) for table in steps]
     count = len(inner)
     if len(steps) < count:
         forward, backward = [exact[0]], [np.array([1] * len(exact[0]), dtype=object)]
@@ -647,6 +688,71 @@ def make_planted(parameters: Parameters, draws: random.Random) -> Instance:
     return _instance(sizes, tables, Truth(optimum=sign * optimum), parameters["sense"])
 
 
+# Relations of few tuples over large domains, by a join of all of them.
+
+
+def draw_relations(rng: random.Random) -> Parameters:
+    """Draw the sizes of relations."""
+    return {
+        "relations": rng.choice([1, 2, 4, 9]),
+        "arity": rng.choice([2, 3, 5, 12, 20]),
+        "shared": rng.choice([1, 1, 2]),
+        "domain": rng.choice([5, 40, 300, 5000]),
+        "tuples": rng.choice([1, 4, 30]),
+        "sense": rng.choice(["probability", "min-cost", "max-cost"]),
+    }
+
+
+def make_relations(parameters: Parameters, draws: random.Random) -> Instance:
+    """Make a chain of relations. Shared variables take few values, so that tuples meet."""
+    arity, domain, shared = (parameters[name] for name in ("arity", "domain", "shared"))
+    step = max(1, arity - shared)
+    count = arity + step * (parameters["relations"] - 1)
+    few = [draws.sample(range(domain), min(domain, 3)) for _ in range(count)]
+    is_weights = parameters["sense"] == "probability"
+    listed, joined = [], {(): 1.0 if is_weights else 0.0}
+    # Values of the variables so far -> worth; the first relation begins with none.
+    for number in range(parameters["relations"]):
+        scope = tuple(range(number * step, number * step + arity))
+        ends = set(scope[:shared]) | set(scope[-shared:])
+        rows = {
+            tuple(draws.choice(few[v]) if v in ends else draws.randrange(domain) for v in scope)
+            for _ in range(parameters["tuples"])
+        }
+        cells = {
+            row: float(draws.randint(1, 9)) if is_weights else float(draws.randint(-99, 99)) for row in sorted(rows)
+        }
+        known = 0 if number == 0 else arity - step
+        by_start: dict[tuple[int, ...], list[tuple[tuple[int, ...], float]]] = {}
+        for row, value in cells.items():
+            by_start.setdefault(row[:known], []).append((row[known:], value))
+        grown = {}
+        for values, worth in joined.items():
+            for rest, value in by_start.get(values[len(values) - known :], []):
+                grown[(*values, *rest)] = worth * value if is_weights else worth + value
+        joined = dict(itertools.islice(grown.items(), MOST_JOINED)) if len(grown) <= MOST_JOINED else None  # type: ignore[assignment]
+        if joined is None:
+            return make_relations({**parameters, "tuples": max(1, parameters["tuples"] // 2)}, draws)
+        listed.append(Listed(scope, np.array(list(cells), dtype=np.int32), list(cells.values())))
+    sizes = [domain] * count
+    if not is_weights:
+        best = min if parameters["sense"] == "min-cost" else max
+        optimum = best(joined.values(), default=math.inf)
+        truth = Truth(count=len(joined), optimum=optimum)
+        return _instance(sizes, [], truth, parameters["sense"])._replace(listed=tuple(listed))
+    total = math.fsum(joined.values())
+    marginals = []
+    for v in range(count):
+        sums = [0.0] * domain
+        for values, worth in joined.items():
+            sums[values[v]] += worth / total
+        marginals.append(sums)
+    log_sum = math.log(total) if total else -math.inf
+    optimum = math.log(max(joined.values())) if joined else None
+    truth = Truth(log_sum, marginals if joined else None, len(joined), optimum)
+    return _instance(sizes, [], truth)._replace(listed=tuple(listed))
+
+
 FAMILIES: dict[str, tuple[Callable[[random.Random], Parameters], Callable[[Parameters, random.Random], Instance]]] = {
     "strip": (draw_strip, make_strip),
     "components": (draw_components, make_components),
@@ -656,5 +762,6 @@ FAMILIES: dict[str, tuple[Callable[[random.Random], Parameters], Callable[[Param
     "colouring": (draw_colouring, make_colouring),
     "ising": (draw_ising, make_ising),
     "planted": (draw_planted, make_planted),
+    "relations": (draw_relations, make_relations),
 }
 """Family -> the function that draws its parameters, and the function that makes an instance."""

@@ -5,6 +5,7 @@ Scopes are permuted and overlap in three and more variables, so that buckets of 
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Iterator
@@ -37,6 +38,9 @@ LARGEST_BUCKET = 2_000_000
 LARGEST_JOINT = 30_000_000
 """Assignments of a model up to which any order of elimination is affordable."""
 
+LIMITED_SECONDS = 3.0
+"""Time limit of calls with little memory: slices may take any time."""
+
 SMALLEST_PRODUCT = 20_000
 """Assignments of two tables that share a large domain: fewer take no path of their own."""
 
@@ -62,11 +66,13 @@ def make(rng: random.Random, setting: Setting) -> Case:
         task, query = "mar", None
     evidence = make_evidence(rng, spec, soft=spec["sense"] == "probability" and task != "count")
     options = {"device": setting.device, "threads": rng.choice([1, 1, 2]), "order_seconds": 0.01}
-    if rng.random() < 0.5:
+    if rng.random() < 0.4:
         options = make_options(rng, spec, task, setting.device, MEMORY_DIGITS)
+    if "memory" in options:
+        options.setdefault("time_limit", LIMITED_SECONDS)
     if math.prod(size for _, size, _ in spec["variables"]) > LARGEST_JOINT:
         options.pop("order", None)
-    elif rng.random() < 0.3:
+    elif rng.random() < 0.2:
         options["order"] = rng.choice([rng.sample(names, len(names)), _by_tables(rng, spec)])
     return {"model": spec, "task": task, "evidence": evidence, "query": query, "options": options}
 
@@ -90,9 +96,10 @@ def make_sketch(
     sense = rng.choice(senses)
     if sense == "probability" and rng.random() < 0.4:
         while True:
-            spec = _product(rng)
+            spec = rng.choice([_product, _large_pairs])(rng)
             joint = math.prod(size for _, size, _ in spec["variables"])
-            if SMALLEST_PRODUCT <= joint <= LARGEST_BUCKET and _largest_table(spec) <= LARGEST_TABLE:
+            is_small = is_affordable(spec, LARGEST_BUCKET) and _largest_table(spec) <= LARGEST_TABLE
+            if is_small and joint >= SMALLEST_PRODUCT:
                 return spec
     sizes = [rng.choice(SIZES) for _ in range(rng.randint(2, 8))]
     spec: Spec = {
@@ -129,7 +136,7 @@ def _group(rng: random.Random, cells: int) -> list[int]:
 
 
 def _largest_table(spec: Spec) -> int:
-    return max(math.prod(spec["variables"][v][1] for v in factor["scope"]) for factor in spec["factors"])
+    return max((math.prod(spec["variables"][v][1] for v in factor["scope"]) for factor in spec["factors"]), default=0)
 
 
 def _product(rng: random.Random) -> Spec:
@@ -147,16 +154,41 @@ def _product(rng: random.Random) -> Spec:
     rows, columns = places[: len(groups[0])], places[len(groups[0]) : len(groups[0]) + len(groups[1])]
     batch = places[len(groups[0]) + len(groups[1]) :]
     scopes = [[pivot, *rows, *batch], [pivot, *columns, *batch]]
-    scopes += [rng.sample(places, rng.randint(1, min(3, len(places)))) for _ in range(rng.randint(0, 4))]
-    if rng.random() < 0.5:
+    # A variable of one table is eliminated before the shared domain, which leaves a smaller product.
+    mixed = rng.sample(places, len(places))
+    step = rng.choice([2, 2, 3])
+    scopes += [mixed[n : n + step] for n in range(0, len(mixed), step)] if rng.random() < 0.8 else []
+    scopes += [rng.sample(places, rng.randint(1, min(3, len(places)))) for _ in range(rng.choice([0, 0, 1, 3]))]
+    if rng.random() < 0.3:
         scopes.append([pivot, *rng.sample(places, min(len(places), rng.randint(0, 1)))])
-    for scope in scopes:
-        rng.shuffle(scope)
+    return _weighted(rng, sizes, scopes)
+
+
+def _large_pairs(rng: random.Random) -> Spec:
+    """Draw a few large domains, tied in pairs and to groups of small ones."""
+    large, small = range(rng.randint(2, 3)), rng.randint(2, 4)
+    sizes = [rng.choice([16, 40, 40, 64, 100, 300]) for _ in large] + [
+        rng.choice([2, 2, 2, 2, 2, 3, 4, 6]) for _ in range(small)
+    ]
+    others = range(len(large), len(sizes))
+    scopes = [list(pair) for pair in itertools.combinations(large, 2) if rng.random() < 0.7]
+    for v in large:
+        scopes += [[v, *rng.sample(others, rng.randint(1, small))] for _ in range(rng.choice([0, 1, 1, 2]))]
+    if rng.random() < 0.5:
+        scopes.append(rng.sample(others, rng.randint(1, small)))
+    places = rng.sample(range(len(sizes)), len(sizes))
+    return _weighted(
+        rng, [sizes[places.index(v)] for v in range(len(sizes))], [[places[v] for v in scope] for scope in scopes]
+    )
+
+
+def _weighted(rng: random.Random, sizes: list[int], scopes: list[list[int]]) -> Spec:
+    """Draw tables over scopes, their axes in any order."""
     style = rng.choice(["uniform", "uniform", "zeros", "spread"])
     return {
         "sense": "probability",
         "variables": [[f"x{v}", size, None] for v, size in enumerate(sizes)],
-        "factors": [draw_factor(rng, scope, style, 0.0) for scope in scopes],
+        "factors": [draw_factor(rng, rng.sample(scope, len(scope)), style, 0.0) for scope in scopes],
         "constant": 0,
         "upper_bound": None,
         "children": None,

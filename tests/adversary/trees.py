@@ -285,7 +285,9 @@ class Session:
             truth = self.log_sum(known) / math.log(10)
             close([answer.log10_evidence[i]], [truth], f"log10 of case {i}", 1e-9 * self.scale())
             for v in range(len(self.names)) if asked is None else asked:
-                close(answer.marginals[self.names[v]][i], self.posterior(v, known), f"case {i} of {self.names[v]!r}", OFF)
+                close(
+                    answer.marginals[self.names[v]][i], self.posterior(v, known), f"case {i} of {self.names[v]!r}", OFF
+                )
 
 
 def close(found: Any, truth: Any, what: str, off: float) -> None:

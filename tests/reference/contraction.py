@@ -91,7 +91,7 @@ def log_sums(tables: Tables, sizes: Sequence[int], kept: Sequence[int] = ()) -> 
 
 
 def posteriors(tables: Tables, sizes: Sequence[int]) -> list[np.ndarray]:
-    """Return the normalised marginals of all variables, by an upward and a downward pass; zeros if all products are 0."""
+    """Return the normalised marginals of all variables, by two passes; zeros if all products are 0."""
     kind = _kind(tables)
     remaining = [(scope, _scaled(table, kind), -1) for scope, table in tables]
     remaining += [((v,), np.ones(size, dtype=kind), -1) for v, size in enumerate(sizes)]
