@@ -44,6 +44,7 @@ class Kind(Protocol):
 KINDS = {
     "solve": "solving",
     "mixed": "mixed",
+    "products": "products",
     "constructed": "constructed",
     "slices": "slices",
     "rows": "rows",
@@ -52,6 +53,7 @@ KINDS = {
     "tree": "trees",
     "histories": "histories",
     "metamorphic": "metamorphic",
+    "interrupts": "interrupts",
     "cp": "constraints",
     "flatzinc": "flatzinc",
     "dcop": "agents",

@@ -5,7 +5,6 @@ Scopes are permuted and overlap in three and more variables, so that buckets of 
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from collections.abc import Iterator
@@ -41,9 +40,6 @@ LARGEST_JOINT = 30_000_000
 LIMITED_SECONDS = 3.0
 """Time limit of calls with little memory: slices may take any time."""
 
-SMALLEST_PRODUCT = 20_000
-"""Assignments of two tables that share a large domain: fewer take no path of their own."""
-
 LARGEST_QUERY = 3_000
 """Joint values of the variables that are maximised while others are summed out."""
 
@@ -73,11 +69,11 @@ def make(rng: random.Random, setting: Setting) -> Case:
     if math.prod(size for _, size, _ in spec["variables"]) > LARGEST_JOINT:
         options.pop("order", None)
     elif rng.random() < 0.2:
-        options["order"] = rng.choice([rng.sample(names, len(names)), _by_tables(rng, spec)])
+        options["order"] = rng.choice([rng.sample(names, len(names)), order_by_tables(rng, spec)])
     return {"model": spec, "task": task, "evidence": evidence, "query": query, "options": options}
 
 
-def _by_tables(rng: random.Random, spec: Spec) -> list[int]:
+def order_by_tables(rng: random.Random, spec: Spec) -> list[int]:
     """Return an order that begins with a variable of the most tables, and goes on table by table."""
     factors = [factor["scope"] for factor in spec["factors"]]
     names = list(range(len(spec["variables"])))
@@ -94,13 +90,6 @@ def make_sketch(
 ) -> Spec:
     """Draw a model that contraction can answer in a few milliseconds."""
     sense = rng.choice(senses)
-    if sense == "probability" and rng.random() < 0.4:
-        while True:
-            spec = rng.choice([_product, _large_pairs])(rng)
-            joint = math.prod(size for _, size, _ in spec["variables"])
-            is_small = is_affordable(spec, LARGEST_BUCKET) and _largest_table(spec) <= LARGEST_TABLE
-            if is_small and joint >= SMALLEST_PRODUCT:
-                return spec
     sizes = [rng.choice(SIZES) for _ in range(rng.randint(2, 8))]
     spec: Spec = {
         "sense": sense,
@@ -127,72 +116,9 @@ def make_sketch(
     return spec
 
 
-def _group(rng: random.Random, cells: int) -> list[int]:
-    """Draw sizes of domains whose product is at least a number."""
-    sizes: list[int] = []
-    while math.prod(sizes) < cells:
-        sizes.append(rng.choice([1, 2, 2, 2, 3, 4, 4, 5, 6, 8, 40]))
-    return sizes
-
-
-def _largest_table(spec: Spec) -> int:
+def largest_table(spec: Spec) -> int:
+    """Return the cells of the largest table."""
     return max((math.prod(spec["variables"][v][1] for v in factor["scope"]) for factor in spec["factors"]), default=0)
-
-
-def _product(rng: random.Random) -> Spec:
-    """Draw tables that share a large domain, over groups of small ones that further tables tie in another order."""
-    shared = rng.choice([4, 16, 17, 40, 64, 100, 300])
-    groups = [_group(rng, rng.choice([4, 12, 32, 60])) for _ in range(2)]
-    groups.append(_group(rng, rng.choice([1, 1, 1, 2, 6])))
-    small = [size for group in groups for size in group]
-    places = list(range(len(small) + 1))
-    rng.shuffle(places)
-    sizes = [0] * len(places)
-    for place, size in zip(places, [shared, *small], strict=True):
-        sizes[place] = size
-    pivot, places = places[0], places[1:]
-    rows, columns = places[: len(groups[0])], places[len(groups[0]) : len(groups[0]) + len(groups[1])]
-    batch = places[len(groups[0]) + len(groups[1]) :]
-    scopes = [[pivot, *rows, *batch], [pivot, *columns, *batch]]
-    # A variable of one table is eliminated before the shared domain, which leaves a smaller product.
-    mixed = rng.sample(places, len(places))
-    step = rng.choice([2, 2, 3])
-    scopes += [mixed[n : n + step] for n in range(0, len(mixed), step)] if rng.random() < 0.8 else []
-    scopes += [rng.sample(places, rng.randint(1, min(3, len(places)))) for _ in range(rng.choice([0, 0, 1, 3]))]
-    if rng.random() < 0.3:
-        scopes.append([pivot, *rng.sample(places, min(len(places), rng.randint(0, 1)))])
-    return _weighted(rng, sizes, scopes)
-
-
-def _large_pairs(rng: random.Random) -> Spec:
-    """Draw a few large domains, tied in pairs and to groups of small ones."""
-    large, small = range(rng.randint(2, 3)), rng.randint(2, 4)
-    sizes = [rng.choice([16, 40, 40, 64, 100, 300]) for _ in large] + [
-        rng.choice([2, 2, 2, 2, 2, 3, 4, 6]) for _ in range(small)
-    ]
-    others = range(len(large), len(sizes))
-    scopes = [list(pair) for pair in itertools.combinations(large, 2) if rng.random() < 0.7]
-    for v in large:
-        scopes += [[v, *rng.sample(others, rng.randint(1, small))] for _ in range(rng.choice([0, 1, 1, 2]))]
-    if rng.random() < 0.5:
-        scopes.append(rng.sample(others, rng.randint(1, small)))
-    places = rng.sample(range(len(sizes)), len(sizes))
-    return _weighted(
-        rng, [sizes[places.index(v)] for v in range(len(sizes))], [[places[v] for v in scope] for scope in scopes]
-    )
-
-
-def _weighted(rng: random.Random, sizes: list[int], scopes: list[list[int]]) -> Spec:
-    """Draw tables over scopes, their axes in any order."""
-    style = rng.choice(["uniform", "uniform", "zeros", "spread"])
-    return {
-        "sense": "probability",
-        "variables": [[f"x{v}", size, None] for v, size in enumerate(sizes)],
-        "factors": [draw_factor(rng, rng.sample(scope, len(scope)), style, 0.0) for scope in scopes],
-        "constant": 0,
-        "upper_bound": None,
-        "children": None,
-    }
 
 
 def _states(rng: random.Random, size: int) -> list[str] | None:
