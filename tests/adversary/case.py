@@ -45,6 +45,7 @@ KINDS = {
     "solve": "solving",
     "mixed": "mixed",
     "products": "products",
+    "thresholds": "thresholds",
     "constructed": "constructed",
     "slices": "slices",
     "rows": "rows",

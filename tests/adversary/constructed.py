@@ -31,6 +31,8 @@ def make(rng: random.Random, setting: Setting) -> Case:
         options = make_options(rng, instance.spec, task, setting.device, MEMORY_DIGITS)
         for name in ("interrupt", "upper_bound", "order"):
             options.pop(name, None)
+        if options.get("tables") == "dense" and parameters["family"] == "relations":
+            del options["tables"]
         if "memory" in options or options.get("method") in ("search", "filter"):
             options.setdefault("time_limit", LIMITED_SECONDS)
     return {"parameters": parameters, "task": task, "options": options}

@@ -20,6 +20,9 @@ from tests.adversary.models import Spec
 from tests.adversary.table_oracle import TableOracle
 from tests.reference.contraction import Tables
 
+LARGEST_LISTED = 10**6
+"""Cells of a table that lists tuples, of models that are drawn."""
+
 MOST_JOINED = 3_000
 """Tuples of all relations together."""
 
@@ -693,11 +696,13 @@ def make_planted(parameters: Parameters, draws: random.Random) -> Instance:
 
 def draw_relations(rng: random.Random) -> Parameters:
     """Draw the sizes of relations."""
+    domain = rng.choice([5, 40, 300, 900])
+    arity = rng.choice([arity for arity in (2, 3, 5, 7, 12, 20) if domain**arity <= LARGEST_LISTED])
     return {
         "relations": rng.choice([1, 2, 4, 9]),
-        "arity": rng.choice([2, 3, 5, 12, 20]),
-        "shared": rng.choice([1, 1, 2]),
-        "domain": rng.choice([5, 40, 300, 5000]),
+        "arity": arity,
+        "shared": rng.choice([shared for shared in (1, 1, 2, 4) if shared < arity]),
+        "domain": domain,
         "tuples": rng.choice([1, 4, 30]),
         "sense": rng.choice(["probability", "min-cost", "max-cost"]),
     }
@@ -753,6 +758,52 @@ def make_relations(parameters: Parameters, draws: random.Random) -> Instance:
     return _instance(sizes, [], truth)._replace(listed=tuple(listed))
 
 
+# One long relation, almost all of whose tuples share a value of the first variable.
+
+
+def draw_skewed(rng: random.Random) -> Parameters:
+    """Draw the sizes of a skewed relation."""
+    domain = rng.choice([3, 40, 5000])
+    return {
+        "domain": domain,
+        "rows": rng.choice([rows for rows in (3, 10, 30, 300) if domain * rows * rows <= LARGEST_LISTED]),
+        "rare": rng.choice([0, 5]),
+        "sense": rng.choice(["probability", "min-cost", "max-cost"]),
+    }
+
+
+def make_skewed(parameters: Parameters, draws: random.Random) -> Instance:
+    """Make a relation of three variables, and tables of its first and its last."""
+    numbers = np.random.default_rng(parameters["seed"])
+    domain, size = parameters["domain"], parameters["rows"]
+    grid = np.stack(np.meshgrid(np.arange(size), np.arange(size), indexing="ij"), axis=-1).reshape(-1, 2)
+    rows = np.concatenate([np.zeros((len(grid), 1), dtype=np.int64), grid], axis=1)
+    rare = [
+        [draws.randrange(1, domain), draws.randrange(size), draws.randrange(size)] for _ in range(parameters["rare"])
+    ]
+    rows = np.unique(np.concatenate([rows, np.array(rare, dtype=np.int64).reshape(-1, 3)]), axis=0)
+    rows = rows[numbers.permutation(len(rows))].astype(np.int32)
+    is_weights = parameters["sense"] == "probability"
+    cells, first, last = (
+        numbers.integers(1, 10, shape).astype(float) if is_weights else numbers.integers(-99, 100, shape).astype(float)
+        for shape in (len(rows), domain, (size, 2))
+    )
+    # Worth of each tuple and value of a fourth variable.
+    combine: Any = np.multiply if is_weights else np.add
+    worth = combine(combine(cells, first[rows[:, 0]])[:, None], last[rows[:, 2]])
+    sizes = [domain, size, size, 2]
+    tables: Tables = [((0,), first), ((2, 3), last)]
+    listed = (Listed((0, 1, 2), rows, cells.tolist()),)
+    best = worth.min() if parameters["sense"] == "min-cost" else worth.max()
+    if not is_weights:
+        truth = Truth(count=worth.size, optimum=float(best))
+        return _instance(sizes, tables, truth, parameters["sense"])._replace(listed=listed)
+    sums = [np.bincount(rows[:, v], worth.sum(axis=1), sizes[v]) for v in range(3)] + [worth.sum(axis=0)]
+    marginals = [(table / worth.sum()).tolist() for table in sums]
+    truth = Truth(math.log(worth.sum()), marginals, worth.size, math.log(best))
+    return _instance(sizes, tables, truth)._replace(listed=listed)
+
+
 FAMILIES: dict[str, tuple[Callable[[random.Random], Parameters], Callable[[Parameters, random.Random], Instance]]] = {
     "strip": (draw_strip, make_strip),
     "components": (draw_components, make_components),
@@ -763,5 +814,6 @@ FAMILIES: dict[str, tuple[Callable[[random.Random], Parameters], Callable[[Param
     "ising": (draw_ising, make_ising),
     "planted": (draw_planted, make_planted),
     "relations": (draw_relations, make_relations),
+    "skewed": (draw_skewed, make_skewed),
 }
 """Family -> the function that draws its parameters, and the function that makes an instance."""

@@ -45,6 +45,10 @@ def cells_of(factor: dict[str, Any], sizes: list[int]) -> np.ndarray:
         cells = draws.choice([0.5, 1.0], shape)
     elif style == "spread":
         cells = draws.random(shape) * 10.0 ** draws.integers(-20, 6, shape)
+    elif style == "skewed":
+        cells = draws.random(shape) + 0.05
+        rare = draws.random(shape) < 0.001
+        cells = np.where(rare | (np.indices(shape)[0] == 0), cells, 0.0)
     elif style == "row":
         cells = draws.random(shape) + 0.01
     else:
