@@ -17,7 +17,17 @@ MEMORY_DIGITS = (4.5, 8.5)
 LIMITED_SECONDS = 3.0
 """Time limit of calls that may take any time: search, filtering, and what memory does not hold."""
 
-SMALLEST = {"columns": 2, "height": 1, "domain": 2, "components": 1, "variables": 2, "vertices": 3, "steps": 1}
+SMALLEST = {
+    "columns": 2,
+    "height": 1,
+    "domain": 2,
+    "modulus": 2,
+    "arity": 2,
+    "components": 1,
+    "variables": 2,
+    "vertices": 3,
+    "steps": 1,
+}
 """Values down to which parameters shrink; others go down to 1."""
 
 

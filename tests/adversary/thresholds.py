@@ -160,6 +160,12 @@ SCENARIOS: dict[str, Scenario] = {
         {**DENSE, "memory": 400_000, "slices": "never"},
         lambda seed: _tables(seed, [6] * 30, _band(30, 6), "min-cost", "small"),
     ),
+    "files of tiles": (
+        "scratch-tiles",
+        "mpe",
+        {**DENSE, "memory": 100_000, "slices": "never", "scratch": True},
+        lambda seed: _tables(seed, [6] * 30, _band(30, 6), "min-cost", "small"),
+    ),
     "slices": (
         "slices",
         "pr",
