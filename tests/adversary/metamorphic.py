@@ -44,6 +44,9 @@ LONGEST_CALL = 0.5
 LIMITED_SECONDS = 4.0
 """Time limit of a call that may take any time."""
 
+STORAGE = ("slices", "scratch", "tables")
+"""Options that mini-buckets do not take."""
+
 EVIDENCE_FORMS = ("none", "argument", "restriction", "table")
 """Forms of evidence: of the call, as a smaller model, as a table of zeros and ones."""
 
@@ -157,7 +160,7 @@ def check(case: Case) -> None:
         if options.get("tables") == "sparse" or options.get("method") == "filter" or "dtype" in options:
             return
         raise
-    _compare(case, model, changed, reference, result, options, set(evidence))
+    _compare(case, model, changed, reference, result, options)
 
 
 def _evidence(model: Model, draws: random.Random) -> dict[str, Any]:
@@ -209,6 +212,8 @@ def _options(case: Case, task: str, peak: int) -> dict[str, Any]:
         options.update(method=method, time_limit=LIMITED_SECONDS)
     elif (method == "mbe" and task in ("mpe", "pr")) or method == "eliminate":
         options["method"] = method
+    if options.get("method") == "mbe":
+        options = {name: value for name, value in options.items() if name not in STORAGE}
     if "memory" in options:
         options["memory"] = max(4096, int(options["memory"] * peak))
         options.setdefault("time_limit", LIMITED_SECONDS)
@@ -222,7 +227,6 @@ def _compare(
     reference: Result,
     result: Result,
     options: dict[str, Any],
-    observed: set[str],
 ) -> None:
     task, is_single = case["task"], options.get("dtype") == "float32"
     off = 1e-3 if is_single else OFF

@@ -1,4 +1,4 @@
-"""Changes of a model under which its answers stay the same, or change in a way that is known."""
+"""Changes of a model that keep its answers, or change them by a term or a factor."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ INT_LIMIT = 2**40
 
 
 class Changed(NamedTuple):
-    """A model and what its answers are beside those of the original.
+    """A changed model, and the relation of its answers to those of the original.
 
     Attributes:
         model: The changed model.
         states: Name of a variable -> number of the original state of each of its states; None: all are as they were.
-        shift: What is added to the objective: a cost, or a natural logarithm.
+        shift: Summand of the objective: a cost, or a natural logarithm.
         factor: Factor of costs, applied before the shift.
     """
 
