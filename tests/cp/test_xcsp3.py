@@ -137,6 +137,10 @@ CASES = [
      lambda x, y, z, b: all(sum(h for s, h in ((x, 1), (y, 2), (z, 1)) if s <= t < s + 2) <= 2 for t in range(6))),
     ("<clause> b not(b) </clause>", lambda x, y, z, b: True),
     ("<clause> not(b) </clause>", lambda x, y, z, b: not b),
+    ("<binPacking> <list> b x[0] </list> <sizes> 2 1 </sizes> <limits> 2 2 1 0 0 0 </limits> </binPacking>",
+     lambda x, y, z, b: x != b and x < 3),
+    ("<binPacking> <list> x[0] sub(b,1) </list> <sizes> 2 1 </sizes> <loads> 1 x[1] 2 </loads> </binPacking>",
+     lambda x, y, z, b: b and x == 2 and y == 0),
     (f"<binPacking> {X} <sizes> 2 1 2 </sizes> <condition> (le,3) </condition> </binPacking>",
      lambda x, y, z, b: all(sum(w for v, w in ((x, 2), (y, 1), (z, 2)) if v == bin) <= 3 for bin in range(4))),
     (f"<knapsack> {X} <weights> 1 2 1 </weights> <condition> (le,4) </condition> <profits> 2 2 1 </profits>"
@@ -277,6 +281,23 @@ MALFORMED = [
     ("<sum> <list> x[] </list> <condition> (xx,3) </condition> </sum>", r":6: expected an operator of a condition"),
     ("<group> <intension> eq(%1,0) </intension> <args> b </args> </group>", r":6: there is no argument for %1"),
     ("<group/>", r":6: expected a constraint and then <args>"),
+    *(
+        (constraint, r":6: expected a Boolean, found x\[0\] with values from 0 to 3")
+        for constraint in (
+            "<clause> x[0] b </clause>",
+            "<clause> b not(x[0]) </clause>",
+            "<intension> x[0] </intension>",
+            "<intension> or(b,x[0]) </intension>",
+            "<intension> eq(xor(x[0],b),1) </intension>",
+            "<intension> eq(1,if(x[0],b,1)) </intension>",
+            "<channel> <list> b x[0] </list> <value> x[1] </value> </channel>",
+        )
+    ),
+    ("<clause> 2 b </clause>", r":6: expected a Boolean, found 2"),
+    (
+        "<intension> not(add(x[0],b)) </intension>",
+        r":6: expected a Boolean, found an expression with values from 0 to 4",
+    ),
     ("<allDifferent> x[ </allDifferent>", r":6: expected a variable or a number"),
     ("<clause> not(b </clause>", r":6: the parentheses do not match"),
     ("<element> <list> x[] </list> <index> b </index> </element>", r":6: expected <condition> in <element>"),
@@ -309,6 +330,14 @@ UNSUPPORTED = [
             ('<clause covered="true"> b </clause>', "covered=.true. of <clause>"),
             ('<block when="b"> <clause> b </clause> </block>', "when=.b. of <block>"),
             ("<channel> <list> b </list> <list> x[] </list> <size> 3 </size> </channel>", "<size> in <channel>"),
+            (
+                "<group> <clause> %0 </clause> <args> b <unknown/> </args> </group>",
+                "<unknown> in <args>",
+            ),
+            (
+                "<slide> <list> x[] <unknown/> </list> <intension> lt(%0,%1) </intension> </slide>",
+                "<unknown> in <list>",
+            ),
             ("<intension> <function> b </function> <cost> 3 </cost> </intension>", "<cost> in <intension>"),
         )
     ),

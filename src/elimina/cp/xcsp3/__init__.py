@@ -177,9 +177,10 @@ class Reader:
         _check_frame(element)
         template = element.children[0]
         for given in element.children[1:]:
-            arguments = [name for token in tokens(given.raw_text) for name in self._terms.names(token)]
             self._document.line = given.line
-            _check_frame(given)
+            contents = Contents(given)
+            arguments = [name for token in tokens(contents.text) for name in self._terms.names(token)]
+            contents.check()
             self._constraint(_filled(template, arguments, _highest(template)))
 
     def _slide(self, element: Element) -> None:
@@ -202,6 +203,8 @@ class Reader:
         for each, size, step in zip(names, widths, steps, strict=True):
             if step < 1 or not 0 < size <= len(each):
                 raise TextError(f"<slide> has {len(each)} variables, {size} at a time with an offset of {step}")
+        for listed in lists:
+            listed.check()
         is_circular = contents.attribute("circular", "false") == "true"
         last = len(names[0]) if is_circular else len(names[0]) - widths[0] + 1
         _check_frame(element, "circular")
@@ -241,7 +244,7 @@ class Reader:
 def _check_frame(element: Element, *attributes: str) -> None:
     """Check that an element whose children are read one by one has no other attribute and no text."""
     frame = Element(element.tag, element.attributes, element.line)
-    frame.add_text("" if element.tag == "args" else element.raw_text)
+    frame.add_text(element.raw_text)
     contents = Contents(frame)
     for name in attributes:
         contents.attribute(name, "")

@@ -311,7 +311,7 @@ def _channel(terms: Terms, given: Arguments) -> None:
         (booleans,) = lists if len(lists) == 1 else [[]]
         chosen = model.expression(terms.value(value.text)) - _start(places[0])
         for place, x in enumerate(booleans):
-            model.add(chosen == place, iff=x)
+            model.add(chosen == place, iff=terms.boolean(x))
         model.add(chosen >= 0)
         model.add(chosen <= len(booleans) - 1)
         return
@@ -461,7 +461,7 @@ def _clause(terms: Terms, given: Arguments) -> None:
             positive += terms.items(token)
         else:
             negative += terms.items(inner[1])
-    terms.model.clause(positive, negative)
+    terms.model.clause([terms.boolean(x) for x in positive], [terms.boolean(x) for x in negative])
 
 
 def _bin_packing(terms: Terms, given: Arguments) -> None:
@@ -469,11 +469,15 @@ def _bin_packing(terms: Terms, given: Arguments) -> None:
     sizes = given.numbers("sizes")
     if not bins or sizes is None:
         raise TextError("expected items in the list of <binPacking>, and <sizes>")
-    lo, hi = (end(limits) for end, limits in zip((min, max), zip(*map(model.bounds, bins), strict=True), strict=True))
-    start = min(lo, 0)
     loads_at, limits_at = contents.get("loads"), contents.get("limits")
-    count = hi - start + 1
-    loads = terms.items(loads_at.text) if loads_at is not None else list(model.int_vars(count, 0, sum(sizes)))
+    if loads_at is not None:
+        start, loads = 0, terms.items(loads_at.text)
+    elif limits_at is not None:
+        start, loads = 0, list(model.int_vars(len(terms.items(limits_at.text)), 0, sum(sizes)))
+    else:
+        lo, hi = (end(ends) for end, ends in zip((min, max), zip(*map(model.bounds, bins), strict=True), strict=True))
+        start = min(lo, 0)
+        loads = list(model.int_vars(hi - start + 1, 0, sum(sizes)))
     model.bin_packing_load(loads, [model.expression(x) - start for x in bins], sizes)
     if limits_at is not None:
         for load, limit in together(given.name, loads, terms.items(limits_at.text)):

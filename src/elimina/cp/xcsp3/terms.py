@@ -113,6 +113,22 @@ class Terms:
         """Return a Boolean of a comparison."""
         return self.model.holds(self.relation(operator, left, right))
 
+    def boolean(self, x: Operand) -> Expression:
+        """Return an operand that is used as a Boolean.
+
+        Raises:
+            TextError: It may have a value other than 0 and 1.
+        """
+        lo, hi = self.model.bounds(x)
+        if lo < 0 or hi > 1:
+            name = (isinstance(x, Expression) and x.name) or "an expression"
+            raise TextError(
+                f"expected a Boolean, found {name} with values from {lo} to {hi}"
+                if lo < hi
+                else f"expected a Boolean, found {lo}"
+            )
+        return self.model.expression(x)
+
     def product(self, xs: Sequence[Operand]) -> Operand:
         """Return the product of operands."""
         found = xs[0]
@@ -227,10 +243,10 @@ class Terms:
             else:
                 self.model.add(self.relation("eq", self._value(call), 1))
         else:
-            self.model.add(self.relation("ge", self._value(call), 1))
+            self.model.add(self.relation("ge", self._boolean(call), 1))
 
     def _boolean(self, call: Call) -> Expression:
-        return self.model.expression(self._value(call))
+        return self.boolean(self._value(call))
 
     def _values_of_set(self, call: Call) -> list[Operand]:
         if call.operator != "set":
@@ -258,7 +274,10 @@ class Terms:
             raise UnsupportedError(f"the operator {call.operator[:40]!r} is not supported")
         least, most, function = _FUNCTIONS[call.operator]
         call.takes(least, most)
-        return function(self, [self._value(one) for one in call.arguments])
+        values = [self._value(one) for one in call.arguments]
+        for x in values[: _BOOLEAN_ARGUMENTS.get(call.operator, 0)]:
+            self.boolean(x)
+        return function(self, values)
 
 
 @dataclass
@@ -433,3 +452,6 @@ _FUNCTIONS: dict[str, tuple[int, int, Callable[[Terms, list[Operand]], Operand]]
     "if": (3, 3, lambda terms, xs: terms.model.element([xs[2], xs[1]], terms.model.expression(xs[0]))),
 }
 """Operator -> least and greatest number of arguments, and its value."""
+
+_BOOLEAN_ARGUMENTS = {**dict.fromkeys(("not", "and", "or", "xor", "iff", "imp"), MOST_ITEMS), "if": 1}
+"""Operator -> number of its first arguments that are Booleans."""
