@@ -57,6 +57,7 @@ KINDS = {
     "interrupts": "interrupts",
     "cp": "constraints",
     "flatzinc": "flatzinc",
+    "xcsp": "xcsp",
     "dcop": "agents",
     "tsp": "tours",
     "files": "files",

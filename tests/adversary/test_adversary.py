@@ -27,6 +27,7 @@ CASES = {
     "interrupts": 6,
     "cp": 1200,
     "flatzinc": 100,
+    "xcsp": 100,
     "dcop": 1200,
     "tsp": 700,
     "files": 550,
