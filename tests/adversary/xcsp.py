@@ -518,7 +518,7 @@ class _Writer:
         """Write a constraint as a group whose list is ``%...``."""
         head = []
         template = {**c, "list": ["%..."]}
-        if c["condition"][1] in NAMES:
+        if c["condition"] and c["condition"][1] in NAMES:
             head, template["condition"] = [c["condition"][1]], [c["condition"][0], "%0"]
         self.is_template = True
         text = self.constraint(template)
