@@ -37,7 +37,7 @@ class Scanner {
   std::int64_t line() const;               // of the last token read, from 1
   std::string_view token(const char* what);  // the next token, without its quotes
   bool quoted() const { return quoted_; }  // whether the last token was in quotes
-  void skip_past(char mark, const char* what);  // any text that is not in quotes, which is no tokens
+  void skip_past(char mark, const char* what);  // skips raw text outside quotes
   std::string_view peek();                 // the next token, empty at the end; it stays unread
 
   std::int64_t integer(const char* what);

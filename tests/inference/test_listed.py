@@ -294,7 +294,7 @@ def test_decoded_value_of_a_variable(variable, dtype):
 
 
 def test_decoding_takes_no_time_in_the_domain():
-    """Two tuples of 2^31 values: the values that they list are looked at, not the domain."""
+    """Two tuples of 2^31 values: only listed values are visited."""
     size = 2**31 - 1
     layout = Layout.of((1, 0), (2, size))
     place = {v: signed(1 << shift) for v, (_, shift) in zip(layout.scope, layout.places, strict=True)}

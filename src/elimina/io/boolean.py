@@ -89,7 +89,7 @@ _LARGEST_WEIGHT = 2**53
 
 @dataclass
 class _Counting:
-    """What comments say about counting, as the model counting competitions define it.
+    """Weights and projections from comments, as the model counting competitions define them.
 
     Attributes:
         weights: Literal -> its weight.
