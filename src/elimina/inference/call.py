@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import time
@@ -308,10 +309,26 @@ def own_assignment(result: Result, model: Model) -> Result:
     return result.replace(assignment={v.name: result.assignment[v.name] for v in model.variables})
 
 
+def _defining_tables(model: Model, other: Model) -> dict[int, list[Table]]:
+    """Return the listed tables that end with each auxiliary variable of a model that ``observe`` made, in order."""
+    tables: dict[int, list[Table]] = {v: [] for v in range(len(model.variables), len(other.variables))}
+    for table in other.factors if tables else ():
+        if table.rows is not None and table.scope[-1] in tables:
+            tables[table.scope[-1]].append(table)
+    return tables
+
+
+def _last_values(table: Table, values: Mapping[int, int]) -> NDArray[np.int32]:
+    """Return the values of a listed table's last variable beside values of the others."""
+    assert table.rows is not None
+    is_there = (table.rows[:, :-1] == [values[v] for v in table.scope[:-1]]).all(axis=1)
+    return table.rows[is_there, -1]
+
+
 def values_there(model: Model, given: Mapping[int, int], other: Model) -> dict[int, int]:
     """Return values of a model's variables as those of a model that ``observe`` made of it.
 
-    Values of all of a chain's variables give its auxiliary variables theirs.
+    The values of all variables of a table that was replaced give its auxiliary variables theirs.
     """
     found = {}
     for v, value in given.items():
@@ -319,13 +336,11 @@ def values_there(model: Model, given: Mapping[int, int], other: Model) -> dict[i
         there = value if mine.size == its.size else its.find(mine.state(value))
         # The last value stands for those that were left out.
         found[v] = its.size - 1 if there is None else there
-    for table in other.factors if len(other.variables) > len(model.variables) else ():
-        if table.rows is None:
-            continue
-        *before, after = table.scope
-        if after >= len(model.variables) and found.keys() >= set(before):
-            is_there = (table.rows[:, :-1] == [found[v] for v in before]).all(axis=1)
-            found[after] = int(table.rows[is_there.argmax(), -1])
+    for v, tables in _defining_tables(model, other).items():
+        if all(found.keys() >= set(table.scope[:-1]) for table in tables):
+            allowed = [_last_values(table, found) for table in tables]
+            common = functools.reduce(np.intersect1d, allowed)
+            found[v] = int(common[0]) if len(common) else 0
     return found
 
 

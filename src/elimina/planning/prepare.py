@@ -16,7 +16,7 @@ from elimina._core import TableList, without_barren
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model import Model, Variable
 from elimina.system import lock_for_a_moment
-from elimina.table import Scopes, Sense, Table, Tables
+from elimina.table import LARGEST_NUMBER, Scopes, Sense, Table, Tables
 from elimina.tree import Group, TableGroups
 
 
@@ -196,8 +196,6 @@ def bits(mask: int) -> list[int]:
 Task = tasks.Task | Literal["joint"]
 TASKS = (*tasks.tasks_that(lambda task: task.problem is None), "joint")
 
-_MOST_CELLS = 2**62
-
 _LEAST_NARROWED = 0.05
 """Share of the tables from which those that depend on some of their axes alone leave the others: a few such tables save
 little width."""
@@ -273,7 +271,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
 
     Raises:
         InputError: Unknown task or variable, a value out of range, or a task that the model's sense does not define.
-        MemoryLimitError: A sparse table has more cells than any machine.
+        MemoryLimitError: A sparse table has more cells than 64 bits can number.
     """
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
@@ -314,10 +312,11 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         # The others allow every tuple.
         tables = tables.chosen(tables.listed.forbidding(model.sense))
     largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
-    if largest is not None and largest.cells > _MOST_CELLS:
+    if largest is not None and largest.cells > LARGEST_NUMBER:
         raise MemoryLimitError(
-            f"a table over {len(largest.scope)} variables, {model.variables[largest.scope[0]].name!r} among them, has "
-            f"10^{math.log10(largest.cells):.0f} cells, and has to be stored densely; give evidence on its variables"
+            f"a table that lists {len(largest.values):,} tuples of {len(largest.scope)} variables, "
+            f"{model.variables[largest.scope[0]].name!r} among them, has 10^{math.log10(largest.cells):.0f} cells, and "
+            "at most 2^62 can be numbered; give evidence on its variables"
         )
     free = tuple(sorted(set(relevant).difference(fixed)) if fixed else sorted(relevant))
     groups = grouped(tables)

@@ -2,7 +2,10 @@
 
 A plan writes tables out that list some tuples and allow all others, and bounds and search write out all tables. So
 variables of large tables first lose the values that nothing tells apart (``merging``). A table that is still large then
-becomes a chain of tables: auxiliary variables hold the state of an automaton that reads the scope from left to right.
+becomes several. One that allows other tuples becomes a chain: auxiliary variables hold the state of an automaton that
+reads the scope from left to right. One that forbids them becomes a star: an auxiliary variable is the number of the
+listed tuple (the hidden-variable encoding: F. Rossi, C. Petrie, V. Dhar, "On the equivalence of constraint satisfaction
+problems", ECAI 1990).
 """
 
 from __future__ import annotations
@@ -25,11 +28,13 @@ WRITTEN_CELLS = 1 << 20
 LARGE_DOMAIN = 1 << 12
 """Values from which those of a variable are merged, whatever the size of its tables."""
 
-_CHAIN_CELLS = 1 << 26
-"""Cells from which a table becomes a chain, whose variables a given order cannot name: written out, it takes 0.1 s."""
+_CHAIN_CELLS = 1 << 22
+"""Cells from which a table becomes a chain, whose variables a given order cannot name: written out, it takes 10 ms.
+One that forbids most tuples stays a list, which takes less time, as long as its cells have numbers of 64 bits."""
 
-_MOST_LINKS = 200_000
-"""Transitions for each variable of a chain, whose tables list them."""
+_MOST_LINKS, _LINK_SHARE = 1 << 22, 1 / 256
+"""Transitions for each variable of a chain, whose tables list them: the most, and as a share of the whole table's
+cells, so that a chain saves time."""
 
 
 class Rewritten(NamedTuple):
@@ -72,7 +77,7 @@ def with_small_tables(
     if purpose == "best":
         values.update(best_alone(model, observed))
     counted = {v: one.multiplicity for v, one in made.merged.items() if one.multiplicity > 1}
-    return Rewritten(_with_chains(model, values, counted), values, made.merged)
+    return Rewritten(_with_auxiliary_variables(model, values, counted, purpose), values, made.merged)
 
 
 def with_needed_values(
@@ -131,24 +136,26 @@ def _best_tuple(table: Table, sense: Sense) -> list[int]:
     return [int(x) for x in table.rows[place]]
 
 
-def _with_chains(model: Model, observed: Mapping[int, int], counted: Mapping[int, int]) -> Model:
-    """Return a model with chains instead of the tables that are still large, and for values that count several times.
+def _with_auxiliary_variables(
+    model: Model, observed: Mapping[int, int], counted: Mapping[int, int], purpose: Purpose
+) -> Model:
+    """Return a model with small tables for those that are still large, and for values that count several times.
 
     Args:
         model: A model.
         observed: Variable -> index of its observed value.
         counted: Variable -> number of assignments that its last value stands for.
+        purpose: Use of the values: a count needs no table that allows everything.
     """
     variables, factors = list(model.variables), []
     names = (name for number in itertools.count() if model.find(name := f"_s{number}") is None)
     for table in model.factors:
-        free = [size for v, size in zip(table.scope, table.sizes, strict=True) if v not in observed]
-        is_large = len(free) > 1 and math.prod(free) > _CHAIN_CELLS and _is_written(table, model.sense, _CHAIN_CELLS)
-        chain = _chain_of(table, model.sense, len(variables)) if is_large else None
-        if chain is None:
+        is_needed = purpose != "count" or _forbids(table, model.sense)
+        made = _replacement(table, model.sense, observed, len(variables)) if is_needed else None
+        if made is None:
             factors.append(table)
             continue
-        tables, sizes = chain
+        tables, sizes = made
         factors += tables
         variables += map(Variable, itertools.islice(names, len(sizes)), sizes)
     for v, number in counted.items():
@@ -159,6 +166,54 @@ def _with_chains(model: Model, observed: Mapping[int, int], counted: Mapping[int
         return model
     bound = model.upper_bound
     return Model(variables, factors, sense=model.sense, constant=model.constant, upper_bound=bound, name=model.name)
+
+
+def _forbids(table: Table, sense: Sense) -> bool:
+    """Return whether a listed table forbids some tuples."""
+    worst = forbidden_value(sense, table.values.dtype)
+    return table.default == worst or bool((table.values == worst).any())
+
+
+def _replacement(
+    table: Table, sense: Sense, observed: Mapping[int, int], first: int
+) -> tuple[list[Table], list[int]] | None:
+    """Return the tables that a large one becomes, and the sizes of their auxiliary variables; None if it stays.
+
+    Args:
+        table: Any table.
+        sense: Sense of its model.
+        observed: Variable -> index of its observed value.
+        first: Index of the first auxiliary variable.
+    """
+    free = [size for v, size in zip(table.scope, table.sizes, strict=True) if v not in observed]
+    cells = math.prod(free)
+    if table.rows is None or len(free) <= 1 or cells <= _CHAIN_CELLS:
+        return None
+    if _is_written(table, sense, _CHAIN_CELLS):
+        return _chain_of(table, sense, first)
+    return _star_of(table.restrict(observed), sense, first) if cells > LARGEST_NUMBER else None
+
+
+def _star_of(table: Table, sense: Sense, tuple_number: int) -> tuple[list[Table], list[int]]:
+    """Return a table of each variable and the number of the listed tuple, one of the tuples' values, and their number.
+
+    Args:
+        table: A table that forbids all tuples but those that it lists.
+        sense: Sense of its model.
+        tuple_number: Index of the auxiliary variable.
+    """
+    assert table.rows is not None
+    dtype = table.values.dtype
+    neutral, worst = (1 if sense == "probability" else 0), forbidden_value(sense, dtype)
+    count = len(table.rows)
+    # A variable has a value, even if nothing is allowed.
+    values = table.values if count else np.array([worst], dtype=dtype)
+    numbers, neutrals = np.arange(count), np.full(count, neutral, dtype=dtype)
+    tables = [Table([tuple_number], values)]
+    for v, size, column in zip(table.scope, table.sizes, table.rows.T, strict=True):
+        rows = np.stack([column, numbers], axis=1)
+        tables.append(Table([v, tuple_number], neutrals, sizes=[size, len(values)], rows=rows, default=worst))
+    return tables, [len(values)]
 
 
 def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list[int]] | None:
@@ -176,10 +231,11 @@ def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list
     rows, dtype = table.rows.astype(np.int64), table.values.dtype
     neutral, worst = (1 if sense == "probability" else 0), forbidden_value(sense, dtype)
     states, before = np.zeros(len(rows), dtype=np.int64), 1
+    most = min(_MOST_LINKS, _LINK_SHARE * table.cells)
     tables: list[Table] = []
     sizes: list[int] = []
     for place, (v, size) in enumerate(zip(table.scope[:-1], table.sizes[:-1], strict=True)):
-        if before * size > _MOST_LINKS:
+        if before * size > most:
             return None
         steps, following = np.unique(states * size + rows[:, place], return_inverse=True)
         targets = np.full(before * size, len(steps))
@@ -192,7 +248,7 @@ def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list
         tables.append(Table(scope, values, sizes=ends, rows=links, default=worst))
         sizes.append(len(steps) + 1)
         states, before = following, len(steps) + 1
-    if before * table.sizes[-1] > _MOST_LINKS:
+    if before * table.sizes[-1] > most:
         return None
     last = np.full((before, table.sizes[-1]), table.default, dtype=dtype)
     last[states, rows[:, -1]] = table.values
