@@ -20,7 +20,7 @@ from tests.adversary.models import Spec
 from tests.adversary.table_oracle import TableOracle
 from tests.reference.contraction import Tables
 
-LARGEST_LISTED = 10**6
+LARGEST_LISTED = 10**60
 """Cells of a table that lists tuples, of models that are drawn."""
 
 MOST_JOINED = 3_000

@@ -30,10 +30,12 @@ METHODS = {
 def make(rng: random.Random, setting: Setting) -> Case:
     """Make a run that takes a moment, and the moment of its end."""
     parameters = {**_draw(rng), "seed": rng.randrange(10**6)}
-    tasks = {"planted": ["mpe"], "code": ["count", "pr", "mar"], "ising": ["pr", "mar", "count"]}
-    task = rng.choice(tasks[parameters["family"]])
+    task = rng.choice(_tasks(parameters))
     options: dict[str, Any] = {"device": setting.device, "threads": rng.choice([1, 2])}
-    method = rng.choice(METHODS[task])
+    methods = METHODS[task]
+    if parameters.get("sense") == "probability":
+        methods = tuple(method for method in methods if method != "filter")
+    method = rng.choice(methods)
     if method != "auto":
         options["method"] = method
     if rng.random() < 0.5:
@@ -47,8 +49,36 @@ def make(rng: random.Random, setting: Setting) -> Case:
     }
 
 
+def _tasks(parameters: Parameters) -> list[str]:
+    """Return the tasks of a model's family and sense."""
+    family = parameters["family"]
+    if family in ("relations", "skewed"):
+        return ["mpe", "count", "pr", "mar"] if parameters["sense"] == "probability" else ["mpe", "count"]
+    return {"planted": ["mpe"], "code": ["count", "pr", "mar"], "ising": ["pr", "mar", "count"]}[family]
+
+
 def _draw(rng: random.Random) -> Parameters:
-    family = rng.choice(["planted", "planted", "code", "ising"])
+    family = rng.choice(["planted", "planted", "code", "ising", "relations", "skewed"])
+    if family in ("relations", "skewed"):
+        # Tables that list tuples of domains too large to write out: a run may end while they are read or joined.
+        sense = rng.choice(["probability", "min-cost", "max-cost"])
+        if family == "skewed":
+            return {
+                "family": family,
+                "domain": rng.choice([40, 5000]),
+                "rows": rng.choice([300, 700]),
+                "rare": 5,
+                "sense": sense,
+            }
+        return {
+            "family": family,
+            "relations": rng.choice([4, 9]),
+            "arity": rng.choice([3, 5, 12, 20]),
+            "shared": rng.choice([1, 2]),
+            "domain": rng.choice([40, 900]),
+            "tuples": rng.choice([30, 300]),
+            "sense": sense,
+        }
     if family == "planted":
         return {
             "family": family,
