@@ -204,3 +204,41 @@ def test_many_variables_with_few_values():
         assert (ordered.status, ordered.value) == ("optimal", best)
     with pytest.raises(elimina.InputError, match="the order lacks 40 of the 79 variables to eliminate, 'x0'"):
         calls.solve(model, order=range(1, 40))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_junction_trees_against_enumeration(nothing_is_written, seed):
+    random = np.random.default_rng(seed)
+    model = random_listed(random, "probability")
+    names = [v.name for v in model.variables]
+    known = {} if seed % 2 else {0: 0}
+    tree = elimina.JunctionTree(model, evidence={names[v]: elimina.StateIndex(x) for v, x in known.items()})
+    products = brute.products(model, known)
+    weights = np.zeros(model.sizes)
+    np.add.at(weights, tuple(products.assignments.T), products.numbers)
+    total = weights.sum()
+    if total == 0:
+        with pytest.raises(elimina.ImpossibleEvidenceError):
+            tree.sample(1)
+        return
+    asked = random.permutation(len(names))[:2].tolist()
+    others = tuple(v for v in range(len(names)) if v not in asked)
+    expected = weights.sum(axis=others) / total
+    expected = expected if asked == sorted(asked) else expected.T
+    assert tree.joint(asked) == pytest.approx(expected)
+    # Five standard deviations of a frequency.
+    drawn = tree.sample(2000, seed=seed, indices=True)
+    assert weights[tuple(drawn.T)].all()
+    frequencies = np.zeros(model.sizes)
+    np.add.at(frequencies, tuple(drawn.T), 1 / len(drawn))
+    shares = weights / total
+    assert (np.abs(frequencies - shares) <= 5 * np.sqrt(shares * (1 - shares) / len(drawn)) + 1 / len(drawn)).all()
+    v, column = asked[0], asked[-1]
+    codes = np.arange(-1, model.sizes[column])
+    posteriors = tree.batch({names[column]: codes}, [names[v]], indices=True)
+    numbers, values = products.numbers.astype(float), products.assignments
+    for code, found in zip(codes, posteriors.marginals[names[v]], strict=True):
+        is_there = (code < 0) | (values[:, column] == code)
+        own = np.bincount(values[:, v], numbers * is_there, model.sizes[v])
+        if own.sum():
+            assert found == pytest.approx(own / own.sum())

@@ -467,3 +467,46 @@ def test_small_chains_for_large_tables_that_allow_all_other_tuples():
     assert elimina.plan(model, device="cpu").bytes["host"] < 64 << 20
     assert elimina.plan(model, "count", device="cpu").largest_table < 1000
     assert calls.solve(model, "count", device="cpu").value == size**19
+
+
+def test_junction_trees_draw_and_answer_cases_without_the_cells():
+    """A third variable is 1 with a share that depends on the second one; the cells of the first table take 80 GB."""
+    model, rows, values = probabilities()
+    high = np.unique(rows[:5, 1])
+    places = np.stack([np.repeat(high, 2), np.tile([0, 1], len(high))], axis=1)
+    soft = Table([1, 2], np.tile([0.25, 0.75], len(places) // 2), sizes=(SIZE, 2), rows=places, default=0.5)
+    model = Model([*model.variables, Variable("c", 2)], [*model.factors, soft], sense="probability")
+    weights = np.stack([values * 0.5, values * 0.5], axis=1)
+    is_high = np.isin(rows[:, 1], high)
+    weights[is_high] = values[is_high, None] * [0.25, 0.75]
+    expected = weights.sum(axis=0) / weights.sum()
+    tree = elimina.JunctionTree(model, device="cpu", memory="64MiB")
+    assert tree.joint(["c"]) == pytest.approx(expected)
+    assert tree.marginals(["c"])["c"] == pytest.approx(expected)
+    drawn = tree.sample(4000, seed=1, indices=True)
+    pairs_of = {tuple(row): number for number, row in enumerate(rows.tolist())}
+    counts = np.bincount([pairs_of[a, b] for a, b in drawn[:, :2].tolist()], minlength=len(rows))
+    shares = weights.sum(axis=1) / weights.sum()
+    assert (np.abs(counts / 4000 - shares) < 6 * np.sqrt(shares / 4000) + 1e-3).all()
+    assert drawn[:, 2].mean() == pytest.approx(expected[1], abs=0.04)
+    found = tree.batch({"c": [0, 1, None]}, ["c"])
+    assert found.marginals["c"] == pytest.approx(np.array([[1, 0], [0, 1], expected]))
+    assert found.log10_evidence == pytest.approx(np.log10([*weights.sum(axis=0), weights.sum()]))
+    tree.set_evidence({"b": int(high[0])})
+    assert set(tree.sample(50, seed=2)["b"]) == {int(high[0])}
+    assert tree.joint(["c"]) == pytest.approx([0.25, 0.75])
+
+
+def test_junction_trees_draw_values_that_no_table_lists():
+    """A value that stands for others is drawn evenly, or by the weights of a table over the variable alone."""
+    size = 2_000_000
+    listed = Table([0, 1], [3.0, 9.0], sizes=[size, 2], rows=[[5, 1], [size - 1, 0]], default=1.0)
+    variables = [Variable("x", size), Variable("y", 2)]
+    tree = elimina.JunctionTree(Model(variables, [listed], sense="probability"), device="cpu")
+    drawn = tree.sample(4000, seed=1, indices=True)[:, 0]
+    assert np.bincount(drawn // (size // 4), minlength=4) == pytest.approx([1000] * 4, abs=150)
+    weights = np.where(np.arange(size) % 2 == 1, 1.0, 0.0)
+    tree = elimina.JunctionTree(Model(variables, [listed, Table([0], weights)], sense="probability"), device="cpu")
+    drawn = tree.sample(4000, seed=1, indices=True)[:, 0]
+    assert (drawn % 2 == 1).all()
+    assert np.bincount(drawn // (size // 4), minlength=4) == pytest.approx([1000] * 4, abs=150)

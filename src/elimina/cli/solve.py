@@ -39,7 +39,7 @@ from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError
 from elimina.inference.anytime import Run
 from elimina.inference.batch import Batch, with_observations
-from elimina.inference.call import with_factors
+from elimina.inference.call import Observed, with_factors, with_small_sums
 from elimina.inference.execution import advice_on
 from elimina.inference.options import METHODS, OptimumMethod
 from elimina.io.cases import read_cases
@@ -90,6 +90,9 @@ def solve_cases(
     cases = with_observations(columns, codes, observed.values)
     named = query_of(options["query"], model)
     asked = None if named is None else indices_of(model, named, "query")
+    summed = observed.model
+    if asked is not None:
+        summed = with_small_sums(Observed(summed, {}), {*cases.columns, *asked}).model
     count = len(cases.values)
     planning = planning_of(options, model)
     variables = model.variables if asked is None else [model.variables[v] for v in asked]
@@ -98,9 +101,9 @@ def solve_cases(
     if client is not None:
         from elimina.distributed import ClusterBatch
 
-        batch = ClusterBatch(client, observed.model, cases.columns, asked, planning, count)
+        batch = ClusterBatch(client, summed, cases.columns, asked, planning, count)
     else:
-        batch = Batch(observed.model, cases.columns, asked, planning, count)
+        batch = Batch(summed, cases.columns, asked, planning, count)
         rows = max(batch.cases * batch.threads, rows)
     with Progress() as progress, open_posteriors(output, variables) as writer:
         if isinstance(batch, Batch):

@@ -6,7 +6,7 @@ import functools
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -292,6 +292,18 @@ def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] |
     return Observed(*with_small_tables(observed.model, observed.values, _purpose(task), maximised))
 
 
+def with_small_sums(observed: Observed, whole: Collection[int] = ()) -> Observed:
+    """Return an observed probability model whose sums are the same, and large listed tables or domains small.
+
+    Args:
+        observed: A model and its observations.
+        whole: Variables that keep all values.
+    """
+    if not is_rewritten(observed.model):
+        return observed
+    return Observed(*with_small_tables(observed.model, observed.values, "sum", whole=whole))
+
+
 def _purpose(task: Task) -> Purpose:
     """Return the use of the values of variables that a task eliminates."""
     properties = described(task)
@@ -318,11 +330,12 @@ def _defining_tables(model: Model, other: Model) -> dict[int, list[Table]]:
     return tables
 
 
-def _last_values(table: Table, values: Mapping[int, int]) -> NDArray[np.int32]:
+def _last_values(table: Table, values: Mapping[int, int]) -> Array:
     """Return the values of a listed table's last variable beside values of the others."""
     assert table.rows is not None
     is_there = (table.rows[:, :-1] == [values[v] for v in table.scope[:-1]]).all(axis=1)
-    return table.rows[is_there, -1]
+    last: Array = table.rows[is_there, -1]
+    return last
 
 
 def values_there(model: Model, given: Mapping[int, int], other: Model) -> dict[int, int]:

@@ -17,17 +17,27 @@ from elimina.display import Displayed, bar, bytes_text, count_text, sample, seco
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.inference.answer import Answer
 from elimina.inference.bucket import eliminate
-from elimina.inference.call import Observed, SmallAnswer, SmallNetwork, is_small, with_factors, with_leaves
+from elimina.inference.call import (
+    Observed,
+    SmallAnswer,
+    SmallNetwork,
+    is_small,
+    with_factors,
+    with_leaves,
+    with_small_sums,
+)
 from elimina.inference.choose import Planned, host_memory, plan_problem
 from elimina.inference.execution import Execution, check_kept
 from elimina.inference.marginals import Statistics, joint_table, tree_statistics
 from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.propagator import WHOLE_SECONDS, Propagator
 from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
-from elimina.model import Model
+from elimina.model import Model, Variable
 from elimina.planning.machine import KEPT_TREE_RUNS
+from elimina.planning.merging import Merged
 from elimina.planning.plan import Plan
 from elimina.planning.prepare import prepare, with_units
+from elimina.planning.rewriting import is_rewritten
 from elimina.states import State, changes_of, evidence_of, indices_of, state_array
 from elimina.system import cached_property, memory_errors_in_words
 
@@ -114,6 +124,11 @@ class JunctionTree(Displayed):
         self._batch: Batch | None = None
         # Evidence, and the model with its likelihoods as factors.
         self._weighted: tuple[dict[int, int | Array], Observed] | None = None
+        # Evidence, a tree of the model at this evidence, with fewer values, the observed values, and the variables that
+        # have fewer.
+        self._merged: tuple[dict[int, int | Array], JunctionTree, dict[int, int], Mapping[int, Merged]] | None = None
+        # A model, the variables of cases, and a model with fewer values of all others.
+        self._summed: tuple[Model, frozenset[int], Model] | None = None
         self._small: SmallNetwork | None = None
         self._answer: SmallAnswer | None = None
         if is_small(self.model, self._options) and self.model.sense == "probability":
@@ -136,8 +151,17 @@ class JunctionTree(Displayed):
 
     @cached_property
     def _planned(self) -> Planned:
-        planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options, runs=KEPT_TREE_RUNS)
-        check_kept(planned.plan, self._options)
+        try:
+            planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options, runs=KEPT_TREE_RUNS)
+            check_kept(planned.plan, self._options)
+        except MemoryLimitError as error:
+            if not is_rewritten(self.model):
+                raise
+            raise MemoryLimitError(
+                "a junction tree keeps all states, because later evidence may name any of them, and needs more memory "
+                "for this model's large domains than it may use: elimina.solve merges states that no table tells "
+                "apart, and may need less"
+            ) from error
         return planned
 
     @cached_property
@@ -249,9 +273,17 @@ class JunctionTree(Displayed):
             twice = next(v for v in asked if asked.count(v) > 1)
             raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
         self._check_possible()
-        model, hard, _ = with_leaves(self.model, self._known)
+        model, hard, merged = with_small_sums(with_leaves(self.model, self._known))
+        needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)
+        if merged.keys() & asked and needed > room:
+            raise MemoryLimitError(
+                f"the joint distribution takes {bytes_text(needed)}, and {bytes_text(room)} may be used: ask for fewer "
+                "variables, or give more memory"
+            )
         table = joint_table(model, hard, asked, self._options._replace(order="auto"))
         for axis, v in enumerate(asked):
+            if v in merged:
+                table = np.moveaxis(merged[v].spread(np.moveaxis(table, axis, -1)), -1, axis)
             if v in hard:
                 spread = np.zeros(self.model.variables[v].size)
                 spread[hard[v]] = 1.0
@@ -297,30 +329,59 @@ class JunctionTree(Displayed):
             MemoryLimitError: Not all messages fit into the memory limit, or the samples do not fit into the host's
                 memory.
         """
-        from elimina.inference.answer import check_room, draw
+        from elimina.inference.answer import check_room
 
         count = arguments.integer("count", count, 0)
         seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
         variables = self.model.variables
         asked = list(range(len(variables))) if names is None else indices_of(self.model, names, "names")
-        if not self.plan.keep:
-            raise MemoryLimitError(
-                f"samples are drawn from all messages together, more than {bytes_text(self.plan.memory_limit)} hold: "
-                "give more memory"
-            )
-        check_room(count, len(self.model.variables), host_memory(self._options))
-        self._check_possible()
-        answer = self._propagator("sum-product").run([])
-        propagator = self._propagator("sum-product" if answer.sound else "log-sum-exp")
-        propagator.run([])
-        samples = draw(propagator, self.plan, count, np.random.default_rng(seed))
-        drawn = {v: samples[v] if v in samples else np.zeros(count, dtype=np.int64) for v in asked}
+        check_room(count, len(variables), host_memory(self._options))
+        if is_rewritten(self.model):
+            drawn = self._drawn_from_merged(count, seed, asked)
+        else:
+            drawn = self._drawn(count, seed, asked)
         if indices:
             columns = np.empty((count, len(asked)), dtype=np.int32)
             for place, v in enumerate(asked):
                 columns[:, place] = drawn[v]
             return columns
         return {variables[v].name: state_array(variables[v], codes) for v, codes in drawn.items()}
+
+    def _drawn_from_merged(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[np.int64]]:
+        """Draw from a tree of fewer values, which is kept until the evidence changes."""
+        self._check_possible()
+        if self._merged is None or self._merged[0] is not self._known:
+            model, hard, _ = with_leaves(self.model, self._known)
+            # Observed variables keep one value, whose index is put back.
+            variables = [Variable(v.name, 1) if n in hard else v for n, v in enumerate(model.variables)]
+            factors = [table.restrict(hard) for table in model.factors]
+            rest = Model(variables, factors, sense=model.sense, constant=model.constant)
+            small, _, merged = with_small_sums(Observed(rest, {}))
+            if self._merged is not None:
+                self._merged[1].close()
+            tree = JunctionTree(small, options=self._options._replace(order="auto"))
+            self._merged = self._known, tree, hard, merged
+        _, tree, hard, merged = self._merged
+        samples = tree._drawn(count, seed, asked)
+        samples.update((v, np.full(count, hard[v])) for v in hard.keys() & asked)
+        random = np.random.default_rng(None if seed is None else [seed, 1])
+        return {v: merged[v].drawn(codes, random) if v in merged else codes for v, codes in samples.items()}
+
+    def _drawn(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[np.int64]]:
+        """Draw indices of the values of some variables."""
+        from elimina.inference.answer import draw
+
+        if not self.plan.keep:
+            raise MemoryLimitError(
+                f"samples are drawn from all messages together, more than {bytes_text(self.plan.memory_limit)} hold: "
+                "give more memory"
+            )
+        self._check_possible()
+        answer = self._propagator("sum-product").run([])
+        propagator = self._propagator("sum-product" if answer.sound else "log-sum-exp")
+        propagator.run([])
+        samples = draw(propagator, self.plan, count, np.random.default_rng(seed))
+        return {v: samples[v] if v in samples else np.zeros(count, dtype=np.int64) for v in asked}
 
     @_IN_WORDS
     def mpe(self) -> tuple[dict[str, State], float]:
@@ -388,9 +449,11 @@ class JunctionTree(Displayed):
         named, codes = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
         if self._weighted is None or self._weighted[0] is not self._known:
             self._weighted = self._known, with_factors(self.model, self._known)
-        model = self._weighted[1].model
         columns, values, contradicted = with_observations(named, codes, self._weighted[1].values)
         asked = None if names is None else tuple(dict.fromkeys(indices_of(self.model, names, "names")))
+        model = self._weighted[1].model
+        if asked is not None and is_rewritten(model):
+            model = self._model_of_cases(model, frozenset((*columns, *asked)))
         if self._batch is None or self._batch.model is not model or not self._batch.suits(columns, asked, len(values)):
             if self._batch is not None:
                 self._batch.close()
@@ -403,11 +466,19 @@ class JunctionTree(Displayed):
         posteriors.mark_impossible(contradicted)
         return posteriors
 
+    def _model_of_cases(self, model: Model, whole: frozenset[int]) -> Model:
+        """Return a model with fewer values of all variables but some, which is kept for the next cases."""
+        if self._summed is None or self._summed[0] is not model or self._summed[1] != whole:
+            self._summed = model, whole, with_small_sums(Observed(model, {}), whole).model
+        return self._summed[2]
+
     @_alone
     def close(self) -> None:
         """Give the device's memory back; the next query takes it again."""
         if self._batch is not None:
             self._batch.close()
+        if self._merged is not None:
+            self._merged[1].close()
         for propagator in self._propagators.values():
             propagator.close()
         self._propagators.clear()

@@ -44,14 +44,31 @@ class Merged(NamedTuple):
         return self.values if self.others is None else np.append(self.values, self.others)
 
     def spread(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities of all values, from those of the smaller variable's."""
-        spread = np.zeros(self.variable.size)
+        """Return the probabilities of all values, along the last axis, from those of the smaller variable's."""
+        spread = np.zeros((*shares.shape[:-1], self.variable.size))
         if self.others is not None:
             weights = np.ones(self.variable.size) if self.weights is None else self.weights.astype(np.float64)
             weights[self.values] = 0
-            spread = weights * (shares[-1] / weights.sum())
-        spread[self.values] = shares[: len(self.values)]
+            spread[:] = weights * (shares[..., -1:] / weights.sum())
+        spread[..., self.values] = shares[..., : len(self.values)]
         return spread
+
+    def drawn(self, numbers: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
+        """Return values in place of the smaller variable's, the others drawn by their weights."""
+        values = self.indices[numbers]
+        if self.others is None:
+            return values
+        is_other = numbers == len(self.values)
+        count = int(np.count_nonzero(is_other))
+        if self.weights is None:
+            ranks = random.integers(0, self.variable.size - len(self.values), count)
+            # So many kept values come before the other one of a rank.
+            values[is_other] = ranks + np.searchsorted(self.values - np.arange(len(self.values)), ranks, side="right")
+        elif count:
+            weights = self.weights.astype(np.float64)
+            weights[self.values] = 0
+            values[is_other] = random.choice(self.variable.size, count, p=weights / weights.sum())
+        return values
 
 
 class MergedModel(NamedTuple):

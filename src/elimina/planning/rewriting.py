@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -60,7 +60,11 @@ def is_rewritten(model: Model) -> bool:
 
 
 def with_small_tables(
-    model: Model, observed: Mapping[int, int], purpose: Purpose, maximised: Sequence[int] = ()
+    model: Model,
+    observed: Mapping[int, int],
+    purpose: Purpose,
+    maximised: Sequence[int] = (),
+    whole: Collection[int] = (),
 ) -> Rewritten:
     """Return a model with the same answer that has small tables.
 
@@ -69,10 +73,11 @@ def with_small_tables(
         observed: Variable -> index of its observed value.
         purpose: Use of the values of the variables that are eliminated.
         maximised: Variables of which only the best values count, whatever the purpose.
+        whole: Variables that keep all values.
     """
     if not is_rewritten(model):
         return Rewritten(model, dict(observed), {})
-    made = with_needed_values(model, observed, purpose, maximised)
+    made = with_needed_values(model, observed, purpose, maximised, whole)
     model, values = made.model, dict(observed)
     if purpose == "best":
         values.update(best_alone(model, observed))
@@ -81,7 +86,11 @@ def with_small_tables(
 
 
 def with_needed_values(
-    model: Model, observed: Mapping[int, int], purpose: Purpose, maximised: Sequence[int] = ()
+    model: Model,
+    observed: Mapping[int, int],
+    purpose: Purpose,
+    maximised: Sequence[int] = (),
+    whole: Collection[int] = (),
 ) -> MergedModel:
     """Return a model with the same answer, and the same variables, those of large tables with fewer values.
 
@@ -89,7 +98,7 @@ def with_needed_values(
     """
     large = {v for table in model.factors if _is_large(table) for v in table.scope}
     large.update(v for v, size in enumerate(model.sizes) if size > LARGE_DOMAIN)
-    large.difference_update(observed)
+    large.difference_update(observed, whole)
     return merge_values(model, large, purpose, maximised)
 
 
