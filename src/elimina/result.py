@@ -18,6 +18,7 @@ from elimina.display import Displayed, bars_of, sample, table_of
 from elimina.errors import InputError
 from elimina.states import State
 from elimina.system import cached_property
+from elimina.tasks import described
 
 if TYPE_CHECKING:
     from elimina.model import Variable
@@ -163,7 +164,7 @@ class NoMarginals(Mapping[str, Mapping[Any, float]]):
         return f"NoMarginals(status={self._status!r}, task={self._task!r})"
 
     def _error(self) -> InputError:
-        if self._task != "mar":
+        if not described(self._task).is_marginal:
             advice = "ask for them by the task mar: elimina.solve(model, 'mar')"
         elif self._status == "infeasible":
             advice = "the evidence has probability 0, so remove some of it"

@@ -180,7 +180,7 @@ def _small_result(case: Case, result: Result) -> Result:
     if result.assignment is not None:
         chosen = {name: _small(case, numbers[name], state) for name, state in result.assignment.items()}
         result = result.replace(assignment=chosen)
-    if result.marginals is not None:
+    if result.marginals:
         marginals = {name: _small_marginal(case, numbers[name], own) for name, own in result.marginals.items()}
         result = result.replace(marginals=marginals)
     return result

@@ -139,10 +139,13 @@ def simpler_calls(case: Case, models: Callable[[Spec], Iterator[tuple[Spec, int 
 
 def _within(evidence: list[Any], spec: dict[str, Any]) -> list[Any]:
     sizes = [size for _, size, _ in spec["variables"]]
-    return [
-        [v, how, known[: sizes[v]] if isinstance(known, list) else min(known, sizes[v] - 1)]
-        for v, how, known in evidence
-    ]
+    return [[v, how, _within_size(known, sizes[v])] for v, how, known in evidence]
+
+
+def _within_size(known: Any, size: int) -> Any:
+    if isinstance(known, list):
+        return known[:size]
+    return None if known is None else min(known, size - 1)
 
 
 def _without(case: Case, spec: dict[str, Any], gone: int) -> Case:

@@ -82,7 +82,7 @@ def _band(count: int, width: int) -> list[list[int]]:
 
 
 def _relations(seed: int) -> Parameters:
-    shape = {"relations": 2, "arity": 7, "shared": 1, "domain": 300, "tuples": 10}
+    shape = {"relations": 2, "arity": 7, "shared": 1, "domain": 300, "tuples": 3000}
     return {"family": "relations", **shape, "sense": "probability", "seed": seed}
 
 

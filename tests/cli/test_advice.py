@@ -67,8 +67,6 @@ ADVICE = [
     # Tables of cases, evidence and queries.
     ("solve pump.bif --cases cases.csv -o p.csv", "use --task mar", f"{PUMP} --cases cases.csv -o p.csv"),
     (f"{PUMP} --cases cases.csv", "add -o FILE (.csv, .parquet or .npz)", f"{PUMP} --cases cases.csv -o p.npz"),
-    (f"{PUMP} --cases cases.csv -o p.csv --evidence Alarm=on", "add a column to the file instead",
-     f"{PUMP} --cases alarm.csv -o p.csv"),
     (f"{PUMP} --cases cases.csv -o p.csv --format json", "leave them out", f"{PUMP} --cases cases.csv -o p.csv"),
     (f"{PUMP} --evidence=", "observations like A=x,B=y", f"{PUMP} --evidence Alarm=on,Noise=loud"),
     (f"{PUMP} --query=", "name variables like A,B", f"{PUMP} --query Bearing,Valve"),
@@ -117,7 +115,6 @@ def files(tmp_path, elimina):
     elimina("convert", "grid.wcsp", "grid.uai")
     elimina("generate", "coloring", "-n", 8, "agents.json")
     (tmp_path / "off.bif").write_text((tmp_path / "pump.bif").read_text().replace("0.9", "0.8", 1))
-    (tmp_path / "alarm.csv").write_text("Alarm,Noise\non,loud\n")
 
 
 @pytest.mark.usefixtures("files")

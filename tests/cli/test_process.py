@@ -268,7 +268,9 @@ def test_convert_replaces_no_source(elimina, radio, tmp_path):
 
 def test_convert_networks(elimina, tmp_path):
     (tmp_path / "a.net").write_text(NET.replace('my \\"net\\"', "rain"))
-    assert elimina("convert", "a.net", "b.xmlbif.gz", "--no-check") == (0, "", "")
+    converted = elimina("convert", "a.net", "b.xmlbif.gz", "--no-check")
+    assert (converted.code, converted.out) == (0, "")
+    assert "rows of 'c' do not sum to 1" in converted.err
     assert elimina("convert", "b.xmlbif.gz", "c.bif", "--no-check") == (0, "", "")
     answers = [
         elimina("solve", name, "--format", "json", "--no-check").out for name in ("a.net", "b.xmlbif.gz", "c.bif")

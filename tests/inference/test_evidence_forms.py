@@ -129,8 +129,8 @@ def test_labels_that_are_states_are_no_positions():
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        (pandas.Series([0.5, 1], index=["yes", "yes"]), "the likelihoods of variable 'a' name the state 'yes' twice"),
-        (pandas.Series([0.5, 1], index=[3, 4]), "no state 3"),
+        (pandas.Series([0.5, 1], index=["yes", "yes"]), "the labels 'yes', 'yes' stand for one state of variable 'a'"),
+        (pandas.Series([0.5, 1], index=[3, 4]), "the labels 3, 4 name no state of variable 'a'"),
         ({"maybe": 1}, "no state 'maybe'"),
         ({"yes": "often"}, "not numbers"),
     ],

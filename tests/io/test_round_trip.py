@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import elimina.io as eio
@@ -88,6 +88,14 @@ def test_formats_that_are_only_read(tmp_path, model, name, suffix):
     if not model.variables:
         return
     model.name = name
+    if suffix == "net":  # whose rows are normalised when they are read
+        assume(all(f.values.max(axis=-1).all() for f in model.factors))
+        scaled = [f.values / f.values.max(axis=-1, keepdims=True) for f in model.factors]
+        factors = [
+            type(f)(f.scope, values / values.sum(axis=-1, keepdims=True))
+            for f, values in zip(model.factors, scaled, strict=True)
+        ]
+        model = type(model)(model.variables, factors, sense="probability", children=model.children, name=name)
     if suffix == "xdsl":  # its nodes hold both the variable and the distribution
         model = type(model)(
             [model.variables[c] for c in model.children],

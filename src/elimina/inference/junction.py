@@ -32,11 +32,11 @@ from elimina.inference.marginals import Statistics, joint_table, tree_statistics
 from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.inference.propagator import WHOLE_SECONDS, Propagator
 from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
-from elimina.model import Model, Variable
+from elimina.model import Model
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.merging import Merged
 from elimina.planning.plan import Plan
-from elimina.planning.prepare import prepare, with_units
+from elimina.planning.prepare import condition, prepare, with_units
 from elimina.planning.rewriting import is_rewritten
 from elimina.states import State, changes_of, evidence_of, indices_of, state_array
 from elimina.system import cached_property, memory_errors_in_words
@@ -352,11 +352,7 @@ class JunctionTree(Displayed):
         self._check_possible()
         if self._merged is None or self._merged[0] is not self._known:
             model, hard, _ = with_leaves(self.model, self._known)
-            # Observed variables keep one value, whose index is put back.
-            variables = [Variable(v.name, 1) if n in hard else v for n, v in enumerate(model.variables)]
-            factors = [table.restrict(hard) for table in model.factors]
-            rest = Model(variables, factors, sense=model.sense, constant=model.constant)
-            small, _, merged = with_small_sums(Observed(rest, {}))
+            small, _, merged = with_small_sums(Observed(condition(model, hard), {}))
             if self._merged is not None:
                 self._merged[1].close()
             tree = JunctionTree(small, options=self._options._replace(order="auto"))

@@ -492,16 +492,15 @@ def _is_contradicted(
         execution: Run of the query.
         options: Planning options.
     """
-    constraints = []
-    for table in left_out:
-        if table.values.all() and table.default != 0:
-            continue
-        restricted = table.restrict({v: evidence[v] for v in table.scope if v in evidence})
-        if not (restricted.values.all() and restricted.default != 0):
-            constraints.append(restricted.mapped(lambda values: (values > 0).astype(np.float64)))
+    constraints = [
+        table.mapped(lambda values: (values > 0).astype(np.float64))
+        for table in left_out
+        if not table.values.all() or table.default == 0
+    ]
     if not constraints:
         return False
-    problem = prepare(Model(model.variables, constraints, sense="probability"), "pr", {})
+    observed = {v: evidence[v] for table in constraints for v in table.scope if v in evidence}
+    problem = prepare(Model(model.variables, constraints, sense="probability"), "pr", observed)
     allowed = max(CONTRADICTION_SECONDS, execution.plan.seconds)
     rough = rough_order(problem, options)
     seconds = rough.seconds_at(CELLS_PER_SECOND)

@@ -374,6 +374,13 @@ def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
     )
 
 
+def condition(model: Model, values: Mapping[int, int]) -> Model:
+    """Return the model given observations: observed variables have one value, and are in no table."""
+    variables = [Variable(v.name, 1) if n in values else v for n, v in enumerate(model.variables)]
+    factors = [table.restrict(values) for table in model.factors]
+    return Model(variables, factors, sense=model.sense, constant=model.constant)
+
+
 def with_units(model: Model, besides: Collection[int] = ()) -> Model:
     """Return the model with a factor of ones for each variable in no factor, so that evidence has a place.
 

@@ -240,7 +240,7 @@ def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list
     rows, dtype = table.rows.astype(np.int64), table.values.dtype
     neutral, worst = (1 if sense == "probability" else 0), forbidden_value(sense, dtype)
     states, before = np.zeros(len(rows), dtype=np.int64), 1
-    most = min(_MOST_LINKS, _LINK_SHARE * table.cells)
+    most = _LINK_SHARE * min(_MOST_LINKS / _LINK_SHARE, table.cells)
     tables: list[Table] = []
     sizes: list[int] = []
     for place, (v, size) in enumerate(zip(table.scope[:-1], table.sizes[:-1], strict=True)):
