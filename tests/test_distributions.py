@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import time
 
+import networkx
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
+from elimina import distributions
 from elimina.errors import FormatError, InputError
 from elimina.model import Model, Variable
 from elimina.table import Table
@@ -193,3 +196,12 @@ def test_the_check_takes_little_time():
     model.check_distributions()
     assert time.process_time() - begun < 0.5
     assert math.isclose(model.factors[0].values.sum(), 40)
+
+
+@given(st.dictionaries(st.integers(0, 6), st.lists(st.integers(0, 9), unique=True, max_size=3), max_size=7))
+def test_cycles_are_found_where_some_variables_have_no_distribution(scopes):
+    graph = networkx.DiGraph((parent, child) for child, scope in scopes.items() for parent in scope if parent != child)
+    cycle = distributions.find_cycle(scopes)
+    assert bool(cycle) == (not networkx.is_directed_acyclic_graph(graph))
+    assert cycle[:1] == cycle[-1:]
+    assert all(parent in scopes[child] for child, parent in itertools.pairwise(cycle))

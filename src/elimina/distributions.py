@@ -41,12 +41,13 @@ class Named(Protocol):
 
 def find_cycle(scopes: Mapping[int, Sequence[int]]) -> list[int]:
     """Return a cycle: each variable has the next one as a parent, and the first is repeated at the end; [] if none."""
-    waiting = {child: sum(v != child for v in scope) for child, scope in scopes.items()}
+    # Parents without a distribution of their own end every path.
+    parents = {child: [v for v in scope if v != child and v in scopes] for child, scope in scopes.items()}
+    waiting = {child: len(own) for child, own in parents.items()}
     uses: dict[int, list[int]] = {}
-    for child, scope in scopes.items():
-        for parent in scope:
-            if parent != child:
-                uses.setdefault(parent, []).append(child)
+    for child, own in parents.items():
+        for parent in own:
+            uses.setdefault(parent, []).append(child)
     ready = [v for v, count in waiting.items() if not count]
     while ready:
         for child in uses.get(ready.pop(), ()):
@@ -56,7 +57,7 @@ def find_cycle(scopes: Mapping[int, Sequence[int]]) -> list[int]:
     stuck = {v for v, count in waiting.items() if count}
     path: list[int] = [min(stuck)] if stuck else []
     while path and path[-1] not in path[:-1]:
-        path.append(next(v for v in scopes[path[-1]] if v in stuck and v != path[-1]))
+        path.append(next(v for v in parents[path[-1]] if v in stuck))
     return path[path.index(path[-1]) :] if path else []
 
 

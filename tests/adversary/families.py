@@ -100,6 +100,7 @@ class FamilyOracle(TableOracle):
     def __init__(self, instance: Instance) -> None:
         super().__init__(instance.spec, instance.tables, True, instance.observed)
         self.truth = instance.truth
+        self.scopes += [tuple(table.scope) for table in instance.listed]
         self.listed = [
             (table.scope, dict(zip(map(tuple, table.rows.tolist()), table.values, strict=True)))
             for table in instance.listed

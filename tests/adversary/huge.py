@@ -30,8 +30,8 @@ MOST_SECONDS = 3.0
 
 SIZES = (5000, 100_000, 10**9, 2**31 - 1)
 
-MOST_STATES = 10**6
-"""States of a variable whose posterior is asked for and looked at."""
+MOST_STATES, MOST_ANSWERED = 10**6, 10**8
+"""States of a variable whose posterior is looked at, and of one whose posterior is asked for."""
 
 
 def make(rng: random.Random, setting: Setting) -> Case:
@@ -63,6 +63,10 @@ def make(rng: random.Random, setting: Setting) -> Case:
     query = None
     if task in ("mar", "mmap"):
         query = rng.sample(range(len(sizes)), rng.randint(1, len(sizes)))
+    if task == "mar":
+        # Where the memory has room for them, billions of probabilities are written.
+        query = [v for v in query if v not in huge or huge[v][0] <= MOST_ANSWERED]
+        task, query = ("mar", query) if query else ("pr", None)
     evidence = []
     if rng.random() < 0.3:
         v = rng.randrange(len(sizes))

@@ -231,7 +231,9 @@ def _compare(
     task, is_single = case["task"], options.get("dtype") == "float32"
     off = 1e-3 if is_single else OFF
     if result.status in ("bounded", "feasible", "unknown", "estimated"):
-        if "time_limit" not in options and "memory" not in options and options.get("method") != "mbe":
+        # Rounding to single precision keeps the ends of an optimum apart.
+        may_end = is_single or {"time_limit", "memory"} & options.keys() or options.get("method") == "mbe"
+        if not may_end:
             raise Defect(f"the status is {result.status}, though nothing stops the run")
         _compare_bounds(task, changed, reference, result, off)
         return

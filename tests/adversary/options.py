@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -12,7 +13,10 @@ from tests.adversary.oracle import Oracle
 
 ORDERS = ("auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree")
 DTYPES = ("int16", "int32", "int64", "float32", "float64")
-LEAST_SPARE = 64 << 20
+MOST_WRITTEN_CELLS = 1 << 26
+"""Cells of a table that filtering still writes out."""
+
+LEAST_SPARE = 256 << 20
 """Bytes from which no tiny model may be refused for lack of memory."""
 
 MOST_COSTS = {"filter": 2**37, "search": 2**49}
@@ -101,11 +105,13 @@ def is_justified(error: EliminaError, options: dict[str, Any], task: str, oracle
     is_integer, total = span is not None, span or 0
     has_unfit_type = "dtype" in options
     if isinstance(error, MemoryLimitError):
-        return options.get("memory", LEAST_SPARE) < LEAST_SPARE
+        return options.get("memory", LEAST_SPARE) < LEAST_SPARE or _writes_too_much(options, oracle)
     if isinstance(error, TimeLimitError):
         return "time_limit" in options
     if isinstance(error, UnsupportedError):
         if options.get("tables") == "sparse" and (has_unfit_type or total > 2**59 or task == "mmap"):
+            return True
+        if _writes_too_much(options, oracle):
             return True
         is_filtered = options.get("method") == "filter" or "upper_bound" in options
         if options.get("method") != "search" and is_filtered:
@@ -115,6 +121,13 @@ def is_justified(error: EliminaError, options: dict[str, Any], task: str, oracle
         is_in_tiles = "scratch" in options and "checkpoint" in options
         return has_unfit_type or total > 2**59 or is_in_tiles
     return False
+
+
+def _writes_too_much(options: dict[str, Any], oracle: Oracle) -> bool:
+    """Return whether a method that writes tables out is asked for beside a table of more cells than it takes."""
+    sizes = [size for _, size, _ in oracle.spec["variables"]]
+    cells = max((math.prod(sizes[v] for v in scope) for scope in oracle.scopes), default=1)
+    return options.get("method") in ("search", "mbe", "filter") and cells > MOST_WRITTEN_CELLS
 
 
 def smaller_options(options: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -31,6 +31,7 @@ class Oracle:
         weights: Mapping[int, list[float]] | None = None,
     ) -> None:
         self.spec = spec
+        self.scopes = [tuple(factor["scope"]) for factor in spec["factors"]]
         self.sizes = [size for _, size, _ in spec["variables"]]
         count = math.prod(self.sizes)
         numbers = np.arange(count)

@@ -69,6 +69,7 @@ def _occupy(number: int) -> None:
 
         backend = CudaBackend(number)
         with backend.at_work(0):
+            backend.device_memory.release()
             occupied[number] = backend.cupy.cuda.Memory(backend.memory() - SPARE_BYTES)
 
 

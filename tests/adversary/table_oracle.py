@@ -39,6 +39,7 @@ class TableOracle:
             weights: Variable -> likelihoods.
         """
         self.spec, self.observed = spec, dict(observed or {})
+        self.scopes = [tuple(scope) for scope, _ in tables]
         self.sizes = [size for _, size, _ in spec["variables"]]
         self.sign = 1 if spec["sense"] == "min-cost" else -1
         self.is_integer = is_integer and spec["sense"] != "probability" and isinstance(spec["constant"], int)

@@ -200,7 +200,7 @@ def _replacement(
         return None
     if _is_written(table, sense, _CHAIN_CELLS):
         return _chain_of(table, sense, first)
-    return _star_of(table.restrict(observed), sense, first) if cells > LARGEST_NUMBER else None
+    return _star_of(table, sense, first) if cells > LARGEST_NUMBER else None
 
 
 def _star_of(table: Table, sense: Sense, tuple_number: int) -> tuple[list[Table], list[int]]:

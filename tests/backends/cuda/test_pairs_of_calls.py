@@ -14,9 +14,9 @@ WIDTHS = {"sum": 13, "divided sum": 13, "sliced sum": 13, "optimum": 11, "bounds
 """Width with which each kind takes much of the memory that is left."""
 
 
-@pytest.fixture(scope="module", autouse=True)
+@pytest.fixture(autouse=True)
 def little_memory():
-    """Occupy most of each GPU until the last test of this file."""
+    """Give back what a test occupies: other workers' tests run between those of this file."""
     yield
     successions.occupied.clear()
 
