@@ -181,7 +181,7 @@ def keep(model: Model, draws: random.Random) -> Changed:
 def _with(model: Model, tables: list[Table], **changes: Any) -> Model:
     parts = {"variables": model.variables, "constant": model.constant, "upper_bound": model.upper_bound, **changes}
     variables = parts.pop("variables")
-    return Model(variables, tables, sense=model.sense, **parts)
+    return Model(variables, tables, sense=model.sense, check=False, **parts)
 
 
 def _listed(table: Table, scope: Any, sizes: Any, rows: np.ndarray) -> Table:
