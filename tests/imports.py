@@ -1,0 +1,73 @@
+"""Imports between the modules of the package: all of them, those inside functions and those only for types included."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import networkx
+
+SOURCE = Path(__file__).parent.parent / "src"
+
+
+class Import(NamedTuple):
+    """An import of one module by another one.
+
+    Attributes:
+        importer: Name of the module that imports.
+        imported: Name of the module that is imported.
+        is_inside_function: True if a function imports it when it is called.
+    """
+
+    importer: str
+    imported: str
+    is_inside_function: bool
+
+
+def modules() -> dict[str, Path]:
+    """Return the modules of the package by name; the name of a package stands for its ``__init__``."""
+    paths = sorted(SOURCE.joinpath("elimina").rglob("*.py"))
+    names = (path.relative_to(SOURCE).with_suffix("").parts for path in paths)
+    return {
+        ".".join(parts[:-1] if parts[-1] == "__init__" else parts): path
+        for parts, path in zip(names, paths, strict=True)
+    }
+
+
+def imports() -> list[Import]:
+    """Return all imports between modules of the package."""
+    paths = modules()
+    return [
+        Import(name, imported, is_inside)
+        for name, path in paths.items()
+        for node, is_inside in _statements(ast.parse(path.read_text("utf-8")), False)
+        for imported in _targets(node, paths)
+        if imported != name
+    ]
+
+
+def _statements(node: ast.AST, is_inside: bool) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, is_inside
+        else:
+            is_function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+            yield from _statements(child, is_inside or is_function)
+
+
+def _targets(node: ast.Import | ast.ImportFrom, paths: dict[str, Path]) -> set[str]:
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names if alias.name in paths}
+    package = node.module or ""
+    members = {f"{package}.{alias.name}" for alias in node.names}
+    # What is no module itself is a name in the module before it.
+    return {member if member in paths else package for member in members} & paths.keys()
+
+
+def circles() -> list[list[str]]:
+    """Return the groups of modules that import each other in a circle, the largest one first."""
+    graph = networkx.DiGraph((one.importer, one.imported) for one in imports())
+    groups = (sorted(group) for group in networkx.strongly_connected_components(graph) if len(group) > 1)
+    return sorted(groups, key=lambda group: (-len(group), group))

@@ -1,0 +1,35 @@
+"""Modules that import each other in a circle, and imports inside functions: both may only become fewer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tests.imports import circles, imports
+
+CIRCLES = [
+    "elimina.inference: answer anytime beam bucket call checkpoint choose clusters consistency encode execution filtering "
+    "knowledge marginals method minibucket parts propagator search shifting solver strategy sweep weighted",
+    "elimina: alignment io io.evidence io.files io.network io.peers model states",
+    "elimina.planning: layout machine plan program record sparse steps stream",
+    "elimina.backends: cpu cuda.backend cuda.stream sparse sparse.session sparse.tables tiers",
+    "elimina.cp: bridge decompose expressions globals model pieces running",
+    "elimina.backends.cuda: device layout matrix",
+]
+"""Circles of modules, the package of each before its colon. The package ``elimina`` and ``elimina.reporting`` import each
+other, too. Whoever unties one takes it, or what is left of it, from the list."""
+
+INSIDE_FUNCTIONS = 80
+"""Imports of the package's own modules inside functions."""
+
+
+def test_circles_of_modules_are_known_ones():
+    recorded = [["elimina", "elimina.reporting"]]
+    for circle in CIRCLES:
+        package, _, names = circle.partition(": ")
+        recorded.append(sorted(f"{package}.{name}" for name in names.split()))
+    assert circles() == sorted(recorded, key=lambda group: (-len(group), group))
+
+
+def test_imports_inside_functions_become_fewer():
+    hidden = Counter(one.importer for one in set(imports()) if one.is_inside_function)
+    assert sum(hidden.values()) <= INSIDE_FUNCTIONS, hidden.most_common()
