@@ -7,16 +7,18 @@ from collections import Counter
 from tests.imports import circles, imports
 
 CIRCLES = [
-    "elimina.inference: answer anytime beam bucket call checkpoint choose clusters consistency encode execution filtering "
-    "knowledge marginals method minibucket parts propagator search shifting solver strategy sweep weighted",
+    "elimina.inference: answer anytime beam bucket call checkpoint choose clusters consistency encode execution "
+    "filtering knowledge marginals method minibucket parts propagator search shifting solver strategy sweep weighted",
     "elimina: alignment io io.evidence io.files io.network io.peers model states",
     "elimina.planning: layout machine plan program record sparse steps stream",
     "elimina.backends: cpu cuda.backend cuda.stream sparse sparse.session sparse.tables tiers",
     "elimina.cp: bridge decompose expressions globals model pieces running",
     "elimina.backends.cuda: device layout matrix",
 ]
-"""Circles of modules, the package of each before its colon. The package ``elimina`` and ``elimina.reporting`` import each
-other, too. Whoever unties one takes it, or what is left of it, from the list."""
+"""Circles of modules, the package of each before its colon; ``elimina`` and ``elimina.reporting`` import each other, too.
+
+If you untie one, remove it from the list, or shorten it.
+"""
 
 INSIDE_FUNCTIONS = 80
 """Imports of the package's own modules inside functions."""
