@@ -15,7 +15,7 @@ CIRCLES = [
     "elimina.cp: bridge decompose expressions globals model pieces running",
     "elimina.backends.cuda: device layout matrix",
 ]
-"""Circles of modules, the package of each before its colon; ``elimina`` and ``elimina.reporting`` import each other, too.
+"""Circles of modules, the package of each before its colon; ``elimina`` and ``elimina.reporting`` are another one.
 
 If you untie one, remove it from the list, or shorten it.
 """
