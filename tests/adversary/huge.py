@@ -31,7 +31,7 @@ MOST_SECONDS = 3.0
 SIZES = (5000, 100_000, 10**9, 2**31 - 1)
 
 MOST_STATES, MOST_ANSWERED = 10**6, 10**8
-"""States of a variable whose posterior is looked at, and of one whose posterior is asked for."""
+"""Most states of a variable whose posterior is compared, and of one whose posterior is asked for."""
 
 
 def make(rng: random.Random, setting: Setting) -> Case:
