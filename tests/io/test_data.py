@@ -19,10 +19,6 @@ pytestmark = pytest.mark.data
 # The XML files there hold constraint problems, not networks.
 SUFFIXES = tuple(f".{name}{packed}" for name in eio.FORMATS if name != "xml" for packed in ("", ".gz", ".xz"))
 UNSUPPORTED = {
-    "wdiverse.wcsp",
-    "wdiversec.cfn",
-    "sgrammardp1.cfn",
-    "sgrammardp2.cfn",
     "weightedcspconstraint.wcsp",
     "weightedcspconstraintc.cfn",
 }
