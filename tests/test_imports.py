@@ -15,7 +15,7 @@ CIRCLES = [
     "elimina.cp: bridge decompose expressions globals model pieces running",
     "elimina.backends.cuda: device layout matrix",
 ]
-"""Circles of modules, the package of each before its colon; ``elimina`` and ``elimina.reporting`` are another one.
+"""Circles of modules, each after its package; a further one is ``elimina`` with ``elimina.reporting``.
 
 If you untie one, remove it from the list, or shorten it.
 """
