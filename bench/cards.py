@@ -33,11 +33,11 @@ from elimina import dcop
 from elimina.backends.choose import Devices, cards_of
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop import Problem, engine
-from elimina.inference import choose
-from elimina.inference.options import Options
 from elimina.io.cases import Cases
 from elimina.order import find_order
 from elimina.planning.machine import cuda_machine
+from elimina.planning.options import Options
+from elimina.running import host
 from record import Record
 
 COLUMNS = ("work", "cards", "call, s", "run, s", "times one card", "efficiency", "GB between cards", "answer")
@@ -336,7 +336,7 @@ def main() -> None:
     parser.add_argument("--record", action="store_true", help="Keep the table as bench/results/several-cards.json.")
     args = parser.parse_args()
     if args.cpu:
-        choose.get_backend = engine.get_backend = single_threads
+        host.get_backend = engine.get_backend = single_threads
         engine.LEAST_WORK = 1 << 12
         args.cases = min(args.cases, 2 * WARM_UP)
     parts: dict[str, Callable[[Table, argparse.Namespace], None]] = {

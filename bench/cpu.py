@@ -19,12 +19,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from elimina.inference.encode import encode
 from elimina.model import Model
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
+from elimina.problem.preparation import prepare
+from elimina.running.encoding import encode
 from timing import median_seconds
 
 

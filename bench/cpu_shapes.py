@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from elimina import _core
-from elimina.planning.plan import Operand, Step
-from elimina.planning.steps import Steps
+from elimina.planning.packed_steps import Steps
+from elimina.planning.step import Operand, Step
 from timing import best_seconds
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

@@ -17,12 +17,12 @@ import numpy as np
 import elimina
 from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
-from elimina.inference.choose import plan_problem
-from elimina.inference.encode import encode
-from elimina.inference.options import Options
 from elimina.model import Model
-from elimina.planning.prepare import prepare
+from elimina.planning.options import Options
 from elimina.planning.program import pack
+from elimina.problem.preparation import prepare
+from elimina.running.encoding import encode
+from elimina.running.plan_choice import plan_problem
 from timing import best_seconds
 
 

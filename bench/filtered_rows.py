@@ -22,13 +22,13 @@ import elimina
 from elimina.backends.choose import get_backend
 from elimina.cli.options import bytes_of
 from elimina.display import count_text
-from elimina.inference.bucket import eliminate
-from elimina.inference.execution import Execution
-from elimina.inference.filtering import Known, filtered_plan
-from elimina.inference.options import Options
-from elimina.inference.ordering import elimination_order
-from elimina.inference.shifting import shift_tables
-from elimina.planning.prepare import prepare
+from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.cost_shifting import shift_tables
+from elimina.methods.filtering import Known, filtered_plan
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.problem.preparation import prepare
+from elimina.running.execution import Execution
 
 WAYS: dict[str, dict[str, Any]] = {
     "core": {"method": "filter"},

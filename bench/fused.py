@@ -21,9 +21,9 @@ import numpy as np
 from elimina._core import plan_steps
 from elimina.backends.choose import get_backend
 from elimina.planning.machine import cpu_machine, cuda_machine
+from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program, place_steps
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.steps import Steps
 from elimina.tree import plan_tree
 from record import Record
 

@@ -54,7 +54,7 @@ def best(repeat: int, work: Callable[[], Any], wait: Callable[[], Any] = lambda:
 def upload(tables: Any, columns: tuple[np.ndarray, ...], own: int) -> Any:
     """One table as rows, its own variable the most significant one."""
     from elimina.backends.sparse import Rows
-    from elimina.planning.layout import Layout
+    from elimina.planning.key_layout import Layout
 
     shared, x, other, values = columns
     layout = Layout.of((own, *range(PARTS), LAST), (OWN, *[VALUES] * (PARTS + 1)))

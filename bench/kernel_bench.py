@@ -15,9 +15,9 @@ from elimina.backends import run_once
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import CELL_TYPES, THREADS, compile_options, policy_type
 from elimina.backends.cuda.session import CudaSession
-from elimina.planning.plan import Operand, Step
+from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program
-from elimina.planning.steps import Steps
+from elimina.planning.step import Operand, Step
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 

@@ -12,9 +12,9 @@ from threadpoolctl import threadpool_limits
 
 from elimina._core import plan_steps
 from elimina.planning.machine import cpu_machine
+from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program, place_steps
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.steps import Steps
 from elimina.tree import plan_tree
 from record import Record
 

@@ -25,13 +25,13 @@ import numpy as np
 from elimina.display import bytes_text, seconds_text
 from elimina.distributed.slices import task_number
 from elimina.generate import grid_model
-from elimina.inference.options import DEFAULT
-from elimina.inference.ordering import elimination_order
-from elimina.planning.fitting import make_finer_plan, make_sliced_plan
 from elimina.planning.machine import SLICE_SECONDS, Machine, cuda_machine, speeds
+from elimina.planning.options import DEFAULT
+from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import Problem, prepare
+from elimina.planning.slicing import make_finer_plan, make_sliced_plan
+from elimina.problem.preparation import Problem, prepare
 from record import Record
 
 CARD_BYTES = 135 << 30

@@ -21,9 +21,9 @@ import numpy as np
 
 from elimina import Model, Options, Plan, plan, solve
 from elimina.backends.choose import get_backend
-from elimina.inference.choose import limits_of
-from elimina.planning.fitting import make_sliced_plan
-from elimina.planning.prepare import prepare
+from elimina.planning.slicing import make_sliced_plan
+from elimina.problem.preparation import prepare
+from elimina.running.host import limits_of
 from record import Record
 
 _ORDER_SECONDS = 1.0

@@ -29,9 +29,9 @@ from elimina.model import Model
 from elimina.planning.machine import cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
 from elimina.planning.program import Program, pack
 from elimina.planning.tiers import in_tiers
+from elimina.problem.preparation import prepare
 from elimina.table import Table
 
 DOMAIN = 8

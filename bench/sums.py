@@ -23,12 +23,12 @@ from typing import Any
 import elimina
 from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
-from elimina.inference.choose import bounding_plan
-from elimina.inference.encode import encode
-from elimina.inference.options import Options
 from elimina.order import find_order
-from elimina.planning.prepare import prepare
+from elimina.planning.options import Options
 from elimina.planning.program import pack
+from elimina.problem.preparation import prepare
+from elimina.running.encoding import encode
+from elimina.running.plan_choice import bounding_plan
 from elimina.states import evidence_of
 from products import on_device, on_host
 
@@ -46,8 +46,8 @@ def read(path: Path) -> tuple[elimina.Model, dict[str, Any]]:
 
 def bounds(model: elimina.Model, evidence: dict[str, Any], options: dict[str, Any]) -> elimina.Result:
     """One run, with cost shifting or without."""
-    from elimina.inference.execution import Execution
-    from elimina.inference.weighted import bounded_sum
+    from elimina.methods.weighted_mini_buckets import bounded_sum
+    from elimina.running.execution import Execution
 
     own = Options(**options)
     problem = prepare(model, "pr", evidence_of(model, evidence))

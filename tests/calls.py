@@ -9,7 +9,7 @@ from typing import Any
 
 import elimina
 from elimina import cp, dcop
-from elimina.inference.options import Options
+from elimina.planning.options import Options
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import backend as cuda
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.session import RowsSession
-from elimina.inference import call, choose
+from elimina.methods import small_networks
 from elimina.planning import tiers
 from elimina.planning.machine import cuda_machine
 
@@ -72,4 +72,4 @@ def simulate(patch: pytest.MonkeyPatch, device: int, host: int | None = None) ->
     patch.setattr(tiers, "RECORD_BYTES", 64)
     if host is not None:
         patch.setattr(CpuBackend, "memory", lambda self: host)
-        patch.setattr(call, "MOST_CELLS", min(call.MOST_CELLS, host // 8))
+        patch.setattr(small_networks, "MOST_CELLS", min(small_networks.MOST_CELLS, host // 8))

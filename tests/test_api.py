@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import elimina
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model
-from elimina.inference import bucket, ordering, sweep
 from elimina.model import Model, Variable
+from elimina.planning import ordering
 from elimina.result import number_text
 from elimina.states import StateIndex
 from elimina.table import FORBIDDEN, Table

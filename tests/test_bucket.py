@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import Options
 from elimina._core import exact_count
-from elimina.inference import bucket
+from elimina.methods import counting
 from elimina.model import Model
 from tests.devices import on_devices
 from tests.reference import brute
@@ -85,8 +85,8 @@ def test_counts_in_long_integers(kind, data):
     model = data.draw(models(kind))
     evidence = some_evidence(data, model)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bucket, "_LONG_COUNT", -1)
-        patch.setattr(bucket, "_moduli", None)
+        patch.setattr(counting, "_LONG_COUNT", -1)
+        patch.setattr(counting, "_moduli", None)
         result = elimina.solve(model, "count", evidence=evidence, device="cpu", options=Options(tables="dense"))
     assert result.value == brute.count(model, evidence)
 
@@ -95,7 +95,7 @@ def test_counts_in_long_integers(kind, data):
 def test_counts_of_many_bits(monkeypatch, memory, times):
     """A count of thousands of bits takes one run in long integers, unless these need too much memory."""
     runs = []
-    monkeypatch.setattr(bucket, "exact_count", lambda *parts: (runs.append(parts), exact_count(*parts))[1])
+    monkeypatch.setattr(counting, "exact_count", lambda *parts: (runs.append(parts), exact_count(*parts))[1])
     rng = np.random.default_rng(4)
     tree = [((v - 1 - int(rng.integers(min(v, 50))), v), 1 - np.eye(3)) for v in range(1, 3000)]
     model = Model.from_arrays([3] * 3000, tree, sense="probability")
@@ -105,7 +105,7 @@ def test_counts_of_many_bits(monkeypatch, memory, times):
 
 def test_nothing_is_counted_where_nothing_is_allowed(monkeypatch):
     """Three steps upwards of four variables with three values: no long integers are made."""
-    monkeypatch.setattr(bucket, "exact_count", None)
+    monkeypatch.setattr(counting, "exact_count", None)
     upper = np.triu(np.ones((3, 3)), 1)
     chain = [((v, v + 1), np.ones((3, 3))) for v in range(3000)] + [((0, 1), upper), ((1, 2), upper), ((2, 3), upper)]
     model = Model.from_arrays([3] * 3001, chain, sense="probability")

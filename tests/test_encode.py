@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from elimina import table as table_module
 from elimina.errors import InputError
-from elimina.inference.encode import encode
 from elimina.model import Model, Variable
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import allowed_ranges, prepare
+from elimina.problem.preparation import allowed_ranges, prepare
+from elimina.running.encoding import encode
 from elimina.table import FORBIDDEN, Table
 from tests import calls
 from tests.reference import brute

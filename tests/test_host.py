@@ -17,8 +17,9 @@ import pytest
 from elimina import system
 from elimina.backends.cuda import layout
 from elimina.errors import MemoryLimitError
-from elimina.inference import shield
-from elimina.planning import planner, prepare
+from elimina.planning import planner
+from elimina.problem import preparation
+from elimina.running import call_thread, garbage_collection
 from elimina.system import (
     available_memory,
     available_threads,
@@ -167,7 +168,8 @@ def exit_code_of_a_fork(work):
 
 
 @pytest.mark.parametrize(
-    "lock", [lock_for_a_moment(), planner._plans_lock, prepare._groups_lock, shield._hooking, layout._layouts_lock]
+    "lock",
+    [lock_for_a_moment(), planner._plans_lock, preparation._groups_lock, call_thread._hooking, layout._layouts_lock],
 )
 def test_a_fork_waits_for_the_lock_of_another_thread(lock):
     held = threading.Event()
@@ -190,7 +192,7 @@ def test_a_fork_undoes_what_threads_that_it_does_not_have_would_undo():
     begun, forked = threading.Event(), threading.Event()
 
     def work():
-        with shield.set_aside(10**6), shield.uncollected(), shield.shielded():
+        with garbage_collection.set_aside(10**6), garbage_collection.uncollected(), call_thread.shielded():
             begun.set()
             forked.wait()
 
@@ -201,7 +203,7 @@ def test_a_fork_undoes_what_threads_that_it_does_not_have_would_undo():
 
     def check():
         same_number = types.SimpleNamespace(ident=thread.ident)
-        os._exit(0 if gc.isenabled() and not gc.get_freeze_count() and not shield.is_shielded(same_number) else 1)
+        os._exit(0 if gc.isenabled() and not gc.get_freeze_count() and not call_thread.is_shielded(same_number) else 1)
 
     assert exit_code_of_a_fork(check) == 0
     forked.set()

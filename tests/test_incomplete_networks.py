@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import elimina
 from elimina import JunctionTree, Model, Table, Variable
 from elimina.errors import ImpossibleEvidenceError
-from elimina.inference.batch import Batch
-from elimina.inference.options import Options
+from elimina.methods.batch import Batch
+from elimina.planning.options import Options
 from tests.planning.test_relevance import networks
 from tests.reference import brute
 from tests.test_mar import as_evidence, check, weights_of

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 import elimina
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.generate import grid_model
-from elimina.inference import marginals
-from elimina.inference.marginals import choose_structure
-from elimina.inference.options import Options
 from elimina.io import convert_sense
+from elimina.methods import junction_structure
+from elimina.methods.junction_structure import choose_structure
 from elimina.model import Model, Variable
-from elimina.planning.prepare import Relevance
+from elimina.planning.options import Options
+from elimina.problem.relevance import Relevance
 from elimina.table import Table
 from tests import calls
 from tests.planning.test_relevance import networks
@@ -163,7 +163,7 @@ def test_sets_of_factors_that_no_other_one_contains(network, data):
         groups.setdefault(relevance.of((v,)), []).append(v)
     assume(groups)
     marks = {factors: relevance.mark(variables[0], factors) for factors, variables in groups.items()}
-    found = marginals._shared_out(groups, marks, marginals._maximal(marks))
+    found = junction_structure._shared_out(groups, marks, junction_structure._maximal(marks))
     largest = {one for one in groups if not any(one != other and one | other == other for other in groups)}
     assert [factors for factors, _ in found] == sorted(largest, key=lambda factors: (-factors.bit_count(), factors))
     holders = {v: factors for factors, variables in found for v in variables}
@@ -183,8 +183,8 @@ def test_many_parts_with_the_same_factors_are_estimated_together(monkeypatch):
     sizes = range(len(variables))
     model = Model(variables, [*dense.factors, *more], sense="probability", children=sizes)
     estimates = []
-    count = marginals.cells_of_part
-    monkeypatch.setattr(marginals, "cells_of_part", lambda *part: estimates.append(part) or count(*part))
+    count = junction_structure.cells_of_part
+    monkeypatch.setattr(junction_structure, "cells_of_part", lambda *part: estimates.append(part) or count(*part))
     structure = choose_structure(model, {}, None, Options())
     assert 1 < structure.trees < 40
     assert len(estimates) < 100
@@ -192,8 +192,10 @@ def test_many_parts_with_the_same_factors_are_estimated_together(monkeypatch):
 
 def test_estimates_of_structures_end_where_they_take_longer_than_they_save(monkeypatch):
     model = naive_bayes(28, 9)
-    monkeypatch.setattr(marginals, "cells_of_part", lambda *_: pytest.fail("an estimate that is not worth its time"))
-    monkeypatch.setattr(marginals, "ESTIMATED_FACTOR_SECONDS", 1.0)
+    monkeypatch.setattr(
+        junction_structure, "cells_of_part", lambda *_: pytest.fail("an estimate that is not worth its time")
+    )
+    monkeypatch.setattr(junction_structure, "ESTIMATED_FACTOR_SECONDS", 1.0)
     assert choose_structure(model, {}, None, Options()).trees == 1
 
 

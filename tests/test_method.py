@@ -15,19 +15,22 @@ import elimina
 from elimina import InputError, Model, TimeLimitError, UnsupportedError
 from elimina.backends.cpu import CpuBackend
 from elimina.generate import grid_model, random_model
-from elimina.inference import method as method_module
-from elimina.inference import search as search_module
-from elimina.inference import solver
-from elimina.inference.anytime import Run
-from elimina.inference.choose import Planned, turn_share
-from elimina.inference.method import before_planning, search_for_a_while
-from elimina.inference.options import Options
-from elimina.inference.ordering import QUICK_SECONDS
-from elimina.inference.strategy import Attempt, Paused, Strategy
+from elimina.methods import and_or_search as search_module
+from elimina.methods.paused_search import Paused
 from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.machine import cpu_machine
+from elimina.planning.options import Options
+from elimina.planning.ordering import QUICK_SECONDS
+from elimina.planning.planned_problem import Planned
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
+from elimina.problem.preparation import prepare
+from elimina.running.host import turn_share
+from elimina.strategies import call_plan
+from elimina.strategies import portfolio as portfolio_module
+from elimina.strategies import schedule as method_module
+from elimina.strategies.call import Run
+from elimina.strategies.schedule import before_planning, search_for_a_while
+from elimina.strategies.strategy import Attempt, Strategy
 from tests import calls
 from tests.reference import brute
 from tests.strategies import models
@@ -180,13 +183,13 @@ def test_no_order_is_looked_for_at_first_where_elimination_takes_very_long(monke
 def planned(monkeypatch):
     """The options of each plan that a call makes."""
     found = []
-    plan_call = solver.plan_call
+    plan_call = call_plan.plan_call
 
     def noted(model, task, evidence, query, options, *rest, **named):
         found.append(options)
         return plan_call(model, task, evidence, query, options, *rest, **named)
 
-    monkeypatch.setattr(solver, "plan_call", noted)
+    monkeypatch.setattr(portfolio_module, "plan_call", noted)
     return found
 
 
@@ -209,7 +212,7 @@ def test_search_has_more_time_before_a_plan_that_needs_much_new_memory(gigabytes
 
 @pytest.mark.parametrize(("hopeless", "slices"), [(math.inf, ["never", "auto"]), (0.0, ["never"])])
 def test_slices_are_planned_where_there_is_hope(monkeypatch, planned, hopeless, slices):
-    monkeypatch.setattr(solver, "HOPELESS_SECONDS", hopeless)
+    monkeypatch.setattr(portfolio_module, "HOPELESS_SECONDS", hopeless)
     monkeypatch.setattr(method_module, "by_search", refused)
     monkeypatch.setattr(method_module, "LARGE_WORK", math.inf)
     model = random_model(10, 4, 0.7, 0.0, seed=1)
@@ -245,7 +248,7 @@ def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
     def late(*_):
         raise TimeLimitError("late")
 
-    monkeypatch.setattr(solver, "eliminate", late)
+    monkeypatch.setattr(portfolio_module, "eliminate", late)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu", time_limit=60)
     # The call's own limit has not passed.
     assert (result.status, result.ended_by) == ("bounded", None)

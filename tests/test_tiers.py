@@ -15,9 +15,9 @@ import pytest
 
 from elimina.backends.tiers import Scratch
 from elimina.errors import InputError, MemoryLimitError
-from elimina.inference import parts
 from elimina.model import Model
 from elimina.planning import tiers
+from elimina.running import segment_plan
 from tests import calls
 
 
@@ -38,7 +38,7 @@ def grid(rng, rows, columns, size, sense):
 def all_streamed(monkeypatch):
     """Even the smallest step passes through the device, and nothing else is planned that would fit."""
     monkeypatch.setattr(tiers, "HOST_WORK", 0)
-    monkeypatch.setattr(parts, "in_segments", lambda *_: None)
+    monkeypatch.setattr(segment_plan, "in_segments", lambda *_: None)
 
 
 @pytest.mark.parametrize(

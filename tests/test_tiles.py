@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.backends.choose import get_backend
-from elimina.inference.bucket import eliminate
-from elimina.inference.execution import Execution
+from elimina.methods.bucket_elimination import eliminate
 from elimina.model import Model
 from elimina.planning.machine import cpu_machine, cuda_machine
-from elimina.planning.plan import Output
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
+from elimina.planning.step import Output
+from elimina.problem.preparation import prepare
+from elimina.running.execution import Execution
 from elimina.table import FORBIDDEN
 from elimina.tree import bucket_tree
 from tests import calls

@@ -11,9 +11,9 @@ import pytest
 
 import elimina
 from elimina import Bounds, Model, Options, Table, Variable
-from elimina.inference.marginals import tree_statistics
 from elimina.order import find_order
-from elimina.planning.prepare import prepare
+from elimina.planning.tree_statistics import tree_statistics
+from elimina.problem.preparation import prepare
 from elimina.table import SizeProducts
 from tests import calls
 from tests.adversary import wide

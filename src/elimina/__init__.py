@@ -20,10 +20,10 @@ if TYPE_CHECKING:
         TimeLimitError,
         UnsupportedError,
     )
-    from elimina.inference.junction import JunctionTree
-    from elimina.inference.options import Options
     from elimina.io import read, read_evidence, write
+    from elimina.methods.junction_tree import JunctionTree
     from elimina.model import Model, Variable
+    from elimina.planning.options import Options
     from elimina.planning.plan import Plan
     from elimina.reporting import Report, report
     from elimina.result import Bounds, Result

@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING
 
 from elimina import arguments, system
 from elimina.errors import MemoryLimitError
-from elimina.inference.anytime import Run
-from elimina.inference.call import answer_at_once, own_assignment, plan_call
-from elimina.inference.options import DEFAULT, Options, options_of
-from elimina.inference.shield import set_aside
-from elimina.inference.solver import Question, Solver
 from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
+from elimina.methods.small_networks import answer_at_once
 from elimina.model import Model
+from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
+from elimina.problem.evidence import own_assignment
 from elimina.result import Bounds, Result
+from elimina.running.garbage_collection import set_aside
+from elimina.strategies.call import Run
+from elimina.strategies.call_plan import plan_call
+from elimina.strategies.portfolio import Question, Solver
 from elimina.system import memory_errors_in_words
 from elimina.tasks import Task, TaskName, task_of
 
 if TYPE_CHECKING:
-    from elimina.inference.checkpoint import Checkpoint
+    from elimina.running.checkpoint import Checkpoint
 
 
 @memory_errors_in_words("while it planned")
@@ -209,6 +211,6 @@ def _listed(query: Sequence[str | int] | None) -> Sequence[str | int] | None:
 
 
 def _checkpoint(folder: str, options: Options) -> contextlib.closing[Checkpoint]:
-    from elimina.inference.checkpoint import Checkpoint
+    from elimina.running.checkpoint import Checkpoint
 
     return contextlib.closing(Checkpoint(folder, options.memory))

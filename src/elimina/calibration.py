@@ -22,9 +22,9 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.errors import DeviceError, InputError
-from elimina.inference.options import Options
 from elimina.model import Model, Variable
 from elimina.planning.machine import FILE, SORTED_TUPLES, Machine, calibration_file, speeds
+from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.program import Program, pack
 from elimina.table import Table

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterator
 from unittest import mock
 
-from elimina.inference import filtering
+from elimina.methods import filtering
 from elimina.model import Model
 from elimina.result import Result
 from tests import calls

@@ -15,9 +15,9 @@ from elimina._core import dense_instruction_set, dense_instruction_sets, use_den
 from elimina.backends import Run
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import matrix, tile
-from elimina.planning.plan import JOIN
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
+from elimina.planning.step import JOIN
 from elimina.tasks import SEMIRINGS
 from tests.adversary.case import Case, Defect, Setting
 from tests.reference import program as reference

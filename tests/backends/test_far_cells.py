@@ -10,8 +10,8 @@ import pytest
 from elimina._core import DenseSession, dense_instruction_set, dense_instruction_sets, use_dense_instruction_set
 from elimina.backends.cuda import tile
 from elimina.errors import DeviceError
-from elimina.planning.plan import Operand, Step
-from elimina.planning.steps import Steps
+from elimina.planning.packed_steps import Steps
+from elimina.planning.step import Operand, Step
 from tests.reference.products import product_program
 
 HOP = 1 << 27

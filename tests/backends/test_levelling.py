@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InternalError
-from elimina.planning.plan import LEVEL, MiniBuckets, Output, Plan
+from elimina.planning.packed_steps import Steps
+from elimina.planning.plan import MiniBuckets, Plan
 from elimina.planning.program import pack
-from elimina.planning.steps import Steps
+from elimina.planning.step import LEVEL, Output
 from elimina.tasks import SEMIRINGS
 from tests.reference import program as reference
 from tests.reference.planner import Bucket, Read, place

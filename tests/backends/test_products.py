@@ -15,8 +15,8 @@ from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import matrix
 from elimina.backends.cuda.layout import lay_out
-from elimina.inference.execution import Scales
-from elimina.planning.record import product_of
+from elimina.planning.matrix_products import product_of
+from elimina.running.scales import Scales
 from tests.reference import program as reference
 from tests.reference.products import by_library, product_program, steps_of
 

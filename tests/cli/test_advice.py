@@ -155,7 +155,7 @@ def test_memory_that_no_machine_has_is_not_advised(elimina):
 
 
 def test_advice_of_mini_buckets_speaks_of_mini_buckets():
-    from elimina.inference.execution import Execution
+    from elimina.running.execution import Execution
 
     model = library.generate.grid_model(4, 3, 0.1, seed=1)
     for ibound, advice in ((2, "a smaller i-bound"), (None, "another order or device")):

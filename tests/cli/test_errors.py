@@ -156,7 +156,7 @@ def test_bad_files_of_evidence_and_orders(elimina, radio, tmp_path):
 
 
 def test_memory_that_runs_out(elimina, radio, monkeypatch):
-    from elimina.inference import sweep
+    from elimina.running import sweep
 
     def fail(*arguments):
         raise MemoryError("Unable to allocate 9 PiB")

@@ -15,11 +15,11 @@ from elimina.dcop.agent import pseudo_tree
 from elimina.dcop.problem import HEURISTICS, CostsError, names_in_errors
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
-from elimina.inference.execution import Execution
-from elimina.inference.minibucket import heuristic_of
+from elimina.methods.mini_buckets import heuristic_of
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
+from elimina.problem.preparation import prepare
+from elimina.running.execution import Execution
 from elimina.tree import Group, TableGroups
 from tests import calls
 from tests.calls import solve_by_agents as solve

@@ -19,8 +19,8 @@ from elimina.distributed import local, solve_optimum
 from elimina.distributed.search import ROOT, Nodes, Pool
 from elimina.errors import InputError
 from elimina.generate import random_model
-from elimina.inference.options import Options
 from elimina.io import read, write
+from elimina.planning.options import Options
 from elimina.result import Bounds
 from tests import calls
 from tests.conftest import cuda_devices
@@ -33,7 +33,7 @@ HARD = random_model(30, 8, 0.5, 0.0, seed=1)
 
 SEVERAL_TURNS = random_model(22, 8, 0.35, 0.0, seed=3)
 
-TURN = ("elimina.inference.consistency", "Consistency", "run")
+TURN = ("elimina.methods.soft_consistency", "Consistency", "run")
 
 
 def searched(model, client, **options):
@@ -186,7 +186,7 @@ def test_the_first_turn_of_a_lost_worker_is_done_again() -> None:
     with cluster_of(2) as other:
         reached = kill_at(other, None, *TURN, 1)
         # A round of mini-buckets, which finds the optimum on its own, begins later.
-        slow_down(other, "elimina.inference.search", "_Search", "run", 0.0, until=str(reached))
+        slow_down(other, "elimina.methods.and_or_search", "_Search", "run", 0.0, until=str(reached))
         found = searched(SEVERAL_TURNS, other)
         assert len(addresses(other)) == 1
     assert_optimal(SEVERAL_TURNS, found)

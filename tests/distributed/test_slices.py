@@ -17,15 +17,16 @@ from elimina.backends.cpu import CpuBackend
 from elimina.distributed import ClusterBatch, local, solve_slices
 from elimina.distributed.cluster import Tasks
 from elimina.errors import ClusterError, DeviceError, ImpossibleEvidenceError, InputError
-from elimina.inference import bucket
-from elimina.inference.batch import Batch
-from elimina.inference.bucket import eliminate, first_state
-from elimina.inference.choose import plan_problem
-from elimina.inference.execution import Execution
-from elimina.inference.options import Options
-from elimina.planning.fitting import make_finer_plan
+from elimina.methods import slice_bounds
+from elimina.methods.batch import Batch
+from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.optimum import first_state
 from elimina.planning.machine import cpu_machine
-from elimina.planning.prepare import prepare
+from elimina.planning.options import Options
+from elimina.planning.slicing import make_finer_plan
+from elimina.problem.preparation import prepare
+from elimina.running.execution import Execution
+from elimina.running.plan_choice import plan_problem
 from tests import calls
 from tests.conftest import cuda_devices
 from tests.distributed.clusters import addresses, cluster_of, count_calls, kill_at, slow_down, workers
@@ -75,7 +76,7 @@ def test_slices_on_workers(client, task, seed) -> None:
 @pytest.mark.parametrize("task", SENSES)
 def test_shares_make_the_whole(task, monkeypatch) -> None:
     """Any division of a plan's slices has the answer of the plan."""
-    monkeypatch.setattr(bucket, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
     model = grid(5, 3, SENSES[task], 5)
     if task == "count":
         model = with_constraints(model)
@@ -144,7 +145,7 @@ def test_a_plan_that_fits_is_divided_where_it_is_long(client, monkeypatch) -> No
 def test_slices_of_a_lost_worker_are_done_again(task) -> None:
     model = grid(6, 4, SENSES[task], 1)
     with cluster_of(2) as client:
-        kill_at(client, None, "elimina.inference.sweep", "_Lane", "_move", 1)
+        kill_at(client, None, "elimina.running.sweep", "_Lane", "_move", 1)
         found = solve_slices(model, task, client=client, options=Options(memory=20_000))
         assert found.stats["tasks"] >= 12
     assert_same(found, calls.solve(model, task, device="cpu", method="eliminate"))
@@ -155,7 +156,7 @@ def test_workers_that_join_run_slices(tmp_path) -> None:
     model, answers = grid(6, 4, "min-cost", 1), []
     joined = tmp_path / "joined"
     with cluster_of(1) as client:
-        slow_down(client, "elimina.inference.sweep", "_Lane", "_move", 0.3, str(joined))
+        slow_down(client, "elimina.running.sweep", "_Lane", "_move", 0.3, str(joined))
         (first,) = addresses(client)
         options = Options(memory=20_000)
         thread = threading.Thread(target=lambda: answers.append(solve_slices(model, client=client, options=options)))
@@ -173,7 +174,7 @@ def test_workers_that_join_run_slices(tmp_path) -> None:
 def test_all_workers_lost(monkeypatch) -> None:
     monkeypatch.setattr("elimina.distributed.cluster.WITHOUT_WORKERS_SECONDS", 1.0)
     with cluster_of(1) as client:
-        kill_at(client, addresses(client)[0], "elimina.inference.sweep", "_Lane", "_move", 1)
+        kill_at(client, addresses(client)[0], "elimina.running.sweep", "_Lane", "_move", 1)
         with pytest.raises(ClusterError, match="all workers were lost"):
             solve_slices(grid(5, 3), client=client, options=Options())
 
@@ -232,7 +233,7 @@ def test_cases_of_a_lost_worker_are_answered_again() -> None:
     values = rng.integers(-1, 3, (3000, 3)).astype(np.int32)
     expected = Batch(model, (0, 5, 9), (4,), Options("cpu"), len(values)).run(values)
     with cluster_of(2) as client:
-        kill_at(client, None, "elimina.inference.batch", "Batch", "run", 2)
+        kill_at(client, None, "elimina.methods.batch", "Batch", "run", 2)
         found = ClusterBatch(client, model, (0, 5, 9), (4,), Options(), len(values)).run(values)
         assert len(addresses(client)) == 1
     np.testing.assert_allclose(found.marginals["x4"], expected.marginals["x4"], rtol=1e-12)

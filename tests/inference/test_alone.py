@@ -7,9 +7,9 @@ import pytest
 
 import elimina
 from elimina import Model, Table, Variable
-from elimina.inference import call
-from elimina.planning import rewriting
-from elimina.planning.rewriting import best_alone
+from elimina.problem import evidence as evidence_module
+from elimina.problem import rewriting
+from elimina.problem.rewriting import best_alone
 from elimina.table import FORBIDDEN
 from tests import calls
 from tests.reference import brute
@@ -159,11 +159,11 @@ def test_a_hint_may_have_values_that_others_stand_for(nothing_is_written, seed):
     hint = model.states_at(chosen)
     brute.check_optimum(model, calls.solve(model, device="cpu", hint=hint))
     other, values, _ = rewriting.with_small_tables(model, {}, "best")
-    found = call.values_there(model, dict(enumerate(chosen)), other)
+    found = evidence_module.values_there(model, dict(enumerate(chosen)), other)
     if not values:
         score = other.score([found[v] for v in range(len(other.variables))])
         assert model.sign * score <= model.sign * model.score(chosen)
-    assert call.values_there(model, {0: chosen[0]}, other)[0] == found[0]
+    assert evidence_module.values_there(model, {0: chosen[0]}, other)[0] == found[0]
 
 
 def test_a_hint_where_a_table_has_no_variables(nothing_is_written):

@@ -21,14 +21,18 @@ from elimina import MemoryLimitError, Model, TimeLimitError
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import ClusterError, DeviceError
 from elimina.generate import grid_model, random_model
-from elimina.inference import anytime, choose, knowledge, ordering, shield, solver
-from elimina.inference import search as search_module
-from elimina.inference.anytime import Run
-from elimina.inference.knowledge import between, combine, first_bounds
-from elimina.inference.shield import do_in_thread, uncollected
+from elimina.methods import first_bounds as first_bounds_module
+from elimina.methods.first_bounds import between, first_bounds
 from elimina.order import find_order
-from elimina.planning.prepare import prepare
+from elimina.planning import ordering
+from elimina.problem.preparation import prepare
 from elimina.result import Result
+from elimina.running import call_thread
+from elimina.running.call_thread import do_in_thread
+from elimina.running.combination import combine
+from elimina.running.garbage_collection import uncollected
+from elimina.strategies import call, portfolio
+from elimina.strategies.call import Run
 from tests import calls
 from tests.reference import brute
 
@@ -39,7 +43,7 @@ SLACK = 2.0
 
 def left_alone():
     """Return whether work that would not end is still running."""
-    return any(thread.is_alive() for thread in shield._left_alone)
+    return any(thread.is_alive() for thread in call_thread._left_alone)
 
 
 def interrupting(monkeypatch, module, name):
@@ -184,7 +188,7 @@ def test_an_exception_that_comes_after_the_work_is_not_raised(monkeypatch):
 def test_an_exception_between_the_work_and_its_end_is_caught(monkeypatch):
     strays = []
     monkeypatch.setattr(threading, "excepthook", strays.append)
-    monkeypatch.setattr(anytime, "SOFT_SECONDS", 0.0)
+    monkeypatch.setattr(call, "SOFT_SECONDS", 0.0)
     for number in range(200):
         until = time.monotonic() + 1e-5 * number
         run = Run("mpe", time_limit=0.0)
@@ -205,7 +209,7 @@ def test_an_exception_between_the_work_and_its_end_is_caught(monkeypatch):
 def test_an_exception_that_a_callback_drops_comes_again(monkeypatch):
     strays, places = [], []
     monkeypatch.setattr(sys, "unraisablehook", strays.append)
-    monkeypatch.setattr(anytime, "HARD_SECONDS", 60.0)
+    monkeypatch.setattr(call, "HARD_SECONDS", 60.0)
 
     class Thing:
         pass
@@ -232,7 +236,7 @@ def test_an_exception_that_a_callback_drops_comes_again(monkeypatch):
 def test_an_exception_that_a_thread_left_alone_drops_is_not_reported(monkeypatch):
     strays = []
     monkeypatch.setattr(sys, "unraisablehook", strays.append)
-    monkeypatch.setattr(anytime, "HARD_SECONDS", 0.01)
+    monkeypatch.setattr(call, "HARD_SECONDS", 0.01)
     may_go_on = threading.Event()
 
     class Thing:
@@ -440,7 +444,7 @@ def test_first_bounds_keep_no_more_copies_than_their_memory() -> None:
     problem = prepare(model, "mpe", {})
     copied = [problem.tables.listed.incumbent("min-cost", 10**6, 0, 36, 36, 36 * number)[0] for number in (11, 5, 0)]
     assert [len(values) for values in copied] == [12, 6, 0]
-    found = [knowledge.first_bounds(problem, 60, None, memory) for memory in (math.inf, 8 * 36 * 5, 0)]
+    found = [first_bounds_module.first_bounds(problem, 60, None, memory) for memory in (math.inf, 8 * 36 * 5, 0)]
     assert len({result.lower_bound for result in found if result is not None}) == 1
     assert found[0].upper_bound < found[2].upper_bound
 
@@ -465,9 +469,9 @@ def test_an_interrupt_as_the_work_starts(monkeypatch, begins):
             do_in_thread(work)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(anytime, "do_in_thread", interrupted)
+    monkeypatch.setattr(call, "do_in_thread", interrupted)
     began = []
-    monkeypatch.setattr(solver.Solver, "portfolio", lambda self: began.append(1) or iter(()))
+    monkeypatch.setattr(portfolio.Solver, "portfolio", lambda self: began.append(1) or iter(()))
     with pytest.raises(KeyboardInterrupt):
         calls.solve(HARD)
     assert begins or not began

@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, Model, solve
-from elimina.inference import anytime, call
+from elimina.methods import small_networks
 from elimina.model import Variable
+from elimina.strategies import call
 from elimina.table import Table
 from tests import calls
 from tests.reference import brute
@@ -26,7 +27,7 @@ def no_threads(monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("a thread was started")
 
-    monkeypatch.setattr(anytime, "Thread", refuse)
+    monkeypatch.setattr(call, "Thread", refuse)
 
 
 def covered(rng, sense="probability"):
@@ -50,11 +51,11 @@ def test_sums_and_posteriors(seed):
     model = covered(rng)
     evidence = {v: int(rng.integers(size)) for v, size in enumerate(model.sizes) if rng.random() < 0.3}
     total = brute.partition(model, evidence)
-    network = call.SmallNetwork(model)
+    network = small_networks.SmallNetwork(model)
     found = network.answer(evidence)
     assert found is not None
     assert found.log_sum / math.log(10) == pytest.approx(total)
-    assert call.SmallNetwork(model, "count").answer(evidence).sum == brute.count(model, evidence)
+    assert small_networks.SmallNetwork(model, "count").answer(evidence).sum == brute.count(model, evidence)
     result = solve(model, "mar", evidence=evidence, device="cpu")
     if total == -math.inf:
         assert result.status == "infeasible"
@@ -63,7 +64,7 @@ def test_sums_and_posteriors(seed):
     expected = brute.posteriors(model, weights)[1]
     for variable, own in zip(model.variables, expected, strict=True):
         assert list(result.marginals[variable.name].values()) == pytest.approx(own)
-    alone = call.SmallNetwork(model, "pr").answer(evidence)
+    alone = small_networks.SmallNetwork(model, "pr").answer(evidence)
     assert alone.log_sum == pytest.approx(found.log_sum)
     assert alone.shares.size == 0
     again = network.answer({})
@@ -97,7 +98,7 @@ def test_small_questions_take_no_thread(no_threads):
 
 def test_sums_take_one_pass():
     model = chain(30)
-    one, both = (call.SmallNetwork(model, task).answer({3: 1}) for task in ("pr", "mar"))
+    one, both = (small_networks.SmallNetwork(model, task).answer({3: 1}) for task in ("pr", "mar"))
     assert one.work < 0.6 * both.work
     assert one.cells < both.cells
 
@@ -111,7 +112,7 @@ def test_what_is_not_small_goes_the_long_way():
     assert solve(tiny, "pr", evidence=evidence).log10_z == pytest.approx(-900)
     pairs = [([u, v], np.ones((8, 8))) for v in range(9) for u in range(v)]
     crowd = Model.from_arrays([8] * 9, pairs, sense="probability")
-    assert call.SmallNetwork(crowd).answer({}) is None
+    assert small_networks.SmallNetwork(crowd).answer({}) is None
     assert solve(crowd, "pr").log10_z == pytest.approx(9 * math.log10(8))
 
 
@@ -182,7 +183,7 @@ def test_whole_orders_are_not_looked_for_where_no_plan_is_small():
     scopes = [[v] for v in range(800)] + [sorted(rng.choice(800, 3, replace=False).tolist()) for _ in range(4000)]
     factors = [(scope, rng.uniform(0.2, 1.0, (2,) * len(scope))) for scope in scopes]
     model = Model.from_arrays([2] * 800, factors, sense="probability")
-    network = call.SmallNetwork(model)
+    network = small_networks.SmallNetwork(model)
     started = time.process_time()
     assert network.answer({}) is None
     assert time.process_time() - started < 1
@@ -196,7 +197,7 @@ def test_all_sets_of_observed_variables(keeps_plan: bool) -> None:
     scopes = [(0,), *((v, *rng.choice(v, min(v, 2), replace=False).tolist()) for v in range(1, 12)), ()]
     factors = [(scope, rng.random([sizes[v] for v in scope])) for scope in scopes]
     model = Model.from_arrays(sizes, factors, sense="probability")
-    network = call.SmallNetwork(model)
+    network = small_networks.SmallNetwork(model)
     if keeps_plan:
         assert network.keep(rng.permutation(12).tolist())
     whole = np.einsum(*itertools.chain.from_iterable((table, scope) for scope, table in factors), range(12))
@@ -218,7 +219,7 @@ def test_a_plan_that_is_too_large_is_not_kept() -> None:
     count = 24
     pairs = [(u, v) for v in range(count) for u in range(v)]
     model = Model.from_arrays([2] * count, [(pair, np.ones((2, 2))) for pair in pairs], sense="probability")
-    network = call.SmallNetwork(model)
+    network = small_networks.SmallNetwork(model)
     assert not network.keep(range(count))
     assert network.answer(dict.fromkeys(range(20), 0)).sum == 2**4
 

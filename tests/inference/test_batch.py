@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model, Table, Variable
 from elimina._core import normalise_columns
-from elimina.inference import batch as batch_module
-from elimina.inference.batch import CaseByCase, PlannedCases
 from elimina.io.cases import Cases
+from elimina.methods import batch as batch_module
+from elimina.methods.batch import CaseByCase, PlannedCases
 from tests import calls
 from tests.devices import on_devices
 from tests.planning.test_relevance import networks

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.inference import beam
-from elimina.inference.beam import beam_search, beam_searches
-from elimina.inference.clusters import JoinGraph
+from elimina.methods import beam_search as beam_search_module
+from elimina.methods.beam_search import beam_search, beam_searches
+from elimina.methods.join_graph import JoinGraph
 from tests.devices import on_devices
 from tests.inference.test_clusters import graphs, total
 
@@ -75,7 +75,7 @@ def test_searches_end_where_one_is_exact_or_time_is_up():
 
 def test_searches_keep_within_memory():
     graph, shifted, _ = dense()
-    one = beam._bytes_of_one(graph, shifted)
+    one = beam_search_module._bytes_of_one(graph, shifted)
     assert not list(beam_searches(graph, shifted, EVER, room=1000 * one))
     assert len(list(beam_searches(graph, shifted, EVER, room=1024 * one))) == 1
     tracemalloc.start()

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import Bounds, MemoryLimitError, Model
-from elimina.inference import method, solver
-from elimina.inference.options import Options
-from elimina.inference.weighted import ORDERS, ladder
-from elimina.planning.prepare import prepare
+from elimina.methods.weighted_mini_buckets import ORDERS, ladder
+from elimina.planning.options import Options
+from elimina.problem.preparation import prepare
 from tests import calls
 
 SLACK = 1e-9

@@ -17,10 +17,11 @@ from elimina.backends import choose as backends_choose
 from elimina.backends.choose import Devices, device_name
 from elimina.backends.cuda import device as cuda_device
 from elimina.generate import grid_model
-from elimina.inference import bucket, choose, shifting, weighted
-from elimina.inference.shield import spread
 from elimina.io.cases import Cases
+from elimina.methods import cost_shifting, slice_bounds, weighted_mini_buckets
 from elimina.planning.machine import GPU_OPEN_START, cuda_machine
+from elimina.running import host, plan_choice
+from elimina.running.pool import spread
 from tests import calls
 from tests.cards import CpuCard
 from tests.inference.test_shield import rests
@@ -72,7 +73,8 @@ def cards(monkeypatch):
     """A function that puts devices in the place of the cards that a call names."""
 
     def use(*found):
-        monkeypatch.setattr(choose, "get_backend", lambda device, threads=None: Devices(found))
+        monkeypatch.setattr(host, "get_backend", lambda device, threads=None: Devices(found))
+        monkeypatch.setattr(plan_choice, "get_backend", lambda device, threads=None: Devices(found))
         return found
 
     return use
@@ -256,7 +258,7 @@ def same(found, expected):
 @pytest.mark.parametrize(("task", "options"), KINDS)
 def test_slices_of_several_cards(cards, monkeypatch, task, options, bounded):
     if bounded:
-        monkeypatch.setattr(bucket, "WORTH_SECONDS", 0.0)
+        monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
     model = model_for(task)
     expected = sliced(model, task, "cpu", **options)
     cards(Card(), Card(), Card())
@@ -332,7 +334,7 @@ def test_cases_of_several_cards(cards, runs):
 @pytest.mark.parametrize("runs", [float("inf"), 0, 1])
 def test_bounds_of_several_cards(cards, monkeypatch, runs, together):
     """Short bounds are made one after another, and a card that is lost is replaced all the same."""
-    monkeypatch.setattr(weighted, "_TOGETHER_SECONDS", together - 1.0)
+    monkeypatch.setattr(weighted_mini_buckets, "_TOGETHER_SECONDS", together - 1.0)
     model = lattice(6, size=3)
     expected = calls.solve(model, "pr", device="cpu", method="mbe", ibound=3, order="min-fill")
     cards(Card(runs), Card())
@@ -342,7 +344,7 @@ def test_bounds_of_several_cards(cards, monkeypatch, runs, together):
         shared.append(tuple(items))
         return spread(members, items, *more)
 
-    monkeypatch.setattr(weighted, "spread", seen)
+    monkeypatch.setattr(weighted_mini_buckets, "spread", seen)
     found = calls.solve(model, "pr", device=CARDS, method="mbe", ibound=3, order="min-fill")
     same(found, expected)
     together_or_not = ("upper", "lower") if together == 0.0 else ("upper",)
@@ -354,12 +356,12 @@ def test_bounds_of_several_cards(cards, monkeypatch, runs, together):
 def test_plans_are_cut_where_that_gains_alone(cards, monkeypatch):
     model, options = costs(7, 6), {"method": "eliminate", "order": "min-fill"}
     whole = calls.solve(model, device="cpu", **options)
-    monkeypatch.setattr(choose, "SHARED_SECONDS", 0.0)
+    monkeypatch.setattr(plan_choice, "SHARED_SECONDS", 0.0)
     cards(*(Card() for _ in range(4)))
-    monkeypatch.setattr(choose, "SHARED_GAIN", 0.0)
+    monkeypatch.setattr(plan_choice, "SHARED_GAIN", 0.0)
     found = calls.solve(model, device=CARDS, **options)
     assert "slices" not in found.stats
-    monkeypatch.setattr(choose, "SHARED_GAIN", 100.0)
+    monkeypatch.setattr(plan_choice, "SHARED_GAIN", 100.0)
     found = calls.solve(model, device=CARDS, **options)
     assert found.stats["slices"] > 1
     same(found, whole)
@@ -369,14 +371,14 @@ def test_plans_are_cut_where_that_gains_alone(cards, monkeypatch):
 
 def test_bounds_of_slices_take_a_share_of_the_time_of_all_cards(cards, monkeypatch):
     """Two cards need half of one card's time for the slices, so bounds get half as well."""
-    given, shift = [], shifting.shift_tables
+    given, shift = [], cost_shifting.shift_tables
 
     def noted(problem, options, seconds):
         given.append(seconds)
         return shift(problem, options, seconds)
 
-    monkeypatch.setattr(shifting, "shift_tables", noted)
-    monkeypatch.setattr(bucket, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(cost_shifting, "shift_tables", noted)
+    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
     for number in (1, 2):
         cards(*(Card() for _ in range(number)))
         sliced(costs(6, 3), "mpe", CARDS)
@@ -398,16 +400,16 @@ def test_all_cards_are_taken_where_that_gains_alone(monkeypatch, free):
         assert count == 2
         return plan._replace(seconds=cut[0], slicing=SimpleNamespace(number=2))
 
-    monkeypatch.setattr(choose, "card_count", lambda backend: 2)
-    monkeypatch.setattr(choose, "with_other_cards", others)
-    monkeypatch.setattr(choose, "shared_plan", shared)
+    monkeypatch.setattr(plan_choice, "card_count", lambda backend: 2)
+    monkeypatch.setattr(plan_choice, "with_other_cards", others)
+    monkeypatch.setattr(plan_choice, "shared_plan", shared)
     monkeypatch.setattr(Card, "machine", one.machine._replace(start=1.0), raising=False)
     problem = elimina.planning.prepare.prepare(model, "mpe", {})
     order = [*planned.order]
     # A cut that makes nothing faster, a plan no longer than a start, and one that gains.
     for seconds, cut[0], is_asked in ((9.0, 17.0, False), (2.2, 2.2, False), (9.0, 9.0, True)):
         plan = planned._replace(seconds=seconds)
-        backend, found = choose._shared_out(one, problem, order, Options("auto", None), plan)
+        backend, found = plan_choice._shared_out(one, problem, order, Options("auto", None), plan)
         assert bool(asked) == is_asked
         is_shared = is_asked and free > 0
         assert (isinstance(backend, Devices), found is not plan) == (is_shared, is_shared)

@@ -19,9 +19,10 @@ from elimina import system
 from elimina.backends.sparse.session import RowsSession
 from elimina.errors import InputError
 from elimina.generate import grid_model
-from elimina.inference import bucket, sweep
-from elimina.inference import checkpoint as module
+from elimina.methods import optimum, slice_bounds
 from elimina.model import Model
+from elimina.running import checkpoint as module
+from elimina.running import sweep
 from elimina.table import FORBIDDEN
 from tests import calls
 from tests.devices import on_devices
@@ -76,7 +77,7 @@ def same(one, other, task):
 @pytest.fixture
 def at_once(monkeypatch):
     """Every state is written, every step is a group, every slice runs."""
-    monkeypatch.setattr(bucket, "WORTH_SECONDS", math.inf)
+    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", math.inf)
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(sweep, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(sweep, "_PAYS", 0)
@@ -156,9 +157,9 @@ def test_rows_in_slices_go_on(device, task, tmp_path, at_once):
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_slices_by_their_bounds_go_on(share, tmp_path, at_once, monkeypatch):
     """The sequence and the first solution of a run that was ended are those of the one that goes on."""
-    monkeypatch.setattr(bucket, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
     # Time for costs to be shifted as far as possible: else runs differ in their bounds.
-    monkeypatch.setattr(bucket, "_SHARE", 1e9)
+    monkeypatch.setattr(slice_bounds, "_SHARE", 1e9)
     model = grid("mpe")
     options = {"device": "cpu", "order": range(36)}
     options["memory"] = calls.plan(model, **options).peak_bytes // 4
@@ -167,7 +168,7 @@ def test_slices_by_their_bounds_go_on(share, tmp_path, at_once, monkeypatch):
     assert expected.stats["slices_skipped"] > 0
     with pytest.raises(Stop):
         calls.solve(model, **options, checkpoint=tmp_path / "c", progress=stop_after(int(share * len(reports))))
-    monkeypatch.setattr(bucket, "bound_slices", None)
+    monkeypatch.setattr(optimum, "bound_slices", None)
     found = calls.solve(model, **options, checkpoint=tmp_path / "c")
     same(found, expected, "mpe")
     assert found.stats["slices_skipped"] == expected.stats["slices_skipped"]

@@ -15,13 +15,14 @@ from elimina._core import FORBIDDEN_COST
 from elimina.backends.choose import get_backend
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
-from elimina.inference import clusters
-from elimina.inference.clusters import JoinGraph, bounds_on_card
-from elimina.inference.encode import distances
-from elimina.inference.options import Options
-from elimina.inference.shifting import shift_all, shift_tables
-from elimina.inference.strategy import Budget
-from elimina.planning.prepare import prepare
+from elimina.methods import gpu_bounds, join_graph
+from elimina.methods.cost_shifting import shift_all, shift_tables
+from elimina.methods.gpu_bounds import bounds_on_card
+from elimina.methods.join_graph import JoinGraph
+from elimina.planning.options import Options
+from elimina.problem.preparation import prepare
+from elimina.running.budget import Budget
+from elimina.running.encoding import distances
 from tests import calls
 from tests.reference import brute
 from tests.simulated import SimulatedCuda
@@ -130,7 +131,7 @@ def test_bounds_on_a_card_hold(kind, data):
 
 
 def test_larger_clusters_come_after_smaller_ones(monkeypatch):
-    monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
+    monkeypatch.setattr(join_graph, "_LEAST_CELLS", 500)
     bounds, last = told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=3.0)
     assert len(bounds) > 3
     assert bounds[0].lower_bound < last.lower_bound
@@ -144,8 +145,8 @@ def test_a_graph_that_takes_twice_its_time_is_the_last(monkeypatch):
         learnt.learn(float(len(begun)))
         time.sleep(max(0.0, until - time.monotonic()) + 1.0)
 
-    monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
-    monkeypatch.setattr(clusters, "_shift_and_search", slow)
+    monkeypatch.setattr(join_graph, "_LEAST_CELLS", 500)
+    monkeypatch.setattr(gpu_bounds, "_shift_and_search", slow)
     told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=1.0)
     assert len(begun) == 2
 
@@ -153,11 +154,11 @@ def test_a_graph_that_takes_twice_its_time_is_the_last(monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.parametrize("seed", range(3))
 def test_a_gpu_finds_the_bounds_of_the_host(monkeypatch, seed):
-    monkeypatch.setattr(clusters, "_LEAST_CELLS", 500)
+    monkeypatch.setattr(join_graph, "_LEAST_CELLS", 500)
     model = random_model(20, 4, 0.4, 0.1 * seed, seed=seed)
     problem = prepare(model, "mpe", {})
     original, order = shift_tables(problem, Options(), 1.0), sorted(problem.free)
-    units = clusters._in_units(original.moved, distances(original.moved, FORBIDDEN_COST))
+    units = join_graph.in_units(original.moved, distances(original.moved, FORBIDDEN_COST))
     graph = JoinGraph(original.moved.model.sizes, [scope for scope, _ in units.tables], order, 5)
     constants = {}
     for card in (SimulatedCuda(), get_backend("cuda")):

@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 import elimina
 from elimina import Model
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, shift_costs
-from elimina.inference import consistency as consistency_module
-from elimina.inference import search as search_module
-from elimina.inference.consistency import Consistency
-from elimina.inference.knowledge import Limits
-from elimina.inference.options import Options
-from elimina.inference.search import _Search
-from elimina.planning.prepare import prepare
+from elimina.methods import and_or_search
+from elimina.methods import soft_consistency as consistency_module
+from elimina.methods.and_or_search import _Search
+from elimina.methods.search_state import Limits
+from elimina.methods.soft_consistency import Consistency
+from elimina.planning.options import Options
+from elimina.problem.preparation import prepare
 from tests import calls
 from tests.reference import brute
 from tests.strategies import KINDS, models
@@ -285,10 +285,10 @@ def test_cost_shifting_ends_when_a_pass_gains_a_small_share_of_the_bound(monkeyp
     assert bounds[1] > 0.8 * bounds[0]
 
 
-@pytest.mark.parametrize(("limit", "seconds"), [(None, search_module.ROOT_SHIFT), (0.1, 0.01)])
+@pytest.mark.parametrize(("limit", "seconds"), [(None, and_or_search.ROOT_SHIFT), (0.1, 0.01)])
 def test_cost_shifting_leaves_time_for_the_search(monkeypatch, limit, seconds):
     given = []
-    monkeypatch.setattr(search_module.Consistency, "of", lambda *arguments: given.append(arguments[-1]))
+    monkeypatch.setattr(consistency_module.Consistency, "of", lambda *arguments: given.append(arguments[-1]))
     deadline = None if limit is None else time.monotonic() + limit
     searched(Model.from_arrays([2, 2], [((0, 1), [[1, 2], [3, 0]])]), Limits(deadline))
     assert given == [pytest.approx(seconds, abs=0.005)]

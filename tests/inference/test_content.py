@@ -14,12 +14,12 @@ import elimina
 from elimina import InputError, Model
 from elimina._core import FORBIDDEN_COST
 from elimina.generate import grid_model, random_model
-from elimina.inference.clusters import partition_by_content
-from elimina.inference.encode import distances, tables_of
 from elimina.order import find_order
-from elimina.planning.fitting import make_bounded_plan
 from elimina.planning.machine import cpu_machine
-from elimina.planning.prepare import prepare
+from elimina.planning.mini_buckets import make_bounded_plan
+from elimina.problem.preparation import prepare
+from elimina.running.content_partition import partition_by_content
+from elimina.running.encoding import distances, tables_of
 from tests import calls
 from tests.reference.content import Division
 from tests.reference.tree import bucket_tree

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from elimina import Model
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction
-from elimina.inference.consistency import Consistency
-from elimina.planning.prepare import prepare
+from elimina.methods.soft_consistency import Consistency
+from elimina.problem.preparation import prepare
 from tests.inference.test_consistency import SHARES, Costs, check, functions, run
 
 

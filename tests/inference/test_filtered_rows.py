@@ -16,18 +16,18 @@ from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse import tables as row_bounds
 from elimina.backends.sparse.tables import RowBounds
 from elimina.generate import random_model
-from elimina.inference import filtering
-from elimina.inference.bucket import eliminate
-from elimina.inference.encode import encode
-from elimina.inference.execution import Execution
-from elimina.inference.filtering import Known, filtered_plan
-from elimina.inference.options import Options
-from elimina.inference.ordering import elimination_order
-from elimina.inference.shifting import Original, shift_tables
+from elimina.methods import filtering
+from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.cost_shifting import Original, shift_tables
+from elimina.methods.filtering import Known, filtered_plan
 from elimina.planning import sparse
-from elimina.planning.planner import cost_bound
-from elimina.planning.prepare import prepare
+from elimina.planning.encoding import cost_bound
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.problem.preparation import prepare
 from elimina.result import Result
+from elimina.running.encoding import encode
+from elimina.running.execution import Execution
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute

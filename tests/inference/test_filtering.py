@@ -17,10 +17,10 @@ import elimina
 from elimina import InputError, MemoryLimitError, Model, UnsupportedError
 from elimina._core import minimise_costs
 from elimina.generate import random_model
-from elimina.inference import filtering
-from elimina.inference.filtering import filtered_optimum
-from elimina.inference.knowledge import Limits
-from elimina.planning.prepare import prepare
+from elimina.methods import filtering
+from elimina.methods.filtering import filtered_optimum
+from elimina.methods.search_state import Limits
+from elimina.problem.preparation import prepare
 from tests import calls
 from tests.reference import brute
 from tests.strategies import models

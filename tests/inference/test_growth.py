@@ -11,14 +11,14 @@ import pytest
 
 import elimina
 from elimina._core import Arena, TableList
-from elimina.inference.choose import plan_problem
-from elimina.inference.execution import Scales, root_outputs
-from elimina.inference.options import Options
-from elimina.inference.propagator import Propagator
 from elimina.planning import planner
-from elimina.planning.prepare import prepare
+from elimina.planning.options import Options
 from elimina.planning.program import pack
-from elimina.planning.steps import Reach
+from elimina.planning.slice_dependence import Reach
+from elimina.problem.preparation import prepare
+from elimina.running.plan_choice import plan_problem
+from elimina.running.propagator import Propagator
+from elimina.running.scales import Scales, root_outputs
 from tests import calls
 
 FEW, MANY = 250, 2000
@@ -225,7 +225,7 @@ def test_records_of_many_steps_are_written_where_they_are_read(monkeypatch, fami
 
 def test_long_counts_pack_their_steps_once(monkeypatch):
     packed = []
-    monkeypatch.setattr("elimina.inference.execution.pack", lambda *args: packed.append(args) or pack(*args))
+    monkeypatch.setattr("elimina.running.execution.pack", lambda *args: packed.append(args) or pack(*args))
     chain = elimina.Model.from_arrays([3] * 300, [([v], np.ones(3)) for v in range(300)], sense="probability")
     assert elimina.solve(chain, "count", device="cpu").value == 3**300
     assert len(packed) == 1
@@ -258,7 +258,7 @@ def test_a_batch_and_queries_stay_within_the_memory():
 
 
 def test_reach_is_kept_within_bounds(monkeypatch):
-    monkeypatch.setattr("elimina.planning.steps._REACHED_KEPT", 10)
+    monkeypatch.setattr("elimina.planning.slice_dependence._REACHED_KEPT", 10)
     reach = Reach([(), (0,), (1, 0), (2,)])
     for starts in itertools.permutations(range(4), 2):
         assert set(reach.of(starts).tolist()) == set(range(max(starts) + 1))

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import elimina
 from elimina._core import LocalSearch
 from elimina.generate import grid_model
-from elimina.inference import knowledge
-from elimina.inference.knowledge import Improvement
-from elimina.planning.prepare import prepare
+from elimina.methods import local_search
+from elimina.methods.local_search import Improvement
+from elimina.problem.preparation import prepare
 from tests.inference.test_consistency import functions
 from tests.reference import brute
 from tests.strategies import models
@@ -80,7 +80,7 @@ def test_the_best_of_several_threads_counts():
 def test_little_memory_has_fewer_searches(monkeypatch):
     """Each keeps costs of its own."""
     made = []
-    monkeypatch.setattr(knowledge, "LocalSearch", lambda *given: made.append(given[-1]) or LocalSearch(*given))
+    monkeypatch.setattr(local_search, "LocalSearch", lambda *given: made.append(given[-1]) or LocalSearch(*given))
     problem = prepare(grid_model(12, 4, 0.2, seed=4), "mpe", {})
     for memory in (MEMORY, 1 << 18):
         assert Improvement.of(problem, memory, 0, 4) is not None

@@ -23,7 +23,7 @@ from elimina import (
     StateIndex,
     Variable,
 )
-from elimina.inference.propagator import Propagator
+from elimina.running.propagator import Propagator
 from tests import calls
 from tests.devices import on_devices
 

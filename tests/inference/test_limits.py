@@ -16,17 +16,21 @@ import pytest
 from elimina import Model, Table, Variable, system
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.generate import random_model
-from elimina.inference import anytime, search, solver, weighted
-from elimina.inference.anytime import Run
-from elimina.inference.knowledge import Limits
-from elimina.inference.minibucket import Guide, guide_of
-from elimina.inference.options import Options
-from elimina.inference.strategy import Attempt, Strategy, can_copy, shares_of, threads_within
+from elimina.methods import and_or_search, weighted_mini_buckets
+from elimina.methods.mini_buckets import Guide, guide_of
+from elimina.methods.search_state import Limits
 from elimina.order import Order
-from elimina.planning.fitting import make_bounded_plan
 from elimina.planning.machine import cpu_machine
-from elimina.planning.prepare import prepare
+from elimina.planning.mini_buckets import make_bounded_plan
+from elimina.planning.options import Options
+from elimina.problem import preparation
+from elimina.problem.preparation import prepare
 from elimina.result import Result
+from elimina.running.memory_shares import can_copy, shares_of, threads_within
+from elimina.strategies import call, call_plan
+from elimina.strategies import portfolio as portfolio_module
+from elimina.strategies.call import Run
+from elimina.strategies.strategy import Attempt, Strategy
 from tests import calls
 from tests.inference.test_weighted import lattice
 from tests.strategies import with_constraints
@@ -80,7 +84,7 @@ def test_a_search_whose_lists_do_not_fit_ends(monkeypatch, is_alone):
     """Soft local consistency goes on as long as it can; then the memory limit is why the call ends."""
     monkeypatch.setattr(Guide, "bytes", lambda _: (1 << 40, 0))
     if is_alone:
-        monkeypatch.setattr(search._Search, "begin_consistency", lambda *_: None)
+        monkeypatch.setattr(and_or_search._Search, "begin_consistency", lambda *_: None)
     model = many_tables(20)
     found = calls.solve(model, "mpe", method="search", ibound=2, memory=MEMORY)
     assert (found.status, found.ended_by) == (("bounded", "memory-limit") if is_alone else ("optimal", None))
@@ -131,7 +135,7 @@ def test_a_budget_counts_what_the_call_holds(monkeypatch):
     run = Run("mpe")
     resident[0] = 150
     assert run.budget().held == 50
-    assert anytime.Part(run, lambda found: found, "part").held == 50
+    assert call.Part(run, lambda found: found, "part").held == 50
     resident[0] = 70
     assert run.held == 0
 
@@ -158,7 +162,7 @@ def test_the_shares_of_a_search_add_up_to_its_memory(memory):
 
 def test_slices_of_a_sum_live_one_at_a_time(monkeypatch):
     alive, most = weakref.WeakSet(), []
-    restrict = weighted.restrict
+    restrict = preparation.restrict
 
     def counted(*given):
         part = restrict(*given)
@@ -166,7 +170,7 @@ def test_slices_of_a_sum_live_one_at_a_time(monkeypatch):
         most.append(len(alive))
         return part
 
-    monkeypatch.setattr(weighted, "restrict", counted)
+    monkeypatch.setattr(weighted_mini_buckets, "restrict", counted)
     model = lattice(6, seed=1)
     found = calls.solve(model, "pr", method="mbe", ibound=2, device="cpu", order="min-fill")
     assert found.lower_bound <= found.upper_bound
@@ -178,7 +182,7 @@ def test_slices_of_a_sum_live_one_at_a_time(monkeypatch):
 def test_a_plan_is_made_again_where_planning_has_left_less(monkeypatch, grown):
     """A plan in slices takes the place of one that no longer fits."""
     resident, plans = [0], []
-    made = solver.plan_call
+    made = call_plan.plan_call
 
     def plan_call(*arguments, **options):
         prepared = made(*arguments, **options)
@@ -186,7 +190,7 @@ def test_a_plan_is_made_again_where_planning_has_left_less(monkeypatch, grown):
         plans.append(prepared.planned.plan)
         return prepared
 
-    monkeypatch.setattr(solver, "plan_call", plan_call)
+    monkeypatch.setattr(portfolio_module, "plan_call", plan_call)
     monkeypatch.setattr(system, "resident_memory", lambda: resident[0])
     noise = np.random.default_rng(0)
     scopes = [(i, j) for i in range(22) for j in range(i)]
@@ -278,9 +282,9 @@ def test_a_search_shares_out_what_the_process_has_left(monkeypatch):
     """Messages and caches are smaller where the process has grown by more than was planned."""
     problem = prepare(random_model(20, 3, 0.3, seed=1), "mpe", {})
     resident = 100 << 20
-    monkeypatch.setattr(search.system, "resident_memory", lambda: resident)
-    limited = search._Search(problem, Options(memory=64 << 20), Limits(), None)
-    small = search._Search(problem, Options(memory=1 << 20), Limits(), None)
+    monkeypatch.setattr(and_or_search.system, "resident_memory", lambda: resident)
+    limited = and_or_search._Search(problem, Options(memory=64 << 20), Limits(), None)
+    small = and_or_search._Search(problem, Options(memory=1 << 20), Limits(), None)
     before = limited.left()
     assert before == limited.shares
     resident += 44 << 20

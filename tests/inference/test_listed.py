@@ -20,10 +20,11 @@ from elimina import FORBIDDEN, Model, Table, Variable, dcop
 from elimina._core import rows_decode
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
-from elimina.inference.knowledge import first_bounds
-from elimina.planning import layout, rewriting
-from elimina.planning.layout import Layout, signed
-from elimina.planning.prepare import prepare
+from elimina.methods.first_bounds import first_bounds
+from elimina.planning import listed_tables
+from elimina.planning.key_layout import Layout, signed
+from elimina.problem import rewriting
+from elimina.problem.preparation import prepare
 from tests import calls
 
 SIZE = 100_000
@@ -32,8 +33,8 @@ SIZE = 100_000
 @pytest.fixture
 def listed(monkeypatch):
     """List every factor that tables list, however small or full."""
-    monkeypatch.setattr(layout, "FEWEST_CELLS", 0)
-    monkeypatch.setattr(layout, "_LISTED_SHARE", math.inf)
+    monkeypatch.setattr(listed_tables, "FEWEST_CELLS", 0)
+    monkeypatch.setattr(listed_tables, "_LISTED_SHARE", math.inf)
 
 
 @st.composite

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import elimina
 from elimina import MemoryLimitError, Model
 from elimina.generate import grid_model, random_model
-from elimina.inference.options import DIVISIONS
-from elimina.inference.shifting import shift
-from elimina.planning.prepare import prepare
+from elimina.methods.cost_shifting import shift
+from elimina.planning.options import DIVISIONS
+from elimina.problem.preparation import prepare
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute

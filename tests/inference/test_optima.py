@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import FORBIDDEN, InputError, MemoryLimitError, Model, UnsupportedError
 from elimina.generate import random_model
-from elimina.inference import solver
+from elimina.strategies import portfolio
 from tests import calls
 from tests.cli.schema import validate
 from tests.reference import broadcast
@@ -91,7 +91,7 @@ def test_what_cannot_be_counted_says_so():
 
 
 def test_bounds_where_time_ends(monkeypatch, stuck):
-    monkeypatch.setattr(solver, "plan_call", stuck)
+    monkeypatch.setattr(portfolio, "plan_call", stuck)
     result = elimina.solve(random_model(12, 3, 0.5, 0.0, seed=3), TASK, device="cpu", time_limit=0.5)
     assert (result.status, result.task, result.ended_by) == ("bounded", TASK, "time-limit")
     assert result.lower_bound <= result.upper_bound

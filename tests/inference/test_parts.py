@@ -16,12 +16,12 @@ import elimina
 from elimina import Model
 from elimina.backends.choose import get_backend
 from elimina.errors import InputError, MemoryLimitError
-from elimina.inference import solver
-from elimina.inference.bucket import eliminate
-from elimina.inference.execution import Execution
+from elimina.methods.bucket_elimination import eliminate
 from elimina.planning.plan import Segments
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
+from elimina.problem.preparation import prepare
+from elimina.running.execution import Execution
+from elimina.strategies import portfolio
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
@@ -168,7 +168,7 @@ def test_a_failure_in_a_segment_is_passed_on():
 @pytest.mark.parametrize("limit", [None, 60.0])
 def test_search_goes_on_where_elimination_would_not_end_in_time(monkeypatch, caplog, limit):
     """However short: here no time is enough, if there is a limit at all."""
-    monkeypatch.setattr(solver, "_TOO_LONG", 0.0)
+    monkeypatch.setattr(portfolio, "_TOO_LONG", 0.0)
     caplog.set_level("INFO", logger="elimina")
     model = grid(6, 6)
     found = calls.solve(model, device="cpu", time_limit=limit)

@@ -11,10 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import JunctionTree, Model, Table, Variable
-from elimina.inference import batch, propagator
-from elimina.inference.batch import Batch, CaseByCase, PlannedCases
-from elimina.inference.options import Options
+from elimina.methods import batch
+from elimina.methods.batch import Batch, CaseByCase, PlannedCases
+from elimina.planning.options import Options
 from elimina.planning.program import case_planner
+from elimina.running import propagator
 from tests import calls
 from tests.inference.test_batch import chain, random_cases, take
 from tests.strategies import models

@@ -10,7 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, MemoryLimitError, Model
-from elimina.inference import answer as sample_module
+from elimina.running import propagated_tables as sample_module
 from tests.devices import on_devices
 from tests.inference.test_batch import chain
 from tests.inference.test_junction import joint, random_evidence, random_model

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elimina
-from elimina.inference.execution import Scaled, ScaledSum
+from elimina.running.scaled import Scaled, ScaledSum
 
 
 def exact(number: Scaled) -> Fraction:

@@ -15,17 +15,18 @@ from hypothesis import strategies as st
 
 from elimina import InputError, Model, UnsupportedError
 from elimina.generate import grid_model, random_model
-from elimina.inference import ordering
-from elimina.inference import search as search_module
-from elimina.inference.anytime import Run
-from elimina.inference.consistency import Consistency
-from elimina.inference.knowledge import FIRST_SECONDS, Limits
-from elimina.inference.method import by_search, improving
-from elimina.inference.options import Options
-from elimina.inference.ordering import consistency_order, elimination_order
-from elimina.inference.search import searched_optimum
-from elimina.inference.strategy import Paused
-from elimina.planning.prepare import prepare
+from elimina.methods import and_or_search
+from elimina.methods.and_or_search import searched_optimum
+from elimina.methods.paused_search import Paused
+from elimina.methods.search_state import FIRST_SECONDS, Limits
+from elimina.methods.soft_consistency import Consistency
+from elimina.planning import ordering
+from elimina.planning.options import Options
+from elimina.planning.ordering import consistency_order, elimination_order
+from elimina.problem.preparation import prepare
+from elimina.running import plan_choice
+from elimina.strategies.call import Run
+from elimina.strategies.schedule import by_search, improving
 from elimina.table import FORBIDDEN, Table
 from tests import calls
 from tests.devices import on_devices
@@ -96,7 +97,7 @@ def test_a_search_goes_on_where_the_one_before_ended(memory):
 
 @pytest.mark.parametrize("memory", [None, 1 << 24])
 def test_local_search_goes_on_in_all_strategies(monkeypatch, memory):
-    monkeypatch.setattr(search_module, "PROMISING", 0.0)
+    monkeypatch.setattr(and_or_search, "PROMISING", 0.0)
     problem, paused, run = prepare(HARD, "mpe", {}), Paused(), Run("mpe")
     options = Options(device="cpu", threads=1, memory=memory)
     run.learn(improving(problem, options, run, paused, 0.01).work(run.budget(0.01)))
@@ -116,7 +117,7 @@ def test_evidence():
 
 @pytest.mark.usefixtures("minibuckets_alone")
 def test_rounds_have_rising_ibounds(monkeypatch):
-    monkeypatch.setattr(search_module, "SEARCH_SHARE", 0.0)
+    monkeypatch.setattr(and_or_search, "SEARCH_SHARE", 0.0)
     model = grid_model(8, 4, 0.0, seed=3)
     result = searched_optimum(prepare(model, "mpe", {}), Options(device="cpu"), Limits(messages=1e-6))
     assert result.status == "optimal"
@@ -149,17 +150,17 @@ def test_a_gap_ends_it(method):
 @pytest.mark.parametrize(("bound", "ends"), [(12.0 - 1e-11, True), (12.0, True), (11.99, False)])
 def test_bounds_that_meet_up_to_rounding_end_it(bound, ends):
     model = Model.from_arrays([2], [([0], [12.0, 13.0])])
-    search = search_module._Search(prepare(model, "mpe", {}), Options(device="cpu"), Limits(), None)
+    search = and_or_search._Search(prepare(model, "mpe", {}), Options(device="cpu"), Limits(), None)
     search.take([0])
     search.bound = bound
     assert search.is_over == ends
 
 
 @pytest.mark.parametrize(
-    ("bound", "shares"), [(10, (1 / search_module.LEAD, 1.0)), (12, (1.0, 0.5)), (13.9, (1.0, 1 / search_module.LEAD))]
+    ("bound", "shares"), [(10, (1 / and_or_search.LEAD, 1.0)), (12, (1.0, 0.5)), (13.9, (1.0, 1 / and_or_search.LEAD))]
 )
 def test_the_search_with_the_worse_bound_gets_less_time(monkeypatch, bound, shares):
-    kind, given = search_module._Search, {}
+    kind, given = and_or_search._Search, {}
     search = kind(prepare(HARD, "mpe", {}), Options(device="cpu", threads=1), Limits(rounds=1), None)
     search.paused.consistency = SimpleNamespace(bound=10)
 
@@ -170,15 +171,15 @@ def test_the_search_with_the_worse_bound_gets_less_time(monkeypatch, bound, shar
     monkeypatch.setattr(search, "search", lambda _original, _heuristic, seconds: given.update(search=seconds))
     monkeypatch.setattr(search, "propagate", lambda seconds: given.update(propagate=seconds))
     search.run(None)
-    turn = search_module.SEARCH_SHARE * FIRST_SECONDS
+    turn = and_or_search.SEARCH_SHARE * FIRST_SECONDS
     assert (given["search"], given["propagate"]) == pytest.approx(
-        (turn * shares[0], turn * search_module.MORE * shares[1])
+        (turn * shares[0], turn * and_or_search.MORE * shares[1])
     )
 
 
 @pytest.mark.parametrize(("promising", "status"), [(math.inf, "optimal"), (0.0, "bounded")])
 def test_soft_local_consistency_goes_on_while_it_seems_to_end_soon(monkeypatch, promising, status):
-    monkeypatch.setattr(search_module, "PROMISING", promising)
+    monkeypatch.setattr(and_or_search, "PROMISING", promising)
     problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
     result = searched_optimum(problem, Options(device="cpu", threads=1), Limits(rounds=0, first_turn=1e-3))
     assert result.status == status
@@ -186,8 +187,8 @@ def test_soft_local_consistency_goes_on_while_it_seems_to_end_soon(monkeypatch, 
 
 @pytest.mark.parametrize(("share", "status"), [(1e6, "optimal"), (0.0, "bounded")])
 def test_the_first_turn_is_not_short_beside_its_set_up(monkeypatch, share, status):
-    monkeypatch.setattr(search_module, "PROMISING", -1.0)
-    monkeypatch.setattr(search_module, "LEAST_TURN", share)
+    monkeypatch.setattr(and_or_search, "PROMISING", -1.0)
+    monkeypatch.setattr(and_or_search, "LEAST_TURN", share)
     problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
     result = searched_optimum(problem, Options(device="cpu", threads=1), Limits(rounds=0, first_turn=1e-9))
     assert result.status == status
@@ -195,10 +196,10 @@ def test_the_first_turn_is_not_short_beside_its_set_up(monkeypatch, share, statu
 
 @pytest.mark.parametrize(("seconds", "status"), [(math.inf, "optimal"), (0.0, "bounded")])
 def test_soft_local_consistency_goes_on_on_packings(monkeypatch, seconds, status):
-    monkeypatch.setattr(search_module, "PROMISING", -1.0)
-    monkeypatch.setattr(search_module, "PACKING_SECONDS", seconds)
-    monkeypatch.setattr(search_module, "RIVAL_OF_PACKING", 0.0)
-    monkeypatch.setattr(search_module, "LEAST_TURN", 0.0)
+    monkeypatch.setattr(and_or_search, "PROMISING", -1.0)
+    monkeypatch.setattr(and_or_search, "PACKING_SECONDS", seconds)
+    monkeypatch.setattr(and_or_search, "RIVAL_OF_PACKING", 0.0)
+    monkeypatch.setattr(and_or_search, "LEAST_TURN", 0.0)
     rng = np.random.default_rng(1)
     starts = rng.integers(0, 40, 60).tolist()
     pairs = [(u, v) for u in range(60) for v in range(u) if abs(starts[u] - starts[v]) < 5]
@@ -211,13 +212,13 @@ def test_soft_local_consistency_goes_on_on_packings(monkeypatch, seconds, status
 
 @pytest.mark.parametrize(("ahead", "order"), [(math.inf, 1), (-1.0, 0)])
 def test_a_rival_with_another_order_takes_the_place_of_a_search_that_it_is_ahead_of(monkeypatch, ahead, order):
-    monkeypatch.setattr(search_module, "PROMISING", -1.0)
-    monkeypatch.setattr(search_module, "RIVAL", 100.0)
-    monkeypatch.setattr(search_module, "AHEAD", ahead)
+    monkeypatch.setattr(and_or_search, "PROMISING", -1.0)
+    monkeypatch.setattr(and_or_search, "RIVAL", 100.0)
+    monkeypatch.setattr(and_or_search, "AHEAD", ahead)
     begun = []
-    begin = search_module._Search.begin_consistency
+    begin = and_or_search._Search.begin_consistency
     monkeypatch.setattr(
-        search_module._Search,
+        and_or_search._Search,
         "begin_consistency",
         lambda self, number: begun.append((number, begin(self, number))) or begun[-1][1],
     )
@@ -257,8 +258,8 @@ def test_orders_of_soft_local_consistency(monkeypatch):
 @pytest.mark.usefixtures("minibuckets_alone")
 def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
     made = []
-    plan_within = search_module.plan_within
-    monkeypatch.setattr(search_module, "plan_within", lambda *given: made.append(given) or plan_within(*given))
+    plan_within = plan_choice.plan_within
+    monkeypatch.setattr(and_or_search, "plan_within", lambda *given: made.append(given) or plan_within(*given))
     assert calls.solve(grid_model(4, 3, 0.3), method="search", device="cpu").status == "optimal"
     assert len(made) == 1
 
@@ -266,7 +267,7 @@ def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
 def test_later_rounds_take_the_order_whose_minibuckets_bound_best(monkeypatch):
     problem = prepare(grid_model(8, 4, 0.0, seed=3), "mpe", {})
     limits = Limits(messages=1e-6)
-    search = search_module._Search(problem, Options(device="cpu", order_seconds=0.01, threads=4), limits, None)
+    search = and_or_search._Search(problem, Options(device="cpu", order_seconds=0.01, threads=4), limits, None)
     memory, threads = search.left().messages, []
     good = search.best_order(problem, (), 0.01)
     bad = tuple(sorted(good, key=lambda v: v % 7))
@@ -279,7 +280,7 @@ def test_later_rounds_take_the_order_whose_minibuckets_bound_best(monkeypatch):
             threads.append(options.threads)
             return found
 
-        monkeypatch.setattr(search_module, "elimination_order", order)
+        monkeypatch.setattr(and_or_search, "elimination_order", order)
         assert search.best_order(problem, known, 0.01) == better
     assert set(threads) == {1}
 

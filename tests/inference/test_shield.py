@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 from elimina import Model, Options, Result, TimeLimitError, solve
-from elimina.inference import shield, solver
-from elimina.inference.anytime import Run
-from elimina.inference.shield import uncollected
+from elimina.running import call_thread
+from elimina.running.garbage_collection import uncollected
+from elimina.strategies import call_plan, portfolio
+from elimina.strategies.call import Run
 
 
 def chain(count=1100):
@@ -40,7 +41,7 @@ def test_nesting_and_the_setting_before():
 @pytest.mark.parametrize("task", ["mpe", "pr", "mar"])
 @pytest.mark.parametrize("failure", [None, ValueError, "interrupt"])
 def test_plans_are_made_without_collections(monkeypatch, task, failure):
-    plan, seen = solver.plan_call, []
+    plan, seen = call_plan.plan_call, []
 
     def watched(*arguments, **options):
         seen.append(gc.isenabled())
@@ -52,7 +53,7 @@ def test_plans_are_made_without_collections(monkeypatch, task, failure):
             raise failure
         return plan(*arguments, **options)
 
-    monkeypatch.setattr(solver, "plan_call", watched)
+    monkeypatch.setattr(portfolio, "plan_call", watched)
     if failure is None:
         solve(chain(), task, device="cpu", options=Options(method="eliminate"))
     else:
@@ -65,7 +66,7 @@ def test_plans_are_made_without_collections(monkeypatch, task, failure):
 
 def rests(thread):
     """Return whether it is the thread of a call that has ended."""
-    return isinstance(thread, shield.CallThread) and thread.is_free
+    return isinstance(thread, call_thread.CallThread) and thread.is_free
 
 
 def threads_of(calls, work=lambda run: None, **options):
@@ -106,7 +107,7 @@ def test_a_thread_that_rests_holds_nothing_of_its_call():
 
 
 def test_it_ends_if_no_other_call_comes(monkeypatch):
-    monkeypatch.setattr(shield, "KEPT_SECONDS", 0.01)
+    monkeypatch.setattr(call_thread, "KEPT_SECONDS", 0.01)
     first, *_ = threads_of(3)  # one from before may rest longer
     last = threads_of(1)[0]
     for thread in (first, last):

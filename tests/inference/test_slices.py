@@ -16,13 +16,14 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import session
 from elimina.backends.cuda.device import has_passed
 from elimina.generate import grid_model
-from elimina.inference import bucket
-from elimina.inference.bucket import bound_slices, eliminate
-from elimina.inference.choose import plan_problem
-from elimina.inference.execution import Execution
-from elimina.inference.options import Options
+from elimina.methods import optimum, slice_bounds
+from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.slice_bounds import bound_slices
+from elimina.planning.options import Options
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
+from elimina.problem.preparation import prepare
+from elimina.running.execution import Execution
+from elimina.running.plan_choice import plan_problem
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute
@@ -85,7 +86,7 @@ def test_count(device, kind, data):
 
 @pytest.fixture
 def always_bounded(monkeypatch):
-    monkeypatch.setattr(bucket, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
 
 
 @on_devices
@@ -151,8 +152,8 @@ def test_steps_that_are_laid_out_while_the_card_is_busy(kind, data, always_bound
 def test_memory_is_reserved_before_slices_are_bounded(monkeypatch):
     seen = []
     monkeypatch.setattr(CpuBackend, "reserve", lambda backend, program: seen.append(program.semiring), raising=False)
-    plain = bucket.bound_slices
-    monkeypatch.setattr(bucket, "bound_slices", lambda execution: seen.append("bounds") or plain(execution))
+    plain = slice_bounds.bound_slices
+    monkeypatch.setattr(optimum, "bound_slices", lambda execution: seen.append("bounds") or plain(execution))
     model = grid_model(6, 3, 0.0, seed=2)
     memory = elimina.plan(model, device="cpu").peak_bytes // 4
     calls.solve(model, device="cpu", method="eliminate", memory=memory, slices=10**6)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import elimina
 from elimina import JunctionTree, Model, Table, Variable
 from elimina.errors import ImpossibleEvidenceError
-from elimina.inference.batch import Batch
-from elimina.inference.call import with_leaves
-from elimina.inference.options import Options
+from elimina.methods.batch import Batch
+from elimina.planning.options import Options
+from elimina.problem.evidence import with_leaves
 from tests import calls
 from tests.reference import brute
 from tests.test_mmap import best_marginal

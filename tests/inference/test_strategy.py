@@ -5,10 +5,11 @@ import time
 import pytest
 
 from elimina.errors import MemoryLimitError, TimeLimitError
-from elimina.inference import call, choose, method, solver
-from elimina.inference.anytime import Run
-from elimina.inference.strategy import Attempt, Strategy
 from elimina.result import Result
+from elimina.running import plan_choice
+from elimina.strategies import schedule
+from elimina.strategies.call import Run
+from elimina.strategies.strategy import Attempt, Strategy
 from tests import calls
 from tests.simulated import simulate
 from tests.test_fallbacks import clique
@@ -82,10 +83,10 @@ def test_nothing_is_prepared_or_ordered_twice(monkeypatch, task, kind, query):
     for module in (solver, call):
         counted(module, "observe")
         counted(module, "prepare")
-    counted(choose, "elimination_order")
+    counted(plan_choice, "elimination_order")
     # The optimum is planned without slices, searched for, and planned with them.
     simulate(monkeypatch, 8000, *([8000] if task == "mpe" else []))
-    monkeypatch.setattr(method, "LONGEST_SEARCH", 0.0)
+    monkeypatch.setattr(schedule, "LONGEST_SEARCH", 0.0)
     plans = []
     result = calls.solve(clique(12, kind), task, query=query, device="cpu", slices="auto", on_plan=plans.append)
     assert result.status == "optimal"

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from elimina import MemoryLimitError
 from elimina.backends.sparse.session import RowsSession
 from elimina.generate import grid_model
-from elimina.inference.filtering import why_unsupported
-from elimina.inference.search import MOST_COST
+from elimina.methods.and_or_search import MOST_COST
+from elimina.methods.filtering import why_unsupported
 from elimina.planning import tiers
-from elimina.planning.planner import cost_bound
-from elimina.planning.prepare import prepare
+from elimina.planning.encoding import cost_bound
+from elimina.problem.preparation import prepare
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, MemoryLimitError, Model, TimeLimitError
-from elimina.inference import weighted
+from elimina.methods import weighted_mini_buckets
 from elimina.tree import bucket_tree, node_weights
 from tests import calls
 from tests.devices import on_devices
@@ -107,8 +107,8 @@ def test_one_assignment_bounds_a_sum_from_below(monkeypatch):
     def late(*given):
         raise TimeLimitError("late")
 
-    monkeypatch.setattr(weighted, "_from_below", late)
-    monkeypatch.setattr(weighted, "_conditioned", lambda *given: -math.inf)
+    monkeypatch.setattr(weighted_mini_buckets, "_from_below", late)
+    monkeypatch.setattr(weighted_mini_buckets, "_conditioned", lambda *given: -math.inf)
     model = lattice(7, seed=3, coupling=0.5)
     exact = calls.solve(model, "pr", method="eliminate", device="cpu").log10_z
     result = calls.solve(model, "pr", method="mbe", ibound=3, device="cpu")

@@ -12,7 +12,7 @@ import pytest
 from tests.kernels import nvrtc
 
 from elimina.backends.cuda import kernels
-from elimina.planning.layout import DTYPES
+from elimina.planning.key_layout import DTYPES
 from elimina.tasks import SEMIRINGS
 
 KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]

@@ -12,7 +12,7 @@ from elimina.model import Model
 from elimina.planning.machine import cpu_machine, cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import Problem, prepare
+from elimina.problem.preparation import Problem, prepare
 from elimina.table import FORBIDDEN
 
 

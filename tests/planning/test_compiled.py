@@ -15,8 +15,8 @@ import elimina
 from elimina._core import plan_steps, row_bounds
 from elimina.planning import record
 from elimina.planning.machine import cpu_machine
+from elimina.planning.packed_steps import DeferredSteps, Steps
 from elimina.planning.program import place_steps
-from elimina.planning.steps import DeferredSteps, Steps
 from elimina.tree import node_weights, plan_tree, rows_of, tree_of
 from tests import calls
 from tests.reference.passes import Bounds, Passes

@@ -9,11 +9,12 @@ import pytest
 
 from elimina import Options
 from elimina.backends.cpu import CpuBackend
-from elimina.inference.choose import limits_of, with_fused_steps
 from elimina.model import Model
+from elimina.planning.packed_steps import Steps
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
-from elimina.planning.steps import Steps
+from elimina.problem.preparation import prepare
+from elimina.running.host import limits_of
+from elimina.running.plan_choice import with_fused_steps
 from tests import calls
 from tests.devices import on_devices
 
@@ -25,8 +26,8 @@ WIDTH = 21
 @pytest.fixture
 def any_time(monkeypatch):
     """Plans whose steps eliminate several variables are made for the shortest runs, too, and taken."""
-    monkeypatch.setattr("elimina.inference.choose.FUSED_SECONDS", 0)
-    monkeypatch.setattr("elimina.inference.choose.FUSED_SHARE", 2)
+    monkeypatch.setattr("elimina.running.plan_choice.FUSED_SECONDS", 0)
+    monkeypatch.setattr("elimina.running.plan_choice.FUSED_SHARE", 2)
 
 
 def ladder(values, columns, rows, sense, seed=0, density=1.0):

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.generate import grid_model
-from elimina.inference import choose
 from elimina.model import Model
-from elimina.planning import planner
+from elimina.planning import encoding, planner
+from elimina.planning.encoding import incumbent_cost
 from elimina.planning.machine import cpu_machine
-from elimina.planning.planner import incumbent_cost
-from elimina.planning.prepare import allowed_ranges, prepare
+from elimina.problem.preparation import allowed_ranges, prepare
+from elimina.running import plan_choice
 from tests import calls
 from tests.reference import brute
 from tests.simulated import simulate
@@ -26,7 +26,7 @@ from tests.strategies import models
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Few visits, and a search for every plan that could gain."""
-    monkeypatch.setattr(planner, "_VISITS", 200)
+    monkeypatch.setattr(encoding, "_VISITS", 200)
     monkeypatch.setattr(planner, "WORTH_A_SOLUTION", -1.0)
 
 
@@ -58,7 +58,7 @@ def test_it_is_the_optimum_of_an_easy_problem_and_the_same_every_time():
 
 
 def test_a_solution_narrows_the_integers(monkeypatch):
-    monkeypatch.setattr(planner, "_VISITS", 5000)
+    monkeypatch.setattr(encoding, "_VISITS", 5000)
     rng = np.random.default_rng(0)
     soft = [((i, i + 1), rng.integers(0, 9, (4, 4))) for i in range(40)]
     hard = [((i, i + 2), np.where(rng.random((4, 4)) < 0.1, 10**6, 0)) for i in range(39)]
@@ -102,11 +102,11 @@ def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, card):
     model = grid_model(10, 5, 0.0, seed=1)
     sought = []
     monkeypatch.setattr(planner, "WORTH_A_SOLUTION", 0.5)
-    monkeypatch.setattr(choose, "WORTH_A_SOLUTION", 0.5)
+    monkeypatch.setattr(plan_choice, "WORTH_A_SOLUTION", 0.5)
     monkeypatch.setattr(planner, "incumbent_cost", sought.append)
     simulate(monkeypatch, 1 << 34)
     if not card:
-        monkeypatch.setattr(choose, "find_cuda", lambda: None)
+        monkeypatch.setattr(plan_choice, "find_cuda", lambda: None)
     plan = calls.plan(model, order=range(100))
     assert plan.device == ("cuda" if card else "cpu")
     assert len(sought) == (0 if card else 1)
@@ -114,7 +114,7 @@ def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, card):
 
 def test_a_descent_to_the_least_costs_ends_the_search(monkeypatch) -> None:
     """Nothing is better, and moves until all visits are used took as long as for any other problem."""
-    monkeypatch.setattr(planner, "_VISITS", 10**8)
+    monkeypatch.setattr(encoding, "_VISITS", 10**8)
 
     difference = np.subtract.outer(np.arange(100), np.arange(100))
 

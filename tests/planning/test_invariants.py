@@ -8,9 +8,9 @@ from itertools import pairwise
 import numpy as np
 from hypothesis import given, settings
 
-from elimina.planning.prepare import allowed_ranges
 from elimina.planning.program import pack
 from elimina.planning.record import HEADER, MAX_OPERANDS
+from elimina.problem.preparation import allowed_ranges
 from tests.planning.problems import planned
 from tests.reference import brute
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import elimina
 from elimina import InputError
 from elimina.generate import grid_model, random_model
-from elimina.planning import fitting
-from elimina.planning.plan import LEVEL
+from elimina.planning import mini_buckets
+from elimina.planning.step import LEVEL
 from elimina.tree import bucket_tree
 from tests import calls
 
@@ -105,7 +105,7 @@ def test_records_count_beside_messages():
     """Four times their bytes are taken for them where they are more than a process takes as it starts."""
 
     def rough(ibound):
-        return fitting._Rough(bytes=1 << 20, records=ibound << 18, seconds=0.0, width=100, is_divided=True)
+        return mini_buckets._Rough(bytes=1 << 20, records=ibound << 18, seconds=0.0, width=100, is_divided=True)
 
-    assert fitting._largest_within(rough, 21 << 20, 1.0) == 20
-    assert fitting._largest_within(rough, 2 << 20, 1.0) == 4
+    assert mini_buckets._largest_within(rough, 21 << 20, 1.0) == 20
+    assert mini_buckets._largest_within(rough, 2 << 20, 1.0) == 4

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.inference.marginals import joint_table
-from elimina.inference.options import Options
+from elimina.methods.marginals import joint_table
 from elimina.model import Model, Variable
-from elimina.planning.prepare import prepare
+from elimina.planning.options import Options
+from elimina.problem.preparation import prepare
 from elimina.table import Table
 from tests import calls
 from tests.reference import brute

@@ -10,13 +10,13 @@ import pytest
 
 import elimina
 from elimina import Model, Table, Variable, errors
-from elimina.inference.marginals import plan_statistics
-from elimina.inference.minibucket import guide_of
-from elimina.planning import planner, steps
-from elimina.planning.fitting import make_bounded_plan
+from elimina.methods.mini_buckets import guide_of
+from elimina.planning import packed_steps, planner
 from elimina.planning.machine import cpu_machine
+from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
+from elimina.planning.tree_statistics import plan_statistics
+from elimina.problem.preparation import prepare
 
 
 def clique(size: int) -> Model:
@@ -30,10 +30,10 @@ def clique(size: int) -> Model:
 @pytest.mark.parametrize("task", ["pr", "mpe", "mar"])
 def test_long_records_are_unpacked_one_by_one_as_short_ones_are_together(task, monkeypatch) -> None:
     made = elimina.plan(clique(8), task, device="cpu").steps
-    assert isinstance(made, steps.Steps)
+    assert isinstance(made, packed_steps.Steps)
     together = tuple(made)
-    monkeypatch.setattr(steps, "_KEPT_WORDS", 0)
-    alone = steps.Steps(made.words, made.starts, made.spans, made.factors)
+    monkeypatch.setattr(packed_steps, "_KEPT_WORDS", 0)
+    alone = packed_steps.Steps(made.words, made.starts, made.spans, made.factors)
     assert tuple(alone) == together
     assert tuple(alone[n] for n in range(-len(alone), len(alone))) == together + together
     assert alone[1:3] == together[1:3]
@@ -47,7 +47,7 @@ def test_a_search_reads_records_without_unpacking_them(monkeypatch) -> None:
     plan = make_bounded_plan(problem, tuple(range(9)), cpu_machine(1), 1 << 20, None, 3, False)
     unpacked = tuple(plan.steps)
     made = plan.steps
-    assert isinstance(made, steps.Steps)
+    assert isinstance(made, packed_steps.Steps)
     for number, step in enumerate(unpacked):
         assert made.scope_of(number) == (list(step.axes), list(step.out_strides))
         assert list(made.reads_of(number)) == [(operand.factor, operand.source) for operand in step.operands]
@@ -56,8 +56,8 @@ def test_a_search_reads_records_without_unpacking_them(monkeypatch) -> None:
     for step in unpacked:
         below = max((depths[operand.source] for operand in step.operands if operand.source >= 0), default=0)
         depths.append(below + len(step.operands))
-    monkeypatch.setattr(steps, "_unpack", None)
-    fresh = steps.Steps(made.words, made.starts, made.spans, made.factors)
+    monkeypatch.setattr(packed_steps, "_unpack", None)
+    fresh = packed_steps.Steps(made.words, made.starts, made.spans, made.factors)
     assert fresh.additions == max(depths)
     guide = guide_of(plan._replace(steps=fresh), model.sizes)
     assert len(guide.parents) == len(guide.starts) - 1 == 9
@@ -122,7 +122,7 @@ def test_planning_counts_deferred_records_by_half(is_deferred, monkeypatch) -> N
     problem = prepare(clique(12), "pr", {})
     order = tuple(range(12))
     plan = make_plan(problem, order, cpu_machine(1), 1 << 30)
-    words = steps.Steps.packed(plan.steps).words
+    words = packed_steps.Steps.packed(plan.steps).words
     assert plan.planning_bytes == 5 * ((4 if is_deferred else 8) * len(words) - 64)
     assert make_plan(problem, order, cpu_machine(1), plan.planning_bytes).is_recorded
     assert not make_plan(problem, order, cpu_machine(1), plan.planning_bytes - 64).is_recorded

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.planning.prepare import Relevance, bits, prune_barren
+from elimina.problem.relevance import Relevance, bits, prune_barren
 
 Network = tuple[list[int], list[list[int]], list[int], list[np.ndarray]]
 

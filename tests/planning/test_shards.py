@@ -15,16 +15,17 @@ from elimina.backends.choose import Devices
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda.backend import words_of
 from elimina.backends.cuda.layout import Forest, lay_out
-from elimina.inference import choose
-from elimina.inference.encode import encode
-from elimina.inference.options import Options
 from elimina.planning import shards
 from elimina.planning.machine import cuda_machine
-from elimina.planning.plan import FactorLayout
+from elimina.planning.options import Options
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
-from elimina.planning.program import CardTable, Exchange, Range, boxes, lengths_of, pack
+from elimina.planning.program import boxes, pack
+from elimina.planning.shard_program import CardTable, Exchange, Range, lengths_of
 from elimina.planning.shards import make_shards
+from elimina.planning.step import FactorLayout
+from elimina.problem.preparation import prepare
+from elimina.running import host, plan_choice
+from elimina.running.encoding import encode
 from tests import calls
 from tests.cards import CpuCard
 from tests.inference.test_cards import Card, SlowCard
@@ -53,7 +54,7 @@ def divide(monkeypatch, divisions=None):
         found = made(*given)
         return found and found._replace(seconds=0.0)
 
-    monkeypatch.setattr(choose, "make_shards", first)
+    monkeypatch.setattr(plan_choice, "make_shards", first)
 
 
 @pytest.fixture
@@ -61,7 +62,8 @@ def use(monkeypatch):
     """A function that puts devices in the place of cards."""
 
     def put(*members):
-        monkeypatch.setattr(choose, "get_backend", lambda device, threads=None: Devices(members))
+        monkeypatch.setattr(host, "get_backend", lambda device, threads=None: Devices(members))
+        monkeypatch.setattr(plan_choice, "get_backend", lambda device, threads=None: Devices(members))
         return members
 
     return put
@@ -278,19 +280,19 @@ def test_the_planner_takes_what_is_fastest():
     options = Options(device="cuda:0,cuda:1", order=tuple(range(200)), slices=10**9)
     cards = Devices([SeenCuda(12 * GIB), SeenCuda(12 * GIB)])
     problem, order = strip(10, 20, 8)
-    one = choose.fitting_plan(cards, problem, order, options)
+    one = plan_choice.fitting_plan(cards, problem, order, options)
     assert one.shards is None
-    _, found = choose._shared_out(cards, problem, order, options, one)
+    _, found = plan_choice._shared_out(cards, problem, order, options, one)
     assert found.shards is not None
     assert found.fits
     figures = json.loads(found.to_json())
     assert (figures["cards"], figures["slices"]) == (2, None)
     assert "cards:                2; " in str(found)
     roomy = Devices([SeenCuda(12 * GIB)])
-    assert choose._shared_out(roomy, problem, order, options, one)[1] is one
+    assert plan_choice._shared_out(roomy, problem, order, options, one)[1] is one
     easy, ordered = strip(8, 8, 4)
-    plan = choose.fitting_plan(cards, easy, ordered, options)
-    assert choose._shared_out(cards, easy, ordered, options, plan)[1].shards is None
+    plan = plan_choice.fitting_plan(cards, easy, ordered, options)
+    assert plan_choice._shared_out(cards, easy, ordered, options, plan)[1].shards is None
 
 
 @pytest.mark.parametrize("runs", [0, 1, 5])
@@ -411,8 +413,8 @@ def test_the_time_limit_ends_all_devices(monkeypatch, use):
 
 @pytest.mark.parametrize("cards", [2, 4])
 def test_steps_that_eliminate_several_variables(monkeypatch, cards):
-    monkeypatch.setattr("elimina.inference.choose.FUSED_SECONDS", 0)
-    monkeypatch.setattr("elimina.inference.choose.FUSED_SHARE", 2)
+    monkeypatch.setattr("elimina.running.plan_choice.FUSED_SECONDS", 0)
+    monkeypatch.setattr("elimina.running.plan_choice.FUSED_SHARE", 2)
     rng = np.random.default_rng(cards)
     divide(monkeypatch, lambda known: known[rng.integers(len(known))])
     model, _ = test_fusion.ladder(2, test_fusion.WIDTH, 2, "probability")

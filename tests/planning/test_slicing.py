@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.generate import grid_model, random_model
-from elimina.inference.options import Options
-from elimina.inference.ordering import elimination_order
-from elimina.planning.fitting import Slicer
 from elimina.planning.machine import cpu_machine
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
-from elimina.planning.steps import dependence, order_slices
+from elimina.planning.slice_dependence import dependence, order_slices
+from elimina.planning.slicing import Slicer
+from elimina.problem.preparation import prepare
 from tests import calls
 
 

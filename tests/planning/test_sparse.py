@@ -14,13 +14,13 @@ from elimina import table as table_module
 from elimina.backends.sparse.session import RowsSession
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
-from elimina.inference import choose
 from elimina.order import find_order
 from elimina.planning import sparse
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
-from elimina.planning.prepare import prepare
 from elimina.planning.sparse import Fill, in_rows, predicted_shares
+from elimina.problem.preparation import prepare
+from elimina.running import plan_choice
 from elimina.table import FORBIDDEN
 from tests import calls
 from tests.devices import on_devices
@@ -58,8 +58,8 @@ def test_rows_of_small_tables_are_not_forecast(monkeypatch, size, cannot_pay):
     assert sparse.rows_cannot_pay(dense, prepare(model, "count", {}), cpu_machine(2)) == cannot_pay
     assert plan is None or not cannot_pay
     forecasts = []
-    monkeypatch.setattr(choose, "TUPLES_FROM_SECONDS", -1.0)
-    monkeypatch.setattr(choose, "in_rows", lambda *parts: forecasts.append(parts))
+    monkeypatch.setattr(plan_choice, "TUPLES_FROM_SECONDS", -1.0)
+    monkeypatch.setattr(plan_choice, "in_rows", lambda *parts: forecasts.append(parts))
     calls.plan(model, "count", device="cpu")
     assert bool(forecasts) != cannot_pay
 
@@ -189,7 +189,7 @@ def test_rows_that_do_not_fit_after_all(monkeypatch):
     monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
     with pytest.raises(MemoryLimitError, match=r"more tuples than the [0-9]+ that the memory limit leaves room for"):
         calls.solve(model, "count", tables="sparse", device="cpu")
-    monkeypatch.setattr(choose, "TUPLES_FROM_SECONDS", 0.0)
+    monkeypatch.setattr(plan_choice, "TUPLES_FROM_SECONDS", 0.0)
     plans = []
     assert calls.solve(model, "count", device="cpu", on_plan=plans.append).value == expected
     assert [plan.sparse is None for plan in plans] == [False, True]

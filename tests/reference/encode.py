@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
-from elimina.inference.encode import Encoded
-from elimina.planning.plan import FactorLayout, Plan
-from elimina.planning.prepare import Problem
+from elimina.planning.plan import Plan
 from elimina.planning.sparse import blocks
+from elimina.planning.step import FactorLayout
+from elimina.problem.preparation import Problem
+from elimina.running.encoding import Encoded
 from elimina.table import BLOCK_CELLS, Sense, Table, cell_numbers, forbidden_value
 from elimina.tree import Group
 

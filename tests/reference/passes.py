@@ -6,8 +6,8 @@ import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from elimina.planning.plan import JOIN
 from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.step import JOIN
 from elimina.tree import Tree
 from tests.reference.planner import Bucket, ProtoStep, Read
 

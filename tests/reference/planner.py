@@ -11,8 +11,8 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from elimina._core import Arena
-from elimina.planning.plan import JOIN, LEVEL, FactorLayout, Operand, Step
 from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.step import JOIN, LEVEL, FactorLayout, Operand, Step
 from elimina.tree import Tree
 from tests.reference.tiles import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify, table_strides
 

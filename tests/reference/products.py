@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from elimina.planning.plan import JOIN, Operand, Step
+from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program
-from elimina.planning.steps import Steps
+from elimina.planning.step import JOIN, Operand, Step
 
 
 def strides_of(axes, sizes):

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.backends import Run
-from elimina.planning.plan import LEVEL
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
+from elimina.planning.step import LEVEL
 
 (WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES) = range(6)
 (TABLES, TABLES_A, TABLES_B, OUT, WEIGHT) = range(9, HEADER)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from elimina.planning.plan import JOIN, LEVEL, Operand, Step
+from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program
-from elimina.planning.steps import Steps
+from elimina.planning.step import JOIN, LEVEL, Operand, Step
 from elimina.planning.tiers import plan_stream
 from tests.reference.buckets import Bucket, bucket_program
 from tests.reference.planner import Bucket as PlannedBucket

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.planning.plan import JOIN, Operand, Step
+from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program
-from elimina.planning.steps import Steps
+from elimina.planning.step import JOIN, Operand, Step
 from tests.reference.program import _view, scale
 
 Form = dict[str, Any]

@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import ImpossibleEvidenceError, InputError
-from elimina.inference.choose import plan_problem
-from elimina.inference.execution import check_kept
-from elimina.inference.junction import JunctionTree
-from elimina.inference.options import Options
-from elimina.inference.propagator import Resident
 from elimina.io.peers import imported
 from elimina.labels import without_labels
+from elimina.methods.junction_tree import JunctionTree
 from elimina.model import Model, Variable
 from elimina.planning.machine import KEPT_TREE_RUNS
-from elimina.planning.prepare import prepare, with_units
+from elimina.planning.options import Options
+from elimina.problem.preparation import prepare, with_units
+from elimina.running.advice import check_kept
+from elimina.running.plan_choice import plan_problem
+from elimina.running.propagator import Resident
 from elimina.table import Table
 
 Array = NDArray[np.float64]

@@ -10,8 +10,8 @@ import numpy as np
 
 from elimina import arguments
 from elimina.errors import InputError
-from elimina.inference.junction import JunctionTree
 from elimina.io.peers import arranged, from_pyagrum, imported
+from elimina.methods.junction_tree import JunctionTree
 from elimina.states import StateIndex, check_mapping
 
 Name = str | int

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import ImpossibleEvidenceError, InputError
-from elimina.inference.junction import JunctionTree
 from elimina.io import ModelLike, as_model
 from elimina.io.cases import Cases, as_cases
+from elimina.methods.junction_tree import JunctionTree
 from elimina.model import Model
 from elimina.states import listed_states
 from elimina.system import require

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.planning.machine import Machine
-from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
+from elimina.planning.step import FactorLayout
 
 if TYPE_CHECKING:
     from elimina._core import CasePlanner

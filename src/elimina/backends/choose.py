@@ -19,7 +19,8 @@ from elimina.backends import Backend, Progress, Run
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import DeviceError, InputError
 from elimina.planning.machine import cuda_machine
-from elimina.planning.program import Phase, Program, boxes, work_of
+from elimina.planning.program import Program, boxes, work_of
+from elimina.planning.shard_program import Phase
 
 if TYPE_CHECKING:
     from elimina.backends import Session

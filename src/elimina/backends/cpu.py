@@ -13,10 +13,10 @@ from elimina._core import CasePlanner, DenseSession
 from elimina.backends import Progress, Run
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
-from elimina.planning.layout import view_of
+from elimina.planning.arrays import view_of
 from elimina.planning.machine import Machine, cpu_machine
-from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
+from elimina.planning.step import FactorLayout
 from elimina.system import available_memory, available_threads, cached_property
 
 if TYPE_CHECKING:

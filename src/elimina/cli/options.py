@@ -20,12 +20,12 @@ from elimina.backends.choose import device_name
 from elimina.cli.terminal import Decorated, Group, Share, WholeNumber, option, together
 from elimina.display import seconds_text
 from elimina.errors import InputError, TimeLimitError
-from elimina.inference.options import DIVISIONS, MOST_THREADS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.io import read_evidence
 from elimina.io.evidence import Given, merge, parse_assignments, parse_names
 from elimina.io.files import load
 from elimina.model import Model
 from elimina.order import Method, read_order
+from elimina.planning.options import DIVISIONS, MOST_THREADS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.states import StateIndex, integer_of
 from elimina.tasks import NAMES, task_of
 

@@ -27,9 +27,9 @@ from elimina.cli.options import (
 from elimina.cli.terminal import Command, option, read_trace
 from elimina.dcop.problem import Heuristic
 from elimina.errors import InputError
-from elimina.inference.options import Options
 from elimina.io.files import suffix_of
 from elimina.model import Model
+from elimina.planning.options import Options
 
 
 @click.command(cls=Command)

@@ -37,16 +37,15 @@ from elimina.cli.options import (
 from elimina.cli.terminal import Command, labelled, option, show, tracing
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError
-from elimina.inference.anytime import Run
-from elimina.inference.batch import Batch, with_observations
-from elimina.inference.call import Observed, with_factors, with_small_sums
-from elimina.inference.execution import advice_on
-from elimina.inference.options import METHODS, OptimumMethod
 from elimina.io.cases import read_cases
 from elimina.io.files import save
 from elimina.io.globals import is_auxiliary
 from elimina.io.posteriors import open_posteriors, write_marginals
+from elimina.methods.batch import Batch, with_observations
+from elimina.methods.small_networks import with_small_sums
 from elimina.model import Model
+from elimina.planning.options import METHODS, OptimumMethod
+from elimina.problem.evidence import Observed, with_factors
 from elimina.progress import Progress
 from elimina.result import (
     Bounds,
@@ -58,7 +57,9 @@ from elimina.result import (
     number_text,
     with_reading,
 )
+from elimina.running.advice import advice_on
 from elimina.states import indices_of
+from elimina.strategies.call import Run
 from elimina.tasks import described
 
 if TYPE_CHECKING:
@@ -325,7 +326,7 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
     if advice is not None:
         show(f"{'advice:':22}{advice}")
     if described(made.task).is_marginal:
-        from elimina.inference.marginals import plan_statistics
+        from elimina.planning.tree_statistics import plan_statistics
 
         show(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
 

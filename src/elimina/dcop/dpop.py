@@ -19,8 +19,8 @@ from elimina.dcop.engine import IMPOSSIBLE, Engine, bucket_dtype, row
 from elimina.dcop.problem import Context, CostsError, Label, Send, Settings, Util, Utility, Value
 from elimina.display import bytes_text, count_text
 from elimina.errors import MemoryLimitError
-from elimina.inference.encode import distances_of
-from elimina.planning.prepare import allowed_ranges
+from elimina.problem.preparation import allowed_ranges
+from elimina.running.encoding import distances_of
 from elimina.table import Table
 from elimina.tasks import FLOATS, INTEGERS, LARGEST
 

@@ -22,12 +22,13 @@ from elimina.backends.sparse.tables import SparseTables
 from elimina.dcop.problem import Utility
 from elimina.display import bytes_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError
+from elimina.planning.encoding import exact_integer
 from elimina.planning.machine import Machine, machine_of
-from elimina.planning.plan import MOST_BYTES, FactorLayout, Output, Plan
-from elimina.planning.planner import exact_integer
+from elimina.planning.packed_steps import Factors, Steps
+from elimina.planning.plan import MOST_BYTES, Plan
 from elimina.planning.program import Program, pack, place_steps
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.steps import Factors, Steps
+from elimina.planning.step import FactorLayout, Output
 from elimina.tasks import INTEGERS, LARGEST, Dtype
 from elimina.tree import plan_tree
 

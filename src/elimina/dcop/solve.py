@@ -21,16 +21,17 @@ from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, names
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.dcop.together import exact_answer, solve_together
 from elimina.errors import DeviceError, InputError, TimeLimitError
-from elimina.inference.execution import check_sum, check_value, epsilon
-from elimina.inference.knowledge import combine, first_bounds
-from elimina.inference.minibucket import result_between
-from elimina.inference.options import MOST_THREADS
-from elimina.inference.shield import uncollected
+from elimina.methods.first_bounds import first_bounds
 from elimina.model import Model
-from elimina.planning.fitting import LARGEST_IBOUND
-from elimina.planning.prepare import prepare
-from elimina.planning.rewriting import is_rewritten, with_needed_values
+from elimina.planning.mini_buckets import LARGEST_IBOUND
+from elimina.planning.options import MOST_THREADS
+from elimina.problem.preparation import prepare
+from elimina.problem.rewriting import is_rewritten, with_needed_values
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
+from elimina.running.bounded_results import result_between
+from elimina.running.combination import combine
+from elimina.running.garbage_collection import uncollected
+from elimina.running.rounding import check_sum, check_value, epsilon
 from elimina.system import memory_errors_in_words
 from elimina.table import Ends
 from elimina.tree import rows_of

@@ -22,17 +22,18 @@ from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, WIDE, Engine, S
 from elimina.dcop.problem import Problem, Settings, Util, Value, sizes_of_messages
 from elimina.dcop.simulator import Figures, Network, Tally
 from elimina.errors import InputError
-from elimina.inference.bucket import decode_value
-from elimina.inference.encode import encode
-from elimina.inference.execution import check_value, roots
-from elimina.inference.minibucket import result_between
+from elimina.methods.optimum import decode_value
 from elimina.model import Model
 from elimina.planning.plan import MOST_BYTES
 from elimina.planning.planner import kept_plan
-from elimina.planning.prepare import prepare
 from elimina.planning.program import pack
 from elimina.planning.record import MAX_OPERANDS
+from elimina.problem.preparation import prepare
 from elimina.result import Result
+from elimina.running.bounded_results import result_between
+from elimina.running.encoding import encode
+from elimina.running.rounding import check_value
+from elimina.running.scales import roots
 from elimina.tasks import INTEGERS, LARGEST
 from elimina.tree import Node, Tree, tree_of
 

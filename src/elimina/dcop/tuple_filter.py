@@ -23,7 +23,7 @@ from elimina.dcop.engine import Engine, row
 from elimina.dcop.problem import Cost, CostsError, Limit, Listed, Send, Utility, Value
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
-from elimina.planning.layout import Layout
+from elimina.planning.key_layout import Layout
 
 _BYTES_OF_A_ROW = 48
 """A row that is made takes that much, with what it is made from."""

@@ -11,17 +11,18 @@ from elimina.distributed.cluster import connected, local, tasks_on
 from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import ClusterBatch, Job, least_memory, options_for, plan_on, run_slices, solve_slices
 from elimina.errors import InputError, TimeLimitError
-from elimina.inference.anytime import Run
-from elimina.inference.call import known_total, observe, own_assignment
-from elimina.inference.knowledge import Limits
-from elimina.inference.method import LONGEST_SEARCH, SEARCHED_FROM_SECONDS
-from elimina.inference.options import DEFAULT, Options
-from elimina.inference.strategy import Budget, Portfolio, Strategy
 from elimina.io import EvidenceLike, as_evidence
+from elimina.methods.search_state import Limits
 from elimina.model import Model
-from elimina.planning.prepare import Problem, prepare
+from elimina.planning.options import DEFAULT, Options
+from elimina.problem.evidence import known_total, observe, own_assignment
+from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
+from elimina.running.budget import Budget
 from elimina.states import Evidence
+from elimina.strategies.call import Run
+from elimina.strategies.schedule import LONGEST_SEARCH, SEARCHED_FROM_SECONDS
+from elimina.strategies.strategy import Portfolio, Strategy
 
 if TYPE_CHECKING:
     from distributed import Client

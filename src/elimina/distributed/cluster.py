@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from elimina import __version__, arguments
 from elimina.backends.choose import DEVICES, cards_of
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
-from elimina.inference.options import MOST_THREADS
+from elimina.planning.options import MOST_THREADS
 from elimina.system import require
 
 if TYPE_CHECKING:

@@ -20,16 +20,24 @@ from numpy.typing import NDArray
 
 from elimina.distributed.cluster import Tasks, stop_if_unwanted
 from elimina.errors import TimeLimitError
-from elimina.inference.choose import host_memory
-from elimina.inference.consistency import Consistency, Units
-from elimina.inference.knowledge import FIRST_SECONDS, Knowledge, Limits, Listener
-from elimina.inference.options import Options
-from elimina.inference.ordering import elimination_order
-from elimina.inference.search import LEAD, LONGEST_MESSAGES, MORE, RISE, SEARCH_SHARE, check_costs, searched_optimum
-from elimina.inference.shifting import LONGEST_SHIFT, Original, shift_tables
-from elimina.inference.strategy import shares_of
-from elimina.planning.prepare import Problem
+from elimina.methods.and_or_search import (
+    LEAD,
+    LONGEST_MESSAGES,
+    MORE,
+    RISE,
+    SEARCH_SHARE,
+    check_costs,
+    searched_optimum,
+)
+from elimina.methods.cost_shifting import LONGEST_SHIFT, Original, shift_tables
+from elimina.methods.search_state import FIRST_SECONDS, Knowledge, Limits, Listener
+from elimina.methods.soft_consistency import Consistency, Units
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.problem.preparation import Problem
 from elimina.result import Result
+from elimina.running.host import host_memory
+from elimina.running.memory_shares import shares_of
 
 _WORDS = 3
 """Numbers that encode a decision."""

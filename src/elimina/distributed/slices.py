@@ -17,27 +17,34 @@ from elimina import arguments
 from elimina.backends.choose import get_backend
 from elimina.distributed.cluster import Tasks, Worker, stop_if_unwanted, tasks_on, workers_for
 from elimina.errors import InputError, TimeLimitError
-from elimina.inference.answer import Posteriors
-from elimina.inference.anytime import Run
-from elimina.inference.batch import Batch
-from elimina.inference.bucket import eliminate, first_state
-from elimina.inference.call import own_assignment, plan_call
-from elimina.inference.checkpoint import State
-from elimina.inference.choose import Planned, limits_of
-from elimina.inference.execution import TOLERANCES, Execution, Scaled, ScaledSum, check_fits, partition_result
-from elimina.inference.knowledge import first_bounds
-from elimina.inference.minibucket import result_between
-from elimina.inference.options import DEFAULT, Options
-from elimina.inference.strategy import Budget, Strategy, portfolio_of
 from elimina.io import EvidenceLike, as_evidence
 from elimina.io.cases import Codes
+from elimina.methods.batch import Batch
+from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.first_bounds import first_bounds
+from elimina.methods.optimum import first_state
 from elimina.model import Model
-from elimina.planning.fitting import make_finer_plan
 from elimina.planning.machine import DEALT_SECONDS
+from elimina.planning.options import DEFAULT, Options
 from elimina.planning.plan import Plan
-from elimina.planning.prepare import Problem
+from elimina.planning.planned_problem import Planned
+from elimina.planning.slicing import make_finer_plan
+from elimina.problem.evidence import own_assignment
+from elimina.problem.preparation import Problem
 from elimina.result import Result
+from elimina.running.advice import check_fits
+from elimina.running.bounded_results import result_between
+from elimina.running.budget import Budget
+from elimina.running.checkpoint import State
+from elimina.running.execution import Execution
+from elimina.running.host import limits_of
+from elimina.running.propagated_tables import Posteriors
+from elimina.running.rounding import TOLERANCES
+from elimina.running.scaled import Scaled, ScaledSum, partition_result
 from elimina.states import Evidence
+from elimina.strategies.call import Run
+from elimina.strategies.call_plan import plan_call
+from elimina.strategies.strategy import Strategy, portfolio_of
 from elimina.tasks import Task, TaskName, described, task_of, tasks_that
 
 if TYPE_CHECKING:

@@ -1,8 +1,4 @@
-"""The machine's speeds, the costs of steps, tables and slices, and the estimates of time that are made of them.
-
-`Speeds` are those that ``elimina calibrate`` measures. They are kept in a file of the user's cache folder. All figures
-as they are given here were measured on a virtual machine with two cores of a server's CPU, and on an H200.
-"""
+"""TODO planning.machine"""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from numpy.typing import NDArray
 
 from elimina._core import SHARED_WORK
 from elimina.errors import InputError
-from elimina.planning.plan import LEVEL, Step
+from elimina.planning.step import LEVEL, Step
 
 logger = logging.getLogger("elimina")
 

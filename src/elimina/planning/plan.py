@@ -1,4 +1,4 @@
-"""A plan: the steps in their order and the places of all tables; plain data, made before any memory is allocated."""
+"""TODO planning.plan"""
 
 from __future__ import annotations
 
@@ -9,130 +9,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.display import bar, bytes_text, count_text, html_of, seconds_text, text_of, times_text
-from elimina.planning.record import fused_rows, product_rows
+from elimina.planning.display import fused_rows, product_rows
+from elimina.planning.packed_steps import Steps
+from elimina.planning.step import FactorLayout, Output, Step
 
 if TYPE_CHECKING:
-    from elimina.planning.program import Shards
-    from elimina.planning.sparse import Outside
+    from elimina.planning.shard_program import Shards
     from elimina.planning.stream import Stream
 
 MOST_BYTES = 2**62
 """No machine has more."""
-
-JOIN, LEVEL = -1, -2
-"""Instead of an eliminated variable: the step joins tables, or levels mini-buckets."""
-
-
-class Operand(NamedTuple):
-    """A table that a step reads.
-
-    Attributes:
-        factor: Index of the prepared factor, or -1 if the table is a message.
-        source: Index of the step that wrote the message, or -1 if the table is a factor.
-        offset: Start in the arena, in elements.
-        domain_stride: Elements between two values of the eliminated variable (0 if there is none).
-        strides: Elements between two values of each axis of the step's output; 0 where the table lacks the axis.
-        cells: Number of cells.
-    """
-
-    factor: int
-    source: int
-    offset: int
-    domain_stride: int
-    strides: tuple[int, ...]
-    cells: int
-
-
-class Step(NamedTuple):
-    """One fused aggregation and elimination; or a join, or a moment matching of mini-buckets, with ``domain`` 1.
-
-    The output's axes come in the order slow, middle, fast (see ``include/elimina/program.hpp``); operands in the order
-    lhs, rhs, streamed. Those of a moment-matching step are the marginals of all mini-buckets.
-
-    Attributes:
-        variable: The eliminated variable, ``JOIN`` or ``LEVEL``; of several ones, the first.
-        domain: Number of its values, or of the combinations of all.
-        axes: Variables of the output.
-        sizes: Their numbers of values.
-        out_strides: Elements between two values of each axis in the output.
-        outer: Number of slow axes.
-        mid: Number of middle axes.
-        operands: Tables that the step reads.
-        tables_a: Number of tables without a fast axis (lhs); of a moment-matching step, the number of its mini-bucket.
-        tables_b: Number of the next tables, which have no middle axis (rhs).
-        out_offset: Start of the output in the arena, in elements.
-        out_span: Elements that the output takes there, padding included.
-        readers: The steps that read the output, in order; none if it is part of the answer.
-        weight: Weight of a step in ``log-sum-exp`` (``include/elimina/semiring.hpp``); of a moment-matching step there,
-            the share of the marginals' sum that its mini-bucket gets. Unused in other semirings.
-        others: Further variables that the step eliminates, and their numbers of values.
-    """
-
-    variable: int
-    domain: int
-    axes: tuple[int, ...]
-    sizes: tuple[int, ...]
-    out_strides: tuple[int, ...]
-    outer: int
-    mid: int
-    operands: tuple[Operand, ...]
-    tables_a: int
-    tables_b: int
-    out_offset: int
-    out_span: int
-    readers: tuple[int, ...]
-    weight: float = 1.0
-    others: tuple[tuple[int, int], ...] = ()
-
-    @property
-    def out_cells(self) -> int:
-        """Cells of the output."""
-        return math.prod(self.sizes)
-
-    @property
-    def work(self) -> int:
-        """Combinations of an output cell and a value of the eliminated variable."""
-        return self.domain * self.out_cells
-
-
-class FactorLayout(NamedTuple):
-    """Place in the arena of a group of factors, joined to one table.
-
-    Attributes:
-        members: Indices into the prepared tables.
-        scope: Variables, earliest eliminated first.
-        sizes: Their numbers of values.
-        strides: Elements between two values of each, where its cells are written out.
-        offset: Start in the arena, in elements.
-        span: Elements that the table takes, padding included.
-        tuples: Most tuples that it allows, if these are listed there (``inference.encode``); None: its cells are
-            written out.
-    """
-
-    members: tuple[int, ...]
-    scope: tuple[int, ...]
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-    span: int
-    tuples: int | None = None
-
-    @property
-    def cells(self) -> int:
-        """Number of assignments of the scope."""
-        return math.prod(self.sizes)
-
-
-class Output(NamedTuple):
-    """A part of the answer.
-
-    Attributes:
-        step: The step that writes it.
-        scope: The variables whose unnormalised marginal it is, in the order of its axes; none: a factor of the answer.
-    """
-
-    step: int
-    scope: tuple[int, ...]
 
 
 class Form(NamedTuple):
@@ -508,3 +394,41 @@ def _slicing_rows(plan: Plan, slicing: Slicing) -> list[tuple[str, str]]:
 def _tuples_text(tuples: float) -> str:
     """Format a predicted number of tuples."""
     return "more than 1e+300 tuples" if tuples > 1e300 else f"{count_text(math.ceil(tuples))} tuples"
+
+
+class Place(NamedTuple):
+    """A table of an arena.
+
+    Attributes:
+        offset: Start of the table, in elements.
+        scope: Variables of the table.
+        sizes: Their numbers of values.
+        strides: Elements between two values of each.
+    """
+
+    offset: int
+    scope: tuple[int, ...]
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+class Outside(NamedTuple):
+    """A program over a plan's factors, and the places of its answers.
+
+    Attributes:
+        steps: Their arena begins with the plan's factors.
+        arena_cells: Elements of that arena.
+        factors: Places of the plan's factors.
+        own: Tables that together bound each step's output from below.
+        rest: Tables that bound, for each step, the factors that neither it nor its subtree has, without other trees.
+        trees: Numbers that bound each tree.
+        tree_of: Number of each step's tree.
+    """
+
+    steps: Steps
+    arena_cells: int
+    factors: tuple[Place, ...]
+    own: tuple[tuple[Place, ...], ...]
+    rest: tuple[tuple[Place, ...], ...]
+    trees: tuple[tuple[Place, ...], ...]
+    tree_of: tuple[int, ...]

@@ -1,10 +1,9 @@
-"""Making plans."""
+"""TODO planning.planner"""
 
 from __future__ import annotations
 
 import functools
 import itertools
-import math
 import operator
 import sys
 from collections import OrderedDict
@@ -15,36 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedLayout, PlannedSteps, PlannedTree, plan_steps
-from elimina.errors import InputError
+from elimina.planning.encoding import Encoding, choose_encoding, cost_bound, incumbent_cost, operand_limits
 from elimina.planning.machine import EXPONENTIAL, SLICE_SECONDS, SLICED_TABLE_SECONDS, Machine, speeds
+from elimina.planning.packed_steps import Factors, Outputs, Steps
 from elimina.planning.plan import MOST_BYTES, MiniBuckets, Plan, Slicing, slice_runs
-from elimina.planning.prepare import Problem, restrict
 from elimina.planning.program import place_steps
 from elimina.planning.record import HEADER, MAX_OPERANDS
-from elimina.planning.steps import Factors, Outputs, Steps, dependence, order_slices
+from elimina.planning.slice_dependence import dependence, order_slices
+from elimina.problem.preparation import Problem, restrict
 from elimina.system import lock_for_a_moment
-from elimina.table import Ends, Scopes
-from elimina.tasks import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
+from elimina.table import Scopes
+from elimina.tasks import INTEGERS, LARGEST
 from elimina.tree import Bound, Group, Partition, node_weights, plan_tree, tree_of
-
-_VISITS = 100_000_000
-"""Cells that the search visits: about 0.2 s."""
-
-_LARGEST_TABLE = 1 << 22
-"""Cells of a table from which the search would take too much memory."""
-
-
-def incumbent_cost(problem: Problem) -> int | None:
-    """Return the cost of an allowed assignment above the sum of the tables' least costs; None if none was found.
-
-    It is the same every time.
-    """
-    if any(table.cells > _LARGEST_TABLE for table in problem.tables):
-        return None
-    most = sys.maxsize
-    cost: int | None = problem.tables.listed.incumbent(problem.model.sense, _VISITS, _VISITS, most, most, most)[1]
-    return cost
-
 
 LEAST_RECORD_BYTES = 1 << 20
 """Bytes of records that do not count: any process grows by that in a call."""
@@ -72,20 +53,6 @@ ROOM = 8
 
 _plans: OrderedDict[tuple[Any, ...], tuple[Plan, Plan | None]] = OrderedDict()
 _plans_lock = lock_for_a_moment()
-
-
-class Encoding(NamedTuple):
-    """Encoding of a model's values in a semiring.
-
-    Attributes:
-        semiring: See ``Program.semiring``.
-        dtype: Number type of the arena.
-        forbidden: The smallest forbidden integer; infinity among floats; 0 where 0 says it.
-    """
-
-    semiring: str
-    dtype: Dtype
-    forbidden: float
 
 
 class _Layout(NamedTuple):
@@ -141,10 +108,6 @@ WORTH_A_SOLUTION = 0.5
 
 _HOPELESS = 1e9
 """Estimated seconds from which a plan is for its figures alone."""
-
-_FEWEST_OPERANDS = 3
-"""Steps that add fewer tables are not worth a narrower dtype."""
-
 
 _MOST_COUNTED = 1e300
 """Figures of plans are counted up to here: bytes and sums of them are finite floats, too."""
@@ -240,7 +203,7 @@ def make_plan(
         if not searched and not problem.kept and (is_slow or chosen.is_too_large(machine, memory)):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
-        others = [lay_out(bound, operands) for operands in _operand_limits(bound, chosen.encoding.dtype)]
+        others = [lay_out(bound, operands) for operands in operand_limits(bound, chosen.encoding.dtype)]
         chosen = min(
             [chosen, *others],
             key=lambda layout: (
@@ -396,78 +359,6 @@ def _factor_masks(problem: Problem, part: Problem, sliced: Sequence[int]) -> lis
     bits = {v: 1 << i for i, v in enumerate(sliced)}
     tables = [sum(bits.get(v, 0) for v in table.scope) for table in problem.tables]
     return [functools.reduce(operator.or_, (tables[m] for m in group.members)) for group in part.groups]
-
-
-def _operand_limits(bound: int, dtype: Dtype) -> list[int]:
-    """Return the most tables that a step may add in each narrower type of integers."""
-    limits = [LARGEST[name] // bound for name in INTEGERS[: INTEGERS.index(dtype)]]
-    return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _FEWEST_OPERANDS]
-
-
-def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | None, weighted: bool = False) -> Encoding:
-    """Choose the semiring and the narrowest dtype that is exact, by a proof on the range of the costs.
-
-    Every cost is shifted to be non-negative, so a partial sum at or above any bound on the optimum can never come back
-    below it: one number above that bound stands for 'forbidden', and a dtype is wide enough if it holds that number
-    once for each table that a step adds.
-    """
-    if problem.task == "count":
-        return Encoding("count", _asked(dtype, SEMIRINGS["count"].dtypes, "counting"), 0)
-    if weighted:
-        return Encoding("log-sum-exp", _asked(dtype, ("float64",), "bounds on sums"), -math.inf)
-    if problem.model.sense == "probability":
-        if problem.described.is_sum:
-            return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
-        return Encoding("min-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), math.inf)
-    if not problem.model.is_integer or dtype in FLOATS:
-        return Encoding("min-sum", _asked(dtype, FLOATS, "costs that are not integers"), math.inf)
-    if dtype is not None and dtype not in INTEGERS:
-        raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
-    return Encoding("min-sum", exact_integer(operands, bound, dtype), bound)
-
-
-def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
-    """Return the narrowest integer type (or the given one) that steps over so many tables cannot overflow.
-
-    Args:
-        operands: Tables that a step adds at most.
-        bound: Number that stands for 'forbidden', above any sum of allowed costs, which are not negative.
-        dtype: Integer type; None for the narrowest.
-
-    Raises:
-        InputError: It is not wide enough.
-    """
-    for name in INTEGERS:
-        if dtype in (None, name) and max(operands, 2) * bound <= LARGEST[name]:
-            return name
-    raise InputError(
-        f"costs are too large for exact sums: a step may add {max(operands, 2)} numbers of up to {bound:,}, more than "
-        f"{dtype or 'int64'} holds; {'' if dtype in (None, 'int64') else 'use a wider integer, '}scale the costs down, "
-        "or (task mpe) use dtype float64, which rounds"
-    )
-
-
-def _asked(dtype: str | None, allowed: tuple[Dtype, ...], what: str) -> Dtype:
-    if dtype is None:
-        return allowed[0]
-    for name in allowed:
-        if dtype == name:
-            return name
-    raise InputError(f"dtype {dtype} does not fit {what}; use {' or '.join(allowed)}")
-
-
-def cost_bound(problem: Problem) -> int:
-    """Return a number for 'forbidden' among integer costs shifted to be non-negative; 1 for other models."""
-    if not problem.described.is_optimum or not problem.model.is_integer:
-        return 1
-    ends = Ends.of(problem.tables.listed, problem.model.sense)
-    spread = ends.total(highest=True) - ends.total(highest=False) + 1
-    limit = problem.model.upper_bound
-    if limit is not None and ends.are_allowed:
-        sign = problem.model.sign
-        best = int(problem.model.constant) + ends.total(highest=sign == -1)
-        spread = min(spread, math.ceil(sign * (limit - best)))
-    return max(spread, 1)
 
 
 def _lay_out(

@@ -1,4 +1,4 @@
-"""Input of a backend: a plan packed into words (``include/elimina/program.hpp``), and its division among cards."""
+"""TODO planning.program"""
 
 from __future__ import annotations
 
@@ -12,112 +12,17 @@ from numpy.typing import NDArray
 from elimina._core import CasePlanner, PlannedLayout, PlannedSteps
 from elimina.errors import InternalError
 from elimina.planning.machine import Machine
-from elimina.planning.plan import FactorLayout, Plan, Sparse
-from elimina.planning.record import DOMAIN, LO_CELLS, MID_CELLS, OUTER_CELLS
-from elimina.planning.steps import DeferredSteps, Outputs, Steps
+from elimina.planning.matrix_products import LIBRARY_DEPTH, LIBRARY_WORK
+from elimina.planning.packed_steps import DeferredSteps, Outputs, Steps
+from elimina.planning.plan import Plan, Sparse
+from elimina.planning.record import DOMAIN, LO_CELLS, MID_CELLS, OUTER_CELLS, TABLES, TABLES_A, TABLES_B
+from elimina.planning.shard_program import Box, Exchange, Range, Shards, cells
 from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.planning.stream import Stream
 
-
 _NO_WORDS = np.zeros(0, dtype=np.int64)
-
-
-class Range(NamedTuple):
-    """A variable whose values are divided: card ``k`` has the range of number ``k // stride % parts``."""
-
-    variable: int
-    parts: int
-    stride: int
-
-    def length(self, size: int) -> int:
-        """Return the number of values of each range; the last ones begin again with the first values."""
-        return -(-size // self.parts)
-
-
-Division = tuple[Range, ...]
-"""Variables by whose values a table is divided; none: each card has all of it."""
-
-
-class CardTable(NamedTuple):
-    """A table in the arenas of all cards.
-
-    Attributes:
-        axes: Its variables.
-        sizes: Their numbers of values.
-        division: Division of its cells.
-        offset: Start in each card's arena, in elements.
-        strides: Elements between two values of each variable.
-        span: Elements that it takes there.
-    """
-
-    axes: tuple[int, ...]
-    sizes: tuple[int, ...]
-    division: Division
-    offset: int
-    strides: tuple[int, ...]
-    span: int
-
-    @property
-    def lengths(self) -> tuple[int, ...]:
-        """Number of values of each variable that a card has."""
-        return lengths_of(self.axes, self.sizes, self.division)
-
-
-class Exchange(NamedTuple):
-    """A change of a table's division: each card copies its part from the cards that have it."""
-
-    source: CardTable
-    target: CardTable
-
-
-class Box(NamedTuple):
-    """A part of a copy: cells that one card has.
-
-    Attributes:
-        card: Number of the card.
-        source: The cells in that card's arena.
-        target: Their place in the arena of the card that copies.
-    """
-
-    card: int
-    source: FactorLayout
-    target: FactorLayout
-
-
-class Phase(NamedTuple):
-    """Steps that all cards run without waiting for each other.
-
-    Attributes:
-        copies: Copies before these steps; they begin when all cards have ended the phase before.
-        first: Number of the first step.
-        end: Number of the step after the last one.
-        joined: True if the last step is divided and scaled by the next ones: its parts' output ranges are joined.
-    """
-
-    copies: tuple[Exchange, ...]
-    first: int
-    end: int
-    joined: bool
-
-
-class Shards(NamedTuple):
-    """A plan divided among cards.
-
-    Attributes:
-        cards: Number of cards.
-        phases: Phases in their order.
-        copied: Steps whose outputs are copied.
-        divided: Steps that are divided.
-        moved: Elements that come from other cards, in all.
-    """
-
-    cards: int
-    phases: tuple[Phase, ...]
-    copied: tuple[int, ...]
-    divided: tuple[int, ...]
-    moved: int
 
 
 def boxes(copy: Exchange, card: int, cards: int) -> Iterator[Box]:
@@ -133,14 +38,9 @@ def boxes(copy: Exchange, card: int, cards: int) -> Iterator[Box]:
         owners = ((card + number) % cards for number in range(cards))
         yield Box(
             next(k for k in owners if all(k // s.stride % s.parts == digits[s.variable] for s in source.division)),
-            _cells(source, [piece.source for piece in found], [piece.length for piece in found]),
-            _cells(target, [piece.target for piece in found], [piece.length for piece in found]),
+            cells(source, [piece.source for piece in found], [piece.length for piece in found]),
+            cells(target, [piece.target for piece in found], [piece.length for piece in found]),
         )
-
-
-def _cells(place: CardTable, first: Sequence[int], lengths: Sequence[int]) -> FactorLayout:
-    offset = place.offset + sum(at * stride for at, stride in zip(first, place.strides, strict=True))
-    return FactorLayout((), place.axes, tuple(lengths), place.strides, offset, place.span)
 
 
 class _Piece(NamedTuple):
@@ -164,12 +64,6 @@ def _pieces(size: int, given: Range | None, wanted: Range | None, card: int) -> 
         run = min(length - at, size - value, own - value % own)
         yield _Piece(at, run, value % own, value // own)
         at += run
-
-
-def lengths_of(axes: Sequence[int], sizes: Sequence[int], division: Division) -> tuple[int, ...]:
-    """Return the number of values of each variable that a card has of a divided table."""
-    parts = {part.variable: part for part in division}
-    return tuple(parts[v].length(size) if v in parts else size for v, size in zip(axes, sizes, strict=True))
 
 
 class Program(NamedTuple):
@@ -356,3 +250,15 @@ def place_steps(
     """
     own, times = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
     return steps.place(itemsize, keep, own, times, machine.speed, most_words, deferred_words)
+
+
+def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
+    """Return the steps that a device's library may make: those that are large enough, and perhaps a few more."""
+    words, starts = steps.words, steps.starts
+    depth = words[starts + DOMAIN]
+    if depth.max(initial=0) < LIBRARY_DEPTH:
+        return np.zeros(len(starts), dtype=bool)
+    cells = words[starts + OUTER_CELLS].astype(np.int64) * words[starts + MID_CELLS] * words[starts + LO_CELLS]
+    sides = (words[starts + TABLES] == 2) & (words[starts + TABLES_A] == 1) & (words[starts + TABLES_B] == 1)
+    found: NDArray[np.bool_] = sides & (depth >= LIBRARY_DEPTH) & (cells * depth >= LIBRARY_WORK)
+    return found

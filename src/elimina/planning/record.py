@@ -1,21 +1,17 @@
-"""A step's packed record, as ``include/elimina/program.hpp`` lays it out, and which records are matrix products."""
+"""TODO planning.record"""
 
 from __future__ import annotations
 
 import itertools
 import math
 import struct
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from elimina.planning.plan import Step
-    from elimina.planning.program import Program
-    from elimina.planning.steps import Steps
-
+    from elimina.planning.step import Step
 
 (
     WORDS,
@@ -95,69 +91,3 @@ def spans(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np.
     elements = np.ones(len(starts), dtype=np.int64)
     np.add.at(elements, np.repeat(np.arange(len(starts)), axes), (words[at] - 1) * words[at + 1])
     return elements
-
-
-DEPTH, SIDE, WORK = 4, 8, 1 << 16
-"""Values of the eliminated variable, rows or columns, and combinations from which a step is a matrix product."""
-
-LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK = 48, 32, 1 << 20
-"""The same for a device's library, which writes the output before its range is read again."""
-
-
-class Product(NamedTuple):
-    """Shape of a matrix product: ``batch`` times ``rows`` x ``columns`` x ``depth``."""
-
-    batch: int
-    rows: int
-    columns: int
-    depth: int
-
-    @property
-    def work(self) -> int:
-        """Products that are summed."""
-        return self.batch * self.rows * self.columns * self.depth
-
-    def __str__(self) -> str:
-        text = f"{self.rows} x {self.columns} x {self.depth}"
-        return text if self.batch == 1 else f"{text}, batch {self.batch}"
-
-
-def product_of(step: Step) -> Product | None:
-    """Return the shape of a ``sum-product`` step as a matrix product; None if it is not one."""
-    if (len(step.operands), step.tables_a, step.tables_b) != (2, 1, 1) or step.domain < DEPTH:
-        return None
-    lhs, rhs = step.operands
-    lo = step.outer + step.mid
-    columns = math.prod(step.sizes[lo:])
-    is_row = [stride == 0 for stride in rhs.strides[:lo]]
-    rows = math.prod(size for size, row in zip(step.sizes, is_row, strict=False) if row)
-    if not lhs.domain_stride or not rhs.domain_stride or min(rows, columns) < SIDE or step.work < WORK:
-        return None
-    return Product(step.out_cells // (rows * columns), rows, columns, step.domain)
-
-
-def product_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
-    """Return the row of a plan's text on steps in ``sum-product`` that are matrix products, and the largest."""
-    found = [product for product in map(product_of, steps) if product is not None]
-    if not found:
-        return []
-    number = f"{len(found)} steps, the largest " if len(found) > 1 else "1 step, "
-    return [("matrix products", number + str(max(found, key=lambda product: product.work)))]
-
-
-def fused_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
-    """Return the row of a plan's text on steps that eliminate several variables."""
-    numbers = [1 + len(step.others) for step in steps if step.others]
-    return [("variables per step", f"{max(numbers)} at most, {len(numbers)} steps")] if numbers else []
-
-
-def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
-    """Return the steps that a device's library may make: those that are large enough, and perhaps a few more."""
-    words, starts = steps.words, steps.starts
-    depth = words[starts + DOMAIN]
-    if depth.max(initial=0) < LIBRARY_DEPTH:
-        return np.zeros(len(starts), dtype=bool)
-    cells = words[starts + OUTER_CELLS].astype(np.int64) * words[starts + MID_CELLS] * words[starts + LO_CELLS]
-    sides = (words[starts + TABLES] == 2) & (words[starts + TABLES_A] == 1) & (words[starts + TABLES_B] == 1)
-    found: NDArray[np.bool_] = sides & (depth >= LIBRARY_DEPTH) & (cells * depth >= LIBRARY_WORK)
-    return found

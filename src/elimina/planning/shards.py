@@ -1,8 +1,4 @@
-"""One plan divided among cards that read each other's memory: each one computes a part of every large table.
-
-All cards run the same steps over fewer values of a few variables. Where a step needs other parts of a message than its
-card has, they are copied from the cards that have them.
-"""
+"""TODO planning.shards"""
 
 from __future__ import annotations
 
@@ -15,18 +11,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from elimina.planning.machine import CARD_COPY_SECONDS, CARD_JOIN_SECONDS, CARD_LINK, CARD_RUN_BYTES, Machine
-from elimina.planning.plan import Operand, Plan, Step
-from elimina.planning.program import (
-    CardTable,
-    Division,
-    Exchange,
-    Phase,
-    Range,
-    Shards,
-    boxes,
-    lengths_of,
-)
-from elimina.planning.steps import Steps
+from elimina.planning.packed_steps import Steps
+from elimina.planning.plan import Plan
+from elimina.planning.program import boxes
+from elimina.planning.shard_program import CardTable, Division, Exchange, Phase, Range, Shards, lengths_of
+from elimina.planning.step import Operand, Step
 from elimina.tasks import SEMIRINGS
 
 DIVIDED_SECONDS = 1e-3

@@ -1,11 +1,4 @@
-"""Choice of the steps that work on sparse tables, which hold allowed tuples alone, and lower bounds on the rest.
-
-The bounds for a step are made by mini-buckets over the same tree (mini-bucket tree elimination; R. Mateescu,
-R. Dechter, K. Kask, "Tree approximation for belief updating", AAAI 2002): one pass towards the roots bounds each
-bucket's message from below, one back bounds all that is outside its subtree. A row whose value and bounds together are
-forbidden can be no part of a solution (function filtering: M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree
-decomposition methods with function filtering", IJCAI 2005).
-"""
+"""TODO planning.sparse"""
 
 from __future__ import annotations
 
@@ -19,13 +12,15 @@ import numpy as np
 from elimina import table as tables_of_models
 from elimina._core import row_bounds
 from elimina.errors import UnsupportedError
-from elimina.planning.layout import DTYPES, MOST_WORDS, WORD, field_bits, listed_tuples, with_listed
+from elimina.planning.key_layout import DTYPES, MOST_WORDS, WORD, field_bits
+from elimina.planning.listed_tables import listed_tuples, with_listed
 from elimina.planning.machine import SORTED_TUPLES, Machine, cpu_machine, speeds
-from elimina.planning.plan import JOIN, FactorLayout, Form, Operand, Output, Plan, Sparse, Step
-from elimina.planning.prepare import Problem
+from elimina.planning.packed_steps import Steps
+from elimina.planning.plan import Form, Outside, Place, Plan, Sparse
 from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.steps import Steps
+from elimina.planning.step import JOIN, FactorLayout, Operand, Output, Step
+from elimina.problem.preparation import Problem
 from elimina.table import Table, forbidden_value
 from elimina.tasks import described, tasks_that
 from elimina.tree import plan_tree, rows_of
@@ -369,44 +364,6 @@ def groups(sparse: Sparse) -> list[tuple[bool, list[int]]]:
 
 CELLS = 1 << 12
 """Cells of a mini-bucket's message, unless its tables are larger: larger messages drop few more rows."""
-
-
-class Place(NamedTuple):
-    """A table of an arena.
-
-    Attributes:
-        offset: Start of the table, in elements.
-        scope: Variables of the table.
-        sizes: Their numbers of values.
-        strides: Elements between two values of each.
-    """
-
-    offset: int
-    scope: tuple[int, ...]
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-
-
-class Outside(NamedTuple):
-    """A program over a plan's factors, and the places of its answers.
-
-    Attributes:
-        steps: Their arena begins with the plan's factors.
-        arena_cells: Elements of that arena.
-        factors: Places of the plan's factors.
-        own: Tables that together bound each step's output from below.
-        rest: Tables that bound, for each step, the factors that neither it nor its subtree has, without other trees.
-        trees: Numbers that bound each tree.
-        tree_of: Number of each step's tree.
-    """
-
-    steps: Steps
-    arena_cells: int
-    factors: tuple[Place, ...]
-    own: tuple[tuple[Place, ...], ...]
-    rest: tuple[tuple[Place, ...], ...]
-    trees: tuple[tuple[Place, ...], ...]
-    tree_of: tuple[int, ...]
 
 
 def outside(plan: Plan, sizes: Sequence[int]) -> Outside:

@@ -1,4 +1,4 @@
-"""Steps whose tables pass through a device in tiles: places and transfers; no device is needed."""
+"""TODO planning.stream"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory tier of a plan's arena: the device, the host, or a file. Tiles of arenas that are larger than their device."""
+"""TODO planning.tiers"""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from elimina.errors import InputError
 from elimina.planning.machine import DISK, PINNED, QUEUE_SECONDS, RUN_BYTES, TILE_SECONDS, speeds
-from elimina.planning.plan import Plan, Step
+from elimina.planning.plan import Plan
+from elimina.planning.step import Step
 from elimina.planning.stream import Record, Shape, Stream, StreamedStep, Table, Window, shape_of
 
 HOST_WORK = 1 << 17

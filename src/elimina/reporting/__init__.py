@@ -22,10 +22,10 @@ from elimina.dcop.solve import AgentOptions
 from elimina.dcop.solve import solve as solve_by_agents
 from elimina.display import figures_of
 from elimina.errors import EliminaError, InputError
-from elimina.inference.options import DEFAULT, Options, options_of
 from elimina.io import EvidenceLike, as_evidence, read
 from elimina.io.files import save, suffix_of
 from elimina.model import Model, Variable
+from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.reporting import page_graph, solvers
 from elimina.reporting.answers import (
     Asked,

@@ -14,11 +14,11 @@ import numpy as np
 from elimina import api
 from elimina.display import bytes_text, count_text, sample, seconds_text
 from elimina.errors import EliminaError, ImpossibleEvidenceError, MemoryLimitError
-from elimina.inference.execution import advice_on
-from elimina.inference.junction import JunctionTree
-from elimina.inference.options import Options
+from elimina.methods.junction_tree import JunctionTree
 from elimina.model import Model
-from elimina.planning.plan import JOIN, Plan, Step
+from elimina.planning.options import Options
+from elimina.planning.plan import Plan
+from elimina.planning.step import JOIN, Step
 from elimina.reporting.drawing import (
     Markup,
     Series,
@@ -34,6 +34,7 @@ from elimina.reporting.drawing import (
     time_chart,
 )
 from elimina.result import Bounds, Result, log_text, number_text, probability_text
+from elimina.running.advice import advice_on
 from elimina.tasks import Task, described
 
 _MOST_VARIABLES = 300

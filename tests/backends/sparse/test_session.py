@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elimina import Model
-from elimina.planning.plan import JOIN
+from elimina.planning.step import JOIN
 from tests import calls
 
 SIZES = [5, 3, 3, 3, 3, 3, 3, 3, 2, 2, 2, 2]

@@ -20,8 +20,8 @@ from elimina.backends.cuda.session import CudaSession
 from elimina.backends.cuda.stream import StreamSession
 from elimina.backends.sparse import Order, Rows, check_semiring, zero_of
 from elimina.errors import DeviceError, MemoryLimitError
-from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program
+from elimina.planning.step import FactorLayout
 from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:

@@ -23,8 +23,7 @@ from elimina.backends.cuda.matrix import Blas, open_blas
 from elimina.backends.cuda.memory import DeviceMemory
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.machine import Machine, cuda_machine
-from elimina.planning.program import Program
-from elimina.planning.record import library_steps
+from elimina.planning.program import Program, library_steps
 from elimina.system import cached_property, processors, start_thread
 
 LEAST_CELLS = 1 << 16

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from elimina.backends.cuda import kernels, matrix, tile
 from elimina.backends.cuda.tile import choose_level
 from elimina.errors import DeviceError
-from elimina.planning.plan import LEVEL
 from elimina.planning.program import Program
 from elimina.planning.record import (
     AXES,
@@ -32,6 +31,7 @@ from elimina.planning.record import (
     ragged,
     spans,
 )
+from elimina.planning.step import LEVEL
 from elimina.system import lock_for_a_moment
 
 MAX_DECODE_AXES = 1024

@@ -14,8 +14,9 @@ import numpy as np
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.record import is_aligned, merge, widen
 from elimina.errors import DeviceError
+from elimina.planning.matrix_products import LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK
 from elimina.planning.program import Program
-from elimina.planning.record import HEADER, LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK, MAX_OPERANDS, tables
+from elimina.planning.record import HEADER, MAX_OPERANDS, tables
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice

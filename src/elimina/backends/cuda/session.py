@@ -20,8 +20,8 @@ from elimina.backends.cuda.device import has_passed, in_parts, place, stretches
 from elimina.backends.cuda.layout import LAYOUT_BYTES, Forest, Layout, Recording
 from elimina.backends.cuda.matrix import RANGE_BYTES, Matrix, Products
 from elimina.backends.cuda.tile import Tile
-from elimina.planning.plan import FactorLayout
 from elimina.planning.program import Program, work_of
+from elimina.planning.step import FactorLayout
 from elimina.system import processors
 from elimina.tasks import SEMIRINGS
 

@@ -19,7 +19,7 @@ from elimina._core import (
     rows_to_dense,
 )
 from elimina.errors import InputError, MemoryLimitError
-from elimina.planning.layout import DTYPES, Layout
+from elimina.planning.key_layout import DTYPES, Layout
 from elimina.system import available_threads
 from elimina.tasks import SEMIRINGS
 

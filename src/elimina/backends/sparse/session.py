@@ -16,11 +16,14 @@ from elimina.backends.sparse import Rows, RowsDevice, zero_of
 from elimina.backends.sparse.tables import Lookup, RowBounds, SparseTables
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
-from elimina.planning.layout import Layout, cells_span, section, signed, view_of
-from elimina.planning.plan import FactorLayout, Operand, Sparse, Step
+from elimina.planning.arrays import view_of
+from elimina.planning.key_layout import Layout, signed
+from elimina.planning.listed_tables import cells_span, section
+from elimina.planning.packed_steps import Steps
+from elimina.planning.plan import Sparse
 from elimina.planning.program import Program
 from elimina.planning.sparse import Fill, exp, groups, joined_sizes, log_cells, predicted_shares, row_bytes
-from elimina.planning.steps import Steps
+from elimina.planning.step import FactorLayout, Operand, Step
 from elimina.tasks import SEMIRINGS, scale_exponents
 
 Array = NDArray[np.generic]

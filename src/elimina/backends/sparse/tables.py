@@ -15,11 +15,13 @@ from elimina._core import mini_buckets_of_cells
 from elimina.backends import Backend
 from elimina.backends.sparse import Order, Rows, RowsDevice
 from elimina.errors import InputError, MemoryLimitError
-from elimina.planning.layout import Layout, field_bits, signed, view_of
-from elimina.planning.plan import Operand
+from elimina.planning.arrays import view_of
+from elimina.planning.key_layout import Layout, field_bits, signed
+from elimina.planning.packed_steps import Steps
+from elimina.planning.plan import Outside, Place
 from elimina.planning.program import Program
-from elimina.planning.sparse import CELLS, Outside, Place
-from elimina.planning.steps import Steps
+from elimina.planning.sparse import CELLS
+from elimina.planning.step import Operand
 
 UNLIMITED = 2**63 - 1
 

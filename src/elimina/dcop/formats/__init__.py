@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from elimina import arguments
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError
-from elimina.inference.shield import uncollected
 from elimina.io.files import holds_cfn, parsed, root_of, save, suffix_of
+from elimina.running.garbage_collection import uncollected
 
 __all__ = ["FORMATS", "is_distributed", "read", "write"]
 

@@ -1,0 +1,460 @@
+"""TODO methods.and_or_search"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from operator import itemgetter
+
+from elimina import system
+from elimina._core import search_tree
+from elimina.display import bytes_text
+from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.methods.cost_shifting import LONGEST_SHIFT, Original, shift_tables
+from elimina.methods.local_search import Improvement
+from elimina.methods.mini_buckets import Guide, Heuristic, division, heuristic_of
+from elimina.methods.paused_search import LEAST_KEPT, Paused
+from elimina.methods.search_state import Knowledge, Limits, Listener
+from elimina.methods.soft_consistency import Consistency
+from elimina.order import LARGEST_SEED
+from elimina.planning.encoding import cost_bound
+from elimina.planning.options import Options
+from elimina.planning.ordering import consistency_order, elimination_order
+from elimina.problem.preparation import Problem
+from elimina.result import Result
+from elimina.running.execution import Execution, statistics
+from elimina.running.host import host_memory, sharing_threads, turn_share
+from elimina.running.memory_shares import Shares, shared, shares_of
+from elimina.running.plan_choice import plan_within
+from elimina.running.pool import spread
+
+MOST_COST = 2**50
+"""Sums of integer costs stay below it: the core adds them as floats."""
+
+STEP = 1e-9
+"""Relative tolerance of a total known to be reached, where costs are floats."""
+
+LONGEST_MESSAGES = 300.0
+"""Estimated time of mini-buckets beyond which none are tried."""
+
+RISE = 10.0
+"""By how much longer each round's mini-buckets may take than those of the one before."""
+
+SEARCH_SHARE = 10.0
+"""Seconds of search in a round, by those that its mini-buckets may take."""
+
+MORE = 2.0
+"""Seconds of soft local consistency by those: it goes on where it was left."""
+
+IMPROVED = 0.5
+"""Seconds of local search by those of the turn before it, as long as it finds better assignments."""
+
+HARDLY = 4.0
+"""By how much less it gets where its last turn has found none."""
+
+LONGEST_IMPROVED = 0.5
+"""Seconds of local search after which its best assignment is told."""
+
+ORDER_SHARE = 5.0
+"""Seconds of the search for an order in a round, by those that its mini-buckets may take."""
+
+LEAST_ORDER_SECONDS = 1e-3
+"""Seconds of the search for an order where little time is left."""
+
+ORDERS = 4
+"""Orders that a round after the first one chooses from: at equal width, their mini-buckets' bounds differ by far."""
+
+LEAD = 8.0
+"""By how much less mini-buckets are searched where the other bound is better, and by how much at most the turns of soft
+local consistency are shorter where it is not."""
+
+PROMISING = 4.0
+"""Estimated rest of soft local consistency, by its seconds so far, up to which it goes on for as long again. On
+colourings and CELAR, estimates are 0.2 to 1 times the truth; where it does not end, they are far beyond this."""
+
+LEAST_TURN = 0.5
+"""Least seconds of the first turn of soft local consistency, by those of its set-up."""
+
+ROOT_SHIFT = 0.05
+"""Seconds after which no further pass of cost shifting is begun before soft local consistency, which goes on from any
+bound: warehouse location takes 36 passes (cap131 0.44 -> 0.15 s); passes end within 0.04 s on 40 other files, except
+one."""
+
+RIVAL, RIVAL_OF_PACKING = 0.1, 1.0
+"""Seconds of a rival with another order, its set-up included, by those of soft local consistency so far. On packings,
+the order decides (up to 100 times the nodes); on grids, CELAR and colourings, it does not."""
+
+PACKING_SECONDS = 4.0
+"""Seconds of soft local consistency on packings before other searches, whose bounds are weak there."""
+
+AHEAD = 0.5
+"""Share of its tree that a rival has left, relative to that of the search before it, up to which it takes its place."""
+
+
+def check_costs(problem: Problem) -> None:
+    """Check that search can add the costs.
+
+    Raises:
+        UnsupportedError: Integer costs are too large.
+    """
+    if problem.model.is_integer and (bound := cost_bound(problem)) > MOST_COST:
+        raise UnsupportedError(
+            f"search adds costs up to {MOST_COST:,}, and the tables' ranges add up to {bound - 1:,}; use --method "
+            "eliminate, or scale the costs down"
+        )
+
+
+def searched_optimum(
+    problem: Problem,
+    options: Options,
+    limits: Limits,
+    tried: Result | None = None,
+    listener: Listener | None = None,
+    original: Original | None = None,
+    paused: Paused | None = None,
+) -> Result:
+    """Find the optimum and an assignment, or bounds on it where time ends before (``bounded``).
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        options: ``ibound``: that of the only round; ``auto`` or None: it rises. The device makes the messages.
+        limits: Limits of the search.
+        tried: Answer of an earlier strategy.
+        listener: Called now and then with what is known.
+        original: The problem with its costs shifted; None: they are shifted here.
+        paused: State of the search before, which goes on, and is kept for the next one.
+
+    Raises:
+        UnsupportedError: Integer costs are too large.
+        MemoryLimitError: Not even the factors fit the memory.
+        TimeLimitError: The deadline passed before anything was known.
+        KeyboardInterrupt: The user interrupted.
+        Stopped: The call is to end; what is known was told.
+    """
+    check_costs(problem)
+    search = _Search(problem, options, limits, listener, paused)
+    if tried is not None:
+        search.learn(tried)
+    try:
+        search.run(original)
+    except TimeLimitError:
+        if search.bound is None:
+            raise
+    return search.result()
+
+
+class _Search(Knowledge):
+    """Both searches, and the bounds and assignment so far."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        options: Options,
+        limits: Limits,
+        listener: Listener | None,
+        paused: Paused | None = None,
+    ) -> None:
+        super().__init__(problem, limits, listener)
+        self.options = options
+        self.is_improving = True
+        self.memory = host_memory(options)
+        self.paused = (paused or Paused()).within(problem, self.memory)
+        self.shares = shares_of(problem, self.memory)
+        self.resident = system.resident_memory()
+
+    @property
+    def grown(self) -> int:
+        """Bytes by which the process has grown since the search began; 0 where no limit counts them."""
+        if self.resident is None or not self.options.is_shared:
+            return 0
+        system.release_memory()
+        return max(0, (system.resident_memory() or 0) - self.resident)
+
+    def left(self) -> Shares:
+        """Return the shares of the remaining memory: smaller if the process has grown by more than planned."""
+        if self.resident is None or not self.options.is_shared:
+            return self.shares
+        now = shared(host_memory(self.options.beside(self.grown)))
+        return Shares(*map(min, now, self.shares))
+
+    def threads_for(self, guide: Guide) -> int:
+        """Return how many threads' lists fit beside what the process holds; 0: not even one's.
+
+        Of large problems, those of sixteen threads take more than the tables.
+
+        Raises:
+            MemoryLimitError: They do not, and nothing else is left to do.
+        """
+        most = self.options.host_threads
+        if self.resident is None or not self.options.is_shared:
+            return most
+        room = self.memory - self.grown
+        # One thread may take what else is for the cache.
+        threads = max(guide.threads_within(room - self.left().cache, most), guide.threads_within(room, 1))
+        if threads == 0 and (self.paused.is_spent or self.limits.is_alone):
+            needed = bytes_text(sum(guide.bytes()))
+            raise MemoryLimitError(
+                f"the search needs {needed} for its lists and may use {bytes_text(max(0, room))}; "
+                "give more memory (--memory)"
+            )
+        return threads
+
+    def run(self, original: Original | None) -> None:
+        """Search round after round, until the bounds meet or the time is up."""
+        options, limits = self.options, self.limits
+        self.propagate(limits.first_turn)
+        self.improve(limits.first_turn / 2)
+        if self.is_over or limits.rounds == 0:
+            return
+        seconds = min(LONGEST_SHIFT, limits.seconds / 10)
+        with self.phase("shift"):
+            original = original or self.paused.original or shift_tables(self.problem, options, seconds)
+        self.paused.original = original
+        problem = original.moved
+        # A power of two is the same on every run.
+        longest = min(options.order_seconds, 2.0 ** math.floor(math.log2(max(seconds, LEAST_ORDER_SECONDS))))
+        order: tuple[int, ...] = ()
+        budget, known, spent = limits.messages, None, -1.0
+        while not self.is_over:
+            if spent < longest:
+                spent = min(ORDER_SHARE * budget, longest)
+                order = self.best_order(problem, order, spent)
+            with self.phase("plan"):
+                turn = min(budget, limits.seconds / 4)
+                planned = plan_within(problem, order, options, self.left().messages, turn)
+                if not planned.plan.fits:
+                    planned = plan_within(problem, order, options, self.shares.messages, turn)
+            plan = planned.plan
+            is_same = plan.minibuckets is not None and plan.minibuckets == known
+            if is_same and budget < min(limits.seconds, LONGEST_MESSAGES):
+                budget *= RISE
+                continue
+            is_last = is_same or plan.minibuckets is None or options.ibound not in (None, "auto")
+            execution = Execution(problem, plan, planned.backend, deadline=limits.deadline)
+            heuristic = heuristic_of(execution, self.clock)
+            self.is_empty = math.isinf(heuristic.cost)
+            self.raise_bound(original, heuristic, heuristic.cost)
+            self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
+            turn = SEARCH_SHARE * budget * turn_share(options)
+            is_end = self.stats["rounds"] >= limits.rounds or (is_last and limits.nodes < math.inf)
+            while not self.is_over:
+                alone = is_last and self.paused.is_spent and not limits.is_alone
+                self.search(original, heuristic, math.inf if alone else turn / (LEAD if self.is_ahead else 1))
+                self.propagate(turn * MORE * self.closeness)
+                self.improve(turn)
+                if is_end or not is_last:
+                    break
+                turn *= 2
+            budget, known = budget * RISE, plan.minibuckets
+            # The next round's plan and messages take their place.
+            del heuristic, execution, plan, planned
+            if is_end:
+                return
+
+    def best_order(self, problem: Problem, known: tuple[int, ...], seconds: float) -> tuple[int, ...]:
+        """Return the known order, or one of a few found in these seconds: that whose small mini-buckets bound best.
+
+        Threads divide the orders between them.
+        """
+        tries = ORDERS if known else 1
+        threads = min(tries, self.options.host_threads)
+        each = self.options._replace(threads=self.options.host_threads // threads, order_seconds=seconds / tries)
+
+        def orders(_: int, seeds: Iterator[int]) -> Iterator[tuple[int, ...]]:
+            for seed in seeds:
+                yield elimination_order(problem, each._replace(seed=seed))
+
+        with self.phase("order"):
+            seeds = [(each.seed + number) % LARGEST_SEED for number in range(tries)]
+            made = spread(range(threads), seeds, orders)
+            found = list(dict.fromkeys([known] * bool(known) + [order for order in made if order is not None]))
+            if len(found) == 1:
+                return found[0]
+            # Threads would share a card's memory.
+            threads = 1 if self.options.needs_gpu else threads
+            alone, memory = self.options._replace(threads=1), self.left().messages // threads
+
+            def costs(_: int, given: Iterator[tuple[int, ...]]) -> Iterator[float]:
+                for order in given:
+                    yield self.first_cost(problem, order, alone, memory)
+
+            bounds = spread(range(threads), found, costs)
+            return max(zip(bounds, found, strict=True), key=itemgetter(0))[1]
+
+    def first_cost(self, problem: Problem, order: tuple[int, ...], options: Options, memory: int) -> float:
+        """Return the bound of the first round's mini-buckets in this order."""
+        planned = plan_within(problem, order, options, memory, self.limits.messages)
+        if not planned.plan.fits:
+            return -math.inf
+        return heuristic_of(Execution(problem, planned.plan, planned.backend, deadline=self.limits.deadline), {}).cost
+
+    @property
+    def is_ahead(self) -> bool:
+        """True if soft local consistency has the better bound."""
+        return self.paused.consistency is not None and self.paused.consistency.bound == self.bound
+
+    @property
+    def closeness(self) -> float:
+        """The gap that is left, as a share of that of soft local consistency, whose bound may rise only at the end."""
+        search = self.paused.consistency
+        if search is None or self.score is None or self.bound is None:
+            return 1.0
+        gap = self.sign * (self.score - search.bound)
+        return max(1 / LEAD, self.sign * (self.score - self.bound) / gap) if gap > 0 else 1.0
+
+    def search(self, original: Original, heuristic: Heuristic, seconds: float) -> None:
+        """Run one round."""
+        if self.is_over or not (threads := self.threads_for(heuristic.guide)):
+            return
+        before = self.stats["nodes"]
+
+        def poll(lower: float, upper: float, nodes: int, value: list[int] | None) -> bool:
+            self.stats["nodes"] = before + nodes
+            self.raise_bound(original, heuristic, lower)
+            if value is not None and upper < math.inf:
+                self.take(heuristic.complete(value))
+            self.report()
+            return not self.is_close
+
+        known = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
+        if self.chosen is None:
+            known += max(1.0, STEP * abs(known))  # solutions that reach the given bound count, too
+        start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
+        cache = self.left().cache
+        with self.phase("search"):
+            found = search_tree(
+                *heuristic.tables,
+                known,
+                start,
+                min(seconds, self.limits.seconds),
+                self.limits.nodes,
+                threads,
+                cache,
+                self.options.seed,
+                poll,
+            )
+        self.stats["nodes"] = before + found["nodes"]
+        self.stats["peak_bytes"] += found["bytes"]
+        if math.isfinite(found["cost"]):
+            self.take(heuristic.complete(found["value"]))
+        self.raise_bound(original, heuristic, found["bound"])
+        if found["bound"] >= min(known, found["cost"]):
+            # The best one may be no solution by the model's own bound.
+            self.end(not heuristic.is_integer and math.isfinite(found["cost"]))
+        self.report()
+        if found["interrupted"]:
+            raise KeyboardInterrupt
+
+    def propagate(self, seconds: float) -> None:
+        """Run soft local consistency for one time budget, and on while it seems to come to its end soon."""
+        paused = self.paused
+        while not (self.is_over or paused.is_spent or self.limits.is_alone):
+            if paused.consistency is None:
+                paused.consistency = self.begin_consistency(paused.order)
+            if paused.consistency is None:
+                paused.is_spent = True
+                return
+            search = paused.consistency
+            if not search.nodes:
+                seconds = max(seconds, LEAST_TURN * search.setup)
+            self.turn(search, seconds)
+            seconds = search.seconds
+            if not search.is_done and (search.rest > PROMISING * seconds or self.limits.nodes < math.inf):
+                rival = self.begin_rival(search)
+                is_short = seconds < PACKING_SECONDS and self.limits.nodes == math.inf
+                if rival is None and not (search.reduction.is_packing and is_short):
+                    return
+                paused.consistency = rival or search
+            if not paused.consistency.is_done:
+                continue
+            unit = paused.consistency.units.unit
+            # In finer units, now that a better total is known, bounds of floats may meet.
+            paused.is_spent = unit == paused.unit
+            self.is_exhausted = paused.is_spent
+            paused.consistency, paused.unit = None, unit
+
+    def begin_rival(self, search: Consistency) -> Consistency | None:
+        """Search for a while with another order, which decides on some problems; return that search if it is ahead."""
+        share = RIVAL_OF_PACKING if search.reduction.is_packing else RIVAL
+        seconds = share * search.seconds - search.setup
+        is_free = isinstance(self.options.order, str) and self.limits.nodes == math.inf
+        if seconds <= 0 or not is_free or self.memory < LEAST_KEPT or self.is_over:
+            return None
+        self.paused.orders += 1
+        rival = self.begin_consistency(self.paused.orders)
+        if rival is None:
+            return None
+        self.turn(rival, seconds)
+        if 1 - rival.core.progress > AHEAD * (1 - search.core.progress):
+            return None
+        self.paused.order = self.paused.orders
+        return rival
+
+    def turn(self, search: Consistency, seconds: float) -> None:
+        """Give one search its time budget."""
+        if self.chosen is not None and self.score is not None:
+            search.know(self.score, self.chosen)
+        before = self.stats["nodes"]
+
+        def poll(bound: int | float, chosen: list[int] | None, nodes: int) -> bool:
+            self.stats["nodes"] = before + nodes
+            self.raise_to(bound)
+            if chosen is not None:
+                self.take(chosen)
+            self.report()
+            return not self.is_close
+
+        limits = min(seconds, self.limits.seconds), self.limits.nodes, self.shares.nodes
+        with self.phase("consistency"):
+            turn = search.run(*limits, poll)
+        self.stats["nodes"] = before + turn.nodes
+        self.stats["turns"] += 1
+        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], search.bytes)
+        if turn.chosen is not None:
+            self.take(turn.chosen)
+        self.raise_to(turn.bound)
+        if search.is_done and self.chosen is None:
+            self.end(turn.chosen is not None and not isinstance(search.units.unit, int))
+        self.report()
+        if turn.interrupted:
+            raise KeyboardInterrupt
+
+    def improve(self, seconds: float) -> None:
+        """Improve the best assignment by local search, for a share of a turn."""
+        # Who limits nodes wants the same run again.
+        if self.is_over or self.limits.nodes < math.inf:
+            return
+        if self.paused.improvement is None:
+            with self.phase("improve"):
+                threads = sharing_threads(self.options)
+                self.paused.improvement = Improvement.of(self.problem, self.memory, self.options.seed, threads)
+        search = self.paused.improvement
+        if search is None:
+            return
+        end = time.monotonic() + min(IMPROVED * seconds / (1 if self.is_improving else HARDLY), self.limits.seconds)
+        before = self.score
+        if self.chosen is not None and search.score != self.score:
+            search.start(self.chosen)
+        while not self.is_over and (left := end - time.monotonic()) > 0:
+            with self.phase("improve"):
+                is_better = search.run(min(left, LONGEST_IMPROVED))
+            if is_better:
+                self.take(search.best)
+                self.report()
+        self.is_improving = self.score != before
+
+    def begin_consistency(self, order: int) -> Consistency | None:
+        """Return a search with the order of a number, if it is possible."""
+        options = self.options
+        seconds = min(ROOT_SHIFT, self.limits.seconds / 10) if options.shifts_tables else 0.0
+        with self.phase("consistency"):
+            ordered = consistency_order(self.problem, options, order, self.paused.first_order)
+            threads = options.host_threads
+            is_found = self.chosen is not None
+            return Consistency.of(self.problem, ordered, self.score, is_found, threads, self.memory, seconds)
+
+    def raise_bound(self, original: Original, heuristic: Heuristic, cost: float) -> None:
+        """Keep a bound if it is the best one."""
+        if math.isfinite(cost):
+            self.raise_to(original.bound(heuristic.bound_of(cost)))

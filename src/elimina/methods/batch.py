@@ -1,0 +1,466 @@
+"""TODO methods.batch"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import normalise_columns
+from elimina.backends import Backend
+from elimina.backends.choose import devices_of, find_cuda, outlasts_card_start, with_other_cards
+from elimina.backends.cpu import CpuBackend
+from elimina.io.cases import Codes
+from elimina.model import Model
+from elimina.planning.machine import (
+    CASE_COLUMN_SECONDS,
+    CASE_COMBINATIONS,
+    CASE_SECONDS,
+    CASE_STEP_SECONDS,
+    KEPT_TREE_RUNS,
+    OWN_ORDER_SHARE,
+    OWN_PLAN_SECONDS,
+    OWN_STEP_SECONDS,
+    cuda_machine,
+)
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.planning.plan import Plan
+from elimina.planning.planned_problem import Planned
+from elimina.planning.program import case_planner, pack
+from elimina.problem.cases import prepare_batch
+from elimina.problem.preparation import Problem, with_units
+from elimina.running.advice import check_kept
+from elimina.running.host import asked_backend
+from elimina.running.plan_choice import plan_on
+from elimina.running.pool import spread
+from elimina.running.propagated_tables import Answer, Posteriors, normalised
+from elimina.running.propagator import Propagator
+from elimina.system import cached_property
+
+if TYPE_CHECKING:
+    from elimina._core import CasePlanner
+
+Floats = NDArray[np.float64]
+
+_SAMPLE = 64
+"""Cases that an estimate looks at."""
+
+
+class CaseByCase:
+    """Answers each case alone, on the steps of one plan: a variable that is observed is left out of their tables.
+
+    Args:
+        planned: A plan without cases, for the CPU.
+        columns: The variables that some case may observe.
+    """
+
+    def __init__(self, planned: Planned, columns: tuple[int, ...]) -> None:
+        self.planned, self.columns = planned, columns
+        self._asked = [output.scope[0] for output in planned.plan.outputs if output.scope]
+
+    def least_seconds(self, values: Codes) -> float:
+        """Return a lower bound on the seconds of a case on one thread, known at once."""
+        return CASE_STEP_SECONDS * len(self.planned.plan.steps)
+
+    def seconds(self, values: Codes) -> float:
+        """Estimated time of a case on one thread."""
+        sample = _sample(values)
+        free = np.ones((len(sample), len(self.planned.problem.model.variables)))
+        free[:, list(self.columns)] = sample < 0
+        logs, factors = _work(self.planned.plan, free.shape[1])
+        work = np.exp(free @ logs.T) @ factors
+        return float(work.mean() / CASE_COMBINATIONS) + self.least_seconds(values)
+
+    def sequence(self, values: Codes) -> NDArray[np.intp]:
+        """Return the order in which cases are best run."""
+        return np.arange(len(values))
+
+    def run(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
+        """Answer cases on a thread's own propagators, which are made when first needed.
+
+        Returns:
+            Variable -> posteriors, shape ``(cases, size)``, and the natural logarithms of the evidence's probabilities.
+        """
+        answer, sound = self._answer(own, values)
+        tables, sums = answer.vectors(), np.broadcast_to(answer.log_sum, len(values)).copy()
+        if not sound.all():
+            again, right = self._unsound(own, values[~sound])
+            sums[~sound] = right
+            for v, table in zip(self._asked, tables, strict=True):
+                table[~sound] = again[v]
+        return dict(zip(self._asked, tables, strict=True)), sums
+
+    def _answer(self, own: dict[str, Propagator], values: Codes) -> tuple[Answer, NDArray[np.bool_]]:
+        return self._propagator(own, "sum-product").run_cases(self.columns, values)
+
+    def _unsound(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
+        """Answer cases again where products may have left the dtype's range."""
+        answer, _ = self._propagator(own, "log-sum-exp").run_cases(self.columns, values)
+        return dict(zip(self._asked, answer.vectors(), strict=True)), np.broadcast_to(answer.log_sum, len(values))
+
+    def _propagator(self, own: dict[str, Propagator], semiring: str) -> Propagator:
+        name = f"case by case, {semiring}"
+        if name not in own:
+            own[name] = Propagator(self.planned, semiring)
+        return own[name]
+
+
+class PlannedCases(CaseByCase):
+    """Answers each case alone, on a plan of its own, or on the shared plan if its own is too large."""
+
+    def least_seconds(self, values: Codes) -> float:
+        """Return a lower bound on the seconds of a case on one thread, known at once: two steps for each variable."""
+        return 2 * OWN_STEP_SECONDS * (len(self.planned.plan.order) - float((values >= 0).sum(axis=1).mean()))
+
+    def seconds(self, values: Codes) -> float:
+        """Estimated time of a case on one thread."""
+        given = np.full(len(self.planned.problem.model.variables), -1, dtype=np.int32)
+        found = []
+        for row in _sample(values):
+            given[list(self.columns)] = row
+            found.append(self._planner.measure(given))
+        fits = [plan for plan in found if plan is not None]
+        if len(fits) < len(found):
+            return self._help.seconds(values)
+        work, steps = np.mean(fits, axis=0)
+        plans = (_patterns(values).max() + 1) / len(values)
+        run = work / CASE_COMBINATIONS * (1 + OWN_ORDER_SHARE * plans)
+        return float(run + (OWN_STEP_SECONDS + OWN_PLAN_SECONDS * plans) * steps + CASE_SECONDS)
+
+    def sequence(self, values: Codes) -> NDArray[np.intp]:
+        """Return the cases so that those which observe the same variables follow each other, and share a plan."""
+        return np.argsort(_patterns(values), kind="stable")
+
+    def _answer(self, own: dict[str, Propagator], values: Codes) -> tuple[Answer, NDArray[np.bool_]]:
+        return self._propagator(own, "sum-product").run_cases(self.columns, values, own_plans=True)
+
+    def _unsound(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
+        return self._help.run(own, values)
+
+    @property
+    def _help(self) -> CaseByCase:
+        return CaseByCase(self.planned, self.columns)
+
+    @cached_property
+    def _planner(self) -> CasePlanner:
+        plan, model = self.planned.plan, self.planned.problem.model
+        return case_planner(plan, pack(plan, len(model.variables)), model.sizes, np.zeros(len(plan.factors)))
+
+
+def _sample(values: Codes) -> Codes:
+    return values[:: max(1, len(values) // _SAMPLE)]
+
+
+def _patterns(values: Codes) -> NDArray[np.intp]:
+    """Return a number for each case: the same for cases that observe the same columns."""
+    if not values.shape[1]:
+        return np.zeros(len(values), dtype=np.intp)
+    numbers: NDArray[np.intp] = np.unique(np.packbits(values >= 0, axis=1), axis=0, return_inverse=True)[1]
+    return numbers.reshape(-1)
+
+
+def _work(plan: Plan, variables: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the logarithms of the sizes of each step's variables, and the cost of one combination of their values."""
+    logs = np.zeros((len(plan.steps), variables))
+    for row, step in zip(logs, plan.steps, strict=True):
+        _set_logs(row, (*step.axes, step.variable), (*step.sizes, step.domain))
+    streamed = [len(step.operands) - step.tables_a - step.tables_b for step in plan.steps]
+    return logs, 1 + 0.5 * np.array(streamed)
+
+
+def _set_logs(row: NDArray[np.float64], variables: Sequence[int], sizes: Sequence[int]) -> None:
+    for v, size in zip(variables, sizes, strict=True):
+        if v >= 0:
+            row[v] = np.log(size)
+
+
+_MOST_CASES = 8192
+_UNIT = 16
+"""Cases of a chunk are a multiple of it where memory allows: whole vectors."""
+
+_CACHE_BYTES = 4 << 20
+"""Bytes of a chunk's tables, so that they stay in a core's cache."""
+
+_CASES_IN_TURN = 64
+"""Cases that a thread runs one after another before it writes their posteriors."""
+
+_ROOM = 2
+"""Size of the arena for plans of single cases, relative to a plan's own."""
+
+_Rows = slice | NDArray[np.intp]
+_Chunk = tuple[CaseByCase | None, Codes, _Rows, Floats, Floats]
+
+
+class ObservedCases(NamedTuple):
+    """Cases, and evidence that holds in all of them.
+
+    Attributes:
+        columns: The variables that some case may observe.
+        values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
+        contradicted: The cases that observe another state than the evidence.
+    """
+
+    columns: tuple[int, ...]
+    values: Codes
+    contradicted: NDArray[np.bool_]
+
+
+def with_observations(columns: Sequence[int], values: Codes, evidence: Mapping[int, int]) -> ObservedCases:
+    """Add observations to all cases.
+
+    Args:
+        columns: Variables of the cases.
+        values: Value indices of the cases, -1 where there is none.
+        evidence: Variable -> index of the state that is observed in each case.
+    """
+    every = (*columns, *(v for v in evidence if v not in columns))
+    added = np.full((len(values), len(every) - len(columns)), -1, dtype=np.int32)
+    combined = np.hstack((values, added)) if evidence else values
+    contradicted = np.zeros(len(values), dtype=bool)
+    for place, v in enumerate(every):
+        if v in evidence:
+            codes = combined[:, place]
+            contradicted |= (codes >= 0) & (codes != evidence[v])
+            codes[:] = evidence[v]
+    return ObservedCases(every, combined, contradicted)
+
+
+class Batch:
+    """Answers cases that observe the same variables, or some of these, chunk by chunk.
+
+    On the CPU each thread has a chunk of its own, small enough for its cache, or runs one case after another, on one
+    plan or each on its own, whichever should take least; on a GPU a chunk is as large as memory allows, up to 8192
+    cases, and several GPUs take chunks in turn.
+
+    Args:
+        model: A probability model.
+        columns: The variables that some case may observe.
+        asked: The variables whose marginals are asked for; None for all.
+        options: Planning options.
+        count: The cases to expect, which the choice of the device and of a chunk's size depends on.
+
+    Raises:
+        InputError: The model has costs, or an option makes no sense.
+        MemoryLimitError: Not even a few cases fit.
+        DeviceError: The device is missing or cannot be used.
+    """
+
+    def __init__(
+        self, model: Model, columns: Sequence[int], asked: Sequence[int] | None, options: Options, count: int
+    ) -> None:
+        self.model, self.columns = model, tuple(columns)
+        self._asked = tuple(range(len(model.variables)) if asked is None else asked)
+        self._query = None if asked is None else self._asked
+        self._options = options._replace(threads=1)
+        # All posteriors are rows of one array.
+        ends = itertools.accumulate(model.variables[v].size for v in self._asked)
+        self._parts = {v: slice(end - model.variables[v].size, end) for v, end in zip(self._asked, ends, strict=True)}
+        probe = self._prepare(_UNIT)
+        self._order = elimination_order(probe, options, runs=KEPT_TREE_RUNS)
+        self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
+        self._ways = self._other_ways()
+        # Each thread, or each GPU, has its own.
+        self._propagators: list[dict[str, Propagator]] = [{} for _ in range(self.threads)]
+
+    def _other_ways(self) -> list[CaseByCase]:
+        """Return the other methods on the CPU, if the tables of every thread fit (at worst in two semirings)."""
+        backend = self.planned.backend
+        if not isinstance(backend, CpuBackend):
+            return []
+        single = self._plan_on(backend, self._prepare(1))
+        memory = backend.memory() if self._options.room is None else self._options.room
+        memory //= 2 * self.threads
+        if not single.plan.keep or single.plan.peak_bytes > memory:
+            return []
+        # Plans for single cases do with less where something is observed, but they are not as good.
+        roomy = single.plan.with_room(_ROOM * single.plan.arena_cells)
+        if roomy.peak_bytes > memory:
+            return [CaseByCase(single, self.columns)]
+        single = single._replace(plan=roomy)
+        return [CaseByCase(single, self.columns), PlannedCases(single, self.columns)]
+
+    def _prepare(self, cases: int) -> Problem:
+        return prepare_batch(with_units(self.model), self.columns, self._query, cases)
+
+    def _plan_on(self, backend: Backend, problem: Problem) -> Planned:
+        return Planned(problem, plan_on(backend, problem, self._order, self._options), backend, {})
+
+    def _plan_chunks(self, probe: Problem, count: int, threads: int) -> None:
+        backend = asked_backend(self._options)
+        first = self._plan_on(backend, probe)
+        expected = first.plan.seconds / _UNIT * count / threads
+        if self._options.chooses_device and outlasts_card_start(expected):
+            cuda = find_cuda()
+            if cuda is not None:
+                backend, first = cuda, self._plan_on(cuda, probe)
+                cells = cuda.machine.cell_seconds(first.plan.seconds, len(first.plan.steps))
+                if cells / _UNIT * count > 2 * cuda_machine().start:
+                    backend = with_other_cards(cuda, cuda.memory() // 2)
+        memory = backend.memory() if self._options.room is None else self._options.room
+        # A chunk may have to be run again in another semiring, with tables of its own.
+        memory //= 2
+        is_cpu = isinstance(backend, CpuBackend)
+        lanes = threads if is_cpu else len(devices_of(backend))
+        best, share = _MOST_CASES, -(-count // lanes)
+        if is_cpu:
+            best = max(_CACHE_BYTES // max(1, _case_bytes(first.plan)), self._amortised_cases(first.plan))
+        most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
+        # Chunks of one size, since what the last one lacks is computed all the same.
+        chunks = max(1, -(-share // min(max(best, _UNIT), _MOST_CASES, most)))
+        while True:
+            cases = _rounded(-(-share // chunks))
+            self.planned = first if cases == _UNIT else self._plan_on(backend, self._prepare(cases))
+            if self.planned.plan.peak_bytes <= memory or cases <= 2:
+                break
+            chunks += -(-chunks // 8)
+        check_kept(self.planned.plan, self._options)
+        self.cases = cases
+        outputs = self.planned.plan.outputs
+        self._outputs = {n: output.scope[0] for n, output in enumerate(outputs) if len(output.scope) > 1}
+        self._enough = count if share < min(best, most) else sys.maxsize
+        self.threads = max(1, min(lanes, memory // max(1, self.planned.plan.peak_bytes))) if is_cpu else lanes
+
+    @property
+    def peak_bytes(self) -> int:
+        """Bytes that the tables of all threads may take, in two semirings at worst."""
+        return 2 * self.threads * max(p.plan.peak_bytes for p in (self.planned, *(way.planned for way in self._ways)))
+
+    def _amortised_cases(self, plan: Plan) -> int:
+        """Return the number of cases whose run takes as long as the overhead of a chunk."""
+        around = CASE_COLUMN_SECONDS * (len(self.columns) + len(plan.outputs)) + 1e-6 * len(plan.steps)
+        return int(around / max(1e-9, (plan.seconds - 1e-6 * len(plan.steps)) / _UNIT))
+
+    def suits(self, columns: Sequence[int], asked: Sequence[int] | None, count: int) -> bool:
+        """Return whether this batch was made for so many cases with these columns and queries."""
+        return (tuple(columns), asked) == (self.columns, self._query) and count <= self._enough
+
+    def run(self, values: Codes, progress: Callable[[float], None] | None = None) -> Posteriors:
+        """Answer cases.
+
+        Args:
+            values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
+            progress: Called now and then with the share of the cases that is done.
+        """
+        count = len(values)
+        # Memory is first written by the threads, but for variables of one value.
+        shares = np.empty((sum(self.model.variables[v].size for v in self._asked), count))
+        marginals = {v: shares[part].T for v, part in self._parts.items()}
+        for table in marginals.values():
+            if table.shape[1] == 1:
+                table[:] = 1.0
+        log_sums = np.empty(count)
+        way = self._choose(values)
+        size = self.cases if way is None else min(_CASES_IN_TURN, -(-count // self.threads))
+        rows: list[_Rows] = [slice(at, at + size) for at in range(0, count, size)]
+        if way is not None:
+            sequence = way.sequence(values)
+            rows = [sequence[part] for part in rows]
+        chunks = [(way, values[part], part, shares, log_sums) for part in rows]
+        for done, _ in enumerate(spread(range(self.threads), chunks, self._chunks), 1):
+            if progress is not None:
+                progress(done / len(chunks))
+        impossible = log_sums == -np.inf
+        if impossible.any():
+            for table in marginals.values():
+                table[impossible] = 0.0
+        named = {self.model.variables[v].name: table for v, table in marginals.items()}
+        variables = tuple(self.model.variables[v] for v in marginals)
+        return Posteriors(named, log_sums / math.log(10), variables)
+
+    def _choose(self, values: Codes) -> CaseByCase | None:
+        """Return the method with the least estimated time; None for chunks."""
+        best, found = self.planned.plan.seconds / self.cases, None
+        for way in self._ways if len(values) else ():
+            if way.least_seconds(values) < best and (seconds := way.seconds(values)) < best:
+                best, found = seconds, way
+        return found
+
+    def close(self) -> None:
+        """Give the memory back; the next run takes it again."""
+        for own in self._propagators:
+            while own:
+                own.popitem()[1].close()
+
+    def _chunks(self, lane: int, chunks: Iterator[_Chunk]) -> Iterator[None]:
+        """Answer chunks in a thread, with its own propagators; write into their rows."""
+        own = self._propagators[lane]
+        devices = devices_of(self.planned.backend)
+        planned = self.planned._replace(backend=devices[lane % len(devices)])
+        try:
+            for chunk in chunks:
+                self._chunk(planned, own, *chunk)
+                yield
+        except BaseException:
+            # What a run that was ended has left cannot be relied on.
+            while own:
+                own.popitem()[1].close()
+            raise
+
+    def _chunk(
+        self,
+        planned: Planned,
+        own: dict[str, Propagator],
+        way: CaseByCase | None,
+        values: Codes,
+        rows: _Rows,
+        shares: Floats,
+        log_sums: Floats,
+    ) -> None:
+        """Answer a chunk."""
+        if way is not None:
+            tables, log_sums[rows] = way.run(own, values)
+            for v in self._parts.keys() & tables.keys():
+                shares[self._parts[v], rows] = tables[v].T
+            return
+        assert isinstance(rows, slice)
+        answer = self._propagate(planned, own, values)
+        parts = [self._parts[v] for v in self._outputs.values()]
+        done = np.zeros(len(parts), dtype=bool)
+        if parts and answer.zone.dtype == np.float64 and not answer.logarithmic:
+            places = np.column_stack((answer.places.columns(answer.zone), [part.start for part in parts]))
+            done = normalise_columns(answer.zone, places, shares[:, rows])
+        if not done.all():
+            for is_done, table, part in zip(done, answer.tables, parts, strict=True):
+                if not is_done:
+                    normalised(table[:, : len(values)], answer.logarithmic, out=shares[part, rows])
+        log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
+
+    def _propagate(self, planned: Planned, own: dict[str, Propagator], values: Codes) -> Answer:
+        """Propagate a chunk on a thread's own propagators, which are made when first needed."""
+        wide = [self.model.variables[v].size > 1 for v in self.columns]
+        codes = np.full((sum(wide), self.cases), -1, dtype=np.intp)
+        codes[:, : len(values)] = values.T[wide]
+        columns = [v for v, has_values in zip(self.columns, wide, strict=True) if has_values]
+        observed = dict(zip(columns, codes, strict=True))
+        # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
+        for semiring in ("sum-product", "log-sum-exp"):
+            if semiring not in own:
+                own[semiring] = Propagator(planned, semiring)
+            own[semiring].observe(observed)
+            answer = own[semiring].run(tuple(self._outputs))
+            if answer.sound:
+                break
+        return answer
+
+
+def _rounded(cases: int) -> int:
+    """Round up to whole vectors, if this at most doubles the number."""
+    return max(2, cases) if cases <= _UNIT // 2 else -(-cases // _UNIT) * _UNIT
+
+
+def _static_bytes(plan: Plan) -> int:
+    """Return the bytes of the plan and of the tables that do not depend on the case."""
+    item = np.dtype(plan.dtype).itemsize
+    tables = item * sum(factor.span for factor in plan.factors if plan.kept[0] not in factor.scope)
+    return tables + plan.planning_bytes
+
+
+def _case_bytes(plan: Plan) -> int:
+    """Return the bytes of a case, from a plan for a few."""
+    return (plan.peak_bytes - _static_bytes(plan)) // _UNIT

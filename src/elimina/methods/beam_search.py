@@ -1,0 +1,179 @@
+"""TODO methods.beam_search"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import Stopped, stopped
+
+if TYPE_CHECKING:
+    from elimina.methods.join_graph import JoinGraph
+
+Floats = NDArray[np.float64]
+"""Tables in units: arrays of NumPy, or of a GPU."""
+
+_MOST_KEY = 2.0**53
+"""Keys of partial assignments are whole numbers that floats hold."""
+
+_LEAST_WIDTH, _MOST_WIDTH, _WIDER = 1 << 10, 1 << 19, 8
+"""Partial assignments that the first search keeps, the most that one keeps, and the growth from search to search."""
+
+
+class Found(NamedTuple):
+    """Assignment at the end of a beam search.
+
+    Attributes:
+        values: Value of each variable.
+        cost: Its costs, in the tables' units.
+        bound: No assignment costs less.
+    """
+
+    values: dict[int, int]
+    cost: float
+    bound: float
+
+
+_CELL_BYTES = 64
+"""Bytes of a partial assignment with one more value, besides the values that are held: costs, keys, their sorting."""
+
+_HELD_BYTES = 20
+"""Bytes of a value that is held, while partial assignments are sorted."""
+
+
+def beam_searches(
+    graph: JoinGraph, tables: Sequence[Floats], until: float, arrays: Any = np, room: float = math.inf
+) -> Iterator[Found]:
+    """Yield the ends of wider and wider searches, until one is exact or there is no time or memory for the next.
+
+    Args:
+        graph: Clusters.
+        tables: Their tables after a pass, on the device of ``arrays``.
+        until: Time, by ``time.monotonic``, at which the last search is given up.
+        arrays: The tables' library: NumPy or CuPy.
+        room: Bytes that partial assignments may take.
+    """
+    width, seconds = _LEAST_WIDTH, 0.0
+    most = min(_MOST_WIDTH, room / _bytes_of_one(graph, tables))
+    while width <= most and time.monotonic() + _WIDER * seconds < until:
+        began = time.monotonic()
+        end = beam_search(graph, tables, width, until, arrays)
+        if end is None:
+            return
+        yield end
+        if end.bound == end.cost:
+            return
+        width, seconds = _WIDER * width, time.monotonic() - began
+
+
+def beam_search(graph: JoinGraph, tables: Sequence[Floats], width: int, until: float, arrays: Any = np) -> Found | None:
+    """Assign all variables, the last one eliminated first.
+
+    Of partial assignments that agree on the variables of all tables to come, one of least cost is kept.
+
+    Args:
+        graph: Clusters.
+        tables: Their tables after a pass, on the device of ``arrays``.
+        width: Most partial assignments that are kept.
+        until: Time, by ``time.monotonic``, at which the search is given up.
+        arrays: The tables' library: NumPy or CuPy.
+
+    Returns:
+        The best assignment; None: there was no time, or nothing that was kept is allowed.
+
+    Raises:
+        Stopped: The work is to end.
+    """
+    buckets = [[(graph.clusters[number].scope, tables[number]) for number in bucket] for bucket in graph.buckets]
+    # A row of zeros is always there: arrays without rows are a special case of many functions.
+    rows, last_read = [-1], {-1: -1, **_last_reads(graph)}
+    weights = np.random.default_rng(0)
+    costs, held = arrays.zeros(1), arrays.zeros((1, 1), dtype=np.int32)
+    trail: list[tuple[int, Any, Any]] = []
+    least_left = math.inf
+    for number in reversed(range(len(buckets))):
+        if stopped():
+            raise Stopped
+        if time.monotonic() > until:
+            return None
+        v = buckets[number][0][0][0]
+        total = _extended(costs, held, rows, buckets[number], arrays)
+        size = len(total)
+        total = total.reshape(-1)
+        parents = arrays.tile(arrays.arange(len(costs), dtype=np.int32), size)
+        values = arrays.repeat(arrays.arange(size, dtype=np.int32), len(costs))
+        stay = [row for row, u in enumerate(rows) if last_read[u] < number]
+        rows = [rows[row] for row in stay]
+        held = held[arrays.asarray(stay, dtype=np.int32)][:, parents]
+        if last_read[v] < number:
+            rows.append(v)
+            held = arrays.concatenate([held, values[None]])
+        kept = _distinct(total, held, weights, arrays)
+        kept = kept[arrays.argsort(total[kept])]
+        if len(kept) > width:
+            least_left = min(least_left, float(total[kept[width]]))
+            kept = kept[:width]
+        kept = kept[arrays.isfinite(total[kept])]
+        if not len(kept):
+            return None
+        costs, held = total[kept], held[:, kept]
+        trail.append((v, parents[kept], values[kept]))
+    chosen, at = {}, 0
+    for v, parents, values in reversed(trail):
+        chosen[v], at = int(values[at]), int(parents[at])
+    cost = float(costs[0])
+    return Found(chosen, cost, min(least_left, cost))
+
+
+def _last_reads(graph: JoinGraph) -> dict[int, int]:
+    """Return the last bucket of the search that reads each variable."""
+    found: dict[int, int] = {}
+    for number, bucket in enumerate(graph.buckets):
+        for v in itertools.chain.from_iterable(graph.clusters[cluster].scope for cluster in bucket):
+            found.setdefault(v, number)
+    return found
+
+
+def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
+    """Return the bytes of one partial assignment and all that extend it by a variable, where they are most."""
+    last_reads, held, most = _last_reads(graph), 1, 1.0
+    ends = Counter(last_reads.values())
+    for number in reversed(range(len(graph.buckets))):
+        size = len(tables[graph.buckets[number][0]])
+        most = max(most, size * (_CELL_BYTES + _HELD_BYTES * (held + 1)))
+        held += 1 - ends[number]
+    return most
+
+
+def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple[Any, Any]], arrays: Any) -> Any:
+    """Return the costs of partial assignments with each value of a bucket's variable, in a row of its own."""
+    size = len(bucket[0][1])
+    total = arrays.broadcast_to(costs, (size, len(costs)))
+    for scope, table in bucket:
+        cells = table.reshape(size, -1)
+        strides = [stride // table.itemsize for stride in table.strides[1:]]
+        if not strides:
+            total = total + cells
+            continue
+        others = arrays.asarray([rows.index(u) for u in scope[1:]], dtype=np.int32)
+        at = (held[others] * arrays.asarray(strides, dtype=np.int64)[:, None]).sum(axis=0)
+        total = total + cells[:, at]
+    return total
+
+
+def _distinct(total: Any, held: Any, weights: np.random.Generator, arrays: Any) -> Any:
+    """Return the places of partial assignments that differ in what is held; of equal ones that of the least cost."""
+    most = max(2.0, _MOST_KEY / len(held) / max(1, int(held.max())))
+    drawn = arrays.asarray(np.floor(weights.random(len(held)) * most))
+    order = arrays.lexsort(arrays.stack([total, (held * drawn[:, None]).sum(axis=0)]))
+    ordered = held[:, order]
+    is_first = arrays.ones(len(order), dtype=bool)
+    is_first[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
+    return order[is_first]

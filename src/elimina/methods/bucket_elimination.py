@@ -1,0 +1,54 @@
+"""TODO methods.bucket_elimination"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from elimina.methods.counting import count
+from elimina.methods.optimum import optimum
+from elimina.methods.partition_function import partition
+from elimina.planning.plan import Plan
+from elimina.result import Result
+from elimina.running.advice import check_fits
+from elimina.running.execution import Execution, statistics
+
+
+def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
+    """Answer the plan's task.
+
+    Args:
+        execution: Plan and backend to run.
+        seconds: Time spent so far by phase; it goes into the result's statistics.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+        InternalError: The assignment's value, recomputed on the model, is not the value found.
+    """
+    plan = execution.plan
+    check_fits(plan)
+    clock = dict(seconds)
+    resumed = _resumed(execution)
+    try:
+        answer = _answer_of(plan)(execution, clock)
+    finally:
+        if execution.checkpoint is not None:
+            execution.checkpoint.flush()
+    return answer.replace(stats={**statistics(execution, clock), **answer.stats, **resumed})
+
+
+def _answer_of(plan: Plan) -> Callable[[Execution, dict[str, float]], Result]:
+    """Return the function that runs a plan."""
+    if plan.segments is not None:
+        from elimina.methods.segments import optimum_in_segments
+
+        return optimum_in_segments
+    return {"mpe": optimum, "pr": partition, "count": count}[plan.task]
+
+
+def _resumed(execution: Execution) -> dict[str, int]:
+    """Return the figures of a checkpoint's savings: whole slices, and steps of an unfinished one."""
+    if execution.checkpoint is None:
+        return {}
+    steps = execution.checkpoint.steps.get("done", 0)
+    return {"resumed_slices": execution.state["done"], "resumed_steps": steps}

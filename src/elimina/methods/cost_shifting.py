@@ -1,0 +1,297 @@
+"""TODO methods.cost_shifting"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import FORBIDDEN_COST, shift_costs
+from elimina.backends.choose import devices_of
+from elimina.methods.join_graph import JoinGraph
+from elimina.model import Model
+from elimina.planning.encoding import cost_bound
+from elimina.planning.machine import CARD_CLUSTER_SECONDS
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.problem.preparation import Problem, allowed_ranges, prepare
+from elimina.running.content_partition import partition_by_content
+from elimina.running.encoding import distances, largest_of, tables_of
+from elimina.running.host import asked_backend, host_memory
+from elimina.running.memory_shares import can_copy, cells_of
+from elimina.running.rounding import widened
+from elimina.table import FORBIDDEN, Table
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.device import CudaDevice
+
+Array = NDArray[Any]
+
+_MOST_TOTAL = 2**48
+"""Largest total that the core can add up."""
+
+_MOST_SPREAD = 2.0**900
+"""Largest total of floats that are shifted: sums of shifted costs stay in the range of floats."""
+
+LONGEST_SHIFT = 10.0
+"""Seconds after which no further pass is begun by default."""
+
+_PARTS = 1000
+_HEADROOM = 2**27
+"""Division of an integer cost that are shifted, if sums of them stay below the other number."""
+
+_LEAST_PASSES = 4
+"""Passes over clusters that the time has to suffice for."""
+
+LEAST_GAIN = 1e-5
+"""A pass that raises the bound by less of the tables' spread is the last one."""
+
+
+class Shifted(NamedTuple):
+    """A problem whose costs were shifted.
+
+    Attributes:
+        problem: One of costs to be minimised, over the same variables. An assignment's total is ``scale`` times that of
+            the original problem, negated where that is maximised.
+        scale: An int if costs are integers, else 1.0.
+        sign: -1 where the original's totals are maximised.
+        slack: Largest change of an assignment's total by rounding, where costs are floats.
+    """
+
+    problem: Problem
+    scale: int | float
+    sign: int
+    slack: float = 0.0
+
+    def original(self, bound: int | float) -> int | float:
+        """Return a bound on this problem's totals as one on the original's, rounded to the next total of integers."""
+        if isinstance(self.scale, int):
+            return self.total(bound)
+        return self.sign * (widened(bound, self.problem.model.constant) - self.slack)
+
+    def total(self, total: int | float) -> int | float:
+        """Return an assignment's total here as its total in the original problem."""
+        if isinstance(total, int) and isinstance(self.scale, int):
+            return self.sign * -(-total // self.scale)
+        return self.sign * total / self.scale
+
+    def shifted(self, total: int | float) -> int | float:
+        """Return a total of the original problem as one of this."""
+        return self.sign * total * self.scale
+
+
+class Original(NamedTuple):
+    """A problem, and the problem after cost shifting, if its costs were shifted."""
+
+    problem: Problem
+    shifted: Shifted | None
+
+    @property
+    def moved(self) -> Problem:
+        """The problem to run."""
+        return self.problem if self.shifted is None else self.shifted.problem
+
+    def bound(self, bound: int | float) -> int | float:
+        """Return a bound on totals of the problem that is run as one on this one's."""
+        return bound if self.shifted is None else self.shifted.original(bound)
+
+    def total(self, total: int | float) -> int | float:
+        """Return an assignment's total there as its total here."""
+        return total if self.shifted is None else self.shifted.total(total)
+
+    def moved_total(self, total: int | float) -> int | float:
+        """Return an assignment's total here as its total there."""
+        return total if self.shifted is None else self.shifted.shifted(total)
+
+
+def shift_tables(problem: Problem, options: Options, seconds: float) -> Original:
+    """Shift costs between tables if that is asked for and possible.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        options: Options of the shifts, with the memory that they may take.
+        seconds: After which no further pass is begun.
+    """
+    return Original(problem, shift(problem, seconds, host_memory(options)) if options.shifts_tables else None)
+
+
+def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[Original, Options]:
+    """Shift costs between tables and between clusters, whichever is asked for and possible.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        options: Options with an i-bound.
+        seconds: After which no further pass of either is begun.
+
+    Returns:
+        The problem to run, and how: in the clusters' order, if there are any.
+    """
+    original = shift_tables(problem, options, seconds)
+    if original.shifted is None or not options.shifts_clusters or options.ibound == "auto":
+        return original, options
+    order = elimination_order(original.moved, options)
+    return shift_clusters(original, options, order, seconds), options._replace(order=order)
+
+
+def shift_clusters(original: Original, options: Options, order: Sequence[int], seconds: float) -> Original:
+    """Join tables to clusters of mini-buckets, and shift costs between these, if time and memory suffice.
+
+    Args:
+        original: Problem whose costs were shifted between tables.
+        options: With the most variables of a cluster's message, and the memory that it may take.
+        order: Its free variables in elimination order.
+        seconds: After which no further pass is begun.
+    """
+    assert original.shifted is not None
+    assert options.ibound not in (None, "auto")
+    problem = original.shifted.problem
+    ibound, memory = int(options.ibound), host_memory(options)
+    partition = None
+    if options.partition != "scope":
+        partition = partition_by_content(problem, order, ibound, memory, seconds, options.host_threads)
+    graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
+    card = cast("CudaDevice", devices_of(asked_backend(options))[0]) if options.needs_gpu else None
+    least = _LEAST_PASSES * graph.pass_seconds if card is None else CARD_CLUSTER_SECONDS * len(graph.clusters)
+    # Smaller clusters than those of the run would stand in the way of its mini-buckets.
+    if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
+        return original
+    found = _shifted_in(graph, problem, seconds, card)
+    if found is None:
+        return original
+    problem, slack = found
+    slack += original.shifted.slack
+    return original._replace(shifted=original.shifted._replace(problem=problem, slack=slack))
+
+
+def _shifted_in(
+    graph: JoinGraph, problem: Problem, seconds: float, card: CudaDevice | None
+) -> tuple[Problem, float] | None:
+    """Return the problem with the clusters' tables, and its slack; None if all is forbidden, or costs are too large."""
+    model = problem.model
+    known = distances(problem, FORBIDDEN_COST)
+    if not known.possible:
+        return None
+    costs = known.costs
+    given = tables_of(problem, np.where(costs < FORBIDDEN_COST, costs, math.inf) if model.is_integer else costs)
+    spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in given)
+    unit = 1.0 if model.is_integer else _unit(spread)
+    # Whole numbers in floats: shifts between tables may have moved maxima apart.
+    if spread > _MOST_SPREAD or spread * unit > _MOST_TOTAL:
+        return None
+    tables = [(group.scope, table) for group, table in zip(problem.groups, given, strict=True)]
+    exact = [graph.join(cluster, tables) for cluster in graph.clusters]
+    moved = [np.rint(table * unit) for table in exact]
+    least_gain = max(1.0, LEAST_GAIN * spread * unit)
+    if card is None:
+        constant = graph.shift(moved, seconds, least_gain)
+    else:
+        with card.arrays() as arrays:
+            there = [arrays.asarray(table) for table in moved]
+            constant = graph.shift(there, seconds, least_gain, card)
+            moved = [arrays.asnumpy(table) for table in there]
+    if math.isinf(constant):
+        return None
+    factors = []
+    for cluster, table, found in zip(graph.clusters, exact, moved, strict=True):
+        is_allowed = np.isfinite(found)
+        if model.is_integer:
+            moved_costs: Array = np.where(is_allowed, np.where(is_allowed, found, 0.0).astype(np.int64), FORBIDDEN)
+        else:
+            moved_costs = np.full(found.shape, np.inf)
+            moved_costs[is_allowed] = table[is_allowed] + (found[is_allowed] - np.rint(table[is_allowed] * unit)) / unit
+        factors.append(Table(cluster.scope, moved_costs))
+    total = known.offset + (int(constant) if model.is_integer else constant / unit)
+    joined = Model(model.variables, factors, sense="min-cost", constant=total, upper_bound=model.upper_bound)
+    slack = 0.0 if model.is_integer else -widened(0.0, known.offset, constant / unit)
+    return prepare(joined, "mpe", problem.fixed), slack
+
+
+def _unit(spread: float) -> float:
+    """Division of one that costs are counted in: a power of two."""
+    return float(2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0))))
+
+
+def parts_of(problem: Problem) -> int:
+    """Return the parts of an integer cost of 1 that are shifted."""
+    return max(1, min(_PARTS, _HEADROOM // cost_bound(problem)))
+
+
+def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
+    """Shift costs between tables; None if these are too large for it, or forbid everything.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        seconds: After which no further pass is begun.
+        memory: Bytes that it may take.
+    """
+    model = problem.model
+    if not can_copy(cells_of(problem), len(problem.groups), memory):
+        return None
+    known = distances(problem, FORBIDDEN_COST)
+    limit = FORBIDDEN_COST if model.is_integer else math.inf
+    if model.is_integer:
+        # Of tables one by one: their sums may not fit the core's costs.
+        ranges = filter(None, allowed_ranges(problem.tables, model.sense))
+        spread = sum(high - low for low, high in ranges)
+    else:
+        spread = sum(largest_of(problem, np.where(known.costs < limit, known.costs, 0)))
+    scale: int | float = parts_of(problem) if model.is_integer else 1.0
+    unit = scale if model.is_integer else _unit(spread)
+    if not known.possible or spread > _MOST_SPREAD or spread * unit > _MOST_TOTAL:
+        return None
+    given = _in_units(known.costs, unit, limit)
+    gain = max(1, int(LEAST_GAIN * spread * unit))
+    bound, found = shift_costs(*problem.network, given, 0, FORBIDDEN_COST, seconds, gain, lambda *_: None)
+    factors = _tables(problem, known.costs, given, found[2], unit)
+    constant = scale * known.offset + bound if model.is_integer else known.offset + bound / unit
+    sign = model.sign
+    worst = None if model.upper_bound is None else sign * scale * model.upper_bound
+    shifted = Model(model.variables, factors, sense="min-cost", constant=constant, upper_bound=worst)
+    slack = 0.0 if model.is_integer else -widened(0.0, known.offset, bound / unit)
+    return Shifted(prepare(shifted, "mpe", problem.fixed), scale, sign, slack)
+
+
+def _in_units(given: Array, unit: float, limit: float) -> Array:
+    """Return the distances in the core's units."""
+    costs = np.full(given.shape, FORBIDDEN_COST)
+    np.copyto(costs, np.rint(given * unit), where=given < limit, casting="unsafe")
+    return costs
+
+
+def _tables(problem: Problem, exact: Array, rounded: Array, shifted: Array, unit: float) -> list[Table]:
+    """Return the shifted factors, including the remainders of floats that were rounded to units.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        exact: Distances of each cell of the problem's groups, one after another.
+        rounded: The same in the core's units.
+        shifted: Those of the groups of several variables, in the same sequence, then those of each free variable.
+        unit: The core's cost of 1.
+    """
+    sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
+    shapes = [tuple([sizes[v] for v in scope]) for scope in scopes]
+    starts = list(itertools.accumulate(map(math.prod, shapes), initial=0))
+    wide = [number for number, scope in enumerate(scopes) if len(scope) > 1]
+    lone = {scope[0]: number for number, scope in enumerate(scopes) if len(scope) == 1}
+    # Where each shifted cell was; a variable in no table of its own has none.
+    parts = [np.arange(starts[number], starts[number + 1]) for number in wide]
+    parts += [
+        np.arange(starts[lone[v]], starts[lone[v] + 1]) if v in lone else np.full(sizes[v], -1) for v in problem.free
+    ]
+    source = np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+    if exact.dtype.kind == "i":
+        costs: Array = np.where(shifted >= FORBIDDEN_COST, FORBIDDEN, shifted)
+    else:
+        before, units = (np.where(source < 0, 0, np.append(part, 0)[source]) for part in (exact, rounded))
+        with np.errstate(invalid="ignore"):
+            costs = np.where(shifted >= FORBIDDEN_COST, np.inf, before + (shifted - units) / unit)
+    kept = [(scopes[number], shapes[number]) for number in wide] + [((v,), (sizes[v],)) for v in problem.free]
+    ends = itertools.accumulate((math.prod(shape) for _, shape in kept), initial=0)
+    return [
+        Table(scope, costs[start:end].reshape(shape))
+        for (scope, shape), (start, end) in zip(kept, itertools.pairwise(ends), strict=True)
+    ]

@@ -1,0 +1,122 @@
+"""TODO methods.counting"""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import exact_count
+from elimina.planning.packed_steps import Steps
+from elimina.result import Result
+from elimina.running.encoding import Encoder
+from elimina.running.execution import Execution
+from elimina.running.scales import root_places
+from elimina.running.sweep import Sweep
+
+if TYPE_CHECKING:
+    from elimina.planning.program import Program
+    from elimina.running.checkpoint import State
+
+_LONG_COUNT = 512
+"""Bits of the number of assignments above which one run in long integers is faster than one for every 31 bits."""
+
+_LONG_INTEGER_BYTES = 48
+"""Bytes of a long integer besides its bits."""
+
+
+def count(execution: Execution, clock: dict[str, float]) -> Result:
+    """Count modulo 2^64, and modulo as many primes as the number of assignments asks for; then Chinese remainders."""
+    sizes = execution.problem.model.sizes
+    bits = sum(math.log2(sizes[v]) for v in execution.problem.free) + 1
+    if bits > _LONG_COUNT and _fits_long_integers(execution, bits):
+        return _long_count(execution, clock)
+    divisors = _moduli(bits)
+    sweep, places = Sweep(execution, clock), root_places(execution.plan)
+    state: State = {"residues": [0] * len(divisors), **execution.state}
+    numbers = execution.places(sweep.count)
+    for number, divisor in enumerate(divisors):
+        left = numbers[max(0, state["done"] - number * len(numbers)) :]
+        sweep.done = len(numbers) - len(left)
+        for part in filter(None, sweep.run(left, divisor % 2**64, (number, len(divisors)))):
+            if part.run is not None:
+                product = functools.reduce(lambda x, root: x * root % divisor, part.run.zone[places].tolist(), 1)
+                residues = list(state["residues"])
+                residues[number] = (residues[number] + product) % divisor
+                state = {**state, "residues": residues}
+            state = {**state, "done": state["done"] + 1}
+            execution.save(state)
+    count, modulus = 0, 1
+    for residue, divisor in zip(state["residues"], divisors, strict=True):
+        count += modulus * ((residue - count) * pow(modulus, -1, divisor) % divisor)
+        modulus *= divisor
+    return Result("exact", "count", count)
+
+
+def _fits_long_integers(execution: Execution, bits: float) -> bool:
+    """Return whether one run in long integers may count: on the CPU, as a whole, and within the memory.
+
+    Messages that coexist are of different subtrees, so that their bits add up to no more than those of the whole; twice
+    that where one is made of others.
+    """
+    plan = execution.plan
+    is_whole = plan.slicing is None and plan.sparse is None and plan.stream is None and plan.scratch is None
+    is_free = execution.checkpoint is None and execution.share is None and plan.on_host
+    most = 2 * plan.largest_table * bits / 8 + (plan.arena_cells - plan.factor_cells) * _LONG_INTEGER_BYTES
+    return is_whole and is_free and plan.peak_bytes + most <= plan.memory_limit
+
+
+def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
+    started = time.perf_counter()
+    plan, problem = execution.plan, execution.problem
+    encoded = Encoder(problem, plan).encoded(problem)
+    ready = time.perf_counter()
+    clock["encode"] = ready - started
+    if encoded.impossible:
+        return Result("exact", "count", 0)
+    program = execution.program()
+    count = b""
+    if _allows_anything(execution, program, encoded.arena):
+        roots = np.array([output.step for output in plan.outputs], dtype=np.int64)
+        steps = Steps.packed(plan.steps)
+        count = exact_count(steps.words, steps.starts, roots, encoded.arena)
+    clock["run"] = time.perf_counter() - ready
+    execution.report(1.0)
+    return Result("exact", "count", int.from_bytes(count, "little"))
+
+
+def _allows_anything(execution: Execution, program: Program, factors: NDArray[np.generic]) -> bool:
+    """Return whether there is a solution: a run in floats tells it long before one in long integers would."""
+    possible = program._replace(semiring="min-sum", dtype=np.dtype(np.float64), parameter=math.inf)
+    session = execution.backend.open(possible, np.where(factors == 0, math.inf, 0.0))
+    zone = session.run().zone
+    session.close()
+    return bool(np.isfinite(zone[root_places(execution.plan)]).all())
+
+
+def _moduli(bits: float) -> Sequence[int]:
+    """2^64, and primes below 2^31 until their product has so many bits."""
+    result, covered, candidate = [2**64], 64.0, 2**31 - 1
+    while covered < bits:
+        if _is_prime(candidate):
+            result.append(candidate)
+            covered += math.log2(candidate)
+        candidate -= 2
+    return result
+
+
+def _is_prime(odd: int) -> bool:
+    """Miller-Rabin with the bases 2, 7 and 61, which decide every number below 4759123141 (Jaeschke 1993)."""
+    shift = (odd - 1 & -(odd - 1)).bit_length() - 1
+    for base in (2, 7, 61):
+        power = pow(base, odd - 1 >> shift, odd)
+        if power in (1, odd - 1):
+            continue
+        if not any((power := power * power % odd) == odd - 1 for _ in range(shift - 1)):
+            return False
+    return True

@@ -1,0 +1,379 @@
+"""TODO methods.filtering"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elimina._core import FORBIDDEN_COST, minimise_costs
+from elimina.backends import Backend
+from elimina.display import bytes_text
+from elimina.errors import InternalError, MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.methods.and_or_search import MOST_COST as MOST_SEARCHED
+from elimina.methods.and_or_search import searched_optimum
+from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.cost_shifting import Original, shift_tables
+from elimina.methods.search_state import Limits, Listener
+from elimina.methods.soft_consistency import Units
+from elimina.model import Model
+from elimina.planning.encoding import cost_bound
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.planning.planned_problem import Planned
+from elimina.planning.planner import make_plan
+from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.sparse import in_rows, outside
+from elimina.problem.preparation import Problem, allowed_ranges, prepare
+from elimina.result import Bounds, Result
+from elimina.running.bounded_results import result_between
+from elimina.running.combination import ends_beyond
+from elimina.running.encoding import distances
+from elimina.running.execution import Execution
+from elimina.running.host import asked_backend, limits_of
+from elimina.running.plan_choice import FINER, rows_in_fine_slices
+from elimina.tasks import INTEGERS
+
+MOST_COST = 2**38
+"""Sums of costs stay below it, in parts of a thousandth they fit the core's type."""
+
+MOST_CELLS = 2**26
+"""Most cells of all tables together: they are kept as dense ones, their sizes rounded up to powers of two."""
+
+_ROW_BYTES = 64
+"""Bytes of a tuple in the making: key, cost and bound, in arrays that grow by doubling, and the memory of sorting."""
+
+_LEAST_ROWS = 1 << 12
+
+_COPIES, _TABLE_BYTES, _CELL_BYTES = 10, 380, 8
+"""Copies of the tables at the same time (slices that are open, shrunk and divided), and bytes of a table's objects and
+of a cell in each: 46 MiB in all of 509_VAC of SPOT5, 8,630 tables of 23 cells."""
+
+_LEAST_COPIES = 1 << 23
+"""Bytes of copies that are always allowed."""
+
+
+def why_unsupported(problem: Problem) -> str | None:
+    """Why a problem cannot be filtered; None if it can."""
+    if not problem.described.is_optimum or not problem.model.is_integer:
+        return "filtering needs the task mpe and integer costs"
+    if _cells(problem) > MOST_CELLS:
+        return f"filtering needs tables of at most {MOST_CELLS} cells together"
+    ranges = allowed_ranges(problem.tables, problem.model.sense)
+    spread = sum([known[1] - known[0] for known in ranges if known is not None])
+    if spread >= MOST_COST:
+        return f"filtering adds costs up to {MOST_COST}, and the tables' ranges add up to {spread}"
+    return None
+
+
+def why_too_large(problem: Problem, memory: int) -> str | None:
+    """Return why the copies that filtering makes of a problem's tables pass a memory limit in bytes, or None."""
+    copies = _COPIES * (_TABLE_BYTES * len(problem.tables) + _CELL_BYTES * _cells(problem))
+    if copies <= max(memory, _LEAST_COPIES):
+        return None
+    return f"filtering needs {bytes_text(copies)} for copies of the tables and may use {bytes_text(memory)}"
+
+
+def _cells(problem: Problem) -> int:
+    """Return the cells of all tables over domains that are padded to powers of two."""
+    padded = [1 << (size - 1).bit_length() for size in problem.model.sizes]
+    return sum([math.prod([padded[v] for v in table.scope]) for table in problem.tables])
+
+
+def filtered_optimum(
+    problem: Problem, limits: Limits, memory: int, seed: int = 0, listener: Listener | None = None
+) -> Result:
+    """Find the optimum and an assignment, or bounds on it where time ends before.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        limits: Limits of time, gap and total.
+        memory: Bytes that tuples may take.
+        seed: Random seed of the search for a first solution, and of orders.
+        listener: Called now and then with what is known.
+
+    Returns:
+        ``optimal``; ``infeasible`` (with the bound that was given, if one was); or ``bounded``, when the time was up.
+
+    Raises:
+        UnsupportedError: The problem has other than integer costs, or too large ones.
+        MemoryLimitError: Copies of its tables do not fit.
+        InternalError: The assignment's value, recomputed on the model, is not the value found.
+    """
+    reason = why_unsupported(problem)
+    if reason is not None:
+        way = "use --method eliminate" if limits.upper_bound is None else "use --method search, or give no upper bound"
+        raise UnsupportedError(f"{reason}; {way}")
+    large = why_too_large(problem, memory)
+    if large is not None:
+        raise MemoryLimitError(f"{large}; give more memory (--memory), or use --method search")
+    started = time.perf_counter()
+    model, given = problem.model, distances(problem, FORBIDDEN_COST)
+    units = Units(model.sign, given.offset, 1)
+    upper = _upper(problem, units, limits.upper_bound)
+
+    chosen: list[int] | None = None
+    score: int | float | None = None
+
+    def take(value: Sequence[int], cost: int) -> None:
+        nonlocal chosen, score
+        chosen = problem.complete(problem.free, value)
+        score = model.score(chosen)
+        if score != units.total(cost):
+            raise InternalError(
+                f"filtering found the cost {units.total(cost)}, its assignment is worth {score!r} on the model; "
+                "please report this"
+            )
+
+    def known(bound: int) -> Result:
+        return result_between(model, units.total(bound), chosen, score=score).replace(stats=_statistics({}, {}))
+
+    def poll(lower: int, cost: int, value: list[int] | None) -> bool:
+        if value is not None:
+            take(value, cost)
+        so_far = known(min(lower, upper))  # nothing is known beyond the totals that the search accepts
+        if listener is not None:
+            listener(so_far)
+        return Bounds(0.0, so_far.lower_bound, so_far.upper_bound).gap > limits.gap
+
+    clock = {"encode": time.perf_counter() - started}
+    if upper <= 0 or not given.possible:
+        found: dict[str, Any] = {"value": [], "cost": FORBIDDEN_COST, "bound": FORBIDDEN_COST}
+    elif not problem.free:
+        found = {"value": [], "cost": 0, "bound": 0}
+    else:
+        rows = max(_LEAST_ROWS, memory // _ROW_BYTES)
+        found = minimise_costs(*problem.network, given.costs, upper, limits.seconds, rows, seed, poll)
+    clock.update(found.get("seconds", {}))
+    if found.get("interrupted"):
+        raise KeyboardInterrupt
+    if found["cost"] < FORBIDDEN_COST:
+        take(found["value"], found["cost"])
+        result = known(min(found["bound"], found["cost"]))
+    elif found["bound"] < upper:
+        result = known(found["bound"])
+    else:
+        reached = limits.upper_bound
+        ends = (None, None) if reached is None else ends_beyond(reached, model.sign)
+        result = Result("infeasible", "mpe", None, *ends)
+    return result.replace(stats=_statistics(found, clock))
+
+
+def _upper(problem: Problem, units: Units, given: int | float | None) -> int:
+    """Return the least distance of assignments that are not solutions, or worse than a known total."""
+    limits = [MOST_COST + 1]
+    if problem.model.upper_bound is not None:
+        limits.append(math.ceil(units.sign * problem.model.upper_bound - units.offset))
+    if given is not None:
+        limits.append(int(units.sign * int(given) - units.offset) + 1)
+    return min(limits)
+
+
+def _statistics(found: dict[str, Any], clock: dict[str, float]) -> dict[str, Any]:
+    made, kept = found.get("made", 0), found.get("kept", 0)
+    return {
+        "method": "filter",
+        "induced_width": None,
+        "largest_table": found.get("largest", 0),
+        "total_cells": made,
+        "rows_made": made,
+        "rows_filtered": made - kept,
+        "slices": found.get("slices", 0),
+        "eliminations": found.get("eliminations", 0),
+        "peak_bytes": found.get("bytes", 0),
+        "seconds": {phase: round(value, 6) for phase, value in clock.items()},
+        "device": "cpu",
+        "dtype": "int32",
+    }
+
+
+_SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
+"""Limit after which no further pass begins, and the order search ends."""
+
+
+class Known(NamedTuple):
+    """Knowledge before tuples are made.
+
+    Attributes:
+        result: Bounds, and the best solution so far.
+        upper_bound: A total that is known to be reached; None if none is.
+        original: The problem, and the one with its costs shifted.
+        order: Elimination order.
+    """
+
+    result: Result
+    upper_bound: int | None
+    original: Original
+    order: tuple[int, ...]
+
+    @property
+    def sign(self) -> int:
+        """1 where costs are minimised, else -1."""
+        return self.original.problem.model.sign
+
+    @property
+    def worst(self) -> int | None:
+        """The worst total that is worth looking for; None if every one is."""
+        wanted = [] if self.upper_bound is None else [self.sign * self.upper_bound]
+        if self.result.value is not None:
+            wanted.append(self.sign * int(self.result.value) - 1)
+        return self.sign * min(wanted) if wanted else None
+
+    @property
+    def rungs(self) -> list[int | None]:
+        """Limits on the total: first the lower bound, often the optimum, which leaves few tuples; then any better."""
+        bound = self.result.bound(self.sign)
+        if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
+            return [self.worst]
+        return [int(bound), self.worst]
+
+    def limited(self, worst: int | None) -> Problem:
+        """Return the shifted problem, in which assignments worse than a total are forbidden."""
+        problem = self.original.moved
+        if worst is None:
+            return problem
+        model = problem.model
+        sign = model.sign
+        beyond = self.original.moved_total(worst) + sign
+        bounds = [beyond] if model.upper_bound is None else [beyond, model.upper_bound]
+        bound = sign * min(sign * bound for bound in bounds)
+        limited = Model(model.variables, model.factors, sense=model.sense, constant=model.constant, upper_bound=bound)
+        return prepare(limited, "mpe", problem.fixed)
+
+    def answer(self, found: Result) -> Result:
+        """Return the answer, given that of the limited problem."""
+        model = self.original.problem.model
+        if found.assignment is not None:
+            score = model.score(model.indices_of(found.assignment))
+            return Result("optimal", "mpe", score, score, score, found.assignment)
+        value, given = self.result.value, self.upper_bound
+        if value is not None and (given is None or self.sign * value <= self.sign * given):
+            return self.result.replace(status="optimal", lower_bound=value, upper_bound=value)
+        return Result("infeasible", "mpe", None, *((None, None) if given is None else ends_beyond(given, self.sign)))
+
+
+def optimum_on_rows(problem: Problem, options: Options, limits: Limits, listener: Listener | None = None) -> Result:
+    """Do the same as ``filtered_optimum`` by the engine's steps on tuples, on any device.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        options: Planning options; the device makes the tuples (``auto``: the CPU).
+        limits: Limits of time, gap and total.
+        listener: Called now and then with what is known.
+
+    Returns:
+        ``optimal``; ``infeasible`` (with a bound beyond the one that was given, if one was); or ``bounded``.
+
+    Raises:
+        UnsupportedError: The problem has other than integer costs, or too large ones.
+        DeviceError: The device is missing or cannot be used.
+        MemoryLimitError: There are more rows than the memory holds.
+        TimeLimitError: The deadline passed before anything was known.
+    """
+    if not problem.described.is_optimum or not problem.model.is_integer:
+        raise UnsupportedError("filtering needs the task mpe and integer costs; use --method eliminate")
+    if options.dtype is not None and options.dtype not in INTEGERS:
+        raise UnsupportedError(
+            f"filtering adds integers exactly, and dtype is {options.dtype}; leave it out, or use --method eliminate"
+        )
+    if cost_bound(problem) > MOST_SEARCHED:
+        raise UnsupportedError(
+            f"filtering adds costs up to {MOST_SEARCHED}, and the tables' ranges add up to more; use --method eliminate"
+        )
+    backend = asked_backend(options)
+    started = time.perf_counter()
+    known = _first_bounds(problem, options, limits._replace(nodes=0, rounds=1), listener)
+    clock = {"bounds": time.perf_counter() - started}
+    result = known.result
+    ends = Bounds(0.0, result.lower_bound, result.upper_bound)
+    if result.status == "bounded" and ends.gap > limits.gap:
+        try:
+            found = _better(known, backend, options, limits.deadline, clock)
+        except TimeLimitError:
+            return _with_figures(result)
+        result = known.answer(found).replace(stats=found.stats)
+    return _with_figures(result)
+
+
+def _better(
+    known: Known, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
+) -> Result:
+    """Look for a better solution; in slices, ever finer ones, if the tuples exceed the memory."""
+    while True:
+        planned = filtered_plan(known, backend, options)
+        try:
+            return _climb(known, planned, deadline, {**clock, **planned.seconds})
+        except MemoryLimitError:
+            is_finest = options.refined > 0 and planned.plan.slicing is None
+            if is_finest or options.slices == "never" or not planned.plan.fits:
+                raise
+        options = options._replace(refined=options.refined + 1)
+
+
+def _climb(known: Known, planned: Planned, deadline: float | None, clock: dict[str, float]) -> Result:
+    """Run one plan with one limit after another, until it finds a solution."""
+    made = filtered = 0
+    for worst in known.rungs:
+        problem = known.limited(worst)
+        plan = planned.plan._replace(forbidden=cost_bound(problem))
+        found = eliminate(Execution(problem, plan, planned.backend, None, deadline), clock)
+        made, filtered = made + found.stats.get("rows_made", 0), filtered + found.stats.get("rows_filtered", 0)
+        clock = found.stats["seconds"]
+        if found.assignment is not None:
+            break
+    return found.replace(stats={**found.stats, "rows_made": made, "rows_filtered": filtered})
+
+
+def _with_figures(result: Result) -> Result:
+    return result.replace(stats={"rows_made": 0, "rows_filtered": 0, **result.stats, "method": "filter"})
+
+
+def _first_bounds(problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> Known:
+    """Shift costs, and follow small mini-buckets to a solution."""
+    on_host = options._replace(device="cpu", ibound=None)
+    if options.needs_gpu:
+        on_host = on_host._replace(memory=None)
+    seconds = min(_SHIFT_SECONDS, limits.seconds / 10)
+    original = shift_tables(problem, on_host, seconds)
+    order = elimination_order(
+        original.moved, on_host._replace(order_seconds=min(options.order_seconds, _ORDER_SECONDS, limits.seconds / 10))
+    )
+    ordered = on_host._replace(order=order)
+    result = searched_optimum(problem, ordered, limits, listener=listener, original=original)
+    bound = limits.upper_bound
+    return Known(result, None if bound is None else int(bound), original, order)
+
+
+def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
+    """Return a plan on rows that looks for a better solution than is known.
+
+    Raises:
+        InputError: The dtype that is asked for does not hold the costs.
+    """
+    started = time.perf_counter()
+    problem = known.limited(known.worst)
+    machine, memory = limits_of(backend, options)
+    wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
+    dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
+    # Bounds are made of the factors' cells.
+    plan = in_rows(dense, problem, machine, whole=True, listed=False)
+    if plan is not None and options.refined:
+        # What independent tables would make says nothing of what bounds leave, but much of how slices divide it.
+        room = plan.peak_bytes // FINER**options.refined
+        plan = rows_in_fine_slices(machine, problem, options, plan, room)
+    if plan is None or plan.sparse is None:
+        return Planned(problem, dense, backend, {"plan": time.perf_counter() - started})
+    bounds = outside(plan, problem.model.sizes)
+    factor_bytes = plan.factor_cells * plan.itemsize
+    # How many rows bounds leave is only known afterwards.
+    size = factor_bytes + bounds.arena_cells * plan.itemsize
+    sparse = plan.sparse._replace(outside=bounds)
+    slicing = plan.slicing
+    if slicing is not None:
+        # What other tables cost in a slice decides which rows a step keeps: the next slice needs them all again.
+        slicing = slicing._replace(levels=(len(slicing.variables),) * len(plan.steps))
+    plan = plan._replace(sparse=sparse, slicing=slicing, bytes=machine.tiers(size, factor_bytes, plan.planning_bytes))
+    return Planned(problem, plan, backend, {"plan": time.perf_counter() - started})

@@ -1,0 +1,120 @@
+"""TODO methods.first_bounds"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from elimina.planning.machine import BOUNDED_TABLE_SECONDS
+from elimina.problem.preparation import Problem
+from elimina.result import Result
+from elimina.running.bounded_results import meet, result_between, sum_between
+from elimina.running.combination import NO_PLAN, ends_beyond
+from elimina.table import Ends, Sense, forbidden_value
+
+_MOST_CELLS = 1 << 20
+"""Most cells of a table that the first assignment is improved on."""
+
+_MOST_LISTED_CELLS = 1 << 16
+"""Likewise, of a table that lists its tuples: writing it out takes more than reading it."""
+
+_COPY_BYTES = 8
+"""Bytes of a copied cell."""
+
+_DESCENT_CELLS = 30_000_000
+"""Cells that the local search for the first assignment visits: about 0.1 s."""
+
+SLACK = 1e-12
+"""Rounding of sums of floats, relative to the sum of their sizes."""
+
+
+def first_bounds(
+    problem: Problem, seconds: float, given: float | None = None, memory: float = math.inf
+) -> Result | None:
+    """Bound an answer by the best value of each table, and by an assignment that is built from these values.
+
+    Args:
+        problem: A problem of the task ``mpe``, ``pr``, ``mmap`` or ``count``.
+        seconds: Limit after which it is given up: then the answer is None.
+        given: A total that the answer of ``mpe`` has to reach; None: any will do.
+        memory: Bytes that copies of tables may take; the assignment is improved on those alone.
+    """
+    found = _first_bounds(problem, seconds, memory)
+    if given is None or found is None:
+        return found
+    sign = 1 if problem.model.sense == "min-cost" else -1
+    bound = found.lower_bound if sign == 1 else found.upper_bound
+    if bound is None or sign * bound <= sign * given or meet(given, bound):
+        return found
+    ends = ends_beyond(given, sign, problem.model.is_integer)
+    return Result("infeasible", "mpe", None, *ends, stats=found.stats)
+
+
+def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | None:
+    if seconds <= 0 or BOUNDED_TABLE_SECONDS * len(problem.tables) > seconds:
+        return None
+    model, tables = problem.model, problem.tables.listed
+    sign = 1 if model.sense == "min-cost" else -1
+    ends = Ends.of(tables, model.sense)
+    best: float = math.inf
+    slack: float = 0  # an integer: a float would round totals beyond 2^53
+    if ends.are_allowed and model.is_integer:
+        best = sign * (int(model.constant) + ends.total(highest=sign == -1))
+    elif ends.are_allowed:
+        costs = [_cost(value, model.sense) for value in ends.numbers(highest=sign == -1)]
+        best = math.fsum([sign * model.constant, *costs])
+        slack = SLACK * math.fsum(map(abs, [model.constant, *costs]))
+    chosen = [0] * len(model.variables)
+    for v, value in problem.fixed.items():
+        chosen[v] = value
+    cells = int(min(memory, sys.maxsize)) // _COPY_BYTES
+    for v, value in tables.incumbent(model.sense, _DESCENT_CELLS, 0, _MOST_CELLS, _MOST_LISTED_CELLS, cells)[0]:
+        chosen[v] = value
+    return between(problem, best - slack, chosen)
+
+
+def _cost(value: float, sense: Sense) -> float:
+    if sense == "probability":
+        return -math.log(value)
+    return value if sense == "min-cost" else -value
+
+
+def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
+    """Return the answer that the least cost of all tables and an assignment prove.
+
+    Args:
+        problem: A problem of the task ``mpe``, ``pr``, ``mmap`` or ``count``.
+        least: Lower bound on the cost of an assignment, negated where totals are maximised.
+        chosen: A value for each variable.
+    """
+    model = problem.model
+    # A product of a million factors one by one takes half a minute.
+    number = math.prod(size**times for size, times in Counter(model.sizes[v] for v in problem.free).items())
+    stats = {**NO_PLAN, "method": "first bounds", "seconds": {}}
+    if problem.task == "count":
+        if math.isinf(least):
+            return Result("exact", "count", 0, stats=stats)
+        forbidden = {forbidden_value(model.sense, dtype) for dtype in (np.int64, np.float64)}
+        is_allowed = forbidden.isdisjoint(problem.tables.listed.values(chosen))
+        return Result("bounded", "count", None, int(is_allowed), number, stats=stats)
+    if problem.described.is_optimum:
+        if math.isinf(least):
+            return Result("infeasible", "mpe", stats=stats)
+        total: float = least if model.sense == "min-cost" else 0 - least
+        if model.is_integer:
+            total = math.ceil(total) if model.sense == "min-cost" else math.floor(total)
+        return result_between(model, total, chosen, score=problem.model.score(chosen)).replace(stats=stats)
+    reached = problem.tables.listed.values(chosen)
+    upper = math.log(number) - least
+    lower = -math.inf if 0 in reached else math.fsum([model.constant, *map(math.log, reached)]) - SLACK * abs(least)
+    if problem.task == "pr":
+        return sum_between(min(lower, upper) / math.log(10), upper / math.log(10)).replace(stats=stats)
+    if lower == -math.inf:
+        return Result("bounded", "mmap", None, None, upper, stats=stats)
+    asked = (*problem.kept, *problem.wanted)
+    assignment = {model.variables[v].name: model.variables[v].state(chosen[v]) for v in asked}
+    return Result("bounded", "mmap", None, min(lower, upper), upper, assignment, stats=stats)

@@ -1,0 +1,143 @@
+"""TODO methods.gpu_bounds"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from elimina._core import FORBIDDEN_COST, count_path
+from elimina.display import count_text
+from elimina.errors import MemoryLimitError, UnsupportedError
+from elimina.methods.beam_search import Found, beam_searches
+from elimina.methods.join_graph import BEAM_SHARE, BEAM_STEP_SECONDS, LEAST_GAIN, JoinGraph, Units, in_units, rungs
+from elimina.planning.options import Options
+from elimina.result import Result
+from elimina.running.content_partition import partition_by_content
+from elimina.running.encoding import distances
+from elimina.running.host import host_memory
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.device import CudaDevice
+    from elimina.methods.cost_shifting import Original
+    from elimina.running.budget import Budget
+
+logger = logging.getLogger("elimina")
+
+_BYTES = 24
+"""Bytes of a GPU for each cell: the table, and what a pass derives from it."""
+
+_TOLD_SECONDS = 0.05
+"""Seconds between two bounds that are told."""
+
+
+class _Learnt:
+    """Bounds and assignment that clusters on a GPU have found.
+
+    Attributes:
+        bound: Largest lower bound, in units.
+        found: Result of the bounds.
+    """
+
+    def __init__(self, original: Original, units: Units, budget: Budget, device: str) -> None:
+        self.bound, self.found = -math.inf, Result("bounded", "mpe")
+        self._original, self._units, self._budget, self._device = original, units, budget, device
+        self._least, self._told = math.inf, -math.inf
+        self._chosen: list[int] | None = None
+
+    def tell(self, constant: float) -> None:
+        """Learn the constant of a pass, unless another one was told just before."""
+        now = time.monotonic()
+        if now > self._told + _TOLD_SECONDS:
+            self.learn(constant)
+            self._told = now
+
+    def learn(self, bound: float, end: Found | None = None, constant: float = 0.0) -> None:
+        """Take a lower bound, and the assignment of a search in tables besides a constant, if they are better."""
+        from elimina.running.bounded_results import result_between
+
+        is_better = end is not None and constant + end.cost < self._least
+        if bound <= self.bound and not is_better:
+            return
+        self.bound = max(self.bound, bound)
+        problem, units = self._original.moved, self._units
+        if end is not None and is_better:
+            self._least = constant + end.cost
+            self._chosen = problem.complete(end.values, end.values.values())
+        total = None
+        if self.bound < math.inf:
+            whole = int(self.bound) if problem.model.is_integer else self.bound / units.unit
+            total = self._original.bound(units.offset + whole)
+        found = result_between(self._original.problem.model, total, self._chosen)
+        self.found = found.replace(stats={"method": "search", "device": self._device})
+        self._budget.learn(self.found)
+
+
+def bounds_on_card(
+    original: Original, order: Sequence[int], options: Options, card: CudaDevice, budget: Budget
+) -> Result:
+    """Bound an optimum by passes over clusters on a GPU: larger and larger ones, each for a part of the time.
+
+    Beam searches in the tables of each end with assignments, and better bounds.
+
+    Args:
+        original: Problem of the task ``mpe``, and what it is after its costs were shifted between tables.
+        order: The free variables in elimination order.
+        options: The partition of buckets, and the memory of the GPU.
+        card: The GPU.
+        budget: Time, and the listener for each better bound.
+
+    Raises:
+        UnsupportedError: Costs are too far apart, or were not shifted between tables.
+        MemoryLimitError: Not even small clusters fit.
+        DeviceError: The device failed or is out of memory.
+    """
+    problem = original.moved
+    count_path("cuda-clusters")
+    if original.shifted is None:
+        raise UnsupportedError("costs cannot be shifted")
+    units = in_units(problem, distances(problem, FORBIDDEN_COST))
+    learnt = _Learnt(original, units, budget, card.name)
+    most = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES
+    ibounds = list(rungs(problem, order, most))
+    for number, ibound in enumerate(ibounds):
+        # Each has twice the time of the one before.
+        seconds = budget.seconds / (2 ** (len(ibounds) - number) - 1)
+        until = time.monotonic() + seconds
+        partition = None
+        if options.partition != "scope":
+            memory, threads = host_memory(options), options.host_threads
+            partition = partition_by_content(problem, order, ibound, memory, seconds / 2, threads)
+        graph = JoinGraph(problem.model.sizes, [scope for scope, _ in units.tables], order, ibound, partition)
+        if graph.cells > most:
+            break
+        logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
+        _shift_and_search(graph, units, card, until, learnt, (most - graph.cells) * _BYTES)
+        # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
+        is_late = number > 0 and time.monotonic() > until + seconds
+        if learnt.found.status != "bounded" or is_late:
+            break
+    if learnt.bound == -math.inf:
+        raise MemoryLimitError("clusters of two variables do not fit the GPU")
+    return learnt.found
+
+
+def _shift_and_search(
+    graph: JoinGraph, units: Units, card: CudaDevice, until: float, learnt: _Learnt, room: int
+) -> None:
+    """Bound an optimum by one graph of clusters, and search in its tables within so many bytes besides them."""
+    began = time.monotonic()
+    left = until - began
+    # A search is worth it if it has time for all variables.
+    is_searched = BEAM_SHARE * left > BEAM_STEP_SECONDS * len(graph.buckets)
+    with card.arrays() as arrays:
+        uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
+        tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
+        shifted = began + (1.0 - BEAM_SHARE if is_searched else 1.0) * left - time.monotonic()
+        constant = graph.shift(tables, shifted, max(1.0, LEAST_GAIN * units.spread), card, learnt.tell)
+        learnt.learn(constant)
+        if is_searched and constant < math.inf:
+            for end in beam_searches(graph, tables, until, arrays, room):
+                learnt.learn(constant + end.bound, end, constant)

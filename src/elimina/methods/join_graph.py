@@ -1,0 +1,273 @@
+"""TODO methods.join_graph"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import FORBIDDEN_COST, Stopped, stopped
+from elimina.errors import UnsupportedError
+from elimina.planning.machine import SHIFTED_CELL_SECONDS, SHIFTED_CLUSTER_SECONDS
+from elimina.problem.preparation import Problem
+from elimina.running.encoding import Distances, tables_of
+from elimina.tree import Node, Partition, bucket_tree
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.device import CudaDevice
+
+Floats = NDArray[np.float64]
+"""Tables in units: arrays of NumPy, or of a GPU."""
+
+_Runs = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+class Cluster(NamedTuple):
+    """Tables that a mini-bucket joins.
+
+    Attributes:
+        scope: The variable, and its message's variables, earliest eliminated first.
+        members: Indices of the scopes that are part of it.
+    """
+
+    scope: tuple[int, ...]
+    members: tuple[int, ...]
+
+
+class JoinGraph:
+    """Clusters of mini-buckets and their tables, in units: whole numbers, and infinity where something is forbidden.
+
+    Args:
+        sizes: Number of values of each variable of the model.
+        scopes: Scopes of the tables; every variable of theirs occurs in the order.
+        order: Variables in elimination order.
+        ibound: The most variables of a message.
+        partition: The mini-buckets of each bucket; None: by scopes.
+    """
+
+    def __init__(
+        self,
+        sizes: Sequence[int],
+        scopes: Sequence[Sequence[int]],
+        order: Sequence[int],
+        ibound: int,
+        partition: Partition | None = None,
+    ) -> None:
+        self._nodes = bucket_tree(scopes, order, ibound=ibound, partition=partition).nodes
+        self._position = {v: i for i, v in enumerate(order)}
+        self._sizes = sizes
+        self.clusters = tuple(Cluster((node.variable, *node.separator), node.factors) for node in self._nodes)
+        buckets = itertools.groupby(range(len(self._nodes)), key=lambda number: self._nodes[number].variable)
+        self.buckets = [tuple(numbers) for _, numbers in buckets]
+
+    @property
+    def cells(self) -> int:
+        """Cells of all clusters' tables."""
+        return sum(math.prod(self._sizes[v] for v in cluster.scope) for cluster in self.clusters)
+
+    @property
+    def pass_seconds(self) -> float:
+        """Estimated time of a pass."""
+        return SHIFTED_CELL_SECONDS * self.cells + SHIFTED_CLUSTER_SECONDS * len(self.clusters)
+
+    def join(self, cluster: Cluster, tables: Sequence[tuple[Sequence[int], NDArray[Any]]], arrays: Any = np) -> Floats:
+        """Add the cluster's tables.
+
+        Args:
+            cluster: One of this graph.
+            tables: Scope and costs of each table of the model, infinite where something is forbidden.
+            arrays: The tables' library: NumPy or CuPy.
+        """
+        joined: Floats = arrays.zeros([self._sizes[v] for v in cluster.scope])
+        for member in cluster.members:
+            scope, costs = tables[member]
+            axes = sorted(range(len(scope)), key=lambda axis: self._position[scope[axis]])
+            shape = [self._sizes[v] if v in scope else 1 for v in cluster.scope]
+            joined += costs.transpose(axes).reshape(shape)
+        return joined
+
+    def shift(
+        self,
+        tables: Sequence[Floats],
+        seconds: float,
+        least_gain: float,
+        card: CudaDevice | None = None,
+        tell: Callable[[float], None] = lambda constant: None,
+    ) -> float:
+        """Move costs until a pass gains too little; every assignment keeps its total, with the constant.
+
+        Args:
+            tables: Tables of the clusters, which are changed.
+            seconds: After which no further pass is begun.
+            least_gain: Least gain of the constant in a pass; a pass with less is the last one.
+            card: The GPU of the tables; None: they are NumPy's.
+            tell: Called with the constant after each pass.
+
+        Returns:
+            The constant, which was 0: a lower bound, for what stays in the tables is not negative. Infinity: nothing is
+            allowed.
+
+        Raises:
+            Stopped: The work is to end.
+        """
+        until = time.monotonic() + seconds
+        constant, gained = float(self.collect(tables)), math.inf
+        tell(constant)
+        again: Callable[[], Any] = functools.partial(self.move, tables)
+        for number in itertools.count():
+            if not math.isfinite(constant) or gained < least_gain or (number and time.monotonic() > until):
+                return constant
+            if stopped():
+                raise Stopped
+            if number == 1 and card is not None:
+                # The first pass has compiled the kernels.
+                again = card.recorded(again)
+            gained = float(again())
+            constant += gained
+            tell(constant)
+        return constant
+
+    def move(self, tables: Sequence[Floats]) -> Any:
+        """Hand costs down, and collect them again; return the gain of the bound, a number or an array without axes."""
+        self._hand_down(tables)
+        return self.collect(tables, levelled=True)
+
+    def collect(self, tables: Sequence[Floats], levelled: bool = False) -> Any:
+        """Move every cluster's message to its parent; return the gain of the bound, the sum at the roots."""
+        constant: Any = 0.0
+        for bucket in self.buckets:
+            if levelled and len(bucket) > 1:
+                self._level([tables[number] for number in bucket], [self.clusters[number] for number in bucket])
+            for number in bucket:
+                message = tables[number].min(axis=0)
+                tables[number] -= _finite(message)
+                node = self._nodes[number]
+                if node.parent >= 0:
+                    _add(tables[node.parent], self._runs(node.parent, node), message)
+                else:
+                    constant = constant + message
+        return constant
+
+    def _level(self, tables: Sequence[Floats], clusters: Sequence[Cluster]) -> None:
+        """Equalise the least costs of a variable's clusters for each assignment of the variables that all share."""
+        common = set(clusters[0].scope).intersection(*(cluster.scope for cluster in clusters[1:]))
+        runs = [_merge([(self._sizes[v], v in common) for v in cluster.scope]) for cluster in clusters]
+        least = [_least(table, run) for table, run in zip(tables, runs, strict=True)]
+        total = sum(least[1:], least[0])
+        share = np.floor(_finite(total) / len(tables))
+        rest = _finite(total) - share * len(tables)
+        for number, (table, run) in enumerate(zip(tables, runs, strict=True)):
+            moved = share - _finite(least[number]) + (0.0 if number else rest)
+            _add(table, run, np.where(np.isinf(total), np.inf, moved))
+
+    def _hand_down(self, tables: Sequence[Floats]) -> None:
+        """Distribute every parent's costs among its children, which have given all that they had."""
+        waiting = [len(node.children) for node in self._nodes]
+        for number in reversed(range(len(self._nodes))):
+            node = self._nodes[number]
+            if node.parent < 0:
+                continue
+            runs = self._runs(node.parent, node)
+            share = np.floor(_least(tables[node.parent], runs) / waiting[node.parent])
+            waiting[node.parent] -= 1
+            _add(tables[node.parent], runs, -_finite(share))
+            tables[number] += share.reshape(tables[number].shape[1:])
+
+    def _runs(self, parent: int, child: Node) -> _Runs:
+        """Return the parent's axes, as a child's message has them."""
+        return _merge([(self._sizes[v], v in child.separator) for v in self.clusters[parent].scope])
+
+
+def _merge(axes: Sequence[tuple[int, bool]]) -> _Runs:
+    """Neighbouring axes that are kept, or that are not, as one: sizes, those of a message, and the axes it lacks."""
+    merged: list[tuple[int, bool]] = []
+    for kept, run in itertools.groupby(axes, key=lambda axis: axis[1]):
+        merged.append((math.prod(size for size, _ in run), kept))
+    left = tuple(axis for axis, (_, kept) in enumerate(merged) if not kept)
+    return tuple(size for size, _ in merged), tuple(size if kept else 1 for size, kept in merged), left
+
+
+def _least(table: Floats, runs: _Runs) -> Floats:
+    whole, _, left = runs
+    least: Floats = table.reshape(whole).min(axis=left)
+    return least.reshape(-1)
+
+
+def _add(table: Floats, runs: _Runs, message: Floats) -> None:
+    whole, part, _ = runs
+    view = table.reshape(whole)
+    view += message.reshape(part)
+
+
+def _finite(message: Floats) -> Floats:
+    """Forbidden cells stay forbidden: nothing is subtracted."""
+    return np.where(np.isinf(message), 0.0, message)
+
+
+_MOST_TOTAL = 2.0**48
+"""Largest total in units: sums of them are exact in floats."""
+
+_LEAST_CELLS, _MORE_CELLS = 1 << 21, 8
+"""Cells of the first graph on a GPU; times as many that the next one may have."""
+
+LEAST_GAIN = 1e-8
+"""A pass there that raises the bound by less of the tables' spread is the last one."""
+
+BEAM_SHARE, BEAM_STEP_SECONDS = 0.4, 1e-3
+"""Share of a graph's time that is left to this search, and the seconds that a variable takes it."""
+
+
+class Units(NamedTuple):
+    """Tables of a problem in units: whole numbers, none more than the costs.
+
+    Attributes:
+        tables: Scope and costs of each, infinite where something is forbidden.
+        offset: Cost that the tables leave out.
+        unit: Units of a cost of 1.
+        spread: Sum of the tables' largest costs, in units.
+    """
+
+    tables: list[tuple[tuple[int, ...], Floats]]
+    offset: int | float
+    unit: float
+    spread: float
+
+
+def in_units(problem: Problem, known: Distances) -> Units:
+    """Return a problem's tables in units."""
+    costs = [
+        np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64)
+        for table in tables_of(problem, known.costs)
+    ]
+    spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in costs)
+    unit = 1.0
+    if not problem.model.is_integer and math.isfinite(spread):
+        unit = 2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0)))
+    if not spread * unit <= _MOST_TOTAL:
+        raise UnsupportedError(f"costs add up to {spread:.3g}, more than clusters on a GPU take")
+    scopes = [group.scope for group in problem.groups]
+    tables = [(scope, np.floor(table * unit)) for scope, table in zip(scopes, costs, strict=True)]
+    return Units(tables, known.offset, unit, spread * unit)
+
+
+def rungs(problem: Problem, order: Sequence[int], most: int) -> Iterator[int]:
+    """Yield i-bounds of graphs with more and more cells, up to so many."""
+    sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
+    last, limit = 0, _LEAST_CELLS
+    for ibound in range(1, max(2, len(order))):
+        cells = JoinGraph(sizes, scopes, order, ibound).cells
+        if cells > min(limit, most) and last:
+            yield last
+        while cells > limit:
+            limit *= _MORE_CELLS
+        last = ibound
+        if cells > most:
+            return
+    if last:
+        yield last

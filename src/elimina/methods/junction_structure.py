@@ -1,0 +1,304 @@
+"""TODO methods.junction_structure"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import cells_of_part
+from elimina.model import Model, Variable
+from elimina.order import MOST_CELLS, Order
+from elimina.planning.machine import (
+    BOTH_PASSES,
+    COLLECTED_FACTOR_SECONDS,
+    COMPARED_SET_SECONDS,
+    ESTIMATED_FACTOR_SECONDS,
+    PLANNED_FACTOR_SECONDS,
+    cpu_machine,
+    cuda_machine,
+)
+from elimina.planning.options import Options
+from elimina.planning.ordering import rough_order
+from elimina.problem.merging import Merged
+from elimina.problem.preparation import Problem, prepare
+from elimina.problem.relevance import Relevance, bits
+from elimina.result import JUNCTION_TREE
+from elimina.system import cached_property
+from elimina.table import Scopes, Table
+
+_SEARCH = 0.25
+"""Share of the one tree's estimated time that these estimates may take."""
+
+
+class Structure(NamedTuple):
+    """Eliminations for the marginals of some variables.
+
+    Attributes:
+        problem: Problem of the task ``mar``.
+        wanted: Variables of the model, and the ones of the problem's model whose marginals are their posteriors.
+        trees: Number of eliminations that the problem is made of; 1: a junction tree.
+        left_out: Factors that P(evidence) depends on, and the problem does not have.
+        log_states: Natural logarithm of the number of joint states of the variables that are in no factor of the
+            evidence or the problem and have no distribution, whose states all count in the model's sum.
+    """
+
+    problem: Problem
+    wanted: tuple[Sequence[int], Sequence[int]]
+    trees: int
+    left_out: tuple[int, ...]
+    log_states: float = 0.0
+    rough: Order | None = None
+    """A quick order of the problem's variables, if one was found."""
+
+    @property
+    def name(self) -> str:
+        """Name in ``Result.stats``."""
+        return JUNCTION_TREE if self.trees == 1 else f"{self.trees} eliminations"
+
+
+class _Group(NamedTuple):
+    """Factors (a set of bits) of one elimination, the variables asked for there, and the estimated seconds."""
+
+    factors: int
+    variables: tuple[int, ...]
+    seconds: float
+
+
+def choose_structure(
+    model: Model, evidence: Mapping[int, int], query: Sequence[int] | None, options: Options
+) -> Structure:
+    """Choose by estimated time between one junction tree and eliminations for groups of variables.
+
+    Variables with nested relevant factors share an elimination; of the others those are merged that have much in
+    common, as long as the estimate falls.
+
+    Args:
+        model: A probability model.
+        evidence: Variable index -> value index.
+        query: The variables whose marginals are asked for; None: all.
+        options: Planning options; a given order names all variables, so nothing is left out then.
+
+    Raises:
+        InputError: The task does not fit the model.
+    """
+    sizes = model.sizes
+    search, rough = _Search(model, evidence, options), None
+    if query is None:
+        problem = prepare(model, "mar", evidence)
+        free: Sequence[int] = problem.wanted
+        if isinstance(options.order, str):
+            rough = rough_order(problem, options)
+        if rough is None or search.is_small(rough, len(model.factors)):
+            return Structure(problem, (free, free), 1, (), rough=rough)
+    else:
+        free = [v for v in query if v not in evidence and sizes[v] > 1]
+    relevance = _relevance(model, evidence) if isinstance(options.order, str) else None
+    if relevance is None:
+        if query is not None:
+            problem = prepare(model, "mar", evidence)._replace(wanted=tuple(free))
+        return Structure(problem, (free, free), 1, (), rough=rough)
+    if query is None:
+        everything = (1 << len(model.factors)) - 1
+    else:
+        everything = relevance.of(free) if free else relevance.of_evidence
+    chosen = search.best(relevance, everything, tuple(free), rough)
+    found = 0
+    for group in chosen:
+        found |= group.factors
+    left_out = tuple(bits(relevance.of_evidence & ~found))
+    if len(chosen) == 1 and query is None:
+        return Structure(problem, (free, free), 1, (), rough=rough)
+    problem, wanted = _forest(model, evidence, chosen)
+    if len(chosen) > 1:
+        left_out, found, free = tuple(bits(relevance.of_evidence)), 0, []
+    log_states = _log_states(model, evidence, found, free)
+    return Structure(problem, (list(wanted), list(wanted.values())), len(chosen), left_out, log_states)
+
+
+def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variables: Iterable[int]) -> float:
+    """Return ``Structure.log_states`` of a problem with these factors and variables."""
+    assert model.children is not None
+    known = {*evidence, *model.children, *variables, *(v for f in bits(factors) for v in model.factors[f].scope)}
+    return math.fsum(math.log(size) for v, size in enumerate(model.sizes) if v not in known)
+
+
+def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
+    """None if nothing may be left out, since the factors are not the conditional distributions of a network."""
+    if model.sense != "probability" or model.children is None or model.unnormalised:
+        return None
+    if len(set(model.children)) < len(model.children):
+        return None
+    relevance = Relevance([factor.scope for factor in model.factors], model.children, evidence)
+    return relevance if relevance.acyclic else None
+
+
+class _Search:
+    """Estimates by quick orders, which may take a share of the time of the single tree."""
+
+    def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
+        self._model, self._evidence, self._sizes = model, evidence, model.sizes
+        # Threads share large steps only, and networks whose structure is in doubt have few of them.
+        machine = cuda_machine() if options.needs_gpu else cpu_machine(1)
+        self._speed = machine.combinations
+        self._allowed = math.inf
+
+    def is_small(self, rough: Order, factors: int) -> bool:
+        """Return whether one tree takes less time than planning it."""
+        return self._both_passes(rough.total_cells) < PLANNED_FACTOR_SECONDS * factors
+
+    def _both_passes(self, cells: float) -> float:
+        return BOTH_PASSES * min(cells, MOST_CELLS) / self._speed
+
+    def best(
+        self, relevance: Relevance, everything: int, variables: tuple[int, ...], rough: Order | None
+    ) -> list[_Group]:
+        """Return the structure with the least estimated time.
+
+        Args:
+            relevance: Factors that each variable's posterior depends on.
+            everything: Factors of a single tree.
+            variables: The variables asked for.
+            rough: A quick order of the single tree, if it is known.
+        """
+        running = self._running(everything) if rough is None else self._both_passes(rough.total_cells)
+        planning = PLANNED_FACTOR_SECONDS * everything.bit_count()
+        tree = _Group(everything, variables, running + planning)
+        if running < planning:
+            return [tree]
+        # By count, not by the clock: the choice is the same on every run.
+        self._allowed = _SEARCH * tree.seconds
+        groups: dict[int, list[int]] = {}
+        for v in variables:
+            own = relevance.of((v,))
+            groups.setdefault(own, []).append(v)
+            self._allowed -= COLLECTED_FACTOR_SECONDS * own.bit_count()
+            if self._allowed < 0:
+                return [tree]
+        marks = {factors: relevance.mark(own_variables[0], factors) for factors, own_variables in groups.items()}
+        maximal = _maximal(marks)
+        # Each is compared with all others, and estimated with the nearest one: a quarter of everything on average.
+        self._allowed -= COMPARED_SET_SECONDS * len(maximal) ** 2
+        expected = ESTIMATED_FACTOR_SECONDS * len(maximal) * everything.bit_count() / 4
+        if len(maximal) < 2 or self._allowed < expected:
+            return [tree]
+        merged = self._merged(_shared_out(groups, marks, maximal))
+        return merged if self._allowed >= 0 and sum(group.seconds for group in merged) < tree.seconds else [tree]
+
+    def _merged(self, groups: Sequence[tuple[int, tuple[int, ...]]]) -> list[_Group]:
+        """Merge each group with the one that needs the fewest additional factors, if the estimate is lower.
+
+        Groups that go to the same one are estimated together, twice as many after each success.
+        """
+        merged = [_Group(*groups[0], self._seconds(groups[0][0]))]
+        done = together = 1
+        while done < len(groups) and self._allowed >= 0:
+            places = [_nearest(factors, merged) for factors, _ in groups[done : done + together]]
+            nearest = places[0]
+            some = groups[done : done + len(list(itertools.takewhile(nearest.__eq__, places)))]
+            other = merged[nearest]
+            union = functools.reduce(operator.or_, [factors for factors, _ in some], other.factors)
+            more = self._seconds(union) - other.seconds
+            # Most often planning alone takes longer, and a group's own run need not be estimated.
+            is_cheap = more < PLANNED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in some)
+            if not is_cheap and len(some) > 1:
+                together = len(some) // 2
+                continue
+            done += len(some)
+            if not is_cheap and (alone := self._seconds(some[0][0])) <= more:
+                merged.append(_Group(*some[0], alone))
+                continue
+            variables = itertools.chain(other.variables, *(own for _, own in some))
+            merged[nearest] = _Group(union, tuple(variables), other.seconds + more)
+            together = 2 * len(some)
+        return merged
+
+    @cached_property
+    def _network(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint32]]:
+        """The model as the core takes it, without variables whose value is known."""
+        left_out = self._evidence.keys() | {v for v, size in enumerate(self._sizes) if size == 1}
+        scopes = Scopes.of([[v for v in factor.scope if v not in left_out] for factor in self._model.factors])
+        return np.array(self._sizes, dtype=np.float64), scopes.starts, scopes.members.astype(np.uint32)
+
+    def _seconds(self, factors: int) -> float:
+        return self._running(factors) + PLANNED_FACTOR_SECONDS * factors.bit_count()
+
+    def _running(self, factors: int) -> float:
+        self._allowed -= ESTIMATED_FACTOR_SECONDS * factors.bit_count()
+        marks = factors.to_bytes(len(self._model.factors) // 8 + 1, "little")
+        return self._both_passes(cells_of_part(*self._network, marks))
+
+
+def _nearest(factors: int, groups: Sequence[_Group]) -> int:
+    """Return the place of the group that lacks the fewest of some factors."""
+    missing = [(factors & ~group.factors).bit_count() for group in groups]
+    return missing.index(min(missing))
+
+
+def _maximal(marks: Mapping[int, int]) -> list[int]:
+    """Return the sets that no other one contains, largest first, where one that has another one's mark contains it."""
+    once = twice = 0
+    for factors in marks:
+        twice |= once & factors
+        once |= factors
+    found = [factors for factors, mark in marks.items() if mark >= 0 and not twice >> mark & 1] or [0]
+    return sorted(found, key=lambda factors: (-factors.bit_count(), factors))
+
+
+def _shared_out(
+    groups: Mapping[int, Sequence[int]], marks: Mapping[int, int], maximal: Sequence[int]
+) -> list[tuple[int, tuple[int, ...]]]:
+    """Return the maximal sets with the variables of all sets, which go to the smallest one around them."""
+    holders = {-1: maximal[-1]}
+    for factors in maximal:
+        holders.update(dict.fromkeys(bits(factors), factors))
+    held: dict[int, list[int]] = {factors: [] for factors in maximal}
+    for factors, variables in groups.items():
+        held[holders[marks[factors]]].extend(variables)
+    return [(factors, tuple(variables)) for factors, variables in held.items()]
+
+
+def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_Group]) -> tuple[Problem, dict[int, int]]:
+    """Return one problem of all groups, each with variables of its own."""
+    variables: list[Variable] = []
+    factors: list[Table] = []
+    wanted: dict[int, int] = {}
+    observed: dict[int, int] = {}
+    for number, group in enumerate(groups):
+        place: dict[int, int] = {}
+        tables = [model.factors[f] for f in bits(group.factors)]
+        for v in (*group.variables, *(v for table in tables for v in table.scope)):
+            if v not in place:
+                place[v] = len(variables)
+                variables.append(Variable(f"{number}:{model.variables[v].name}", model.variables[v].size))
+        factors += [table.over([place[v] for v in table.scope]) for table in tables]
+        wanted.update((v, place[v]) for v in group.variables)
+        observed.update((place[v], value) for v, value in evidence.items() if v in place)
+    forest = Model(variables, factors, sense=model.sense, constant=model.constant)
+    return prepare(forest, "mar", observed, list(wanted.values())), wanted
+
+
+class Inquiry(NamedTuple):
+    """Posteriors that are asked for.
+
+    Attributes:
+        model: A probability model, with a leaf for each piece of soft evidence.
+        evidence: Variable index -> value index.
+        asked: The variables whose marginals go into the result.
+        complete: True if the evidence's probability is asked for too.
+        structure: Structure whose elimination gives them.
+        merged: Variables that have more states than in the model.
+    """
+
+    model: Model
+    evidence: Mapping[int, int]
+    asked: Sequence[int]
+    complete: bool
+    structure: Structure
+    merged: Mapping[int, Merged]

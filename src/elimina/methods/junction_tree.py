@@ -1,0 +1,585 @@
+"""TODO methods.junction_tree"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import arguments
+from elimina.display import Displayed, bar, bytes_text, count_text, sample, seconds_text
+from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
+from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
+from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.marginals import joint_table
+from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small, with_small_sums
+from elimina.model import Model
+from elimina.planning.machine import KEPT_TREE_RUNS
+from elimina.planning.options import DEFAULT, Options, options_of
+from elimina.planning.plan import Plan
+from elimina.planning.planned_problem import Planned
+from elimina.planning.tree_statistics import Statistics, tree_statistics
+from elimina.problem.evidence import Observed, with_factors, with_leaves
+from elimina.problem.merging import Merged
+from elimina.problem.preparation import condition, prepare, with_units
+from elimina.problem.rewriting import is_rewritten
+from elimina.running.advice import check_kept
+from elimina.running.execution import Execution
+from elimina.running.host import host_memory
+from elimina.running.plan_choice import plan_problem
+from elimina.running.propagated_tables import Answer
+from elimina.running.propagator import WHOLE_SECONDS, Propagator
+from elimina.states import State, changes_of, evidence_of, indices_of, state_array
+from elimina.system import cached_property, memory_errors_in_words
+
+if TYPE_CHECKING:
+    from elimina.methods.batch import Batch
+    from elimina.running.propagated_tables import Posteriors
+
+Array = NDArray[Any]
+
+_IN_WORDS = memory_errors_in_words("while it propagated")
+
+_TAKEN = ("order", "order_seconds", "seed", "threads", "dtype")
+"""Options that a junction tree takes."""
+
+_PLANNED_AT = 3
+"""Sets of evidence after which a small network gets a plan: it costs about as much as these queries."""
+
+_PART_SECONDS = 3e-5
+"""Propagation up to which all posteriors are computed where a few are asked for: a part takes as long to look up."""
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _alone(method: Method) -> Method:
+    """Let one thread at a time call the methods of a junction tree, which change its messages."""
+
+    @functools.wraps(method)
+    def called(self: JunctionTree, *args: Any, **kwargs: Any) -> Any:
+        with self.lock:
+            return method(self, *args, **kwargs)
+
+    return cast(Method, called)
+
+
+class JunctionTree(Displayed):
+    """A compiled model that answers one set of evidence after another.
+
+    Both passes run over the bucket tree of one elimination order. After a change of evidence, only the messages that
+    change are computed again, and for a query of a few variables only the messages that it needs. On a GPU, the first
+    query of a set of variables computes all messages, because a partial run takes longer to prepare than a full one.
+
+    Threads may share a junction tree: it does the work of one call after another.
+
+    Args:
+        model: A probability model, or the path of a file that ``elimina.read`` takes.
+        evidence: Evidence to begin with, as in ``elimina.plan``.
+        device: Device, as in ``elimina.plan``.
+        memory: Memory limit, as in ``elimina.plan``.
+        options: Settings for experts: the order and its search, ``threads``, and ``dtype`` (``float64`` by default, or
+            ``float32``). A junction tree takes no other options.
+
+    Attributes:
+        lock: Lock that each call holds. Hold it to change the evidence and ask about it without another thread's calls
+            in between.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        InputError: The model has costs, or an option makes no sense.
+        MemoryLimitError: The messages need more memory; nothing was allocated.
+        DeviceError: The device is missing or cannot be used.
+    """
+
+    @_IN_WORDS
+    @arguments.with_options(Options._fields, "elimina.Options")
+    def __init__(
+        self,
+        model: ModelLike,
+        *,
+        evidence: EvidenceLike | None = None,
+        device: str | None = None,
+        memory: int | str | None = None,
+        options: Options = DEFAULT,
+    ) -> None:
+        self.model = as_model(model)
+        self.lock = threading.RLock()
+        self._options = options_of(options, device, memory).only(*_TAKEN, what="a junction tree").checked()
+        # Index of the observed state, or likelihoods.
+        self._known: dict[int, int | Array] = {}
+        self._propagators: dict[str, Propagator] = {}
+        # The evidence that each propagator has.
+        self._applied: dict[str, dict[int, int | Array]] = {}
+        self._answers = 0
+        self._batch: Batch | None = None
+        # Evidence, and the model with its likelihoods as factors.
+        self._weighted: tuple[dict[int, int | Array], Observed] | None = None
+        # Evidence, a tree of the model at this evidence, with fewer values, the observed values, and the variables that
+        # have fewer.
+        self._merged: tuple[dict[int, int | Array], JunctionTree, dict[int, int], Mapping[int, Merged]] | None = None
+        # A model, the variables of cases, and a model with fewer values of all others.
+        self._summed: tuple[Model, frozenset[int], Model] | None = None
+        self._small: SmallNetwork | None = None
+        self._answer: SmallAnswer | None = None
+        if is_small(self.model, self._options) and self.model.sense == "probability":
+            self._small = SmallNetwork(self.model)
+            self._answer = self._small.answer({})
+        if self._answer is None:
+            # What is small is planned when it is asked for more than posteriors.
+            self._small, _ = None, self._planned
+        if evidence is not None:
+            self.set_evidence(evidence)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the model, the options and the evidence: a copy plans and propagates on its own."""
+        return {"model": self.model, "options": self._options, "known": self._known}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["model"], options=state["options"])  # type: ignore[misc]
+        if state["known"]:
+            self._known, self._answer = state["known"], None
+
+    @cached_property
+    def _planned(self) -> Planned:
+        try:
+            planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options, runs=KEPT_TREE_RUNS)
+            check_kept(planned.plan, self._options)
+        except MemoryLimitError as error:
+            if not is_rewritten(self.model):
+                raise
+            raise MemoryLimitError(
+                "a junction tree keeps all states, because later evidence may name any of them, and needs more memory "
+                "for this model's large domains than it may use: elimina.solve merges states that no table tells "
+                "apart, and may need less"
+            ) from error
+        return planned
+
+    @cached_property
+    def _parts(self) -> list[tuple[str, slice]]:
+        ends = itertools.pairwise(itertools.accumulate(self.model.sizes, initial=0))
+        return [(v.name, slice(*own)) for v, own in zip(self.model.variables, ends, strict=True)]
+
+    @cached_property
+    def _output(self) -> dict[int, int]:
+        return {output.scope[0]: n for n, output in enumerate(self.plan.outputs) if output.scope}
+
+    @property
+    def plan(self) -> Plan:
+        """Plan of a propagation; ``print`` it to see its figures."""
+        return self._planned.plan
+
+    def _details(self) -> str:
+        return f"<p>memory, of its limit</p>{bar(self.plan.filled)}"
+
+    def _figures(self) -> list[tuple[str, str]]:
+        plan, known = self.plan, [self.model.variables[v].name for v in self._known]
+        return [
+            ("variables", f"{len(self.model.variables):,}"),
+            ("width", f"{plan.width} (largest table: {count_text(plan.largest_table)} cells)"),
+            ("memory", f"{bytes_text(plan.peak_bytes)} on {plan.device}, {plan.dtype}"),
+            ("propagation", f"about {seconds_text(plan.seconds)}"),
+            ("evidence", sample(known, len(known)) or "none"),
+        ]
+
+    @property
+    def statistics(self) -> Statistics:
+        """Sizes of the junction tree."""
+        return tree_statistics(self._planned.problem, self.plan.order)
+
+    @property
+    @_alone
+    def evidence(self) -> dict[str, State | NDArray[np.float64]]:
+        """The evidence, as ``set_evidence`` takes it: name -> state, or a copy of the likelihoods."""
+        pairs = [(self.model.variables[v], known) for v, known in self._known.items()]
+        return {v.name: np.array(known) if isinstance(known, np.ndarray) else v.state(known) for v, known in pairs}
+
+    @_alone
+    def set_evidence(self, evidence: EvidenceLike) -> None:
+        """Replace all evidence.
+
+        Args:
+            evidence: Evidence, as in ``elimina.plan``.
+
+        Raises:
+            InputError: There is no such variable or state, a file cannot be read, or likelihoods are negative, NaN or
+                of the wrong number.
+            TypeError: ``evidence`` is something else.
+        """
+        self._known, self._answer = evidence_of(self.model, as_evidence(evidence, self.model)), None
+
+    @_alone
+    def update(self, changes: EvidenceLike) -> None:
+        """Change some of the evidence, in the forms of ``set_evidence``: what is missing (None) is taken back."""
+        changed = changes_of(self.model, as_evidence(changes, self.model, "changes"))
+        known = {**self._known, **changed}
+        self._known, self._answer = {v: what for v, what in known.items() if what is not None}, None
+
+    @_alone
+    def marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
+        """Posterior of each variable given the evidence: name -> probabilities, shape (size,).
+
+        Args:
+            variables: Names or indices; None: all.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: There is no such variable.
+        """
+        return self._tables("sum-product", variables)
+
+    @_alone
+    def max_marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
+        """Return the best probability with each state, relative to the best of all: see ``marginals``."""
+        return self._tables("min-sum", variables)
+
+    @property
+    def seconds(self) -> dict[str, float]:
+        """Time of the last propagation of posteriors by phase; ``upload`` is that of the whole model, once."""
+        return dict(self._propagators["sum-product"].seconds) if "sum-product" in self._propagators else {}
+
+    @property
+    @_alone
+    def log10_evidence(self) -> float:
+        """Base-10 logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
+        known = self._at_once()
+        if known is not None:
+            return known.log_sum / math.log(10)
+        return (float(self._run("sum-product", []).log_sum) + self._fixed_log_sum) / math.log(10)
+
+    @_alone
+    @_IN_WORDS
+    def joint(self, variables: Sequence[str | int]) -> NDArray[np.float64]:
+        """Posterior joint distribution of any variables, axes in the given order; each call makes a plan.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            InputError: There is no such variable, or one is named twice.
+            MemoryLimitError: The plan needs more memory.
+            TypeError: The variables are a set, which has no order.
+        """
+        arguments.in_order("variables", variables)
+        asked = indices_of(self.model, variables, "variables")
+        if len(set(asked)) != len(asked):
+            twice = next(v for v in asked if asked.count(v) > 1)
+            raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
+        self._check_possible()
+        model, hard, merged = with_small_sums(with_leaves(self.model, self._known))
+        needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)
+        if merged.keys() & asked and needed > room:
+            raise MemoryLimitError(
+                f"the joint distribution takes {bytes_text(needed)}, and {bytes_text(room)} may be used: ask for fewer "
+                "variables, or give more memory"
+            )
+        table = joint_table(model, hard, asked, self._options._replace(order="auto"))
+        for axis, v in enumerate(asked):
+            if v in merged:
+                table = np.moveaxis(merged[v].spread(np.moveaxis(table, axis, -1)), -1, axis)
+            if v in hard:
+                spread = np.zeros(self.model.variables[v].size)
+                spread[hard[v]] = 1.0
+                table = table * np.expand_dims(spread, tuple(a for a in range(len(asked)) if a != axis))
+        return table
+
+    @overload
+    def sample(
+        self, count: int, seed: int | None = None, names: Sequence[str | int] | None = None, *, indices: Literal[True]
+    ) -> NDArray[np.int32]: ...
+
+    @overload
+    def sample(
+        self,
+        count: int,
+        seed: int | None = None,
+        names: Sequence[str | int] | None = None,
+        *,
+        indices: Literal[False] = False,
+    ) -> dict[str, NDArray[Any]]: ...
+
+    @_alone
+    @_IN_WORDS
+    def sample(
+        self, count: int, seed: int | None = None, names: Sequence[str | int] | None = None, *, indices: bool = False
+    ) -> dict[str, NDArray[Any]] | NDArray[np.int32]:
+        """Draw independent samples from the posterior, exactly.
+
+        Args:
+            count: Number of samples.
+            seed: Random seed; the same one gives the same samples. None: other samples in each call.
+            names: The variables asked for; None: all.
+            indices: Return indices of states instead of states.
+
+        Returns:
+            Variable name -> its states, an array of ``count`` int64, bool, or objects. With ``indices``, an int32 array
+            of shape ``(count, variables)``. ``batch`` takes both.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            TypeError: ``count`` is not an integer, or ``seed`` neither an integer nor None.
+            InputError: There is no such variable, or ``count`` or ``seed`` is negative.
+            MemoryLimitError: Not all messages fit into the memory limit, or the samples do not fit into the host's
+                memory.
+        """
+        from elimina.methods.sampling import check_room
+
+        count = arguments.integer("count", count, 0)
+        seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
+        variables = self.model.variables
+        asked = list(range(len(variables))) if names is None else indices_of(self.model, names, "names")
+        check_room(count, len(variables), host_memory(self._options))
+        if is_rewritten(self.model):
+            drawn = self._drawn_from_merged(count, seed, asked)
+        else:
+            drawn = self._drawn(count, seed, asked)
+        if indices:
+            columns = np.empty((count, len(asked)), dtype=np.int32)
+            for place, v in enumerate(asked):
+                columns[:, place] = drawn[v]
+            return columns
+        return {variables[v].name: state_array(variables[v], codes) for v, codes in drawn.items()}
+
+    def _drawn_from_merged(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[np.int64]]:
+        """Draw from a tree of fewer values, which is kept until the evidence changes."""
+        self._check_possible()
+        if self._merged is None or self._merged[0] is not self._known:
+            model, hard, _ = with_leaves(self.model, self._known)
+            small, _, merged = with_small_sums(Observed(condition(model, hard), {}))
+            if self._merged is not None:
+                self._merged[1].close()
+            tree = JunctionTree(small, options=self._options._replace(order="auto"))
+            self._merged = self._known, tree, hard, merged
+        _, tree, hard, merged = self._merged
+        samples = tree._drawn(count, seed, asked)
+        samples.update((v, np.full(count, hard[v])) for v in hard.keys() & asked)
+        random = np.random.default_rng(None if seed is None else [seed, 1])
+        return {v: merged[v].drawn(codes, random) if v in merged else codes for v, codes in samples.items()}
+
+    def _drawn(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[np.int64]]:
+        """Draw indices of the values of some variables."""
+        from elimina.methods.sampling import draw
+
+        if not self.plan.keep:
+            raise MemoryLimitError(
+                f"samples are drawn from all messages together, more than {bytes_text(self.plan.memory_limit)} hold: "
+                "give more memory"
+            )
+        self._check_possible()
+        answer = self._propagator("sum-product").run([])
+        propagator = self._propagator("sum-product" if answer.sound else "log-sum-exp")
+        propagator.run([])
+        samples = draw(propagator, self.plan, count, np.random.default_rng(seed))
+        return {v: samples[v] if v in samples else np.zeros(count, dtype=np.int64) for v in asked}
+
+    @_IN_WORDS
+    def mpe(self) -> tuple[dict[str, State], float]:
+        """Return the most probable assignment given the evidence (name -> state), and the logarithm of its product.
+
+        The product is that of all factors and likelihoods. To obtain the logarithm of the assignment's posterior,
+        subtract the logarithm of the evidence's probability.
+
+        Raises:
+            ImpossibleEvidenceError: The evidence has probability 0.
+            MemoryLimitError: The plan does not fit.
+        """
+        observed = with_factors(self.model, self._known)
+        problem = prepare(observed.model, "mpe", observed.values)
+        planned = plan_problem(problem, self._options)
+        result = eliminate(Execution(problem, planned.plan, planned.backend), {})
+        if result.assignment is None or result.value is None:
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
+        return dict(result.assignment), float(result.value)
+
+    def entropy(self, variables: Sequence[str | int]) -> float:
+        """Entropy of the joint posterior of some variables, in bits."""
+        return _entropy(self.joint(variables))
+
+    def mutual_information(self, one: Sequence[str | int], other: Sequence[str | int]) -> float:
+        """Information that two disjoint sets of variables have about each other given the evidence, in bits."""
+        one, other = indices_of(self.model, one, "one"), indices_of(self.model, other, "other")
+        table = self.joint([*one, *other])
+        axes = tuple(range(table.ndim))
+        own, others = table.sum(axis=axes[len(one) :]), table.sum(axis=axes[: len(one)])
+        return max(0.0, _entropy(own) + _entropy(others) - _entropy(table))
+
+    @_alone
+    @_IN_WORDS
+    def batch(
+        self,
+        cases: Any,
+        names: Sequence[str | int] | None = None,
+        progress: Callable[[float], None] | None = None,
+        *,
+        indices: bool = False,
+        ignore_extra: bool = False,
+    ) -> Posteriors:
+        """Compute the posteriors of many cases at once.
+
+        The evidence of the tree holds in each case, likelihoods included. A case that observes another state than the
+        evidence has probability 0. Many cases are propagated in one pass. Calls with the same columns share the plan,
+        unless likelihoods have changed.
+
+        Args:
+            cases: ``elimina.io.cases.Cases``, or what ``elimina.io.cases.cases_from_frame`` takes: a data frame, a
+                mapping from names to sequences, a list of mappings, or an array of shape ``(cases, variables)``.
+            names: The variables whose marginals are computed; None for all.
+            progress: Function to call with the share of the cases that is done, now and then.
+            indices: Read the cells as indices of states, -1 unobserved, instead of states.
+            ignore_extra: Ignore columns that are not variables of the model.
+
+        Raises:
+            InputError: A column is not a variable, or a cell is not a state of its variable or may be one of several.
+            MemoryLimitError: Not even a few cases fit.
+        """
+        from elimina.io.cases import as_cases, labels_of
+        from elimina.methods.batch import Batch, with_observations
+
+        named, codes = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
+        if self._weighted is None or self._weighted[0] is not self._known:
+            self._weighted = self._known, with_factors(self.model, self._known)
+        columns, values, contradicted = with_observations(named, codes, self._weighted[1].values)
+        asked = None if names is None else tuple(dict.fromkeys(indices_of(self.model, names, "names")))
+        model = self._weighted[1].model
+        if asked is not None and is_rewritten(model):
+            model = self._model_of_cases(model, frozenset((*columns, *asked)))
+        if self._batch is None or self._batch.model is not model or not self._batch.suits(columns, asked, len(values)):
+            if self._batch is not None:
+                self._batch.close()
+            known = self._options if asked is not None else self._options._replace(order=self.plan.order)
+            self._batch = None
+            batch = Batch(model, columns, asked, known, len(values))
+            self._make_room(batch.peak_bytes)
+            self._batch = batch
+        posteriors = self._batch.run(values, progress)._replace(labels=labels_of(cases))
+        posteriors.mark_impossible(contradicted)
+        return posteriors
+
+    def _model_of_cases(self, model: Model, whole: frozenset[int]) -> Model:
+        """Return a model with fewer values of all variables but some, which is kept for the next cases."""
+        if self._summed is None or self._summed[0] is not model or self._summed[1] != whole:
+            self._summed = model, whole, with_small_sums(Observed(model, {}), whole).model
+        return self._summed[2]
+
+    @_alone
+    def close(self) -> None:
+        """Give the device's memory back; the next query takes it again."""
+        if self._batch is not None:
+            self._batch.close()
+        if self._merged is not None:
+            self._merged[1].close()
+        for propagator in self._propagators.values():
+            propagator.close()
+        self._propagators.clear()
+        self._applied.clear()
+
+    def _make_room(self, size: int) -> None:
+        """Release the memory of earlier queries, if it does not fit beside so many bytes."""
+        taken = len(self._propagators) * self.plan.peak_bytes + (0 if self._batch is None else self._batch.peak_bytes)
+        if taken + size > self.plan.memory_limit:
+            self.close()
+
+    def _at_once(self, asks_all: bool = True) -> SmallAnswer | None:
+        """Return the answer of a small network; None if it is not small, or there is soft evidence.
+
+        Args:
+            asks_all: False if a few posteriors are asked for, which need a part of a kept plan's messages.
+        """
+        if self._answer is None and self._small is not None:
+            if self._answers == _PLANNED_AT and not self._small.keeps_plan:
+                self._keep_plan(self._small)
+            if self._small is None or not (
+                asks_all or self._answers < _PLANNED_AT or self.plan.seconds < _PART_SECONDS
+            ):
+                return None
+            observed = {v: what for v, what in self._known.items() if isinstance(what, int)}
+            if len(observed) == len(self._known):
+                self._answers += 1
+                self._answer = self._small.answer(observed)
+        return self._answer
+
+    def _keep_plan(self, small: SmallNetwork) -> None:
+        """Let a small network answer by one plan from now on; a long propagation is left to propagators."""
+        order = self.plan.order
+        others = set(range(len(self.model.variables))).difference(order)
+        if self.plan.seconds > WHOLE_SECONDS or not small.keep([*order, *others]):
+            self._small = None
+
+    def _propagator(self, semiring: str) -> Propagator:
+        """Return the propagator of a semiring, with the present evidence."""
+        if semiring not in self._applied:
+            if semiring in self._propagators:  # an interrupt left it between two sets of evidence
+                self._propagators.pop(semiring).close()
+            self._make_room(self.plan.peak_bytes)
+            self._propagators[semiring] = Propagator(self._planned, semiring)
+            self._applied[semiring] = {}
+        propagator, known = self._propagators[semiring], self._known
+        if self._applied.pop(semiring) is not known:
+            fixed = self._planned.problem.fixed
+            propagator.observe({v: what for v, what in known.items() if v not in fixed})
+        self._applied[semiring] = known
+        return propagator
+
+    @_IN_WORDS
+    def _run(self, semiring: str, outputs: Sequence[int]) -> Answer:
+        answer = self._propagator(semiring).run(outputs)
+        if not answer.sound:
+            answer = self._propagator("log-sum-exp").run(outputs)
+        return answer
+
+    @property
+    def _fixed_log_sum(self) -> float:
+        """Logarithm of the likelihoods of variables of one state, which are in no table."""
+        likelihoods = (self._known.get(v) for v in self._planned.problem.fixed)
+        found = [float(likelihood[0]) for likelihood in likelihoods if isinstance(likelihood, np.ndarray)]
+        return sum(math.log(likelihood) if likelihood > 0 else -math.inf for likelihood in found)
+
+    def _check_possible(self) -> None:
+        if self.log10_evidence == -math.inf:
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
+
+    def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
+        known = self._at_once(variables is None) if semiring == "sum-product" else None
+        asked = None if variables is None else indices_of(self.model, variables, "variables")
+        if known is not None:
+            if known.log_sum == -math.inf:
+                raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
+            shares, parts = known.shares.copy(), self._parts
+            return {name: shares[part] for name, part in (parts if asked is None else [parts[v] for v in asked])}
+        names, outputs, ones = self._all if asked is None else self._places(asked)
+        answer = self._run(semiring, outputs)
+        if not answer.is_possible or self._fixed_log_sum == -math.inf:
+            raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
+        vectors = answer.vectors("max" if semiring == "min-sum" else "sum")
+        for place in ones:
+            vectors.insert(place, np.ones(1))
+        return dict(zip(names, vectors, strict=True))
+
+    @cached_property
+    def _all(self) -> tuple[list[str], tuple[int, ...], list[int]]:
+        return self._places(range(len(self.model.variables)))
+
+    def _places(self, asked: Sequence[int]) -> tuple[list[str], tuple[int, ...], list[int]]:
+        """Return the names of variables, the outputs of those that have one, and the places of the others."""
+        names, has = [self.model.variables[v].name for v in asked], self._output
+        return names, tuple([has[v] for v in asked if v in has]), [n for n, v in enumerate(asked) if v not in has]
+
+
+def impossible_text(model: Model, evidence: Mapping[int, int | Array]) -> str:
+    """Return an error's text for evidence of probability 0."""
+    known = []
+    for v, what in list(evidence.items())[:5]:
+        shown = model.variables[v].state(what) if isinstance(what, int) else what.tolist()
+        known.append(f"{model.variables[v].name}={shown}")
+    if not known:
+        return "the model's sum is 0: no assignment has a positive probability"
+    more = ", ..." if len(evidence) > 5 else ""
+    return f"the evidence ({', '.join(known)}{more}) has probability 0, so there are no posteriors: remove some of it"
+
+
+def _entropy(table: NDArray[np.float64]) -> float:
+    positive = table[table > 0]
+    return float(-(positive * np.log2(positive)).sum()) + 0.0

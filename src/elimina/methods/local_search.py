@@ -1,0 +1,141 @@
+"""TODO methods.local_search"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from elimina._core import FORBIDDEN_COST, LocalSearch
+from elimina.methods.first_bounds import SLACK, between
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem, prepare
+from elimina.result import Result
+from elimina.running.bounded_results import meet
+from elimina.running.combination import NO_PLAN
+from elimina.running.encoding import distances
+from elimina.running.memory_shares import can_copy, cells_of, threads_within
+from elimina.states import named
+from elimina.table import Ends
+
+COMPLETION_CELLS, COMPLETION_PASSES = 3e7, 1000
+"""Cells that local search visits at most where a hint leaves variables out or is forbidden (about 0.1 s), and how often
+it visits each cell at most, on average: small models take milliseconds."""
+
+
+class Improvement:
+    """A local search that continues where its last time budget ended.
+
+    Args:
+        problem: Problem of the task ``mpe``, with free variables.
+        core: The search of these.
+        least: Lower bound on the cost of an assignment, negated where totals are maximised.
+    """
+
+    def __init__(self, problem: Problem, core: LocalSearch, least: float) -> None:
+        self.problem, self._core, self._least = problem, core, least
+        self.start([0] * len(problem.model.variables))
+
+    @staticmethod
+    def of(problem: Problem, memory: int, seed: int, threads: int = 1) -> Improvement | None:
+        """Prepare a local search; None if the tables are too large, or forbid everything.
+
+        Args:
+            problem: Problem of the task ``mpe``.
+            memory: Bytes that it may take.
+            seed: Random seed.
+            threads: Most searches that run side by side, of which the best assignment counts.
+        """
+        if not problem.free or not can_copy(cells_of(problem), len(problem.groups), memory):
+            return None
+        given = distances(problem, FORBIDDEN_COST)
+        if not given.possible:
+            return None
+        costs = given.costs.astype(np.float64, copy=False)
+        if problem.model.is_integer:
+            costs[costs >= FORBIDDEN_COST] = math.inf
+        search = LocalSearch(*problem.network, costs, seed, threads_within(problem, threads, memory))
+        return Improvement(problem, search, given.offset - _slack(problem))
+
+    def found(self) -> Result | None:
+        """Return the best assignment; None if it is not allowed."""
+        chosen = self.best
+        score = self.problem.model.score(chosen)
+        if math.isinf(score) or self.problem.model.is_beyond_bound(score):
+            return None
+        found = between(self.problem, self._least, chosen)
+        return found.replace(stats={**found.stats, "method": "local search"})
+
+    def start(self, chosen: Sequence[int]) -> None:
+        """Go on from a value for each variable of the model."""
+        self._core.start([chosen[v] for v in self.problem.free])
+
+    def run(self, seconds: float, cells: float = math.inf) -> bool:
+        """Search, and return whether a better assignment was found.
+
+        Args:
+            seconds: Time limit.
+            cells: Cells of tables that each thread visits, about.
+        """
+        return self._core.run(seconds, cells)
+
+    @property
+    def score(self) -> int | float:
+        """The total of the best assignment found."""
+        return self.problem.model.score(self.best)
+
+    @property
+    def best(self) -> list[int]:
+        """The value of each variable of the model in the best assignment found."""
+        chosen = [0] * len(self.problem.model.variables)
+        for v, value in (*self.problem.fixed.items(), *zip(self.problem.free, self._core.best, strict=True)):
+            chosen[v] = value
+        return chosen
+
+
+def first_assignment(problem: Problem, hint: Mapping[int, int], options: Options, memory: int) -> Result | None:
+    """Complete a hint to an assignment, and return it; None if it leads to no allowed assignment.
+
+    Args:
+        problem: Problem of the task ``mpe``; its evidence comes before the hint.
+        hint: Variable -> index of its state.
+        options: ``upper_bound``: a worse assignment does not count; ``seed``.
+        memory: Bytes that the completion may take.
+    """
+    model = problem.model
+    given = {**hint, **problem.fixed}
+    chosen = [given.get(v, 0) for v in range(len(model.variables))]
+    if len(given) < len(chosen):
+        chosen = _improved(prepare(model, "mpe", given), chosen, options, memory)
+    if math.isinf(model.score(chosen)):
+        chosen = _improved(problem, chosen, options, memory)
+    score = model.score(chosen)
+    if math.isinf(score) or model.is_beyond_bound(score):
+        return None
+    sign = 1 if model.sense == "min-cost" else -1
+    limit = options.upper_bound
+    if limit is not None and sign * score > sign * limit and not meet(limit, score):
+        return None
+    lower, upper = (None, score) if sign == 1 else (score, None)
+    stats = {**NO_PLAN, "method": "hint", "seconds": {}}
+    return Result("bounded", "mpe", score, lower, upper, named(model.variables, chosen), stats=stats)
+
+
+def _slack(problem: Problem) -> float:
+    """Return the largest rounding error of the sum of the tables' least costs."""
+    model = problem.model
+    if model.is_integer:
+        return 0
+    bests = Ends.of(problem.tables.listed, model.sense).numbers(highest=model.sense != "min-cost")
+    costs = map(math.log, bests) if model.sense == "probability" else bests
+    return SLACK * sum(map(abs, costs), abs(model.constant))
+
+
+def _improved(problem: Problem, chosen: list[int], options: Options, memory: int) -> list[int]:
+    search = Improvement.of(problem, memory, options.seed)
+    if search is None:
+        return chosen
+    search.start(chosen)
+    search.run(math.inf, min(COMPLETION_CELLS, COMPLETION_PASSES * cells_of(problem)))
+    return search.best

@@ -1,0 +1,219 @@
+"""TODO methods.marginals"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.display import bytes_text, sample, seconds_text
+from elimina.errors import MemoryLimitError
+from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.junction_structure import Inquiry
+from elimina.model import Model, Variable
+from elimina.order import CELLS_PER_SECOND
+from elimina.planning.options import Options
+from elimina.planning.ordering import rough_order
+from elimina.planning.packed_steps import Outputs
+from elimina.planning.plan import Plan
+from elimina.planning.planned_problem import Planned
+from elimina.problem.preparation import Problem, prepare
+from elimina.result import Marginals, Result
+from elimina.running.advice import check_fits, check_kept
+from elimina.running.execution import Execution, statistics
+from elimina.running.plan_choice import plan_problem
+from elimina.running.propagated_tables import Answer, normalised
+from elimina.running.propagator import Propagator
+from elimina.system import available_memory
+from elimina.table import Table
+
+logger = logging.getLogger("elimina")
+
+_STATE_BYTES = 40
+"""Bytes that a state's probability, and its place, take while posteriors are collected."""
+
+CONTRADICTION_SECONDS = 0.1
+"""Estimated seconds that a look for a contradiction in evidence that a query does not depend on may take; or as long as
+the query."""
+
+_LARGE = 1 << 26
+"""Bytes of posteriors from which the free memory is asked for."""
+
+
+def posteriors(inquiry: Inquiry, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
+    """Run the plan of an inquiry's structure.
+
+    Args:
+        inquiry: Posteriors that are asked for.
+        execution: The structure's problem, its plan, and where to run it.
+        options: Options of the elimination that finds the evidence's probability where the structure does not give it.
+        seconds: Time spent so far by phase; it goes into the result's statistics.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+    """
+    check_fits(execution.plan)
+    clock = dict(seconds)
+    answer = _propagate(execution, clock)
+    started = time.perf_counter()
+    log10_z = _log10_z(inquiry, answer, execution, options)
+    clock["evidence"] = time.perf_counter() - started
+    stats = {**statistics(execution, clock), "structure": inquiry.structure.name}
+    if log10_z == -math.inf:
+        return Result("infeasible", "mar", log10_z=log10_z, stats=stats)
+    found = _marginals(inquiry, execution.problem, execution.plan, answer)
+    return Result("exact", "mar", log10_z=log10_z, marginals=found, stats=stats)
+
+
+def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:
+    outputs = Outputs.packed(execution.plan.outputs).marginals.tolist()
+    planned = Planned(execution.problem, execution.plan, execution.backend, {})
+    clock.update(encode=0.0, run=0.0)
+    for semiring in ("sum-product", "log-sum-exp"):
+        started = time.perf_counter()
+        propagator = Propagator(planned, semiring, once=True)
+        encoded = time.perf_counter()
+        answer = propagator.run(outputs, progress=execution.report)
+        propagator.close()
+        clock["encode"] += encoded - started
+        clock["run"] += time.perf_counter() - encoded
+        if answer.sound:
+            break
+    return answer
+
+
+def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Options) -> float | None:
+    """Return minus infinity for evidence that proves impossible; None if the structure does not yield log10 Z."""
+    model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
+    log_sum = float(answer.log_sum)
+    left_out = [model.factors[f] for f in structure.left_out]
+    constants = [float(table.at(evidence)) for table in left_out if evidence.keys() >= set(table.scope)]
+    if log_sum == -math.inf or not all(constants):
+        return -math.inf
+    if structure.trees == 1 and len(constants) == len(left_out):
+        return (log_sum + sum(map(math.log, constants)) + structure.log_states) / math.log(10)
+    if not evidence:
+        return (float(model.constant) + structure.log_states) / math.log(10)
+    if not inquiry.complete:
+        return -math.inf if _is_contradicted(model, evidence, left_out, execution, options) else None
+    planned = plan_problem(prepare(model, "pr", evidence), options)
+    found = eliminate(execution._replace(problem=planned.problem, plan=planned.plan, backend=planned.backend), {})
+    return found.log10_z
+
+
+def _is_contradicted(
+    model: Model, evidence: Mapping[int, int], left_out: Sequence[Table], execution: Execution, options: Options
+) -> bool:
+    """Return whether the factors that the query does not depend on have no common assignment of positive probability.
+
+    Only factors with zeros matter, and most networks have few: each becomes a table of ones and zeros.
+
+    Args:
+        model: A probability model.
+        evidence: Variable index -> value index.
+        left_out: Factors that the evidence's probability depends on, and the query does not.
+        execution: Run of the query.
+        options: Planning options.
+    """
+    constraints = [
+        table.mapped(lambda values: (values > 0).astype(np.float64))
+        for table in left_out
+        if not table.values.all() or table.default == 0
+    ]
+    if not constraints:
+        return False
+    observed = {v: evidence[v] for table in constraints for v in table.scope if v in evidence}
+    problem = prepare(Model(model.variables, constraints, sense="probability"), "pr", observed)
+    allowed = max(CONTRADICTION_SECONDS, execution.plan.seconds)
+    rough = rough_order(problem, options)
+    seconds = rough.seconds_at(CELLS_PER_SECOND)
+    if seconds <= allowed:
+        planned = plan_problem(problem, options._replace(device="cpu"), order=rough.order)
+        seconds = planned.plan.seconds
+        if seconds <= allowed and planned.plan.fits:
+            run = Execution(problem, planned.plan, planned.backend, deadline=execution.deadline)
+            return eliminate(run, {}).status == "infeasible"
+    variables = {v for table in left_out for v in table.scope if v in evidence}
+    names = [model.variables[v].name for v in sorted(variables)]
+    logger.warning(
+        "the evidence about %s does not change the answer, and may be impossible: to find out would take about %s; "
+        "the task pr tells (--task pr)",
+        sample(names, len(names)),
+        seconds_text(seconds),
+    )
+    return False
+
+
+def _marginals(inquiry: Inquiry, problem: Problem, plan: Plan, answer: Answer) -> Marginals:
+    """Return the marginals that are asked for; a known state has probability 1."""
+    shares, starts = answer.shares()
+    outputs, model = Outputs.packed(plan.outputs), inquiry.model
+    # The start of a variable's marginal, first by the problem's variables, then by the model's.
+    begins = np.full(len(problem.model.variables), -1)
+    begins[outputs.scopes.members] = starts
+    variables, sources = inquiry.structure.wanted
+    places, known = np.full(len(model.variables), -1), np.zeros(len(model.variables), dtype=np.int64)
+    places[_integers(variables)] = begins[_integers(sources)]
+    known[_integers(inquiry.evidence.keys())] = _integers(inquiry.evidence.values())
+    asked = _integers(inquiry.asked)
+    sizes = np.array(model.sizes, dtype=np.int64)[asked]
+    merged = {v: inquiry.merged[v] for v in inquiry.merged.keys() & inquiry.asked}
+    is_whole = len(asked) == len(model.variables) and inquiry.complete and not merged
+    variables_asked: Sequence[Variable] = model.variables
+    if not is_whole:
+        variables_asked = [merged[v].variable if v in merged else model.variables[v] for v in inquiry.asked]
+    _check_room(variables_asked)
+    firsts, found = np.cumsum(sizes) - sizes, shares
+    if len(shares) != sizes.sum() or not np.array_equal(places[asked], firsts):  # else all are there, in this sequence
+        owners = np.repeat(asked, sizes)
+        states, is_found = np.arange(len(owners)) - np.repeat(firsts, sizes), places[owners] >= 0
+        found = (states == known[owners]).astype(np.float64)
+        found[is_found] = shares[(places[owners] + states)[is_found]]
+    if merged:
+        parts = zip(inquiry.asked, np.split(found, firsts[1:]), strict=True)
+        found = np.concatenate([merged[v].spread(part) if v in merged else part for v, part in parts])
+    return Marginals(variables_asked, found)
+
+
+def _check_room(variables: Sequence[Variable]) -> None:
+    """Check that the posteriors of variables fit into memory."""
+    sizes = [variable.size for variable in variables]
+    needed = _STATE_BYTES * sum(sizes)
+    if needed > _LARGE and needed > (free := available_memory()):
+        largest = max(variables, key=lambda variable: variable.size)
+        raise MemoryLimitError(
+            f"the posteriors take {bytes_text(needed)} of host memory, and {bytes_text(free)} are free: ask for other "
+            f"variables (--query) than {largest.name!r}, which has {largest.size:,} states"
+        )
+
+
+def joint_table(
+    model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: Options
+) -> NDArray[np.float64]:
+    """Return the normalised joint posterior of variables, by elimination of the others; observed ones have length 1.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+    """
+    problem = prepare(model, "joint", evidence, tuple(variables))
+    planned = plan_problem(problem, options)
+    check_kept(planned.plan, options)
+    for semiring in ("sum-product", "log-sum-exp"):
+        propagator = Propagator(planned, semiring)
+        answer = propagator.run([0], log_sum=False)
+        propagator.close()
+        if answer.sound:
+            break
+    table = normalised(answer.tables[0].reshape(-1), answer.logarithmic).reshape(answer.tables[0].shape)
+    order = [problem.kept.index(v) for v in variables if v in problem.kept]
+    sizes = [model.variables[v].size if v in problem.kept else 1 for v in variables]
+    return table.transpose(order).reshape(sizes)
+
+
+def _integers(numbers: Collection[int]) -> NDArray[np.int64]:
+    return np.fromiter(numbers, np.int64, len(numbers))

@@ -1,0 +1,379 @@
+"""TODO methods.mini_buckets"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import count_path
+from elimina.backends import GatheringSession
+from elimina.planning.packed_steps import Steps
+from elimina.planning.plan import Plan
+from elimina.planning.step import JOIN, LEVEL
+from elimina.problem.preparation import Problem
+from elimina.result import Result
+from elimina.running.advice import check_fits
+from elimina.running.bounded_results import result_between
+from elimina.running.encoding import Encoded, encode
+from elimina.running.execution import Execution, statistics
+from elimina.running.rounding import rounding
+from elimina.running.scales import roots
+from elimina.tree import plan_tree
+
+if TYPE_CHECKING:
+    from elimina.methods.cost_shifting import Original
+
+_TABLE_BYTES, _OWN_BYTES = 150, 320
+"""Bytes of a table of a few variables in the core's lists, and in those of each thread, its local search included."""
+
+_CONTEXT_BYTES, _PASSED_BYTES = 28, 4
+"""Bytes of an ancestor in a context (there and in the keys of the cache), and of a variable that a message passes."""
+
+
+class Guide(NamedTuple):
+    """A pseudo-tree (Dechter and Mateescu 2007) and the tables that a search looks up.
+
+    A variable's tables are those of all its mini-buckets; the messages among them bound what their subtrees cost at
+    least (Kask and Dechter 2001, "A general scheme for automatic generation of search heuristics from specification
+    dependencies"). Variables are numbered by their place in the order, so that a parent's number is above its child's.
+
+    Attributes:
+        tables: int64, for each table: its offset in the arena, its home (the variable of its scope that is eliminated
+            first; -1: it is one number), the stride of that variable, its origin (the variable whose mini-bucket sent
+            it; -1: it is a factor), the number of its other variables, and each one's number and stride.
+        sizes: Domain sizes.
+        parents: Parent of each variable; -1 for a root.
+        starts: int64, place of each variable's first context in ``contexts``, and their number.
+        contexts: int32, for each variable the ancestors that its subtree depends on.
+    """
+
+    tables: NDArray[np.int64]
+    sizes: Sequence[int]
+    parents: Sequence[int]
+    starts: NDArray[np.int64]
+    contexts: NDArray[np.int32]
+
+    def threads_within(self, memory: int, most: int) -> int:
+        """Return how many threads have room for their lists; 0: not even one."""
+        shared, own = self.bytes()
+        return max(0, min(most, (memory - shared) // max(1, own)))
+
+    def bytes(self) -> tuple[int, int]:
+        """Return the bytes of the lists that the threads of a search share, and of those that each has of its own."""
+        depth = [0] * len(self.sizes)
+        for v in reversed(range(len(depth))):
+            if self.parents[v] >= 0:
+                depth[v] = depth[self.parents[v]] + 1
+        words, at, passed, tables = self.tables.data, 0, 0, 0
+        while at < len(words):
+            home, origin = words[at + 1], words[at + 3]
+            if origin >= 0:
+                passed += depth[origin] - (depth[home] if home >= 0 else -1)
+            tables += 1
+            at += 5 + 2 * words[at + 4]
+        return (
+            _PASSED_BYTES * passed + _CONTEXT_BYTES * len(self.contexts) + _TABLE_BYTES * tables,
+            _OWN_BYTES * tables,
+        )
+
+    def homes(self) -> list[list[Placed]]:
+        """Return the tables of each variable."""
+        result: list[list[Placed]] = [[] for _ in self.sizes]
+        words = self.tables.tolist()
+        at = 0
+        while at < len(words):
+            offset, home, stride, _, count = words[at : at + 5]
+            others = words[at + 5 : at + 5 + 2 * count]
+            at += 5 + 2 * count
+            if home >= 0:
+                result[home].append(Placed(offset, stride, tuple(zip(others[::2], others[1::2], strict=True))))
+        return result
+
+
+class Placed(NamedTuple):
+    """Place of a table: its offset, the stride of its home, and the strides of other variables."""
+
+    offset: int
+    stride: int
+    others: tuple[tuple[int, int], ...]
+
+
+def guide_of(plan: Plan, sizes: Sequence[int]) -> Guide:
+    """Find the tables of a plan for the task ``mpe`` that keeps its messages.
+
+    Args:
+        plan: Its buckets may be divided.
+        sizes: Domain size of every variable of the model.
+    """
+    # Steps that are unpacked take ten times the memory of their records.
+    steps = Steps.packed(plan.steps)
+    number = {v: i for i, v in enumerate(plan.order)}
+    from array import array
+
+    words = array("q")
+    stack = [output.step for output in plan.outputs]
+    for root in stack:
+        words.extend((int(steps.offsets_of(root)), -1, 0, number[int(steps.variables[root])], 0))
+    while stack:
+        variable = int(steps.variables[reached := stack.pop()])
+        for factor, source in _leaves(steps, reached):
+            if source < 0:
+                layout = plan.factors[factor]
+                words.extend(_words(number, variable, layout.offset, -1, layout.scope, layout.strides))
+            else:
+                origin = number[int(steps.variables[source])]
+                words.extend(_words(number, variable, int(steps.offsets_of(source)), origin, *steps.scope_of(source)))
+                stack.append(source)
+    tree = plan_tree([factor.scope for factor in plan.factors], sizes, plan.order)
+    starts, members = tree.separators
+    places = np.zeros(len(sizes), dtype=np.int32)
+    places[list(plan.order)] = np.arange(len(plan.order))
+    return Guide(
+        np.frombuffer(words, dtype=np.int64),
+        [sizes[v] for v in plan.order],
+        tree.parents.tolist(),
+        starts,
+        places[members],
+    )
+
+
+def _leaves(steps: Steps, reached: int) -> Iterator[tuple[int, int]]:
+    """Yield the factors and messages that a step reads, itself or by joins; moment matching adds up to nothing."""
+    stack = [reached]
+    while stack:
+        for factor, source in steps.reads_of(stack.pop()):
+            kind = steps.variables[source] if source >= 0 else 0
+            if kind == JOIN:
+                stack.append(source)
+            elif kind != LEVEL:
+                yield factor, source
+
+
+def _words(
+    number: dict[int, int], variable: int, offset: int, origin: int, scope: Sequence[int], strides: Sequence[int]
+) -> list[int]:
+    places = dict(zip(scope, strides, strict=True))
+    others = [word for v, stride in places.items() if v != variable for word in (number[v], stride)]
+    return [offset, number[variable], places[variable], origin, len(others) // 2, *others]
+
+
+_ROUNDING = 1e-6
+"""Rounding error of bounds on integers."""
+
+_UNITS = 8
+"""Units in the last place that a table of a sum may be off."""
+
+_Tables = tuple[
+    NDArray[Any],
+    NDArray[np.int64],
+    Sequence[int],
+    Sequence[int],
+    NDArray[np.int64],
+    NDArray[np.int32],
+    float,
+    bool,
+]
+
+
+class Heuristic(NamedTuple):
+    """Messages of mini-buckets on the host, as a search looks them up.
+
+    Attributes:
+        problem: Problem that they belong to.
+        plan: Plan that made them.
+        encoded: Factors of the problem.
+        guide: Places of the messages.
+        arena: All tables; empty while they are in a session.
+        cost: The bound in the plan's units, minimised; an int if costs are, infinity if nothing is allowed.
+    """
+
+    problem: Problem
+    plan: Plan
+    encoded: Encoded
+    guide: Guide
+    arena: NDArray[np.generic]
+    cost: int | float
+
+    def total_of(self, cost: int | float) -> int | float:
+        """Return a bound on the plan's costs as one on the model's totals; integers are rounded to the next total."""
+        sign = self.problem.model.sign
+        if self.is_integer:
+            whole = cost if isinstance(cost, int) else math.ceil(cost - _ROUNDING)
+            return int(self.encoded.offset) + sign * whole
+        return math.fsum([*self.encoded.constants, sign * cost])
+
+    def bound_of(self, cost: int | float) -> int | float:
+        """Return a bound on costs of the plan as one on the model's totals, rounding errors included."""
+        if self.is_integer:
+            return self.total_of(cost)
+        # Moment matching, and a search of the messages, add as often once more.
+        slack = 2 * rounding(self.problem, self.plan, cost, self.encoded.constants, len(self.plan.order))
+        return self.total_of(cost - slack)
+
+    def cost_of(self, total: int | float) -> float:
+        """Return a total of the model as a cost of the plan."""
+        sign = self.problem.model.sign
+        if self.is_integer:
+            return float(sign * (int(total) - int(self.encoded.offset)))
+        return sign * math.fsum([total, *(-constant for constant in self.encoded.constants)])
+
+    @property
+    def tables(self) -> _Tables:
+        """Arguments of the core's search."""
+        return (self.arena, *self.guide, float(self.plan.forbidden), self.is_integer)
+
+    @property
+    def is_integer(self) -> bool:
+        """True if the plan's costs are integers."""
+        return self.plan.dtype.startswith("int")
+
+    def decode(self, session: GatheringSession, count: int = 1) -> list[list[int]]:
+        """Return assignments that give each variable, the last one eliminated first, a value of small bound.
+
+        The first assignment has the best values. Of sums, the others' are drawn in proportion to their shares, by
+        Gumbel noise.
+
+        Args:
+            session: Session that holds the messages, from which each variable's are read once for all assignments.
+            count: Number of assignments.
+        """
+        noise = np.random.default_rng(0)
+        values = np.zeros((count, len(self.plan.order)), dtype=np.int64)
+        homes = self.guide.homes()
+        for v in reversed(range(len(homes))):
+            own = np.array([(table.offset, table.stride, len(table.others)) for table in homes[v]], dtype=np.int64)
+            offsets, steps, others = own.reshape(-1, 3).T
+            pairs = np.array([pair for table in homes[v] for pair in table.others], dtype=np.int64)
+            known, strides = pairs.reshape(-1, 2).T
+            at = np.repeat(offsets[:, None], count, axis=1)
+            np.add.at(at, np.repeat(np.arange(len(others)), others), (values[:, known] * strides).T)
+            rows = at[:, :, None] + np.multiply.outer(steps, np.arange(self.guide.sizes[v]))[:, None]
+            costs = session.gather(rows.reshape(-1)).reshape(rows.shape)
+            total = np.where(costs == self.plan.forbidden, math.inf, sign_of(self.plan) * costs).sum(axis=0)
+            total[1:] -= noise.gumbel(size=total[1:].shape)
+            values[:, v] = total.argmin(axis=1)
+        return [self.complete(own) for own in values.tolist()]
+
+    def rounding(self, session: GatheringSession, chosen: Sequence[int]) -> float:
+        """Return the rounding error of a sum's bound: a few units in the last place of each table.
+
+        Args:
+            session: Session that holds the tables.
+            chosen: A value for each variable of the model, where their size is seen.
+        """
+        values = [chosen[v] for v in self.plan.order]
+        places = [
+            table.offset + values[v] * table.stride + sum(values[u] * stride for u, stride in table.others)
+            for v, tables in enumerate(self.guide.homes())
+            for table in tables
+        ]
+        read = session.gather(np.array(places, dtype=np.int64)).astype(np.float64)
+        sizes = np.abs(read[np.isfinite(read)]).sum() + math.fsum(map(abs, self.encoded.constants))
+        return float(_UNITS * np.finfo(self.plan.dtype).eps * sizes)
+
+    def complete(self, values: Sequence[int]) -> list[int]:
+        """Return a value for each variable of the model, given those of the plan's order."""
+        return self.problem.complete(self.plan.order, values)
+
+
+def sign_of(plan: Plan) -> int:
+    """-1 where a plan's numbers are the better the larger they are."""
+    return -1 if plan.semiring == "log-sum-exp" else 1
+
+
+def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
+    """Run a plan with mini-buckets, and fetch its messages.
+
+    Args:
+        execution: Execution of the task ``mpe`` that keeps its messages.
+        clock: Seconds by phase, which are added to.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+    """
+    with running(execution, clock) as (heuristic, session):
+        if session is None:
+            return heuristic
+        started = time.perf_counter()
+        arena = session.fetch(0, execution.plan.arena_cells)
+        note(clock, "download", time.perf_counter() - started)
+    return heuristic._replace(arena=arena)
+
+
+@contextlib.contextmanager
+def running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heuristic, GatheringSession | None]]:
+    """Run a plan; its messages are in the session until the end (None: the factors alone forbid everything).
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+    """
+    problem, plan = execution.problem, execution.plan
+    check_fits(plan)
+    count_path("mini-buckets" if plan.semiring == "min-sum" else "weighted-mini-buckets")
+    started = time.perf_counter()
+    encoded = encode(problem, plan)
+    guide = guide_of(plan, problem.model.sizes)
+    note(clock, "encode", time.perf_counter() - started)
+    heuristic = Heuristic(problem, plan, encoded, guide, np.zeros(0, dtype=plan.dtype), math.inf)
+    if encoded.impossible:
+        yield heuristic, None
+        return
+    session = cast(GatheringSession, execution.backend.open(execution.program(), encoded.arena))
+    try:
+        run = session.run(progress=execution.report)
+        for phase, seconds in run.seconds.items():
+            note(clock, phase, seconds)
+        values = roots(plan, run)
+        if plan.forbidden in values:
+            yield heuristic, session
+        else:
+            cost = sum(map(int, values)) if plan.dtype.startswith("int") else math.fsum(values)
+            yield heuristic._replace(cost=sign_of(plan) * cost), session
+    finally:
+        session.close()
+
+
+def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original: Original) -> Result:
+    """Bound the optimum by one run of mini-buckets, and follow them to an assignment, whose value is the other bound.
+
+    Args:
+        execution: Execution of the task ``mpe``. Where no bucket is partitioned, the bounds meet.
+        seconds: Time spent so far by phase.
+        original: Problem that the execution's problem was made from.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed.
+    """
+    clock = dict(seconds)
+    bound, chosen = None, None
+    with running(execution, clock) as (heuristic, session):
+        if session is not None and math.isfinite(heuristic.cost):
+            started = time.perf_counter()
+            bound = original.bound(heuristic.bound_of(heuristic.cost))
+            (chosen,) = heuristic.decode(session)
+            note(clock, "decode", time.perf_counter() - started)
+    result = result_between(original.problem.model, bound, chosen)
+    return result.replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
+
+
+def division(plan: Plan) -> dict[str, int | str]:
+    """Return the figures of mini-buckets for ``Result.stats``."""
+    if plan.minibuckets is None:
+        return {}
+    known = plan.minibuckets
+    partition = "content" if known.by_content else "scope"
+    return {"ibound": known.ibound, "divided": known.divided, "parts": known.parts, "partition": partition}
+
+
+def note(clock: dict[str, float], phase: str, seconds: float) -> None:
+    """Add seconds to a phase."""
+    clock[phase] = clock.get(phase, 0.0) + seconds

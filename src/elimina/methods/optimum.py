@@ -1,0 +1,148 @@
+"""TODO methods.optimum"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from elimina.errors import InputError
+from elimina.methods.slice_bounds import SliceBounds, bound_slices
+from elimina.model import Model
+from elimina.planning.plan import Plan
+from elimina.problem.preparation import Problem
+from elimina.result import Result
+from elimina.running.bounded_results import meet, result_between
+from elimina.running.encoding import Encoded
+from elimina.running.execution import Execution, statistics
+from elimina.running.rounding import TOLERANCES, check_value, rounding
+from elimina.running.scales import roots
+from elimina.running.sweep import Sweep
+
+if TYPE_CHECKING:
+    from elimina.running.checkpoint import State
+
+
+def optimum(execution: Execution, clock: dict[str, float]) -> Result:
+    problem, plan = execution.problem, execution.plan
+    sign = problem.model.sign
+    state: State = {"best": None, "chosen": [], "skipped": 0, "least": None, "slack": 0.0, **execution.state}
+    started = time.perf_counter()
+    sweep, bounds = Sweep(execution, clock), None
+    if plan.slicing is not None:
+        sweep.reserve()
+        bounds = _slice_bounds(execution, state)
+    clock["bounds"] = time.perf_counter() - started
+    _tell_best(execution, state, bounds)
+    numbers = _sequence(execution, bounds, sweep.count)[state["done"] :]
+    sweep.done = state["done"]
+
+    def is_promising(number: int) -> bool:
+        best = state["best"]
+        return bounds is None or best is None or not bounds.is_hopeless(number, sign * best)
+
+    for part in sweep.run(numbers, wanted=is_promising):
+        if part is None:
+            state.update(done=state["done"] + 1, skipped=state["skipped"] + 1)
+            continue
+        value, ends = None, [] if part.run is None else roots(plan, part.run)
+        if part.run is not None:
+            value = decode_value(part.problem, plan, part.encoded, ends)
+        slack = 0.0
+        if value is not None and not plan.dtype.startswith("int"):
+            slack = rounding(part.problem, plan, math.fsum(ends), part.encoded.constants)
+            least = sign * value - slack
+            state["least"] = least if state["least"] is None else min(least, state["least"])
+        if value is not None and (state["best"] is None or sign * value < sign * state["best"]):
+            assert part.run is not None
+            assert part.run.assignment is not None
+            values = part.run.assignment.tolist()
+            state.update(best=value, chosen=part.problem.complete(range(len(values)), values), slack=slack)
+            _tell_best(execution, state, bounds)
+        state["done"] += 1
+        execution.save(state)
+    best, chosen = state["best"], state["chosen"]
+    made, kept = sweep.rows
+    stats = {} if plan.sparse is None else {"rows_made": made, "rows_filtered": made - kept}
+    if bounds is not None:
+        stats["slices_skipped"] = state["skipped"]
+    if best is None:
+        return Result("infeasible", plan.task, stats=stats)
+    terms = problem.model.terms(chosen)
+    score = problem.model.total(terms)
+    check_value(plan.dtype, best, score, [problem.model.constant, *terms], state["slack"])
+    if plan.dtype.startswith("int"):
+        return valued(problem.model, score, chosen, score).replace(stats=stats)
+    bound = sign * score if state["least"] is None else min(sign * score, state["least"])
+    return valued(problem.model, sign * bound, chosen, score, TOLERANCES[plan.dtype]).replace(stats=stats)
+
+
+def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int | float]) -> int | float | None:
+    """Return the optimum in the model's units from the values of the tree's roots; None if there is no solution.
+
+    Raises:
+        InputError: The plan's semiring has no optimum.
+    """
+    if plan.semiring != "min-sum":
+        raise InputError(f"semiring {plan.semiring} has no optimum")
+    forbidden = plan.forbidden
+    if encoded.impossible or any(root == forbidden for root in roots):
+        return None
+    sign = problem.model.sign
+    if plan.dtype.startswith("int"):
+        return int(encoded.offset) + sign * sum(int(root) for root in roots)
+    return math.fsum([*encoded.constants, *(sign * root for root in roots)])
+
+
+def valued(
+    model: Model, bound: int | float, chosen: Sequence[int], score: int | float, tolerance: float = 0.0
+) -> Result:
+    """Return the answer from a bound and an assignment; the model's own upper bound may rule the assignment out."""
+    found = result_between(model, bound, chosen, tolerance, score)
+    is_none = found.value is None and (meet(bound, score, tolerance) or model.is_beyond_bound(bound))
+    return Result("infeasible", "mpe") if is_none else found
+
+
+def _tell_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
+    """Report the best assignment of the slices that have run, and the bound on all of them."""
+    if execution.learn is None or execution.plan.slicing is None:
+        return
+    model, sign = execution.problem.model, execution.problem.model.sign
+    bound = None if bounds is None else sign * (bounds.costs.min().item() - bounds.slack)
+    value = None if state["best"] is None else model.score(state["chosen"])
+    if (bound is None and value is None) or (value is not None and (math.isinf(value) or model.is_beyond_bound(value))):
+        return
+    assignment = None if value is None else model.states_at(state["chosen"])
+    ends = model.ends(bound, value)
+    execution.learn(Result("bounded", "mpe", value, *ends, assignment, stats=statistics(execution, {})))
+
+
+def first_state(execution: Execution) -> State:
+    """Return the state before the first slice, which several runs may share: see ``Execution.known``."""
+    state: State = {"best": None, "chosen": [], **execution.state}
+    if execution.problem.described.is_optimum and execution.plan.slicing is not None:
+        _slice_bounds(execution, state)
+    return state
+
+
+def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
+    """Return the bounds of the slices, kept in the state because they decide the sequence, after a first solution."""
+    if state["done"] == 0 and "bounds" not in state:
+        found = bound_slices(execution)
+        state["bounds"] = None if found is None else [found[0].costs.tolist(), found[0].slack]
+        if found is not None and found[1] is not None:
+            state.update(best=execution.problem.model.score(found[1]), chosen=found[1])
+    known = state.get("bounds")
+    return None if known is None else SliceBounds(np.array(known[0]), known[1])
+
+
+def _sequence(execution: Execution, bounds: SliceBounds | None, count: int) -> Sequence[int]:
+    """Return the slices that are run, in sequence: promising ones first where there are bounds."""
+    places = execution.places(count)
+    if bounds is None or execution.plan.slicing is None:
+        return places
+    sequence = bounds.sequence(execution.plan.slicing.sizes)
+    return [sequence[place] for place in places]

@@ -1,0 +1,53 @@
+"""TODO methods.partition_function"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from elimina.result import Result
+from elimina.running.execution import Execution, statistics
+from elimina.running.scaled import Scaled, ScaledSum, partition_result
+from elimina.running.scales import Scales, roots
+from elimina.running.sweep import Sweep
+
+if TYPE_CHECKING:
+    from elimina.running.checkpoint import State
+
+
+def partition(execution: Execution, clock: dict[str, float]) -> Result:
+    plan = execution.plan
+    scales = Scales(plan)
+    sweep = Sweep(execution, clock)
+    numbers = execution.places(sweep.count)
+    # The slices that have run, in both sweeps, their sum, and the places of those that have to run again.
+    state: State = {"sum": (0, []), "again": [], **execution.state}
+    total, done = ScaledSum(*state["sum"]), state["done"]
+    # An interrupt may come between a place and the state that counts it.
+    again = [place for place in state["again"] if place < done]
+
+    def save() -> None:
+        execution.save({"sum": total.state, "again": again, "done": done})
+
+    sweep.done = min(done, len(numbers))
+    for part in filter(None, sweep.run(numbers[sweep.done :])):
+        if part.run is not None:
+            if part.encoded.exact and not scales.may_underflow(part.encoded.ranges, part.run.peaks):
+                total.add(scales.sum_of(part.run).times(part.encoded.factor))
+            else:
+                again.append(done)
+        done += 1
+        save()
+        if execution.learn is not None and plan.slicing is not None:
+            stats = statistics(execution, {})
+            execution.learn(Result("bounded", "pr", None, total.total.log10, None, stats=stats))
+    del sweep
+    remaining = [numbers[place] for place in again[done - len(numbers) :]]
+    # Skip an empty sweep: encoding alone takes time.
+    for part in filter(None, Sweep(execution, clock, "log-sum-exp").run(remaining) if remaining else ()):
+        done += 1
+        if part.run is not None:
+            log = part.encoded.offset + math.fsum(roots(plan, part.run))
+            total.add(Scaled.from_log2(log / math.log(2)))
+        save()
+    return partition_result(total.total)

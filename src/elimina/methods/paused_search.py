@@ -1,0 +1,56 @@
+"""TODO methods.paused_search"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elimina.problem.preparation import Problem
+
+if TYPE_CHECKING:
+    from elimina.methods.cost_shifting import Original
+    from elimina.methods.local_search import Improvement
+    from elimina.methods.soft_consistency import Consistency
+
+FIRST_TURN = 0.25
+"""Seconds of soft local consistency before anything else is tried."""
+
+LEAST_KEPT = 1 << 30
+"""Limit of the memory in bytes from which a search is kept for the next one."""
+
+
+class Paused:
+    """State that a search leaves to the next one of the same problem.
+
+    Attributes:
+        problem: Problem of both; None: nothing was left yet.
+        original: The problem with its costs shifted.
+        improvement: Local search where it stopped; None: it was not begun, or its tables are too large.
+        consistency: Soft local consistency where it stopped; None: it was not begun, or is to begin again.
+        first_order: Elimination order that was found quickly; None: none was.
+        order: Number of the order of soft local consistency (``consistency_order``).
+        orders: Number of the last order that was tried.
+        is_spent: True if soft local consistency has nothing left to do.
+        unit: The units that it had when it was done the last time.
+    """
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def within(self, problem: Problem, memory: int) -> Paused:
+        """Return the state for a problem: itself, without what other problems left, or a new one in little memory."""
+        if memory < LEAST_KEPT:
+            return Paused()
+        if self.problem is not problem:
+            self.clear(problem)
+        return self
+
+    def clear(self, problem: Problem | None = None) -> None:
+        """Leave nothing, or no more than the problem."""
+        self.problem = problem
+        self.original: Original | None = None
+        self.improvement: Improvement | None = None
+        self.consistency: Consistency | None = None
+        self.first_order: tuple[int, ...] | None = None
+        self.order = self.orders = 0
+        self.is_spent = False
+        self.unit: int | float = 0

@@ -1,0 +1,165 @@
+"""TODO methods.search_state"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+from elimina._core import stopped
+from elimina.errors import TimeLimitError
+from elimina.methods.paused_search import FIRST_TURN
+from elimina.problem.preparation import Problem
+from elimina.result import Bounds, Result, timed
+from elimina.running.bounded_results import meet, result_between
+from elimina.running.combination import NO_PLAN, ends_beyond
+
+FIRST_SECONDS = 0.05
+"""Estimated time of the first round's mini-buckets."""
+
+Listener = Callable[[Result], None]
+"""Function that is told what is known by now."""
+
+
+class Limits(NamedTuple):
+    """Conditions that end a search before the optimum is proven.
+
+    Attributes:
+        deadline: By ``time.monotonic``; None: there is none.
+        gap: The gap of the bounds that is close enough.
+        upper_bound: A total that is known to be reached; None if none is known.
+        nodes: Most nodes of the search tree in each round.
+        rounds: After which it ends; 0: after the first turn of soft local consistency.
+        messages: Estimated seconds of the first round's mini-buckets; each round may take ten times longer than the one
+            before.
+        first_turn: Seconds of the first turn of soft local consistency.
+        is_alone: True if mini-buckets go without turns of soft local consistency.
+    """
+
+    deadline: float | None = None
+    gap: float = 0.0
+    upper_bound: int | float | None = None
+    nodes: float = math.inf
+    rounds: float = math.inf
+    messages: float = FIRST_SECONDS
+    first_turn: float = FIRST_TURN
+    is_alone: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """Until the deadline."""
+        return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+
+class Knowledge:
+    """Knowledge so far, in the units of the problem's model.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        limits: Limits of the gap and the time.
+        listener: Called with what is known.
+    """
+
+    def __init__(self, problem: Problem, limits: Limits, listener: Listener | None) -> None:
+        self.problem, self.limits, self.listener = problem, limits, listener
+        self.sign = problem.model.sign
+        self.chosen: list[int] | None = None
+        self.assignment: dict[str, Any] | None = None
+        self.score: int | float | None = limits.upper_bound
+        self.bound: int | float | None = None
+        self.is_empty = False
+        # Nothing is left to be searched, though rounding errors may leave the bounds apart.
+        self.is_exhausted = False
+        self.stats: dict[str, Any] = {**NO_PLAN, "nodes": 0, "rounds": 0, "turns": 0, "profile": []}
+        self.clock: dict[str, float] = {}
+        self.started = time.monotonic()
+
+    def learn(self, found: Result) -> None:
+        """Take the results of another strategy."""
+        bound = found.bound(self.sign)
+        if bound is not None:
+            self.raise_to(bound)
+        if found.assignment is not None:
+            self.take(self.problem.model.indices_of(found.assignment))
+
+    @property
+    def is_over(self) -> bool:
+        """True if the bounds are close enough, the time is up, or the call is to end."""
+        is_done = self.is_empty or self.is_exhausted or self.is_close
+        return is_done or stopped() or self.limits.seconds <= 0
+
+    @property
+    def is_close(self) -> bool:
+        """True if the bounds are close enough."""
+        if self.chosen is None or self.score is None or self.bound is None:
+            return False
+        return meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap
+
+    def end(self, is_in_doubt: bool) -> None:
+        """Note that nothing is left to be searched.
+
+        Args:
+            is_in_doubt: True if rounding alone may have made what was found no solution.
+        """
+        self.is_exhausted = True
+        limits = [limit for limit in (self.problem.model.upper_bound, self.limits.upper_bound) if limit is not None]
+        worst = min((self.sign * limit for limit in limits), default=math.inf)
+        bound = -math.inf if self.bound is None else self.sign * self.bound
+        is_beyond = math.isfinite(worst) and (bound >= worst or meet(bound, float(worst)))
+        self.is_empty = self.chosen is None and (is_beyond or not is_in_doubt)
+
+    def take(self, chosen: list[int]) -> None:
+        """Keep an assignment if it is the best one, and no worse than the total that is known to be reached."""
+        score = self.problem.model.score(chosen)
+        if math.isinf(score) or self.problem.model.is_beyond_bound(score):
+            return
+        given = self.limits.upper_bound
+        if given is not None and self.sign * score > self.sign * given and not meet(given, score):
+            return
+        if self.score is None or self.chosen is None or self.sign * score < self.sign * self.score:
+            self.chosen, self.score = chosen, score
+            self.assignment = self.problem.model.states_at(chosen)
+
+    def raise_to(self, value: int | float) -> None:
+        """Keep a bound in the model's units if it is the best one."""
+        if self.bound is None or self.sign * value > self.sign * self.bound:
+            self.bound = value
+
+    def known(self, best: int | float | None) -> Bounds:
+        """Return the bounds, given the value of the best assignment."""
+        ends = self.problem.model.ends(self.bound, best)
+        return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
+
+    def report(self) -> None:
+        """Report the bounds and assignment, and keep them for the profile."""
+        # A total that was given is not a bound: perhaps nothing reaches it.
+        known = self.known(None if self.chosen is None else self.score)
+        if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
+            self.stats["profile"].append(known)
+        if self.listener is not None and (self.bound is not None or self.chosen is not None):
+            value = None if self.chosen is None else self.score
+            ends = (known.lower, known.upper)
+            stats = {**self.stats, "profile": list(self.stats["profile"]), "method": "search", "seconds": {}}
+            self.listener(Result("bounded", "mpe", value, *ends, self.assignment, stats=stats))
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Return a context that adds to the clock."""
+        return timed(self.clock, name)
+
+    def result(self) -> Result:
+        """Return the result of the search so far.
+
+        Raises:
+            TimeLimitError: Nothing is.
+        """
+        if self.bound is None and not self.is_empty:
+            raise TimeLimitError("the time limit passed before anything was known; allow more time")
+        found = result_between(self.problem.model, None if self.is_empty else self.bound, self.chosen)
+        given = self.limits.upper_bound
+        if self.is_empty and given is not None:
+            ends = ends_beyond(given, self.sign, self.problem.model.is_integer)
+            found = found.replace(lower_bound=ends[0], upper_bound=ends[1])
+        clock = {name: round(seconds, 6) for name, seconds in self.clock.items()}
+        return found.replace(stats={**self.stats, "method": "search", "seconds": clock})

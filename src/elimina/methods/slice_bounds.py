@@ -1,0 +1,164 @@
+"""TODO methods.slice_bounds"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.choose import devices_of
+from elimina.backends.cpu import CpuBackend
+from elimina.errors import MemoryLimitError
+from elimina.methods.search_state import Limits
+from elimina.planning.encoding import cost_bound
+from elimina.planning.machine import cpu_machine
+from elimina.planning.mini_buckets import make_bounded_plan
+from elimina.planning.options import Options
+from elimina.planning.plan import Plan, Slicing
+from elimina.problem.preparation import Problem, allowed_ranges
+from elimina.running.encoding import encode
+from elimina.running.execution import Execution
+from elimina.running.kept_tables import kept_tables
+
+if TYPE_CHECKING:
+    from elimina.methods.cost_shifting import Original
+
+WORTH_SECONDS = 1.0
+"""Estimated time of all slices from which bounds are made, in a tenth of it at most."""
+
+MOST_SLICES = 1 << 16
+_LONGEST = 10.0
+_SHARE = 0.1
+
+_MOST_OFFSET = 2**62
+"""Largest common cost of all slices, where the rest is at most as far from it as a search's costs."""
+
+_ROUNDING = 1e-9
+"""Rounding error of sums of floats, relative to the largest costs."""
+
+
+class SliceBounds(NamedTuple):
+    """Lower bounds on slices, as costs that are minimised.
+
+    Attributes:
+        costs: Lower bound on the total of each slice, negated where totals are maximised; the largest number of the
+            dtype where nothing is allowed.
+        slack: Rounding error of a bound.
+    """
+
+    costs: NDArray[Any]
+    slack: float
+
+    def is_hopeless(self, number: int, best: int | float) -> bool:
+        """Return whether no assignment of a slice is better than a total, negated where totals are maximised."""
+        return bool(self.costs[number].item() >= best + self.slack)
+
+    def sequence(self, sizes: Sequence[int]) -> list[int]:
+        """Return all slices such that promising ones come early, and values of slow variables still change seldom.
+
+        Args:
+            sizes: Sizes of the conditioned variables, the slowest one first.
+        """
+        costs = self.costs.reshape(sizes)
+        keys: list[NDArray[np.generic]] = []
+        for axis in range(len(sizes)):
+            best = costs.min(axis=tuple(range(axis + 1, len(sizes))), keepdims=True)
+            number = np.arange(sizes[axis]).reshape([-1 if a == axis else 1 for a in range(len(sizes))])
+            keys += [np.broadcast_to(key, sizes).reshape(-1) for key in (best, number)]
+        numbers: list[int] = np.lexsort(keys[::-1]).tolist()
+        return numbers
+
+
+def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] | None:
+    """Bound all slices, and find a first assignment by greedy decoding and local search.
+
+    Args:
+        execution: Execution of a plan in slices, for the task ``mpe``.
+
+    Returns:
+        The bounds, and a value for each variable of the model (None if none was found); None where slices are too
+        many, too quick to be worth it, or too large for mini-buckets.
+    """
+    # Most calls need no search, whose modules take longer to load than a small problem.
+    from elimina.methods.and_or_search import MOST_COST, searched_optimum
+    from elimina.methods.cost_shifting import shift_tables
+
+    problem, plan = execution.problem, execution.plan
+    slicing = plan.slicing
+    if slicing is None or slicing.number > MOST_SLICES or plan.seconds < WORTH_SECONDS:
+        return None
+    if problem.model.is_integer and cost_bound(problem) > MOST_COST:
+        return None
+    backend = CpuBackend(execution.backend.threads if isinstance(execution.backend, CpuBackend) else None)
+    memory = plan.memory_limit if plan.on_host else backend.memory()
+    order = (*plan.order, *slicing.variables)
+    options = Options("cpu", memory, order, threads=backend.threads)
+    # Several devices wait for the bounds together.
+    seconds = min(_LONGEST, _SHARE * plan.seconds / len(devices_of(execution.backend)))
+    original = shift_tables(problem, options, seconds)
+    bounding = _bounding_plan(original.moved, plan, slicing, backend, memory, seconds)
+    if not bounding.fits:
+        return None
+    costs = _costs(original, bounding, slicing, backend)
+    if costs is None:
+        return None
+    slack = 0.0 if problem.model.is_integer else _ROUNDING * _spread(problem)
+    try:
+        first = searched_optimum(problem, options, Limits(execution.deadline, nodes=0, rounds=1), original=original)
+    except MemoryLimitError:
+        return SliceBounds(costs, slack), None
+    sign = problem.model.sign
+    bound = first.bound(sign)
+    if bound is not None:
+        costs = np.maximum(costs, sign * bound)
+    chosen = None if first.assignment is None else problem.model.indices_of(first.assignment)
+    return SliceBounds(costs, slack), chosen
+
+
+def _spread(problem: Problem) -> float:
+    """Return the largest sum of the tables' costs, whatever their signs."""
+    logs = problem.model.sense == "probability"
+    total = abs(float(problem.model.constant))
+    for ends in filter(None, allowed_ranges(problem.tables, problem.model.sense)):
+        total += max(abs(math.log(end) if logs else end) for end in ends)
+    return max(1.0, total)
+
+
+def _bounding_plan(
+    problem: Problem, plan: Plan, slicing: Slicing, backend: CpuBackend, memory: int, seconds: float
+) -> Plan:
+    """Mini-buckets that leave the fixed variables in the tables."""
+    kept = problem._replace(free=plan.order, kept=slicing.variables)
+    machine = cpu_machine(backend.threads)
+    return make_bounded_plan(kept, plan.order, machine, memory, None, "auto", levelled=False, seconds=seconds)
+
+
+def _costs(original: Original, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any] | None:
+    """Return the bounds of all slices, by one run; None if integers do not hold them."""
+    problem = original.moved
+    encoded = encode(problem, plan)
+    is_integer = problem.model.is_integer
+    dtype = np.dtype(np.int64 if is_integer else np.float64)
+    worst = np.iinfo(np.int64).max if is_integer else math.inf
+    if is_integer and abs(int(encoded.offset)) > _MOST_OFFSET:
+        return None
+    if encoded.impossible:
+        return np.full(slicing.number, worst, dtype=dtype)
+    sign = problem.model.sign
+    # Integers are costs to be minimised in any case.
+    direction = 1 if is_integer else sign
+    total: NDArray[Any] = np.zeros(slicing.sizes, dtype=dtype)
+    for scope, cells in kept_tables(Execution(problem, plan, backend), encoded.arena):
+        axes = [scope.index(v) for v in slicing.variables if v in scope]
+        shape = [size if v in scope else 1 for v, size in zip(slicing.variables, slicing.sizes, strict=True)]
+        total = total + direction * cells.astype(dtype).transpose(axes).reshape(shape)
+        if is_integer:
+            total = np.minimum(total, int(plan.forbidden))
+    costs: NDArray[Any] = total.reshape(-1) + sign * (int(encoded.offset) if is_integer else encoded.offset)
+    if original.shifted is not None:
+        scale = original.shifted.scale
+        costs = -(-costs // int(scale)) if is_integer else costs / scale
+    return np.where(total.reshape(-1) >= plan.forbidden, worst, costs) if is_integer else costs

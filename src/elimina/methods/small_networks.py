@@ -1,0 +1,190 @@
+"""TODO methods.small_networks"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import CaseNetwork
+from elimina.model import Model
+from elimina.planning.options import Options
+from elimina.problem.evidence import Observed
+from elimina.problem.rewriting import is_rewritten, with_small_tables
+from elimina.result import JUNCTION_TREE, Marginals, Result, phase_seconds
+from elimina.running.scaled import Scaled, partition_result
+from elimina.states import Evidence, evidence_of
+from elimina.tasks import Task, described
+
+
+def with_small_sums(observed: Observed, whole: Collection[int] = ()) -> Observed:
+    """Return an observed probability model whose sums are the same, and large listed tables or domains small.
+
+    Args:
+        observed: A model and its observations.
+        whole: Variables that keep all values.
+    """
+    if not is_rewritten(observed.model):
+        return observed
+    return Observed(*with_small_tables(observed.model, observed.values, "sum", whole=whole))
+
+
+_MOST_VARIABLES = 1024
+MOST_CELLS = 1 << 18
+"""Largest number of cells of all tables, 8 bytes each."""
+
+_MOST_COMBINATIONS = 4e6
+"""Most combinations of output cells and eliminated values: a few ms. Longer runs are worth a better order."""
+
+_LEAST_SECONDS = 1.0
+"""Shortest time limit that no small network reaches."""
+
+_MOST_LOG = 700.0
+"""Largest natural logarithm, and its negation the least, whose number a float holds."""
+
+_EXACT_COUNT = 2.0**53
+"""Largest count up to which doubles hold all of them."""
+
+
+class SmallAnswer(NamedTuple):
+    """The answer of a small network.
+
+    Attributes:
+        shares: Probabilities, one variable after the other; NaN where the sum is 0, empty where only that is asked for.
+        log_sum: Natural logarithm of the sum of everything.
+        sum: The sum itself; 0 or infinity where no float holds it.
+        width: Induced width.
+        largest: Cells of the largest table.
+        work: Combinations of output cells and eliminated values.
+        cells: Cells of all tables.
+    """
+
+    shares: NDArray[np.float64]
+    log_sum: float
+    sum: float
+    width: int
+    largest: int
+    work: int
+    cells: int
+
+    @property
+    def total(self) -> Scaled:
+        """The sum, as exact as it is known."""
+        if sys.float_info.min <= self.sum < math.inf:
+            return Scaled.product([self.sum])
+        return Scaled.from_log2(self.log_sum / math.log(2))
+
+
+class SmallNetwork:
+    """A model that is so small that each question is answered by a plan of its own.
+
+    Args:
+        model: Any model; of probabilities, for sums and posteriors.
+        task: ``mar``: the sum and all posteriors; ``pr``: the sum; ``count``: the number of allowed assignments.
+
+    Attributes:
+        keeps_plan: True once all questions are answered by one plan.
+    """
+
+    def __init__(self, model: Model, task: Task = "mar") -> None:
+        is_counted, is_asked = task == "count", described(task).is_marginal
+        rule = "support" if is_counted else "products"
+        tables = model.tables.listed
+        self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MOST_CELLS, _MOST_COMBINATIONS, is_asked)
+        self._constant = 0.0 if is_counted else float(model.constant)
+        self.keeps_plan = False
+
+    def keep(self, order: Sequence[int]) -> bool:
+        """Answer by one plan, of an order of all variables, from now on; return False where it does not fit."""
+        self.keeps_plan = self._core.keep(order)
+        return self.keeps_plan
+
+    def answer(self, evidence: Mapping[int, int]) -> SmallAnswer | None:
+        """Return the answer given observations; None where it takes too long, or needs more than doubles."""
+        found = self._core.answer(dict(evidence))
+        if found is None:
+            return None
+        known = SmallAnswer(*found)
+        if not self._constant:
+            return known
+        factor = math.exp(self._constant) if abs(self._constant) < _MOST_LOG else 0.0
+        return known._replace(log_sum=known.log_sum + self._constant, sum=known.sum * factor)
+
+
+def is_small(model: Model, options: Options) -> bool:
+    """Return whether a model may be small, and nothing is asked of its plan."""
+    return (
+        len(model.variables) <= _MOST_VARIABLES
+        and math.isfinite(model.constant)
+        and not options.needs_gpu
+        and (options.room is None or options.room >= 8 * MOST_CELLS)
+        and options.order == "auto"
+        and options.dtype in (None, "float64")
+    )
+
+
+def answer_at_once(
+    model: Model, task: Task, evidence: Evidence | None, options: Options, limit: float | None, begun: float
+) -> Result | None:
+    """Answer ``mar``, ``pr`` or ``count`` of a small model; None if it would take more than a few milliseconds.
+
+    Args:
+        model: Any model.
+        task: Task, for all variables.
+        evidence: See ``elimina.solve``.
+        options: Options of the plan.
+        limit: Seconds for the whole call.
+        begun: Its start by ``time.monotonic``.
+
+    Raises:
+        InputError: The evidence does not fit the model.
+    """
+    is_plain = options.tables != "sparse" and options.ibound is None and options.partition != "content"
+    is_sum = task == "count" or (task in ("mar", "pr") and model.sense == "probability")
+    if not (is_plain and is_sum and is_small(model, options)) or (limit is not None and limit < _LEAST_SECONDS):
+        return None
+    if task == "count" and (options.dtype is not None or math.prod(model.sizes) > _EXACT_COUNT):
+        return None
+    started = time.monotonic()
+    known = {} if evidence is None else evidence_of(model, evidence)
+    observed = {v: what for v, what in known.items() if isinstance(what, int)}
+    if len(observed) < len(known):
+        return None
+    # Without evidence the distributions of a network sum to 1 without rounding.
+    if task == "pr" and model.children is not None and not observed:
+        return None
+    network = SmallNetwork(model, task)
+    prepared = time.monotonic()
+    found = network.answer(observed)
+    if found is None:
+        return None
+    result = _result(model, task, found)
+    ended = time.monotonic()
+    stats = {
+        "induced_width": found.width,
+        "largest_table": found.largest,
+        "total_cells": found.work,
+        "peak_bytes": 8 * found.cells,
+        "seconds": phase_seconds({"prepare": prepared - started, "run": ended - prepared}, ended - begun),
+        "device": "cpu",
+        "dtype": "float64",
+    }
+    if described(task).is_marginal:
+        stats["structure"] = JUNCTION_TREE
+    return result.replace(stats=stats)
+
+
+def _result(model: Model, task: Task, found: SmallAnswer) -> Result:
+    if task == "pr":
+        return partition_result(found.total)
+    if task == "count":
+        return Result("exact", "count", int(found.sum))
+    log10_z = found.log_sum / math.log(10)
+    if log10_z == -math.inf:
+        return Result("infeasible", "mar", log10_z=log10_z)
+    return Result("exact", "mar", log10_z=log10_z, marginals=Marginals(model.variables, found.shares))

@@ -1,0 +1,254 @@
+"""TODO methods.soft_consistency"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction, shift_costs
+from elimina.methods.cost_shifting import LEAST_GAIN, parts_of
+from elimina.problem.preparation import Problem
+from elimina.running.encoding import distances, largest_of
+from elimina.running.memory_shares import can_copy, cells_of, threads_within
+from elimina.running.rounding import widened
+from elimina.table import BLOCK_CELLS
+
+Array = NDArray[Any]
+
+MOST_TOTAL = 2**48
+"""Costs from here on are not looked for: the core adds them up."""
+
+_CELL_BYTES = 16
+"""In the core: 64 bits, and once more where the other variable varies fastest."""
+
+_FINEST = 2.0**60
+"""Units of a float cost of 1, at most."""
+
+_STEP = 5e-10
+"""Relative step between float costs: solutions that are better by less do not count."""
+
+_SLACK = 1e-6
+"""Share of the gap below which float costs are not shifted any more."""
+
+_LEAST_SHARE = 0.01
+"""A pass of cost shifting that raises the bound by less of it is the last one: the search gains no more from others,
+which can be hundreds (warehouse location)."""
+
+
+class Turn(NamedTuple):
+    """State after a time budget, in the model's units.
+
+    Attributes:
+        bound: No assignment is better, or better than those known.
+        chosen: The value of each variable of the model in the best assignment found; None if there is none.
+        nodes: Nodes searched in this time budget.
+        interrupted: True if the user ended it.
+    """
+
+    bound: int | float
+    chosen: list[int] | None
+    nodes: int
+    interrupted: bool
+
+
+class Units(NamedTuple):
+    """Units of the core's costs.
+
+    Attributes:
+        sign: -1 where totals are maximised, else 1.
+        offset: The total, times the sign, where the core's cost is 0.
+        unit: The core's cost of 1; an int if costs are integers.
+    """
+
+    sign: int
+    offset: int | float
+    unit: int | float
+
+    def total(self, cost: int) -> int | float:
+        """Return a cost of the core as a bound in the model's units, integers rounded up to the next one."""
+        if isinstance(self.unit, int):
+            return self.sign * (self.offset - -cost // self.unit)
+        distance = cost / self.unit
+        return self.sign * widened(self.offset + distance, self.offset, distance)
+
+    def cost(self, total: int | float) -> int:
+        """Return a total of the model as a cost of the core, rounded down, and the largest one beyond its range."""
+        distance = self.sign * total - self.offset
+        return math.floor(min(max(0, distance * self.unit), 2 * MOST_TOTAL))
+
+
+class Consistency:
+    """A search that continues where its last time budget ended.
+
+    Attributes:
+        units: Units of the core's costs.
+        bytes: Bytes of the tables.
+        nodes: Nodes searched.
+        setup: Seconds until the root was consistent.
+        seconds: Seconds searched.
+        is_done: True if nothing better is left.
+        rest: Estimated seconds of the rest of the search, at the pace of the last turn.
+    """
+
+    def __init__(
+        self, problem: Problem, core: ConsistencySearch, reduction: Reduction, units: Units, begun: float
+    ) -> None:
+        self.problem, self.core, self.reduction, self.units = problem, core, reduction, units
+        self.bytes = _CELL_BYTES * cells_of(problem)
+        self.setup = time.monotonic() - begun
+        self.nodes, self.seconds, self.is_done, self.rest = 0, 0.0, False, math.inf
+
+    @staticmethod
+    def of(
+        problem: Problem,
+        order: Sequence[int],
+        known: int | float | None,
+        is_found: bool,
+        threads: int,
+        memory: int,
+        shift_seconds: float = 0.0,
+    ) -> Consistency | None:
+        """Make the root consistent; None if the tables or the costs are too large, or forbid everything.
+
+        Args:
+            problem: Problem of the task ``mpe``.
+            order: Its free variables in elimination order.
+            known: A total that is known to be reached.
+            is_found: True if the search accepts only better solutions.
+            threads: Most CPU threads.
+            memory: Bytes that it may take.
+            shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
+        """
+        begun = time.monotonic()
+        model = problem.model
+        if not can_copy(cells_of(problem), len(problem.groups), memory) or not problem.free:
+            return None
+        given = distances(problem, FORBIDDEN_COST)
+        if not given.possible:
+            return None
+        sign = model.sign
+        limit = FORBIDDEN_COST if model.is_integer else math.inf
+        flat = given.costs
+        most = sum(largest_of(problem, np.where(flat < limit, flat, 0)))
+        if known is not None:
+            most = min(most, max(0, sign * known - given.offset))
+        if math.isinf(most):
+            return None
+        unit, step = _units(problem, most, known, shift_seconds > 0)
+        top = int(most * unit) + 1
+        if model.upper_bound is not None:
+            worst = sign * model.upper_bound
+            distance = worst - given.offset
+            if not model.is_integer:
+                # Solutions that rounding may have moved below the bound count, too.
+                distance -= widened(0.0, worst, given.offset)
+            top = top if distance * unit >= top else math.ceil(max(0, distance * unit))
+        if known is not None and is_found:
+            top = min(top, max(0, int(most * unit) - step + 1))
+        if top > MOST_TOTAL:
+            return None
+        number = {v: n for n, v in enumerate(problem.free)}
+        costs = _in_units(flat, unit, limit, top)
+        reduction = Reduction(*problem.network, costs, [number[v] for v in order])
+        # The core has copies of the distances from here on.
+        offset = given.offset
+        del given, flat, costs
+        place = {v: n for n, v in enumerate(reduction.kept)}
+        sizes, constant, rest = reduction.rest
+        # The bound of cliques of such pairs is stronger, and shifted costs would hide them.
+        if shift_seconds > 0 and not reduction.is_packing:
+            gain = max(1, int(LEAST_GAIN * most * unit))
+            bound, shifted = shift_costs(sizes, *rest, constant, top, shift_seconds, gain, _gains_enough())
+            if bound < top:
+                constant, rest = bound, shifted
+        core = ConsistencySearch(
+            sizes,
+            *rest,
+            [place[number[v]] for v in order if number[v] in place],
+            constant,
+            top,
+            step,
+            0 if model.is_integer else int(_SLACK * top),
+            threads_within(problem, threads, memory),
+        )
+        return Consistency(problem, core, reduction, Units(sign, offset, unit), begun)
+
+    @property
+    def bound(self) -> int | float:
+        """The bound in the model's units."""
+        return self.units.total(self.core.bound)
+
+    def know(self, total: int | float, chosen: Sequence[int]) -> None:
+        """Search only for assignments that are better than this total."""
+        free = self.problem.free
+        self.core.know(self.units.cost(total), [chosen[free[n]] for n in self.reduction.kept])
+
+    def run(
+        self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, list[int] | None, int], bool]
+    ) -> Turn:
+        """Return one turn.
+
+        Args:
+            seconds: After which it ends.
+            nodes: Likewise.
+            memory: Bytes that open nodes may take, about.
+            poll: Called now and then with the bound, the best assignment found if it is new (else None), and the turn's
+                nodes; it ends the turn by False.
+        """
+
+        def tell(lower: int, best: int, count: int, value: list[int] | None) -> bool:
+            found = None if value is None else self._whole(value)
+            return poll(self.units.total(lower), found, count - self.nodes)
+
+        begun, before = time.monotonic(), self.core.progress
+        found = self.core.run(seconds, self.nodes + nodes, memory, tell)
+        seconds, gained = time.monotonic() - begun, self.core.progress - before
+        self.seconds += seconds
+        self.rest = (1 - self.core.progress) * seconds / gained if gained > 0 else math.inf
+        chosen = self._whole(found["value"]) if found["value"] else None
+        count, self.nodes = found["nodes"] - self.nodes, found["nodes"]
+        self.is_done = found["done"]
+        return Turn(self.bound, chosen, count, found["interrupted"])
+
+    def _whole(self, values: Sequence[int]) -> list[int]:
+        """Return a value for each variable of the model, given those that the core searches for."""
+        return self.problem.complete(self.problem.free, self.reduction.extend(values))
+
+
+def _gains_enough() -> Callable[..., bool]:
+    """Return a function that tells of the bound after each pass whether the pass has raised it enough."""
+    before = 0
+
+    def tell(bound: int, *_: object) -> bool:
+        nonlocal before
+        gained, before = bound - before, bound
+        return gained >= _LEAST_SHARE * bound
+
+    return tell
+
+
+def _units(problem: Problem, most: float, known: int | float | None, is_shifted: bool) -> tuple[int | float, int]:
+    """Return the unit of a cost, and the least difference between costs that counts."""
+    if problem.model.is_integer:
+        parts = parts_of(problem) if is_shifted else 1
+        return parts, parts
+    unit = min(_FINEST, 2.0 ** math.floor(math.log2((MOST_TOTAL // 2) / max(most, 1e-9))))
+    return unit, max(1, int(min(MOST_TOTAL, _STEP * max(1.0, abs(known or 0.0)) * unit)))
+
+
+def _in_units(given: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
+    """Return costs as the core reads them, rounded down; those from `top` on are as good as forbidden."""
+    costs = np.full(given.size, FORBIDDEN_COST)
+    for start in range(0, given.size, BLOCK_CELLS):
+        part = given[start : start + BLOCK_CELLS]
+        # A cost that overflows is beyond the top as well.
+        with np.errstate(over="ignore"):
+            scaled = np.floor(np.where(part < limit, part, 0) * unit)
+        is_kept = (part < limit) & (scaled < top)
+        np.copyto(costs[start : start + BLOCK_CELLS], scaled, where=is_kept, casting="unsafe")
+    return costs

@@ -1,0 +1,28 @@
+"""TODO methods.summation"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from elimina.planning.planned_problem import Planned
+from elimina.problem.preparation import Problem
+from elimina.running.advice import does_not_fit
+from elimina.states import State
+
+
+def summation_does_not_fit(planned: Planned) -> str:
+    """Return the error of a plan that does not fit: its needs, and the options that help."""
+    problem = planned.problem
+    return (
+        f"{does_not_fit(planned.plan)}. That is for summing out {len(problem.free)} variables, with "
+        f"{len(problem.kept)} that stay; fewer of these would help, too"
+    )
+
+
+def with_known(problem: Problem, assignment: Mapping[str, State] | None) -> dict[str, State] | None:
+    """Return the assignment of a query and of the variables observed before."""
+    if assignment is None:
+        return None
+    variables = problem.model.variables
+    known = {variables[v].name: variables[v].state(problem.fixed[v]) for v in problem.wanted}
+    return {**assignment, **known}

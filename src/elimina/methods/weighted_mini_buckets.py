@@ -1,0 +1,420 @@
+"""TODO methods.weighted_mini_buckets"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+
+from elimina.backends import Backend
+from elimina.backends.choose import devices_of
+from elimina.errors import MemoryLimitError, TimeLimitError
+from elimina.methods.bucket_elimination import eliminate
+from elimina.methods.mini_buckets import division, note, running
+from elimina.methods.search_state import Listener
+from elimina.methods.summation import summation_does_not_fit, with_known
+from elimina.model import Model
+from elimina.order import Method, find_order
+from elimina.planning.mini_buckets import IBound
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.planning.planned_problem import Planned
+from elimina.problem.preparation import Problem, restrict
+from elimina.result import Result
+from elimina.running.bounded_results import meet, sum_between
+from elimina.running.combination import combine
+from elimina.running.execution import Execution, Progress, statistics
+from elimina.running.plan_choice import bounding_plan, plan_on, plan_problem, plan_within
+from elimina.running.pool import spread
+from elimina.tree import Bound, bucket_tree
+
+LONGEST_SECONDS = 20.0
+"""Estimated seconds of the first of four runs by default; the others take twice that together."""
+
+ORDERS: tuple[tuple[Method, int], ...] = (("min-degree", 0), ("min-fill", 0), ("min-fill", 1), ("min-fill", 2))
+"""Heuristics of orders that are found at once, and numbers that are added to their seeds. The first one takes least
+time. Which is best for bounds differs: those of a 40 x 40 grid in 64 MB are 6.2, 3.9, 4.6 and 2.8 apart."""
+
+_ORDER_SECONDS = 0.2
+"""Limit of the search for such an order in seconds."""
+
+_QUICK_SECONDS = 0.05
+"""Estimated time of the first bounds of a long call."""
+
+_RISE = 8.0
+"""Estimated time of a rung by that of the one before."""
+
+_LONGEST_RUNG = 1e4
+"""Estimated seconds beyond which no rung is planned."""
+
+_DEADLINE_SHARE = 0.125
+"""Share of the seconds until the deadline that a run may take: bounds of both sides, and those of other orders, take
+several times as long."""
+
+_SIDES: tuple[Bound, ...] = ("upper", "lower")
+"""Bounds of a sum, in the sequence in which they are made."""
+
+_TOGETHER_SECONDS = 1.0
+"""Estimated seconds of a run from which devices make several at the same time: one interpreter does the work around
+shorter ones."""
+
+_SLICES = 16
+"""Assignments of the divided buckets' variables that are summed exactly."""
+
+_ROUNDED = 1e-12
+"""Relative error of a logarithm and of a sum of logarithms, amply."""
+
+
+class _Bound(NamedTuple):
+    """A bound on the natural logarithm of a sum, and assignments that the messages lead to; none: the sum is 0."""
+
+    log: float
+    chosen: Sequence[Sequence[int]]
+
+
+_Timed = tuple[_Bound, dict[str, float]]
+"""A bound, and the seconds by phase that it took."""
+
+Item = TypeVar("Item")
+
+
+def bounded_sum(
+    execution: Execution, options: Options, seconds: Mapping[str, float], learn: Listener | None = None
+) -> Result:
+    """Bound a sum from both sides.
+
+    From below, it is at least what Hölder's inequality says with negative weights, and at least the sum over a few
+    assignments of the variables of divided buckets: with these fixed no bucket has to be divided. The better of both
+    counts.
+
+    Args:
+        execution: Execution of the task ``pr``, with mini-buckets that bound it from above.
+        options: Options of the plan.
+        seconds: Time spent so far by phase.
+        learn: Called with each bound as soon as it is known.
+
+    Returns:
+        Bounds on the base-10 logarithm; minus infinity from below if time was up.
+
+    Raises:
+        MemoryLimitError: The plan does not fit.
+        TimeLimitError: The deadline passed before there was a bound.
+    """
+    clock = dict(seconds)
+    upper, lower = _Bound(-math.inf, ()), -math.inf
+    # The tables of one bound are freed before those of the next one are made.
+    options = options._replace(memory=execution.plan.memory_limit)
+
+    def known() -> Result:
+        result = sum_between(lower / math.log(10), upper.log / math.log(10))
+        return result.replace(stats={**statistics(execution, clock), "method": "mbe", **division(execution.plan)})
+
+    def side(backend: Backend, sides: Iterator[Bound]) -> Iterator[_Timed]:
+        for name in sides:
+            own = execution._replace(backend=backend)
+            spent: dict[str, float] = {}
+            yield (_run(own, spent, name, _SLICES) if name == "upper" else _from_below(own, options, spent)), spent
+
+    with contextlib.closing(_shared_out(execution, execution.plan.seconds, _SIDES, side)) as found:
+        upper = _noted(next(found), clock)
+        if upper.chosen:
+            lower = _product(execution.problem.model, upper.chosen[0])
+            with contextlib.suppress(TimeLimitError):
+                if learn is not None:
+                    learn(known())
+                lower = max(lower, _noted(next(found), clock).log)
+                if learn is not None:
+                    learn(known())
+                lower = max(lower, _conditioned(execution, options, clock, upper.chosen))
+    return known()
+
+
+def _product(model: Model, chosen: Sequence[int]) -> float:
+    """Return the logarithm of one term of a sum, less what rounding may have added: no sum is below it."""
+    terms = model.terms(chosen)
+    score = model.total(terms)
+    return score - _ROUNDED * math.fsum(map(abs, terms)) if score > -math.inf else -math.inf
+
+
+def _noted(found: _Timed | None, clock: dict[str, float]) -> _Bound:
+    """Return a bound, and add its seconds by phase."""
+    assert found is not None
+    for phase, seconds in found[1].items():
+        note(clock, phase, seconds)
+    return found[0]
+
+
+def ladder(
+    problem: Problem, options: Callable[[], Options], remaining: Callable[[], float], longest: float
+) -> Iterator[Planned]:
+    """Yield plans with rising i-bounds up to the requested one, and the largest one in several orders for a sum.
+
+    Args:
+        problem: A problem of the task ``mpe`` or ``pr``.
+        options: Returns planning options with the memory that the call does not hold.
+        remaining: Returns the seconds until the deadline.
+        longest: Estimated seconds of the longest run.
+    """
+    asked = options()
+    largest_ibound = math.inf if asked.ibound in (None, "auto") else int(asked.ibound)
+
+    def plan(order: Sequence[int], seconds: float) -> Planned:
+        free = options()._replace(ibound=None, partition="scope")
+        planned = plan_within(problem, order, free, math.inf, seconds)
+        if largest_ibound < math.inf and _ibound_of(planned) > largest_ibound:
+            planned = plan_within(problem, order, free._replace(ibound=int(largest_ibound)), math.inf, seconds)
+        return planned
+
+    def top_seconds() -> float:
+        return min(longest, _LONGEST_RUNG, _DEADLINE_SHARE * remaining())
+
+    seconds, last = _QUICK_SECONDS, 0.0
+    orders = _orders(problem, asked)
+    first = next(orders)
+    while last < largest_ibound:
+        planned = plan(first, seconds)
+        ibound = _ibound_of(planned)
+        if ibound > last:
+            yield planned
+        elif planned.plan.seconds < seconds / _RISE**2:
+            # Memory, not time, is what keeps it from being larger.
+            break
+        last = ibound
+        if seconds >= top_seconds():
+            break
+        seconds = min(_RISE * seconds, top_seconds())
+    if last < math.inf and not problem.described.is_optimum:
+        for order in orders:
+            yield plan(order, top_seconds())
+
+
+def _ibound_of(planned: Planned) -> float:
+    """Return the i-bound of a plan; infinity where no bucket is partitioned."""
+    return math.inf if planned.plan.minibuckets is None else planned.plan.minibuckets.ibound
+
+
+def _orders(problem: Problem, options: Options) -> Iterator[tuple[int, ...]]:
+    """Yield different orders that are found at once, or the given one."""
+    if not isinstance(options.order, str):
+        yield elimination_order(problem, options)
+        return
+    seen = set()
+    for method, number in ORDERS:
+        seed = options.seed ^ number
+        order = elimination_order(problem, options._replace(order=method, order_seconds=_ORDER_SECONDS, seed=seed))
+        if order not in seen:
+            seen.add(order)
+            yield order
+
+
+def bounded_marginal_map(
+    planned: Planned,
+    options: Options,
+    progress: Progress | None,
+    deadline: float | None,
+    learn: Listener | None = None,
+) -> Result:
+    """Bound the largest sum from above, and value the assignment of the query that this leads to.
+
+    Args:
+        planned: Plan of the task ``mmap``, which need not fit.
+        options: Options of mini-buckets; without an i-bound, it is ``affordable``.
+        progress: Called now and then with the share of the bound that is done.
+        deadline: Deadline by ``time.monotonic``.
+        learn: Called with each bound as soon as it is known.
+
+    Returns:
+        ``value`` is that of the assignment, where its sum is known exactly; else ``lower_bound`` bounds it.
+
+    Raises:
+        MemoryLimitError: Mini-buckets do not fit, either.
+        TimeLimitError: The deadline passed before there was a bound.
+    """
+    problem = planned.problem
+    options = options.for_bounds if options.ibound is None else options
+    order = [*planned.plan.order, *_query_order(planned)]
+    joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
+    ibounds = affordable(joint, order, options, deadline) if options.ibound is None else [options.ibound]
+    whole = Planned(joint, planned.plan, planned.backend, planned.seconds)
+    found: Result | None = None
+    try:
+        for ibound, shift in itertools.product(
+            ibounds, (options.shift, "none") if options.levels_buckets else ("none",)
+        ):
+            own = options._replace(ibound=ibound, shift=shift, order=order)
+            told = None if learn is None else functools.partial(_tell, learn, problem)
+            found = combine(found, _marginal_map(whole, options, own, progress, deadline, told), -1)
+            if told is not None:
+                told(found)
+            if found.status != "bounded":
+                break
+    except MemoryLimitError as error:
+        reason = f"{summation_does_not_fit(planned)}. Bounds were tried, too: {error}"
+        raise MemoryLimitError(reason) from error
+    except TimeLimitError:
+        if found is None:
+            raise
+    assert found is not None
+    return found.replace(assignment=with_known(problem, found.assignment))
+
+
+def _marginal_map(
+    joint: Planned,
+    options: Options,
+    own: Options,
+    progress: Progress | None,
+    deadline: float | None,
+    learn: Listener | None,
+) -> Result:
+    """Return one run; ``own``: the options with which all variables are eliminated, the query last."""
+    problem = joint.problem
+    started = time.perf_counter()
+    bounding = plan_problem(problem, own)
+    clock = dict(joint.seconds)
+    note(clock, "plan", time.perf_counter() - started)
+    execution = Execution(problem, bounding.plan, bounding.backend, progress, deadline)
+    upper = _run(execution, clock, "upper")
+    stats = {**statistics(execution, clock), "method": "mbe", **division(bounding.plan)}
+    if not upper.chosen:
+        return Result("infeasible", "mmap", stats=stats)
+    if learn is not None:
+        learn(Result("bounded", "mmap", None, None, upper.log, stats=stats))
+    given = {v: upper.chosen[0][v] for v in problem.maximised}
+    lower, is_exact = -math.inf, False
+    with contextlib.suppress(TimeLimitError):
+        lower, is_exact = _value(execution, given, own._replace(order=options.order), clock)
+    stats["seconds"] = {phase: round(value, 6) for phase, value in clock.items()}
+    if lower == -math.inf:
+        return Result("bounded", "mmap", None, None, upper.log, stats=stats)
+    variables = problem.model.variables
+    assignment = {variables[v].name: variables[v].state(x) for v, x in given.items()}
+    is_best = is_exact and meet(upper.log, lower)
+    ends = (lower, lower) if is_best else (lower, upper.log)
+    return Result(
+        "optimal" if is_best else "bounded", "mmap", lower if is_exact else None, *ends, assignment, stats=stats
+    )
+
+
+def _tell(learn: Listener, problem: Problem, found: Result) -> None:
+    learn(found.replace(assignment=with_known(problem, found.assignment)))
+
+
+def affordable(problem: Problem, order: Sequence[int], options: Options, deadline: float | None) -> list[IBound]:
+    """Return the largest i-bounds, ascending, with which a run may take 0.2, 2 and 20 seconds, within the memory.
+
+    With a deadline the longest takes an eighth of the time left at most, the others a tenth and a hundredth of that.
+    """
+    left = math.inf if deadline is None else deadline - time.monotonic()
+    found: list[IBound] = []
+    for share in (0.01, 0.1, 1.0):
+        seconds = share * min(LONGEST_SECONDS, _DEADLINE_SHARE * left)
+        divided = plan_within(problem, order, options, math.inf, seconds).plan.minibuckets
+        found.append("auto" if divided is None else divided.ibound)
+    return list(dict.fromkeys(found))
+
+
+def _shared_out(
+    execution: Execution,
+    seconds: float,
+    items: Sequence[Item],
+    work: Callable[[Backend, Iterator[Item]], Iterator[_Timed]],
+) -> Generator[_Timed | None]:
+    """Share runs of an estimated time out among the devices; short ones are made one after another."""
+    is_long = seconds - execution.backend.machine.start > _TOGETHER_SECONDS
+    for together in (items,) if is_long else ((item,) for item in items):
+        yield from spread(devices_of(execution.backend), together, work)
+
+
+def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments: int = 1) -> _Bound:
+    """Bound a sum, rounding errors included; the first assignment is greedy, the others are drawn."""
+    with running(execution, clock) as (heuristic, session):
+        if session is None or not math.isfinite(heuristic.cost):
+            return _Bound(-math.inf, ())
+        started = time.perf_counter()
+        chosen = heuristic.decode(session, assignments)
+        slack = heuristic.rounding(session, chosen[0])
+        note(clock, "decode", time.perf_counter() - started)
+        return _Bound(float(heuristic.total_of(heuristic.cost)) + (slack if side == "upper" else -slack), chosen)
+
+
+def _from_below(execution: Execution, options: Options, clock: dict[str, float]) -> _Bound:
+    """Hölder's bound on the logarithm from below with the same mini-buckets, as far as they fit."""
+    backend, plan = execution.backend, execution.plan
+    started = time.perf_counter()
+    ibound = options.ibound if plan.minibuckets is None else plan.minibuckets.ibound
+    below = bounding_plan(backend, execution.problem, plan.order, options._replace(ibound=ibound), "lower")
+    note(clock, "plan", time.perf_counter() - started)
+    return _run(execution._replace(plan=below), clock, "lower")
+
+
+def _conditioned(
+    execution: Execution, options: Options, clock: dict[str, float], chosen: Sequence[Sequence[int]]
+) -> float:
+    """Return the logarithm of the sum at the values that assignments give the variables of partitioned buckets."""
+    plan = execution.plan
+    assert plan.minibuckets is not None
+    nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
+    parts = Counter(node.variable for node in nodes)
+    divided = [v for v in plan.order if parts[v] > 1]
+    order = [v for v in plan.order if parts[v] == 1]
+    given = list(dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen))
+    started = time.perf_counter()
+    first = restrict(execution.problem, dict(zip(divided, given[0], strict=True)))
+    whole = plan_on(execution.backend, first, order, options)
+    del first
+    note(clock, "plan", time.perf_counter() - started)
+    if not whole.fits:
+        return -math.inf
+
+    def work(backend: Backend, parts: Iterator[tuple[int, ...]]) -> Iterator[_Timed]:
+        # One restricted problem at a time on each device: each has tables of its own.
+        for values in parts:
+            spent: dict[str, float] = {}
+            part = restrict(execution.problem, dict(zip(divided, values, strict=True)))
+            own = execution._replace(problem=part, plan=whole, backend=backend)
+            yield _Bound(_exact(own, spent), ()), spent
+
+    found = _shared_out(execution, whole.seconds, given, work)
+    return float(np.logaddexp.reduce([_noted(bound, clock).log for bound in found]))
+
+
+def _value(
+    execution: Execution, given: Mapping[int, int], options: Options, clock: dict[str, float]
+) -> tuple[float, bool]:
+    """Return the logarithm of the sum with some values given, or a lower bound on it; and whether it is exact."""
+    started = time.perf_counter()
+    part = restrict(execution.problem, given)
+    order = options.order if isinstance(options.order, str) else [v for v in execution.plan.order if v not in given]
+    planned = plan_problem(part, options._replace(ibound=None, slices="never", order=order))
+    note(clock, "plan", time.perf_counter() - started)
+    whole = Execution(part, planned.plan, planned.backend, deadline=execution.deadline)
+    if planned.plan.fits:
+        return _exact(whole, clock), True
+    return _from_below(whole, options, clock).log, False
+
+
+def _exact(execution: Execution, clock: dict[str, float]) -> float:
+    answer = eliminate(execution, {})
+    for phase, seconds in answer.stats["seconds"].items():
+        note(clock, phase, seconds)
+    assert answer.log10_z is not None
+    return answer.log10_z * math.log(10)
+
+
+def _query_order(planned: Planned) -> list[int]:
+    """Return an order of the variables that stay, for the problem in which the others are summed out."""
+    problem, order = planned.problem, planned.plan.order
+    tree = bucket_tree([group.scope for group in problem.groups], order, problem.kept)
+    number = {v: n for n, v in enumerate(problem.kept)}
+    scopes = [node.separator for node in tree.nodes if number.keys() >= set(node.separator)]
+    scopes += [group.scope for group in problem.groups if number.keys() >= set(group.scope)]
+    sizes = [problem.model.sizes[v] for v in problem.kept]
+    found = find_order(sizes, [[number[v] for v in scope] for scope in scopes], method="min-fill", iterations=1)
+    return [problem.kept[n] for n in found.order]

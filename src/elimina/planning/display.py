@@ -1,0 +1,26 @@
+"""TODO planning.display"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from elimina.planning.matrix_products import product_of
+
+if TYPE_CHECKING:
+    from elimina.planning.step import Step
+
+
+def product_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
+    """Return the row of a plan's text on steps in ``sum-product`` that are matrix products, and the largest."""
+    found = [product for product in map(product_of, steps) if product is not None]
+    if not found:
+        return []
+    number = f"{len(found)} steps, the largest " if len(found) > 1 else "1 step, "
+    return [("matrix products", number + str(max(found, key=lambda product: product.work)))]
+
+
+def fused_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
+    """Return the row of a plan's text on steps that eliminate several variables."""
+    numbers = [1 + len(step.others) for step in steps if step.others]
+    return [("variables per step", f"{max(numbers)} at most, {len(numbers)} steps")] if numbers else []

@@ -1,0 +1,122 @@
+"""TODO planning.key_layout"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import UnsupportedError
+
+WORD = 64
+MOST_WORDS = 4
+DTYPES = ("int32", "int64", "float32", "float64", "uint64")
+"""Number types of the values of sparse tables."""
+
+
+class Layout(NamedTuple):
+    """Place of each variable's value index in a key of 64-bit words; no field is cut by the end of a word.
+
+    Attributes:
+        scope: Variables, the most significant one first; the variable that is eliminated next belongs to the end.
+        sizes: Domain sizes of these variables.
+        places: Word (0: the most significant one) and lowest bit of each field.
+        words: Words of a key.
+    """
+
+    scope: tuple[int, ...]
+    sizes: tuple[int, ...]
+    places: tuple[tuple[int, int], ...]
+    words: int
+
+    @staticmethod
+    def of(scope: Sequence[int], sizes: Sequence[int]) -> Layout:
+        """Pack fields as tightly as words allow.
+
+        Raises:
+            UnsupportedError: The key would have more than ``MOST_WORDS`` words.
+        """
+        word, shift = 0, 0
+        backwards = []
+        for size in reversed(sizes):
+            bits = field_bits(size)
+            if shift + bits > WORD:
+                word, shift = word + 1, 0
+            backwards.append((word, shift))
+            shift += bits
+        if word >= MOST_WORDS:
+            bits = sum(map(field_bits, sizes))
+            raise UnsupportedError(
+                f"a sparse table over {len(scope)} variables needs {bits} bits a tuple, more than {MOST_WORDS * WORD}: "
+                "use dense tables or a smaller bucket size"
+            )
+        places = tuple((word - w, s) for w, s in reversed(backwards))
+        return Layout(tuple(scope), tuple(sizes), places, word + 1)
+
+    def size(self, variable: int) -> int:
+        """Return the domain size of a variable of the scope."""
+        return self.sizes[self.scope.index(variable)]
+
+    def low(self) -> int:
+        """Return the bits of the last variable's field, which is the lowest one of the last word."""
+        return (1 << field_bits(self.sizes[-1])) - 1
+
+    def mask(self, variables: Iterable[int]) -> NDArray[np.uint64]:
+        """Return the bits of some variables' fields, a number for each word."""
+        words = [0] * self.words
+        for variable in variables:
+            at = self.scope.index(variable)
+            word, shift = self.places[at]
+            words[word] |= ((1 << field_bits(self.sizes[at])) - 1) << shift
+        return np.array(words, dtype=np.uint64)
+
+    def without_last(self) -> Layout:
+        """Return the layout of the table after the last variable is eliminated: its bits are zero."""
+        return Layout(self.scope[:-1], self.sizes[:-1], self.places[:-1], self.words)
+
+    def segments(self, target: Layout) -> NDArray[np.int64]:
+        """Return the moves of bits to another layout: int64 of (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
+        merged: list[list[int]] = []
+        for at in sorted(range(len(self.scope)), key=lambda at: self.places[at]):
+            bits = field_bits(self.sizes[at])
+            if not bits:
+                continue
+            (word, shift), (to_word, to_shift) = self.places[at], target.places[target.scope.index(self.scope[at])]
+            last = merged[-1] if merged else None
+            after = [last[0], last[1] + last[2], last[3], last[4] + last[2]] if last else []
+            if last and after == [word, shift, to_word, to_shift] and last[2] + bits < WORD:
+                last[2] += bits
+            else:
+                merged.append([word, shift, bits, to_word, to_shift])
+        found = np.array(merged, dtype=np.int64).reshape(-1, 5)
+        found[:, 2] = [signed((1 << bits) - 1) for bits in found[:, 2].tolist()]
+        return found
+
+    def terms(self, scope: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
+        """Return the terms of a key's dense cell: int64, shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
+        merged: list[list[int]] = []
+        where = [self.scope.index(v) for v in scope]
+        fields = [(*self.places[at], self.sizes[at], stride) for at, stride in zip(where, strides, strict=True)]
+        for word, shift, size, stride in sorted(fields):
+            bits = field_bits(size)
+            last = merged[-1] if merged else None
+            after = [last[0], last[1] + last[2], last[3] << last[2]] if last else []
+            if last and after == [word, shift, stride] and last[2] + bits < WORD:
+                last[2] += bits
+            elif bits:
+                merged.append([word, shift, bits, stride])
+        found = np.array(merged, dtype=np.int64).reshape(-1, 4)
+        found[:, 2] = [signed((1 << bits) - 1) for bits in found[:, 2].tolist()]
+        return found
+
+
+def field_bits(size: int) -> int:
+    """Return the bits of a field for value indices below ``size``."""
+    return max(0, size - 1).bit_length()
+
+
+def signed(word: int) -> int:
+    """Return a 64-bit word as the signed number of the same bits."""
+    return word - (1 << WORD) if word >> (WORD - 1) else word

@@ -1,0 +1,155 @@
+"""TODO planning.listed_tables"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.planning.key_layout import MOST_WORDS, WORD, Layout, field_bits
+from elimina.planning.machine import speeds
+from elimina.planning.plan import Plan
+from elimina.planning.step import FactorLayout
+from elimina.problem.preparation import Problem
+from elimina.table import Sense, Table, forbidden_value
+
+Array = NDArray[Any]
+
+_VECTOR_BYTES = 16
+_ALIGNMENT_BYTES = 256
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+FEWEST_CELLS = 1 << 16
+"""Cells of the smallest factor that is listed: smaller ones are quickly looked up, and take little memory."""
+
+_LISTED_SHARE = 0.5
+"""Share of the bytes of its cells that the tuples of a listed factor take at most."""
+
+_HEAD = 8
+"""Bytes of the number of tuples."""
+
+
+class Section(NamedTuple):
+    """A listed factor's place in an arena, as arrays that can be written to.
+
+    Attributes:
+        layout: Layout of the keys.
+        used: One number: how many of the tuples there are.
+        keys: uint64 of shape (tuples, ``layout.words``), ascending; the first ``used`` are in use.
+        values: Shape (tuples,).
+    """
+
+    layout: Layout
+    used: NDArray[np.int64]
+    keys: NDArray[np.uint64]
+    values: Array
+
+    def write(self, keys: NDArray[np.uint64], values: Array) -> None:
+        """Replace the tuples."""
+        self.used[0] = len(values)
+        self.keys[: len(values)] = keys
+        self.values[: len(values)] = values
+
+    def read(self) -> tuple[NDArray[np.uint64], Array]:
+        """Return the keys and values in use."""
+        count = int(self.used[0])
+        return self.keys[:count], self.values[:count]
+
+
+def section(arena: Array, factor: FactorLayout) -> Section:
+    """Return a listed factor's place in an arena."""
+    assert factor.tuples is not None
+    layout = layout_of(factor)
+    words = arena[factor.offset : factor.offset + factor.span].view(np.uint8)
+    keys = _HEAD + 8 * layout.words * factor.tuples
+    values = words[keys : keys + arena.itemsize * factor.tuples].view(arena.dtype)
+    return Section(
+        layout,
+        words[:_HEAD].view(np.int64),
+        words[_HEAD:keys].view(np.uint64).reshape(factor.tuples, layout.words),
+        values,
+    )
+
+
+def layout_of(factor: FactorLayout) -> Layout:
+    """Return the layout of a listed factor's keys: the variable that is eliminated first is the lowest field."""
+    return Layout.of(factor.scope[::-1], factor.sizes[::-1])
+
+
+def listing_table(tables: Sequence[Table], scope: Sequence[int], sense: Sense) -> Table | None:
+    """Return the listed table of a scope with the fewest tuples (all others are forbidden); None if there is none."""
+    lists = [
+        table
+        for table in tables
+        if table.rows is not None
+        and len(table.scope) == len(scope)
+        and table.default == forbidden_value(sense, table.values.dtype)
+    ]
+    return min(lists, key=lambda table: len(table.values), default=None)
+
+
+def listed_tuples(problem: Problem, plan: Plan) -> list[int | None]:
+    """Return the most tuples of each factor of a plan; None for a factor that is written out."""
+    return [_tuples(problem, factor, plan.itemsize) for factor in plan.factors]
+
+
+def seconds_written(problem: Problem) -> float:
+    """Return the estimated time in which the tables that may be listed are written out."""
+    cells = sum(
+        table.cells
+        for table in problem.tables
+        if table.rows is not None
+        and table.cells >= FEWEST_CELLS
+        and len(table.values) < _LISTED_SHARE * table.cells
+        and table.default == forbidden_value(problem.model.sense, table.values.dtype)
+    )
+    return cells / speeds().encoded
+
+
+def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None:
+    tables = [problem.tables[member] for member in factor.members]
+    if all(table.rows is None for table in tables) or factor.cells < FEWEST_CELLS:
+        return None
+    # Slices restrict the table; it then has no more tuples than before.
+    widest = max(tables, key=lambda table: len(table.scope))
+    found = listing_table(tables, widest.scope, problem.model.sense)
+    if found is None or sum(map(field_bits, factor.sizes)) > WORD * (MOST_WORDS - 1):
+        return None
+    tuples = len(found.values)
+    takes = _span(factor, tuples, itemsize) * itemsize
+    return tuples if takes <= _LISTED_SHARE * factor.cells * itemsize else None
+
+
+def _span(factor: FactorLayout, tuples: int, itemsize: int) -> int:
+    return -(-(_HEAD + (8 * layout_of(factor).words + itemsize) * tuples) // itemsize)
+
+
+def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
+    """Lay a plan's factors out again, some of them listed; messages keep their places and are for rows alone.
+
+    Args:
+        plan: With all factors written out.
+        tuples: Most tuples of each factor; None for one that is written out.
+    """
+    if all(most is None for most in tuples):
+        return plan
+    # Not by ``Arena``: the spans of a plan that no machine holds may add up to more than 64 bits.
+    item, height, factors = plan.itemsize, 0, []
+    for factor, most in zip(plan.factors, tuples, strict=True):
+        span = factor.span if most is None else _span(factor, most, item)
+        unit = _ALIGNMENT_BYTES if span * item >= _ALIGNMENT_BYTES else _VECTOR_BYTES
+        offset = _round_up(height, unit // item)
+        factors.append(factor._replace(offset=offset, span=span, tuples=most))
+        height = offset + _round_up(max(span, 1), _VECTOR_BYTES // item)
+    return plan._replace(factors=tuple(factors), factor_cells=height)
+
+
+def cells_span(factor: FactorLayout) -> int:
+    """Return the elements that a listed factor's cells would take, padding included."""
+    return factor.strides[0] * factor.sizes[0]

@@ -1,0 +1,206 @@
+"""TODO planning.ordering"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import cast
+
+import numpy as np
+
+from elimina._core import SEARCH_SHARE, WORTH_A_SEARCH
+from elimina.errors import InputError
+from elimina.order import CELLS_PER_SECOND, Method, Order, find_order
+from elimina.planning.machine import BOTH_PASSES, cpu_machine
+from elimina.planning.options import Options
+from elimina.planning.planner import make_plan
+from elimina.problem.preparation import Problem
+from elimina.system import release_memory
+from elimina.table import Scopes
+
+QUICK_SECONDS = 0.35
+"""Seconds of a quick search for an order: 50 of 60 large files of the UAI competitions gain less than a bit of work by
+two more."""
+
+_ROUGH_SECONDS = 0.5
+_ROUGH_VARIABLE_SECONDS = 2e-4
+"""Time limit of a quick order, and the same for each variable: 50 times what it takes, because an order that a busy
+machine cuts off halfway is useless."""
+
+_VARIABLE_SECONDS = 4e-5
+"""Seconds of reductions and a greedy run for each variable, on a loaded machine, whatever the limit: half an order is
+useless."""
+
+_LEAST_SEARCH = 3
+"""Time of the shortest search for an order, in times of the quick order: it begins with two like it."""
+
+_RELEASED = 100_000
+"""Variables from which the memory of a quick order is given back: 10 ms for a million."""
+
+
+def rough_order(problem: Problem, options: Options) -> Order:
+    """Find an order of the free variables quickly, which says how large a problem is."""
+    scopes = _scopes(problem, problem.free)
+    sizes = [problem.model.sizes[v] for v in problem.free]
+    seconds = max(_ROUGH_SECONDS, _ROUGH_VARIABLE_SECONDS * len(sizes))
+    found = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
+    if len(sizes) >= _RELEASED:
+        # The many small pieces of the search's graph would stay beside the large ones of the plan.
+        release_memory()
+    return dataclasses.replace(found, order=tuple([problem.free[v] for v in found.order]))
+
+
+def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
+    """Search for an order of the free variables for a short time."""
+    sizes = [problem.model.sizes[v] for v in problem.free]
+    found = find_order(
+        sizes,
+        _scopes(problem, problem.free),
+        seconds=max(seconds, _VARIABLE_SECONDS * len(sizes)),
+        seed=options.seed,
+        threads=options.host_threads,
+        cells_per_second=CELLS_PER_SECOND,
+    )
+    return dataclasses.replace(found, order=tuple([problem.free[v] for v in found.order]))
+
+
+def is_settled(order: Order) -> bool:
+    """Return whether a search ended because its run is not worth more: a longer one would end at the same place."""
+    return order.method == "auto" and order.seconds >= SEARCH_SHARE / 2 * order.seconds_at(CELLS_PER_SECOND)
+
+
+def is_rough_enough(problem: Problem, options: Options, rough: Order, runs: int = 1) -> bool:
+    """Return whether a search for a better order than the rough one would take longer than what it can save."""
+    worth = max(WORTH_A_SEARCH, _LEAST_SEARCH * rough.seconds / SEARCH_SHARE)
+    return options.order == "auto" and rough.total_cells < worth * _speed(problem, runs)
+
+
+def _speed(problem: Problem, runs: int) -> float:
+    """Return the cells of a rough figure that so many runs take a second for, altogether."""
+    return CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
+
+
+def elimination_order(problem: Problem, options: Options, rough: Order | None = None, runs: int = 1) -> tuple[int, ...]:
+    """Return an order of the free variables: searched for, or the given one without the variables that are fixed.
+
+    Args:
+        problem: Problem whose variables are ordered.
+        options: Planning options.
+        rough: Order from ``rough_order``, if it is known: a search does not go on from a small problem's.
+        runs: Runs that are expected of the plan.
+    """
+    if not isinstance(options.order, str):
+        return _given_order(problem, options.order)
+    if problem.task == "mmap":
+        return _order_around(problem, options)
+    if rough is not None and is_rough_enough(problem, options, rough, runs):
+        return rough.order
+    # Kept variables stay neighbours of each other throughout, which makes what is joined there part of the work.
+    variables = (*problem.free, *problem.kept)
+    sizes = problem.model.sizes
+    method = cast(Method, options.order)  # find_order names the methods if it is none
+    found = find_order(
+        [sizes[v] for v in variables],
+        _scopes(problem, variables, problem.kept),
+        method=method,
+        seconds=max(options.order_seconds, _VARIABLE_SECONDS * len(variables)),
+        seed=options.seed,
+        threads=options.host_threads,
+        cells_per_second=_speed(problem, runs),
+    )
+    if rough is not None and not problem.kept and rough.total_cells <= found.total_cells:
+        return rough.order
+    return tuple([variables[i] for i in found.order if i < len(problem.free)])
+
+
+def consistency_order(
+    problem: Problem, options: Options, number: int, first: Sequence[int] | None = None
+) -> tuple[int, ...]:
+    """Return an order towards whose end soft local consistency shifts costs: the given one, or one of several.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        options: Planning options.
+        number: 0: the first one. 1: its reverse. 2: min-fill. From 3 on: a random one.
+        first: The first order, if it is known; None: min-fill.
+    """
+    if not isinstance(options.order, str):
+        return _given_order(problem, options.order)
+    if number > 2:
+        import random
+
+        return tuple(random.Random(options.seed + number).sample(problem.free, len(problem.free)))
+    known = first if number < 2 else None
+    order = known or elimination_order(problem, options._replace(order="min-fill", order_seconds=0.0))
+    return tuple(reversed(order) if number == 1 else order)
+
+
+def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:
+    """Return the groups' scopes, and one more, as places of variables."""
+    number = np.zeros(len(problem.model.sizes), dtype=np.int64)
+    number[np.array(variables, dtype=np.int64)] = np.arange(len(variables))
+    starts, members = problem.groups.scopes
+    if not more:
+        return Scopes(starts, number[members])
+    starts = np.append(starts, len(members) + len(more))
+    return Scopes(starts, number[np.append(members, np.array(more, dtype=np.int64))])
+
+
+_KEPT_SIZES = (2, 16, 4096)
+"""Pretended numbers of values of variables that stay: the more, the fewer of them messages will have."""
+
+
+def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
+    """Return an order of the free variables where the kept ones are not neighbours: the best one of a few."""
+    number = {v: i for i, v in enumerate((*problem.free, *problem.kept))}
+    scopes = [[number[v] for v in group.scope] for group in problem.groups]
+    sizes = [problem.model.sizes[v] for v in problem.free]
+    machine = cpu_machine(1)
+    found = []
+    for size in _KEPT_SIZES:
+        order = find_order(
+            [*sizes, *(max(size, problem.model.sizes[v]) for v in problem.kept)],
+            scopes,
+            method=cast(Method, options.order),
+            seconds=options.order_seconds / len(_KEPT_SIZES),
+            seed=options.seed,
+            threads=options.host_threads,
+        ).order
+        found.append(tuple(problem.free[i] for i in order if i < len(problem.free)))
+    return min(found, key=lambda order: make_plan(problem, order, machine, 0).seconds)
+
+
+def _with_auxiliary(problem: Problem, given: Sequence[int], missing: Sequence[int]) -> list[int]:
+    """Return an order with auxiliary variables, each after the last of the given ones that shares a table with it."""
+    place = {v: number for number, v in enumerate(given)}
+    after = dict.fromkeys(missing, -1)
+    for table in problem.tables:
+        last = max((place[v] for v in table.scope if v in place), default=-1)
+        for v in after.keys() & set(table.scope):
+            after[v] = max(after[v], last)
+    return sorted([*given, *missing], key=lambda v: (after.get(v, place.get(v, -1)), v in after))
+
+
+def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
+    model = problem.model
+    count = len(model.variables)
+    given = cast(list[int], list(order))
+    # Indices that are some need no look.
+    if set(map(type, given)) != {int} or min(given) < 0 or max(given) >= count:
+        given = [model.index(name) for name in order]
+    seen = set(given)
+    if len(seen) < len(given):
+        twice = next(v for place, v in enumerate(given) if v in given[:place])
+        raise InputError(f"the order names variable {model.variables[twice].name!r} twice")
+    free = set(problem.free)
+    if not free <= seen:
+        missing = [v for v in problem.free if v not in seen]
+        from elimina.io.globals import is_auxiliary
+
+        if all(is_auxiliary(model.variables[v].name) for v in missing):
+            return _given_order(problem, _with_auxiliary(problem, given, missing))
+        raise InputError(
+            f"the order lacks {len(missing)} of the {len(problem.free)} variables to eliminate, "
+            f"{model.variables[missing[0]].name!r} among them"
+        )
+    return tuple(given) if len(given) == len(free) else tuple([v for v in given if v in free])

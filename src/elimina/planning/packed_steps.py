@@ -1,0 +1,431 @@
+"""TODO planning.packed_steps"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import PlannedLayout, PlannedTree
+from elimina.planning.record import (
+    AXES,
+    AXIS_SIZE,
+    AXIS_STRIDE,
+    AXIS_VARIABLE,
+    AXIS_WORDS,
+    DOMAIN,
+    HEADER,
+    MID_AXES,
+    OTHER_WORDS,
+    OUT,
+    OUTER_AXES,
+    TABLE_SOURCE,
+    TABLE_STRIDES,
+    TABLES,
+    TABLES_A,
+    TABLES_B,
+    VARIABLE,
+    WEIGHT,
+    WORDS,
+    record_of,
+)
+from elimina.planning.step import FactorLayout, Operand, Output, Step
+from elimina.system import cached_property
+from elimina.table import Scopes
+from elimina.tree import TableGroups, Unpacked, rows_of
+
+Integers = NDArray[np.int64]
+
+_LARGEST = int(np.iinfo(np.int64).max)
+
+_KEPT_WORDS = 1 << 18
+"""Words of the longest records whose unpacked steps are kept: these take about ten times as much memory."""
+
+
+class Steps(Sequence[Step]):
+    """A sequence of steps over their packed records.
+
+    Args:
+        words: Records (``include/elimina/program.hpp``), one after another.
+        starts: Start of each record.
+        spans: Elements of each step's output, padding included.
+        factors: Factor of each table that is read, over all steps; -1 for a message.
+    """
+
+    def __init__(self, words: Integers, starts: Integers, spans: Integers, factors: NDArray[np.int32]) -> None:
+        self.words, self.starts, self.spans, self.factors = words, starts, spans, factors
+
+    @staticmethod
+    def of(placed: PlannedLayout) -> Steps:
+        """Return the steps of a layout."""
+        if placed.is_deferred:
+            return DeferredSteps(placed)
+        return Steps(placed.words, placed.starts, placed.out_spans, placed.factors)
+
+    @staticmethod
+    def packed(steps: Sequence[Step]) -> Steps:
+        """Return steps over their records: the given ones, or newly packed ones.
+
+        Numbers of cells beyond 64 bits become the largest one: only steps on tuples have them, which do not read them.
+        """
+        if isinstance(steps, Steps):
+            return steps
+        words: list[int] = []
+        starts: list[int] = []
+        for step in steps:
+            starts.append(len(words))
+            words += record_of(step)
+        spans = _saturated([step.out_span for step in steps])
+        factors = np.array([operand.factor for step in steps for operand in step.operands], dtype=np.int32)
+        return Steps(_saturated(words), np.array(starts, dtype=np.int64), spans, factors)
+
+    @property
+    def record_words(self) -> int:
+        """Words of all records."""
+        return len(self.words)
+
+    def __len__(self) -> int:
+        return len(self.spans)
+
+    @overload
+    def __getitem__(self, number: int) -> Step: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Step, ...]: ...
+
+    def __getitem__(self, number: int | slice) -> Step | tuple[Step, ...]:
+        if self._is_small:
+            return self._unpacked[number]
+        if isinstance(number, slice):
+            return tuple(map(self._unpack, range(len(self))[number]))
+        return self._unpack(range(len(self))[number])
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self._unpacked) if self._is_small else map(self._unpack, range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Steps) and np.array_equal(self.words, other.words)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def tables(self) -> Integers:
+        """Number of tables that each step reads."""
+        return self.words[self.starts + TABLES]
+
+    @cached_property
+    def most_tables(self) -> int:
+        """Largest number of tables that a step reads."""
+        return int(self.words[self.starts + TABLES].max(initial=0))
+
+    @cached_property
+    def firsts(self) -> Integers:
+        """Place of each step's first table among the tables of all steps, and their number at the end."""
+        return np.concatenate([[0], np.cumsum(self.tables)])
+
+    @cached_property
+    def readers(self) -> Integers:
+        """The step that reads each table, over all steps."""
+        return np.repeat(np.arange(len(self)), self.tables)
+
+    @cached_property
+    def sources(self) -> Integers:
+        """The step that wrote each table that is read, over all steps; -1 for a factor."""
+        axes = self.words[self.starts + AXES]
+        tables = self.starts + HEADER + AXIS_WORDS * axes
+        place = np.arange(self.firsts[-1]) - self.firsts[self.readers]
+        at = tables[self.readers] + place * (TABLE_STRIDES + axes[self.readers]) + TABLE_SOURCE
+        return np.asarray(self.words[at])
+
+    def offsets_of(self, steps: Integers | int) -> Integers:
+        """Return the start of each of these steps' outputs in the arena."""
+        return np.asarray(self.words[self.starts[steps] + OUT])
+
+    def first_sizes_of(self, steps: Integers) -> Integers:
+        """Return the number of values of the first variable of each of these steps' outputs, which have one."""
+        return self.words[self.starts[steps] + HEADER + AXIS_SIZE]
+
+    def variables_of(self, step: int) -> set[int]:
+        """Return the variables of a step's output."""
+        start = int(self.starts[step])
+        axes = self.words[start + HEADER : start + HEADER + AXIS_WORDS * int(self.words[start + AXES])]
+        return set(axes[AXIS_VARIABLE::AXIS_WORDS].tolist())
+
+    def scope_of(self, step: int) -> tuple[list[int], list[int]]:
+        """Return the variables of a step's output, and their strides."""
+        start = int(self.starts[step])
+        axes = self.words[start + HEADER : start + HEADER + AXIS_WORDS * int(self.words[start + AXES])].tolist()
+        return axes[AXIS_VARIABLE::AXIS_WORDS], axes[AXIS_STRIDE::AXIS_WORDS]
+
+    def reads_of(self, step: int) -> Iterator[tuple[int, int]]:
+        """Yield the factor and the source step of each table that a step reads; one of the two is -1."""
+        begin, end = self.firsts[step : step + 2].tolist()
+        return zip(self.factors[begin:end].tolist(), self.sources[begin:end].tolist(), strict=True)
+
+    @cached_property
+    def variables(self) -> Integers:
+        """Variable that each step eliminates; see ``Step``."""
+        return self.words[self.starts + VARIABLE]
+
+    @cached_property
+    def additions(self) -> int:
+        """Largest number of additions on a path from a cell to the last step."""
+        depths: list[int] = []
+        sources = self.sources.tolist()
+        for begin, end in itertools.pairwise(self.firsts.tolist()):
+            below = max((depths[source] for source in sources[begin:end] if source >= 0), default=0)
+            depths.append(below + end - begin)
+        return max(depths, default=0)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if no step levels mini-buckets or has a weight."""
+        return bool((self.variables >= -1).all() and (self._weights == 1).all())
+
+    @property
+    def _is_small(self) -> bool:
+        return self.record_words <= _KEPT_WORDS
+
+    @cached_property
+    def _unpacked(self) -> tuple[Step, ...]:
+        words, factors, (starts, readers) = self.words.tolist(), self.factors.tolist(), self._readers
+        ends, firsts, spans = [*self.starts.tolist(), len(words)], self.firsts.tolist(), self.spans.tolist()
+        own = (tuple(readers[a:b]) for a, b in itertools.pairwise(starts))
+        records = (words[a:b] for a, b in itertools.pairwise(ends))
+        factors_of = (factors[a:b] for a, b in itertools.pairwise(firsts))
+        return tuple(map(_unpack, records, spans, self._weights.tolist(), own, factors_of))
+
+    @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        return self.words[self.starts + WEIGHT].view(np.float64)
+
+    @cached_property
+    def _readers(self) -> tuple[list[int], list[int]]:
+        """Start of each step's readers in the list that follows, and the readers of all steps."""
+        at = np.flatnonzero(self.sources >= 0)
+        at = at[np.argsort(self.sources[at], kind="stable")]
+        sources, readers = self.sources[at], self.readers[at]
+        is_new = np.ones(len(at), dtype=bool)
+        is_new[1:] = (np.diff(sources) != 0) | (np.diff(readers) != 0)
+        starts = np.searchsorted(sources[is_new], np.arange(len(self) + 1))
+        return starts.tolist(), readers[is_new].tolist()
+
+    def _unpack(self, number: int) -> Step:
+        starts, readers = self._readers
+        begin = self.starts[number]
+        words = self.words[begin : begin + self.words[begin + WORDS]].tolist()
+        factors = self.factors[self.firsts[number] : self.firsts[number + 1]].tolist()
+        own = tuple(readers[starts[number] : starts[number + 1]])
+        return _unpack(words, int(self.spans[number]), float(self._weights[number]), own, factors)
+
+
+class DeferredSteps(Steps):
+    """Steps of a layout whose records are written where they are read; here only once somebody asks for them."""
+
+    def __init__(self, placed: PlannedLayout) -> None:
+        self.placed, self.spans, self.most_tables = placed, placed.out_spans, placed.most_tables
+
+    @cached_property
+    def words(self) -> Integers:  # type: ignore[override]
+        """Records, one after another."""
+        return self.placed.words
+
+    @cached_property
+    def starts(self) -> Integers:  # type: ignore[override]
+        """Start of each record."""
+        return self.placed.starts
+
+    @cached_property
+    def factors(self) -> NDArray[np.int32]:  # type: ignore[override]
+        """Factor of each table that is read."""
+        return self.placed.factors
+
+    @property
+    def record_words(self) -> int:
+        """Words of all records."""
+        return self.placed.record_words
+
+    def offsets_of(self, steps: Integers | int) -> Integers:
+        """Return the start of each of these steps' outputs in the arena."""
+        return np.asarray(self.placed.out_offsets[steps])
+
+    def first_sizes_of(self, steps: Integers) -> Integers:
+        """Return the number of values of the first variable of each of these steps' outputs, which have one."""
+        return self.placed.first_sizes(steps)
+
+    def __reduce__(self) -> tuple[type[Steps], tuple[NDArray[Any], ...]]:
+        return Steps, (self.words, self.starts, self.spans, self.factors)
+
+
+def _saturated(numbers: Sequence[int]) -> Integers:
+    return np.array([min(number, _LARGEST) for number in numbers], dtype=np.int64)
+
+
+def _unpack(words: Sequence[int], span: int, weight: float, readers: tuple[int, ...], factors: Sequence[int]) -> Step:
+    count, domain = words[AXES], words[DOMAIN]
+    at = HEADER + AXIS_WORDS * count
+    sizes = words[HEADER:at:AXIS_WORDS]
+    operands = []
+    for factor in factors:
+        offset, domain_stride, source = words[at : at + TABLE_STRIDES]
+        strides = words[at + TABLE_STRIDES : at + TABLE_STRIDES + count]
+        cells = math.prod(itertools.compress(sizes, strides)) * (domain if domain_stride else 1)
+        operands.append(Operand(factor, source, offset, domain_stride, tuple(strides), cells))
+        at += TABLE_STRIDES + count
+    axes = words[HEADER : HEADER + AXIS_WORDS * count]
+    return Step(
+        variable=words[VARIABLE],
+        domain=domain,
+        axes=tuple(axes[AXIS_VARIABLE::AXIS_WORDS]),
+        sizes=tuple(sizes),
+        out_strides=tuple(axes[AXIS_STRIDE::AXIS_WORDS]),
+        outer=words[OUTER_AXES],
+        mid=words[MID_AXES],
+        operands=tuple(operands),
+        tables_a=words[TABLES_A],
+        tables_b=words[TABLES_B],
+        out_offset=words[OUT],
+        out_span=span,
+        readers=readers,
+        weight=weight,
+        others=tuple(zip(words[at::OTHER_WORDS], words[at + 1 :: OTHER_WORDS], strict=True)),
+    )
+
+
+class Outputs(Unpacked[Output]):
+    """Outputs over arrays.
+
+    Args:
+        steps: Step that writes each output.
+        scopes: Scopes of the outputs.
+    """
+
+    def __init__(self, steps: Integers, scopes: Scopes) -> None:
+        self.steps, self.scopes = steps, scopes
+        self._placed: tuple[Steps, Integers] | None = None
+
+    @staticmethod
+    def packed(outputs: Sequence[Output]) -> Outputs:
+        """Return outputs over arrays: the given ones, or newly packed ones."""
+        if isinstance(outputs, Outputs):
+            return outputs
+        steps = np.array([output.step for output in outputs], dtype=np.int64)
+        return Outputs(steps, Scopes.of([output.scope for output in outputs]))
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def places(self, steps: Steps) -> Integers:
+        """Return step, offset and span of each output; they are kept, as plans of small models are."""
+        if self._placed is None or self._placed[0] is not steps:
+            numbers = self.steps
+            self._placed = steps, np.column_stack((numbers, steps.offsets_of(numbers), steps.spans[numbers]))
+        return self._placed[1]
+
+    @cached_property
+    def roots(self) -> Integers:
+        """Numbers of the outputs without variables, which are factors of the answer."""
+        return np.flatnonzero(self.scopes.starts[1:] == self.scopes.starts[:-1])
+
+    @cached_property
+    def marginals(self) -> Integers:
+        """Numbers of the outputs with variables."""
+        return np.flatnonzero(self.scopes.starts[1:] != self.scopes.starts[:-1])
+
+    @cached_property
+    def _unpacked(self) -> tuple[Output, ...]:
+        return tuple(map(Output, self.steps.tolist(), rows_of(self.scopes)))
+
+
+class Factors(Unpacked[FactorLayout]):
+    """Factors over arrays; the data of factor f is the slice from ``starts[f]`` to the next start.
+
+    Attributes:
+        member_starts: Starts of the members.
+        members: Tables that are joined to each factor, int32.
+        starts: Starts of the scopes.
+        scopes: Variables of each factor, earliest eliminated first, int32.
+        sizes: Their numbers of values.
+        strides: Elements between two values of each.
+        offsets: Start of each factor in the arena, in elements.
+        spans: Elements of each, padding included.
+    """
+
+    def __init__(self, *arrays: NDArray[Any]) -> None:
+        """Take the arrays in the sequence of the attributes."""
+        self.member_starts, self.members, self.starts, self.scopes = arrays[:4]
+        self.sizes, self.strides, self.offsets, self.spans = arrays[4:]
+
+    @staticmethod
+    def of(
+        starts: Integers, members: NDArray[np.int32], sizes: Sequence[int], tree: PlannedTree, placed: PlannedLayout
+    ) -> Factors:
+        """Return the factors of a tree.
+
+        Args:
+            starts: Starts of the members.
+            members: Tables that are joined to each factor.
+            sizes: Domain size of every variable of the model.
+            tree: Tree over the factors' scopes.
+            placed: Layout of steps over the tree.
+        """
+        scope_starts, scopes = tree.scopes
+        own = np.array(sizes, dtype=np.int64)[scopes]
+        places = placed.strides, placed.offsets, placed.spans
+        return Factors(starts, members, scope_starts, scopes, own, *places)
+
+    @staticmethod
+    def packed(factors: Sequence[FactorLayout]) -> Factors:
+        """Return factors over arrays: the given ones, or newly packed ones."""
+        if isinstance(factors, Factors):
+            return factors
+        sizes, strides, offsets, spans = (
+            np.array(column, dtype=np.int64)
+            for column in (
+                [size for factor in factors for size in factor.sizes],
+                [stride for factor in factors for stride in factor.strides],
+                [factor.offset for factor in factors],
+                [factor.span for factor in factors],
+            )
+        )
+        members, scopes = _lists([f.members for f in factors]), _lists([f.scope for f in factors])
+        return Factors(*members, *scopes, sizes, strides, offsets, spans)
+
+    @staticmethod
+    def side_by_side(groups: TableGroups, sizes: Sequence[int]) -> Factors:
+        """Return groups as factors without padding, one after another, given the domain sizes of all variables."""
+        starts, members = groups.scopes
+        own = np.array(sizes, dtype=np.int64)[members]
+        strides, ends, axes = np.ones_like(own), starts[1:], np.diff(starts)
+        for place in range(2, int(axes.max(initial=0)) + 1):
+            inner = ends[axes >= place] - place
+            strides[inner] = strides[inner + 1] * own[inner + 1]
+        spans = strides[starts[:-1]] * own[starts[:-1]]
+        scopes = members.astype(np.int32, copy=False)
+        return Factors(groups.starts, groups.members, starts, scopes, own, strides, np.cumsum(spans) - spans, spans)
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @cached_property
+    def joined(self) -> int:
+        """Tables that one factor is joined of, at most."""
+        return int(np.diff(self.member_starts).max(initial=0))
+
+    @cached_property
+    def _unpacked(self) -> tuple[FactorLayout, ...]:
+        scopes, sizes, strides = (rows_of((self.starts, items)) for items in (self.scopes, self.sizes, self.strides))
+        members = rows_of((self.member_starts, self.members))
+        places = self.offsets.tolist(), self.spans.tolist()
+        return tuple(itertools.starmap(FactorLayout, zip(members, scopes, sizes, strides, *places, strict=True)))
+
+
+def _lists(lists: Sequence[Sequence[int]]) -> tuple[Integers, NDArray[np.int32]]:
+    """Return lists as starts and items, one after another."""
+    starts = np.zeros(len(lists) + 1, dtype=np.int64)
+    np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), out=starts[1:])
+    return starts, np.fromiter(itertools.chain.from_iterable(lists), np.int32, int(starts[-1]))

@@ -1,0 +1,48 @@
+"""TODO planning.planned_problem"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from elimina.backends import Backend
+from elimina.backends.cpu import CpuBackend
+from elimina.planning.plan import Plan
+from elimina.problem.preparation import Problem
+
+
+class Planned(NamedTuple):
+    """A plan, the backend that it is for, and the seconds that planning took by phase."""
+
+    problem: Problem
+    plan: Plan
+    backend: Backend
+    seconds: dict[str, float]
+
+
+class Choice(NamedTuple):
+    """Data from which a plan can be made again, in another process.
+
+    Attributes:
+        device: ``cpu`` or ``cuda``: cards may be others when the run goes on.
+        threads: Number of CPU threads, as the cost model sees it.
+        memory: Bytes that the plan may use.
+        order: The order of the plan.
+        sliced: Variables on which the plan conditions.
+        unsliced: The order of the plan without slices.
+    """
+
+    device: str
+    threads: int
+    memory: int
+    order: Sequence[int]
+    sliced: Sequence[int]
+    unsliced: Sequence[int]
+
+
+def choice_of(planned: Planned) -> Choice:
+    """Return the data that a plan was made from."""
+    plan, backend = planned.plan, planned.backend
+    sliced = () if plan.slicing is None else plan.slicing.variables
+    threads = backend.threads if isinstance(backend, CpuBackend) else 1
+    return Choice(plan.device, threads, plan.memory_limit, plan.order, sliced, plan.whole.order)

@@ -1,0 +1,115 @@
+"""TODO planning.shard_program"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from elimina.planning.step import FactorLayout
+
+
+class Range(NamedTuple):
+    """A variable whose values are divided: card ``k`` has the range of number ``k // stride % parts``."""
+
+    variable: int
+    parts: int
+    stride: int
+
+    def length(self, size: int) -> int:
+        """Return the number of values of each range; the last ones begin again with the first values."""
+        return -(-size // self.parts)
+
+
+Division = tuple[Range, ...]
+"""Variables by whose values a table is divided; none: each card has all of it."""
+
+
+class CardTable(NamedTuple):
+    """A table in the arenas of all cards.
+
+    Attributes:
+        axes: Its variables.
+        sizes: Their numbers of values.
+        division: Division of its cells.
+        offset: Start in each card's arena, in elements.
+        strides: Elements between two values of each variable.
+        span: Elements that it takes there.
+    """
+
+    axes: tuple[int, ...]
+    sizes: tuple[int, ...]
+    division: Division
+    offset: int
+    strides: tuple[int, ...]
+    span: int
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Number of values of each variable that a card has."""
+        return lengths_of(self.axes, self.sizes, self.division)
+
+
+class Exchange(NamedTuple):
+    """A change of a table's division: each card copies its part from the cards that have it."""
+
+    source: CardTable
+    target: CardTable
+
+
+class Box(NamedTuple):
+    """A part of a copy: cells that one card has.
+
+    Attributes:
+        card: Number of the card.
+        source: The cells in that card's arena.
+        target: Their place in the arena of the card that copies.
+    """
+
+    card: int
+    source: FactorLayout
+    target: FactorLayout
+
+
+class Phase(NamedTuple):
+    """Steps that all cards run without waiting for each other.
+
+    Attributes:
+        copies: Copies before these steps; they begin when all cards have ended the phase before.
+        first: Number of the first step.
+        end: Number of the step after the last one.
+        joined: True if the last step is divided and scaled by the next ones: its parts' output ranges are joined.
+    """
+
+    copies: tuple[Exchange, ...]
+    first: int
+    end: int
+    joined: bool
+
+
+class Shards(NamedTuple):
+    """A plan divided among cards.
+
+    Attributes:
+        cards: Number of cards.
+        phases: Phases in their order.
+        copied: Steps whose outputs are copied.
+        divided: Steps that are divided.
+        moved: Elements that come from other cards, in all.
+    """
+
+    cards: int
+    phases: tuple[Phase, ...]
+    copied: tuple[int, ...]
+    divided: tuple[int, ...]
+    moved: int
+
+
+def cells(place: CardTable, first: Sequence[int], lengths: Sequence[int]) -> FactorLayout:
+    offset = place.offset + sum(at * stride for at, stride in zip(first, place.strides, strict=True))
+    return FactorLayout((), place.axes, tuple(lengths), place.strides, offset, place.span)
+
+
+def lengths_of(axes: Sequence[int], sizes: Sequence[int], division: Division) -> tuple[int, ...]:
+    """Return the number of values of each variable that a card has of a divided table."""
+    parts = {part.variable: part for part in division}
+    return tuple(parts[v].length(size) if v in parts else size for v, size in zip(axes, sizes, strict=True))

@@ -1,0 +1,83 @@
+"""TODO planning.slice_dependence"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def dependence(reads: Iterable[Iterable[tuple[int, int]]], factors: Sequence[int]) -> list[int]:
+    """Return bit masks of the factors that each step depends on, itself or through the tables it reads.
+
+    Args:
+        reads: Earlier steps that wrote the tables each step reads (-1: none), and their factors.
+        factors: Bits of each factor.
+    """
+    masks: list[int] = []
+    for tables in reads:
+        mask = 0
+        for source, factor in tables:
+            mask |= masks[source] if source >= 0 else factors[factor]
+        masks.append(mask)
+    return masks
+
+
+_REACHED_KEPT = 1 << 22
+"""Step numbers that are kept of sets asked for before (8 bytes each): enough for repeated queries of large networks."""
+
+
+class Reach:
+    """Sets of steps that are reachable from a few steps, kept while they take little memory.
+
+    Args:
+        following: Steps to which each step's edges lead.
+    """
+
+    def __init__(self, following: Sequence[Sequence[int]]) -> None:
+        self._following = following
+        self._known: dict[Sequence[int], NDArray[np.int64]] = {}
+        self._kept = 0
+
+    def of(self, starts: Sequence[int]) -> NDArray[np.int64]:
+        """Return the starts (hashable) and all steps that can be reached from them, in any sequence."""
+        if starts not in self._known:
+            reached = dict.fromkeys(starts)
+            stack = list(starts)
+            while stack:
+                for step in self._following[stack.pop()]:
+                    if step not in reached:
+                        reached[step] = None
+                        stack.append(step)
+            self._kept += len(reached)
+            if self._kept > _REACHED_KEPT:
+                self._known.clear()
+                self._kept = len(reached)
+            self._known[starts] = np.fromiter(reached, dtype=np.int64, count=len(reached))
+        return self._known[starts]
+
+
+def order_slices(
+    masks: Sequence[int], work: Sequence[float], sizes: Sequence[float], variables: Sequence[int]
+) -> tuple[int, ...]:
+    """Order the fixed variables such that little runs again when the last ones change, which they do most often.
+
+    Args:
+        masks: Variables that each step depends on, by their place.
+        work: Work of each step.
+        sizes: Number of values of each variable of the model.
+        variables: Variables on which the slices condition.
+    """
+    left: dict[int, float] = {}
+    for mask, amount in zip(masks, work, strict=True):
+        left[mask] = left.get(mask, 0) + amount
+    remaining = dict(enumerate(variables))
+    result: list[int] = []
+    while remaining:
+        total = sum(left.values())
+        depend = {i: sum(amount for mask, amount in left.items() if mask >> i & 1) for i in remaining}
+        last = min(remaining, key=lambda i: (depend[i] + (total - depend[i]) / sizes[remaining[i]], remaining[i]))
+        left = {mask: amount for mask, amount in left.items() if not mask >> last & 1}
+        result.append(remaining.pop(last))
+    return tuple(reversed(result))

@@ -1,0 +1,333 @@
+"""TODO planning.slicing"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.planning.machine import Machine
+from elimina.planning.plan import MOST_BYTES, Plan, slice_runs
+from elimina.planning.planner import make_plan
+from elimina.planning.slice_dependence import order_slices
+from elimina.planning.sparse import in_rows, row_bytes
+from elimina.problem.preparation import Problem
+from elimina.table import Scopes
+from elimina.tree import plan_tree
+
+Floats = NDArray[np.float64]
+
+MOST_SLICES = 1 << 16
+MOST_SLICED_SECONDS = 3600.0
+"""Slices, and their estimated time, that ``auto`` takes."""
+
+LARGEST_SLICE_COUNT = 1 << 40
+MOST_SECONDS = 1e9
+"""Most slices to count; slices save memory, but no work, so that more are of no use."""
+
+_ROUNDS = 20
+"""Plans made in search of one that fits."""
+
+_SHRINK = 0.99
+"""Share of the present bytes that is the next target, where more slices are needed."""
+
+_SPARED = 4
+"""Conditioning variables that are checked in the end: the others may suffice without them."""
+
+_OVERHEAD = 0.02
+"""Cost of a value of a conditioned variable besides work, as a share of the work: it decides where no work is lost."""
+
+_LOOKED_AT = 8
+_PAIRS = 20000
+"""Variables that are tried before one is fixed; fewer where scopes have more variables in all than this."""
+
+_TABLE_BYTES = 16
+"""Size of the smallest table in an arena."""
+
+_NORM = 6
+
+_LARGEST_LOG = 600.0
+
+
+def make_sliced_plan(
+    problem: Problem, order: Sequence[int], machine: Machine, memory: int, dtype: str | None, unsliced: Plan
+) -> Plan | None:
+    """Plan with as many variables fixed as it takes to fit; None if that takes more slices than anyone could run.
+
+    Args:
+        problem: Problem of the task ``mpe``, ``pr`` or ``count``.
+        order: The free variables in elimination order.
+        machine: Device as the planner sees it.
+        memory: Bytes that the plan may use there.
+        dtype: Override of the arena's dtype.
+        unsliced: A plan for the whole problem.
+    """
+    if unsliced.seconds > MOST_SECONDS:
+        return None
+    slicer = Slicer(problem, order, machine, unsliced)
+    memory = min(memory, MOST_BYTES)
+
+    def plan_without(fixed: Sequence[int]) -> Plan:
+        left = [v for v in order if v not in fixed]
+        return make_plan(problem, left, machine, memory, dtype, fixed, unsliced)
+
+    target = slicer.cut.bytes * min(memory / unsliced.peak_bytes, 0.999)
+    for _ in range(_ROUNDS):
+        slicer.reduce(target)
+        if slicer.number > LARGEST_SLICE_COUNT or not slicer.cut.fixed:
+            return None
+        plan = plan_without(slicer.cut.fixed)
+        if plan.peak_bytes <= memory:
+            break
+        target = slicer.cut.bytes * min(memory / plan.peak_bytes, 0.999)
+    else:
+        return None
+    # Early choices may be superfluous once others were made.
+    for v in slicer.cut.fixed[:-1][:_SPARED]:
+        fewer = plan_without([u for u in _fixed(plan) if u != v])
+        if fewer.peak_bytes <= memory and fewer.seconds <= plan.seconds:
+            plan = fewer
+    return plan
+
+
+def make_finer_plan(
+    problem: Problem, order: Sequence[int], machine: Machine, plan: Plan, least: int, dtype: str | None = None
+) -> Plan:
+    """Plan with at least this many slices, to be run at the same time; without slices if they save no time.
+
+    Args:
+        problem: Problem of the task ``mpe``, ``pr`` or ``count``.
+        order: The free variables in elimination order.
+        machine: Device as the planner sees it.
+        plan: On dense tables, with fewer slices or none.
+        least: Smallest number of slices.
+        dtype: Override of the arena's dtype.
+    """
+    unsliced = plan.whole
+    slicer = Slicer(problem, order, machine, unsliced)
+    slicer.cut = Cut(slicer, _fixed(plan))
+    had = slicer.number
+    while slicer.number < least and len(slicer.cut.fixed) < len(order):
+        slicer.reduce(slicer.cut.bytes * _SHRINK)
+    left = [v for v in order if v not in slicer.cut.fixed]
+    finer = make_plan(problem, left, machine, plan.memory_limit, dtype, slicer.cut.fixed, unsliced)
+    is_gain = finer.seconds / min(slicer.number, least) < plan.seconds / min(had, least)
+    return finer if finer.fits and is_gain else plan
+
+
+def rows_in_slices(
+    problem: Problem, machine: Machine, on_rows: Plan, most_bytes: int, most: float, times: float
+) -> Plan | None:
+    """Plan sparse steps in as many slices as the expected tuples need; None if this exceeds the allowed number.
+
+    The next ones are those whose messages have most rows for each doubling of the slices, several at a time while the
+    plan is far from fitting.
+
+    Args:
+        problem: Problem of the task ``mpe``, ``pr`` or ``count``.
+        machine: Device as the planner sees it.
+        on_rows: The plan without slices; slices list factors only if it does.
+        most_bytes: Expected bytes that a slice may take.
+        most: Largest number of slices.
+        times: See ``in_rows``.
+    """
+    fixed: tuple[int, ...] = ()
+    plan = on_rows
+    sizes = problem.model.sizes
+    listed = any(factor.tuples is not None for factor in on_rows.factors)
+    for _ in range(_ROUNDS):
+        if plan.peak_bytes <= most_bytes:
+            return plan
+        assert plan.sparse is not None
+        weights = dict.fromkeys(plan.order, 0.0)
+        for step, form in zip(plan.sparse.steps, plan.sparse.forms, strict=True):
+            size = min(form.rows, 1e100) * row_bytes(step.sizes, plan.itemsize)
+            for v in (*step.axes, *((step.variable,) if step.variable >= 0 else ())):
+                weights[v] += size**2 / math.log(sizes[v])
+        halvings = math.log2(plan.peak_bytes / max(1, most_bytes)) / 2
+        for v in sorted(weights, key=weights.__getitem__, reverse=True):
+            fixed, halvings = (*fixed, v), halvings - math.log2(sizes[v])
+            if halvings <= 0:
+                break
+        if math.prod(sizes[v] for v in fixed) > most or len(fixed) == len(on_rows.order):
+            return None
+        order = [v for v in on_rows.order if v not in fixed]
+        sliced = make_plan(problem, order, machine, on_rows.memory_limit, on_rows.dtype, fixed, on_rows)
+        found = in_rows(sliced, problem, machine, True, times, listed)
+        if found is None:
+            return None
+        plan = found
+    return None
+
+
+def _fixed(plan: Plan) -> tuple[int, ...]:
+    return () if plan.slicing is None else plan.slicing.variables
+
+
+class Cut:
+    """A problem's bucket tree with some variables fixed.
+
+    Args:
+        slicer: Problem that is sliced.
+        fixed: Variables.
+
+    Attributes:
+        fixed: The variables.
+        bytes: Estimate of what a slice needs.
+        pressure: Quantity to reduce: the bytes, or, where messages make room for others, a norm of the memory at each
+            bucket's elimination, since lowering one of many high points helps, too.
+        work: Combinations over all slices.
+    """
+
+    def __init__(self, slicer: Slicer, fixed: tuple[int, ...]) -> None:
+        self.fixed = fixed
+        bits = np.zeros(len(slicer.sizes), dtype=np.int64)
+        bits[list(fixed)] = 1 << np.arange(len(fixed))
+        left, scopes = slicer.scopes.without(bits > 0)
+        masks = slicer.scopes.by_owner(bits).astype(np.int64)[left]
+        self._scopes = _Scopes(scopes, slicer.logs)
+        order = slicer.order[bits[slicer.order] == 0]
+        self._tree = plan_tree(scopes, [1] * len(slicer.sizes), order.tolist())
+        self._parents = self._tree.parents.tolist()
+        self._messages = _Scopes(Scopes(*self._tree.separators), slicer.logs)
+        self._messages_cells = self._messages.cells()
+        once = self._messages_cells * slicer.sizes[order]
+        starts, factors_of = self._tree.factors
+        own = np.zeros(len(order), dtype=np.int64)
+        np.bitwise_or.at(own, np.repeat(np.arange(len(order)), np.diff(starts)), masks[factors_of])
+        reached: list[int] = own.tolist()
+        for number, parent in enumerate(self._parents):
+            if parent >= 0:
+                reached[parent] |= reached[number]
+        ordered = order_slices(reached, once.tolist(), slicer.sizes.tolist(), fixed)
+        places = [ordered.index(v) + 1 for v in fixed]
+        depth = {mask: max((p for i, p in enumerate(places) if mask >> i & 1), default=0) for mask in set(reached)}
+        levels = [depth[mask] for mask in reached]
+        runs = slice_runs([int(slicer.sizes[v]) for v in ordered])
+        self._work = once * np.array([float(runs[level]) for level in levels])
+        self.work = float(self._work.sum())
+        spans = np.maximum(self._messages_cells * slicer.item, _TABLE_BYTES)
+        factors = float(slicer.copies * np.maximum(self._scopes.cells() * slicer.item, _TABLE_BYTES).sum())
+        if slicer.keep:
+            self._weights = np.ones(len(order))
+            self.bytes = self.pressure = float(spans.sum()) + factors
+        else:
+            filled = self._filled(spans, levels)
+            high = float(filled.max(initial=1.0))
+            self.bytes = high + factors
+            self.pressure = high * float(np.linalg.norm(filled / high, _NORM)) + factors
+            self._weights = (filled / high) ** (_NORM - 1)
+        self.pairs = self._messages.pairs
+
+    def _filled(self, spans: Floats, levels: Sequence[int]) -> Floats:
+        """Return the bytes of the messages in memory at each bucket's elimination. They stay until their parent's."""
+        sequence = sorted(self._tree.postorder.tolist(), key=levels.__getitem__)
+        parents, levelled = np.array(self._parents, dtype=np.int64), np.array(levels, dtype=np.int64)
+        leaves = (parents >= 0) & (levelled == levelled[parents])
+        left = np.bincount(parents[leaves], weights=spans[leaves], minlength=len(spans))[sequence]
+        filled = np.zeros(len(spans))
+        filled[sequence] = np.cumsum(spans[sequence]) - np.cumsum(left) + left
+        return filled
+
+    def candidates(self, slicer: Slicer, most: int) -> list[int]:
+        """Return the variables that seem best to fix next, by arithmetic on this tree."""
+        count = len(slicer.sizes)
+        variables = self._tree.variables.astype(np.int64)
+        saved = self._messages.by_variable(self._messages_cells * self._weights, count)
+        saved += slicer.copies * self._scopes.by_variable(self._scopes.cells(), count)
+        saved *= slicer.item * (1 - 1 / slicer.sizes)
+        above = np.zeros(len(variables))
+        for number in range(len(variables) - 1, -1, -1):
+            parent = self._parents[number]
+            if parent >= 0:
+                above[number] = above[parent] + self._work[parent]
+        added = (slicer.sizes[variables] - 1) * above - self._work
+        score = slicer.score(self, variables, self.pressure - saved[variables], self.work + added)
+        return [int(v) for v in variables[np.argsort(score, kind="stable")[:most]]]
+
+
+class Slicer:
+    """A greedy choice of variables for conditioning, by memory saved per additional work.
+
+    Slicing a contraction tree greedily is due to Chen et al. (2018, "Classical simulation of intermediate-size quantum
+    circuits") and Gray and Kourtis (2021, "Hyper-optimized tensor network contraction"). Here a variable leaves the
+    buckets' scopes; buckets above its own, which depend on it without having it, run once for each of its values.
+
+    Args:
+        problem: Problem to slice.
+        order: The free variables in elimination order.
+        machine: Machine that the plan is for.
+        unsliced: Plan without slices.
+
+    Attributes:
+        cut: Variables conditioned on so far.
+    """
+
+    def __init__(self, problem: Problem, order: Sequence[int], machine: Machine, unsliced: Plan) -> None:
+        self.order = np.array(order, dtype=np.int64)
+        self.sizes = np.array(problem.model.sizes, dtype=np.float64)
+        self.logs = np.log(self.sizes)
+        self.scopes = _Scopes(problem.groups.scopes, self.logs)
+        self.item = np.dtype(unsliced.dtype).itemsize
+        self.keep = unsliced.keep
+        self.copies = machine.tiers(1, 1)[machine.home]
+        self.cut = Cut(self, ())
+
+    @property
+    def number(self) -> int:
+        """Number of slices."""
+        return math.prod(int(self.sizes[v]) for v in self.cut.fixed)
+
+    def reduce(self, target: float) -> None:
+        """Fix variables until the estimate is at most so many bytes, or all are fixed."""
+        while self.cut.bytes > target and self.number <= LARGEST_SLICE_COUNT and len(self.cut.fixed) < len(self.order):
+            looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _LOOKED_AT)
+            cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]
+            last = np.array([cut.fixed[-1] for cut in cuts])
+            costs = np.array([(cut.pressure, cut.work) for cut in cuts]).T
+            self.cut = cuts[int(self.score(self.cut, last, *costs).argmin())]
+
+    def score(self, cut: Cut, variables: NDArray[np.int64], sizes: Floats, work: Floats) -> Floats:
+        """Return the work that fixing a variable costs for what it saves, both as logarithms; the least is best.
+
+        Args:
+            cut: Variables conditioned on already.
+            variables: Variables to compare.
+            sizes: ``Cut.pressure`` with each of them fixed.
+            work: Likewise.
+        """
+        cost = np.log(np.maximum(work / max(cut.work, 1.0), 1e-3)) + _OVERHEAD * self.logs[variables]
+        gain = -np.log(np.clip(sizes / cut.pressure, 1e-9, 1.0))
+        return np.where(cost > 0, cost / np.maximum(gain, 1e-9), cost * gain)
+
+
+class _Scopes:
+    """Many scopes as flat arrays of pairs (scope, variable), and the logarithms of their tables' cells."""
+
+    def __init__(self, scopes: Scopes, logs: Floats) -> None:
+        starts, self._variable = scopes
+        self._count, self.pairs = len(starts) - 1, len(self._variable)
+        self._owner = np.repeat(np.arange(self._count), np.diff(starts))
+        self._cells = np.exp(np.minimum(self.by_owner(logs), _LARGEST_LOG))
+
+    def without(self, gone: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Scopes]:
+        """Return which scopes have variables that are not gone, and those variables."""
+        stays = ~gone[self._variable]
+        lengths = np.bincount(self._owner[stays], minlength=self._count)
+        left = lengths > 0
+        return left, Scopes(np.append(0, np.cumsum(lengths[left])), self._variable[stays])
+
+    def by_owner(self, weights: NDArray[Any]) -> Floats:
+        """Sum of the weights of each scope's variables."""
+        return np.bincount(self._owner, weights=weights[self._variable], minlength=self._count).astype(np.float64)
+
+    def cells(self) -> Floats:
+        """Return the number of cells of each table, capped where no memory suffices."""
+        return self._cells
+
+    def by_variable(self, weights: Floats, variables: int) -> Floats:
+        """Sum of the weights of the scopes that have each variable."""
+        return np.bincount(self._variable, weights=weights[self._owner], minlength=variables).astype(np.float64)

@@ -1,0 +1,98 @@
+"""TODO planning.tree_statistics"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from elimina._core import PlannedTree
+from elimina.display import count_text
+from elimina.planning.plan import Plan
+from elimina.problem.preparation import Problem
+from elimina.table import SizeProducts
+from elimina.tree import junction_tree, plan_tree
+
+_LARGE_AVERAGE = 2.0**53
+"""Mean number of cells from which it has no decimals."""
+
+
+class Statistics(NamedTuple):
+    """Sizes of a junction tree (CUBE, Bistaffa et al. 2016, Table I); tables in cells.
+
+    Attributes:
+        cliques: Number of maximal cliques.
+        levels: Cliques on the longest way from a root.
+        total_cells: Cells of all cliques.
+        largest_clique, average_clique, smallest_clique: Table sizes.
+        largest_separator, average_separator, smallest_separator: Likewise; 0 where there is none.
+    """
+
+    cliques: int
+    levels: int
+    total_cells: int
+    largest_clique: int
+    average_clique: float
+    smallest_clique: int
+    largest_separator: int
+    average_separator: float
+    smallest_separator: int
+
+    def __str__(self) -> str:
+        averages = _average_text(self.average_clique), _average_text(self.average_separator)
+        rows = [
+            ("junction tree", f"{self.cliques} cliques on {self.levels} levels, {count_text(self.total_cells)} cells"),
+            ("cliques, cells", _sizes_text(self.largest_clique, averages[0], self.smallest_clique)),
+            ("separators, cells", _sizes_text(self.largest_separator, averages[1], self.smallest_separator)),
+        ]
+        return "\n".join(f"{name + ':':22}{text}" for name, text in rows)
+
+
+def _average(cells: Sequence[int]) -> float:
+    """Return the mean; that of numbers without a float is rounded down to an integer."""
+    total, count = sum(cells), max(1, len(cells))
+    return total / count if total <= sys.float_info.max else total // count
+
+
+def _average_text(average: float) -> str:
+    return f"{average:.1f}" if average < _LARGE_AVERAGE else count_text(int(average))
+
+
+def _sizes_text(largest: int, average: str, smallest: int) -> str:
+    return f"{count_text(largest)} at most, {average} on average, {count_text(smallest)} at least"
+
+
+def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
+    """Return the sizes of the junction tree of an order."""
+    sizes = problem.model.sizes
+    return _statistics(plan_tree(problem.groups.scopes, sizes, order, problem.kept), sizes)
+
+
+def plan_statistics(plan: Plan) -> Statistics:
+    """Return the sizes of the junction tree that a plan's order makes, were its cliques stored."""
+    # A plan whose steps are not recorded has factors all the same.
+    domains = {v: size for factor in plan.factors for v, size in zip(factor.scope, factor.sizes, strict=True)}
+    sizes = [domains.get(v, 1) for v in range(1 + max((*plan.order, *plan.kept), default=-1))]
+    return _statistics(plan_tree([factor.scope for factor in plan.factors], sizes, plan.order, plan.kept), sizes)
+
+
+def _statistics(tree: PlannedTree, sizes: Sequence[int]) -> Statistics:
+    cliques = junction_tree(tree)
+    product = SizeProducts(sizes)
+    tables = [product.of(clique.scope) for clique in cliques]
+    separators = [product.of(clique.separator) for clique in cliques if clique.parent >= 0]
+    levels: list[int] = [0] * len(cliques)
+    for number in reversed(range(len(cliques))):
+        parent = cliques[number].parent
+        levels[number] = 1 if parent < 0 else levels[parent] + 1
+    return Statistics(
+        cliques=len(cliques),
+        levels=max(levels, default=0),
+        total_cells=sum(tables),
+        largest_clique=max(tables, default=0),
+        average_clique=_average(tables),
+        smallest_clique=min(tables, default=0),
+        largest_separator=max(separators, default=0),
+        average_separator=_average(separators),
+        smallest_separator=min(separators, default=0),
+    )

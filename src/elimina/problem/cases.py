@@ -1,0 +1,49 @@
+"""TODO problem.cases"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from elimina.model import Model, Variable
+from elimina.problem.preparation import Problem, children_without, prepare, relevant_factors, with_units
+from elimina.table import Table
+
+
+def prepare_batch(model: Model, observed: Collection[int], query: Collection[int] | None, cases: int) -> Problem:
+    """Prepare posteriors for many cases at once: a variable that numbers them is in every table that depends on them.
+
+    Each variable that some case may observe gets a factor of ones over itself and the cases, where weights go later.
+
+    Args:
+        model: A probability model, each variable in a factor.
+        observed: The variables that some case may observe.
+        query: The variables whose marginals are asked for; None for all. What neither they nor the observed ones
+            depend on is left out.
+        cases: Number of cases; 1 for a problem without such a variable.
+
+    Raises:
+        InputError: The model has costs.
+    """
+    sizes = model.sizes
+    if query is not None and model.children is not None:
+        kept = relevant_factors(model, model.children, {*observed, *query}, None)
+        left_out = children_without(model, kept)
+        # A variable whose last factor was left out still counts with each of its states.
+        model = with_units(
+            Model(model.variables, [model.factors[f] for f in kept], constant=model.constant, sense=model.sense),
+            left_out,
+        )
+    factors = list(model.factors)
+    number = len(sizes)
+    free = [v for v in sorted({v for table in factors for v in table.scope}) if sizes[v] > 1]
+    wanted = tuple(v for v in free if query is None or v in query)
+    if cases == 1:
+        single = Model(model.variables, factors, sense=model.sense, constant=model.constant)
+        return prepare(single, "mar", {})._replace(free=tuple(free), wanted=wanted)
+    factors += [Table([v, number], np.ones((sizes[v], cases))) for v in observed if sizes[v] > 1]
+    names = {v.name for v in model.variables}
+    case = Variable(next(name for n in range(number + 1) if (name := f"case {n}") not in names), cases)
+    batch = Model([*model.variables, case], factors, sense=model.sense, constant=model.constant)
+    return prepare(batch, "mar", {})._replace(free=tuple(free), kept=(number,), wanted=wanted)

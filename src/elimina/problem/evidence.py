@@ -1,0 +1,246 @@
+"""TODO problem.evidence"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.errors import InputError, UnsupportedError
+from elimina.model import Model, Variable
+from elimina.problem.merging import Merged, Purpose
+from elimina.problem.rewriting import is_rewritten, with_small_tables
+from elimina.result import Result
+from elimina.states import Evidence, evidence_of, indices_of
+from elimina.table import Table
+from elimina.tasks import Task, described
+
+Array = NDArray[Any]
+
+_LOWEST = -1000
+"""Power of two from which on a leaf's probabilities are: normal floats, with digits to spare."""
+
+
+class Observed(NamedTuple):
+    """A model and its observations.
+
+    Attributes:
+        model: The model.
+        values: Variable index -> value index.
+        merged: Variables that have fewer values than in the caller's model.
+    """
+
+    model: Model
+    values: dict[int, int]
+    merged: Mapping[int, Merged] = {}
+
+
+def weights_of(variable: Variable, known: int | Array) -> Array:
+    """Return one weight for each state; bool if the variable is observed.
+
+    Args:
+        variable: Variable of the evidence.
+        known: Index of the observed state, or likelihoods.
+    """
+    if not isinstance(known, int):
+        return known
+    observed = np.zeros(variable.size, dtype=bool)
+    observed[known] = True
+    return observed
+
+
+def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
+    """Turn likelihoods into observations of new variables (virtual evidence: Pearl 1988, section 2.2.2).
+
+    The new variables come after the model's own. Each has its distribution given the variable that the likelihoods are
+    about, so a network stays one, and what evidence makes irrelevant can be left out as ever. Likelihoods whose ratio
+    is too small for a probability are the product of several leaves' probabilities.
+
+    Args:
+        model: A probability model.
+        evidence: Variable -> index of its state, or likelihoods; a single positive one is an observation.
+    """
+    variables, factors = list(model.variables), list(model.factors)
+    children = None if model.children is None else list(model.children)
+    values: dict[int, int] = {}
+    taken = {variable.name for variable in variables}
+    constant = float(model.constant)
+    for v, known in evidence.items():
+        weight = weights_of(model.variables[v], known)
+        high = float(weight.max())
+        constant += math.log(high) if high > 0 else 0.0
+        if np.count_nonzero(weight) == 1:
+            values[v] = int(weight.argmax())
+            continue
+        for share in _shares(weight):
+            leaf = len(variables)
+            variables.append(Variable(_unused(taken, variables[v].name), 2))
+            factors.append(Table([v, leaf], np.stack([1 - share, share], axis=1)))
+            values[leaf] = 1
+            if children is not None:
+                children.append(leaf)
+    if len(variables) > len(model.variables) or constant != model.constant:
+        model = Model(
+            variables, factors, sense=model.sense, constant=constant, children=children, name=model.name, check=False
+        )
+    return Observed(model, values)
+
+
+def with_factors(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
+    """Turn likelihoods into factors, which every task takes; a single positive weight is also an observation."""
+    weights = {v: weights_of(model.variables[v], known) for v, known in evidence.items()}
+    values = {v: int(w.argmax()) for v, w in weights.items() if np.count_nonzero(w) == 1}
+    soft = [Table([v], w) for v, w in weights.items() if v not in values or w.max() != 1]
+    if soft:
+        model = Model(model.variables, [*model.factors, *soft], sense=model.sense, constant=model.constant)
+    return Observed(model, values)
+
+
+def _shares(weight: Array) -> Iterator[Array]:
+    """Yield factors of weights over the largest one: each from 0 to 1, none of them too small for its digits."""
+    high = float(weight.max())
+    if high == 0:
+        yield weight
+        return
+    mantissas, exponents = np.frexp(weight)
+    own, exponent = math.frexp(high)
+    left = np.where(weight > 0, exponents - exponent, 0)
+    quotients = mantissas / own
+    # A quotient above 1 comes with a lower exponent.
+    part = np.maximum(left, _LOWEST)
+    yield np.ldexp(quotients, part)
+    while (left := left - part).any():
+        part = np.maximum(left, _LOWEST)
+        yield np.ldexp(np.ones(len(weight)), part)
+
+
+def _unused(taken: set[str], name: str) -> str:
+    """Return an unused name for a leaf, and reserve it."""
+    name = f"likelihood of {name}"
+    while name in taken:
+        name += "'"
+    taken.add(name)
+    return name
+
+
+def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -> tuple[int, ...] | None:
+    """Return the indices of the query's variables; None for all.
+
+    Raises:
+        InputError: The query does not go with the task, or names no variable.
+    """
+    if query is not None and not described(task).takes_query:
+        is_map = described(task).is_optimum and model.sense == "probability"
+        other = ", or take mmap, the best states of some variables" if is_map else ""
+        raise InputError(f"a query is for the tasks mar and mmap: leave it out for {task}{other}")
+    asked = None if query is None else tuple(dict.fromkeys(indices_of(model, query, "query")))
+    if described(task).keeps_query and not asked:
+        raise InputError(
+            f"the task {task} needs a query: name the variables whose most probable states are wanted (--query A,B)"
+        )
+    return asked
+
+
+def known_total(model: Model, upper_bound: float | None) -> int | float | None:
+    """Return the cost of a known solution; among integer costs, the next integer that is no worse.
+
+    Raises:
+        UnsupportedError: The model is one of probabilities.
+    """
+    if upper_bound is None:
+        return None
+    if model.sense == "probability":
+        raise UnsupportedError(
+            f"the upper bound {upper_bound} is for costs, and this model has probabilities: leave it out, or "
+            "give the known assignment as a hint (--hint)"
+        )
+    if not model.is_integer:
+        return float(upper_bound)
+    return math.floor(upper_bound) if model.sign == 1 else math.ceil(upper_bound)
+
+
+def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] | None = None) -> Observed:
+    """Return the model with its evidence; likelihoods become factors, and large listed tables or domains small ones.
+
+    Args:
+        model: Model, as in ``elimina.plan``.
+        task: Task, as in ``elimina.plan``.
+        evidence: Evidence, as in ``elimina.plan``.
+        asked: Variables of the query.
+    """
+    observed = _observe(model, task, evidence)
+    properties = described(task)
+    if not is_rewritten(observed.model) or (properties.is_sum and model.sense != "probability"):
+        return observed
+    maximised = asked or () if properties.keeps_query else ()
+    return Observed(*with_small_tables(observed.model, observed.values, _purpose(task), maximised))
+
+
+def _purpose(task: Task) -> Purpose:
+    """Return the use of the values of variables that a task eliminates."""
+    properties = described(task)
+    if properties.is_optimum:
+        return "best"
+    if properties.is_sum:
+        return "sum"
+    return "count" if properties.problem is None else "count-best"
+
+
+def own_assignment(result: Result, model: Model) -> Result:
+    """Return a result without the auxiliary variables of the model that ``observe`` made of the caller's."""
+    if result.assignment is None or len(result.assignment) <= len(model.variables):
+        return result
+    return result.replace(assignment={v.name: result.assignment[v.name] for v in model.variables})
+
+
+def _defining_tables(model: Model, other: Model) -> dict[int, list[Table]]:
+    """Return the listed tables that end with each auxiliary variable of a model that ``observe`` made, in order."""
+    tables: dict[int, list[Table]] = {v: [] for v in range(len(model.variables), len(other.variables))}
+    for table in other.factors if tables else ():
+        if table.rows is not None and table.scope[-1] in tables:
+            tables[table.scope[-1]].append(table)
+    return tables
+
+
+def _last_values(table: Table, values: Mapping[int, int]) -> Array:
+    """Return the values of a listed table's last variable beside values of the others."""
+    assert table.rows is not None
+    is_there = (table.rows[:, :-1] == [values[v] for v in table.scope[:-1]]).all(axis=1)
+    last: Array = table.rows[is_there, -1]
+    return last
+
+
+def values_there(model: Model, given: Mapping[int, int], other: Model) -> dict[int, int]:
+    """Return values of a model's variables as those of a model that ``observe`` made of it.
+
+    The values of all variables of a table that was replaced give its auxiliary variables theirs.
+    """
+    found = {}
+    for v, value in given.items():
+        mine, its = model.variables[v], other.variables[v]
+        there = value if mine.size == its.size else its.find(mine.state(value))
+        # The last value stands for those that were left out.
+        found[v] = its.size - 1 if there is None else there
+    for v, tables in _defining_tables(model, other).items():
+        if all(found.keys() >= set(table.scope[:-1]) for table in tables):
+            allowed = [_last_values(table, found) for table in tables]
+            common = functools.reduce(np.intersect1d, allowed)
+            found[v] = int(common[0]) if len(common) else 0
+    return found
+
+
+def _observe(model: Model, task: Task, evidence: Evidence) -> Observed:
+    known = evidence_of(model, evidence)
+    soft = [v for v, what in known.items() if not isinstance(what, int)]
+    if not soft:
+        return Observed(model, {v: what for v, what in known.items() if isinstance(what, int)})
+    place = described(task).soft_evidence
+    if model.sense != "probability" or place is None:
+        name = model.variables[soft[0]].name
+        reason = "a count" if place is None else f"a model with costs ({model.sense})"
+        raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
+    return with_factors(model, known) if place == "factors" else with_leaves(model, known)

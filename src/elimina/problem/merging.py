@@ -1,0 +1,192 @@
+"""TODO problem.merging"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.model import Model, Variable
+from elimina.table import Table, forbidden_value
+
+Purpose = Literal["best", "sum", "count", "count-best"]
+"""Use of a variable's values: the best one; the sum over all; the number of allowed ones; or of the best ones."""
+
+
+class Merged(NamedTuple):
+    """A variable some of whose values were merged or left out.
+
+    Attributes:
+        variable: The variable with all values.
+        values: Indices of the values that are kept, ascending.
+        others: Index of the value that stands for the others, after all that are kept; None: the others are not
+            allowed.
+        weights: Weights of all values, of which only those of the others matter; None: these are the same.
+        multiplicity: Number of assignments that the value for the others stands for, where these are counted.
+    """
+
+    variable: Variable
+    values: NDArray[np.int64]
+    others: int | None = None
+    weights: NDArray[Any] | None = None
+    multiplicity: int = 1
+
+    @property
+    def indices(self) -> NDArray[np.int64]:
+        """Index of each value of the smaller variable."""
+        return self.values if self.others is None else np.append(self.values, self.others)
+
+    def spread(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the probabilities of all values, along the last axis, from those of the smaller variable's."""
+        spread = np.zeros((*shares.shape[:-1], self.variable.size))
+        if self.others is not None:
+            weights = np.ones(self.variable.size) if self.weights is None else self.weights.astype(np.float64)
+            weights[self.values] = 0
+            spread[:] = weights * (shares[..., -1:] / weights.sum())
+        spread[..., self.values] = shares[..., : len(self.values)]
+        return spread
+
+    def drawn(self, numbers: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
+        """Return values in place of the smaller variable's, the others drawn by their weights."""
+        values = self.indices[numbers]
+        if self.others is None:
+            return values
+        is_other = numbers == len(self.values)
+        count = int(np.count_nonzero(is_other))
+        if self.weights is None:
+            ranks = random.integers(0, self.variable.size - len(self.values), count)
+            # So many kept values come before the other one of a rank.
+            values[is_other] = ranks + np.searchsorted(self.values - np.arange(len(self.values)), ranks, side="right")
+        elif count:
+            weights = self.weights.astype(np.float64)
+            weights[self.values] = 0
+            values[is_other] = random.choice(self.variable.size, count, p=weights / weights.sum())
+        return values
+
+
+class MergedModel(NamedTuple):
+    """A model, and those of its variables that have fewer values than before."""
+
+    model: Model
+    merged: dict[int, Merged]
+
+
+def merge_values(model: Model, variables: Collection[int], purpose: Purpose, maximised: Sequence[int]) -> MergedModel:
+    """Merge values of some variables.
+
+    Args:
+        model: A model.
+        variables: Variables that may have fewer values.
+        purpose: Use of the values.
+        maximised: Variables of which only the best value counts, whatever the purpose.
+    """
+    users: dict[int, list[Table]] = {v: [] for v in variables}
+    for table in model.factors:
+        for v in users.keys() & table.scope:
+            users[v].append(table)
+    merged: dict[int, Merged] = {}
+    factors: list[Table] = []
+    for v, tables in users.items():
+        found = _merged(model, v, tables, "best" if v in maximised else purpose)
+        if found is None:
+            continue
+        merged[v], weight = found
+        if weight != 1:
+            weights = np.ones(len(merged[v].indices))
+            weights[-1] = weight
+            factors.append(Table([v], weights))
+    if not merged:
+        return MergedModel(model, {})
+    indices = {v: one.indices for v, one in merged.items()}
+    sizes = {v: len(own) for v, own in indices.items()}
+    smaller = [
+        Variable(own.name, sizes[v], [own.state(x) for x in indices[v].tolist()]) if v in merged else own
+        for v, own in enumerate(model.variables)
+    ]
+    same = [table if merged.keys().isdisjoint(table.scope) else _restricted(table, merged) for table in model.factors]
+    # Distributions still sum to 1 without values that have probability 0, but not with weights.
+    children = model.children if not factors and all(one.others is None for one in merged.values()) else None
+    other = Model(
+        smaller, [*same, *factors], sense=model.sense, constant=model.constant, upper_bound=model.upper_bound,
+        children=children, name=model.name, check=False,
+    )  # fmt: skip
+    return MergedModel(other, merged)
+
+
+def _merged(model: Model, v: int, tables: Sequence[Table], purpose: Purpose) -> tuple[Merged, float] | None:
+    """Return the values of a variable that are needed, and the weight of the last one; None if all are needed."""
+    variable = model.variables[v]
+    allowing: list[NDArray[np.int64]] = []
+    forbidding: list[NDArray[np.int64]] = []
+    for table in tables:
+        if table.rows is not None:
+            values = np.unique(table.rows[:, table.scope.index(v)]).astype(np.int64)
+            worst = forbidden_value(model.sense, table.values.dtype)
+            (forbidding if table.default == worst else allowing).append(values)
+    if forbidding:
+        values = forbidding[0]
+        for others in forbidding[1:]:
+            values = np.intersect1d(values, others, assume_unique=True)
+        # A variable has a value, even if none is allowed.
+        values = values if len(values) else np.zeros(1, dtype=np.int64)
+        return None if len(values) == variable.size else (Merged(variable, values), 1)
+    dense = [table for table in tables if table.rows is None]
+    values = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *allowing]))
+    if len(values) >= variable.size - 1 or len(dense) > 1 or any(len(table.scope) > 1 for table in dense):
+        return None
+    if dense:
+        return _merged_by_weights(model, variable, values, dense[0], purpose)
+    number = variable.size - len(values)
+    found = Merged(variable, values, first_gap(values), multiplicity=number if purpose.startswith("count") else 1)
+    return found, number if purpose == "sum" else 1
+
+
+def _merged_by_weights(
+    model: Model, variable: Variable, values: NDArray[np.int64], table: Table, purpose: Purpose
+) -> tuple[Merged, float]:
+    """Return the same as ``_merged`` where a table over the variable alone has the other values, too."""
+    others = np.ones(variable.size, dtype=bool)
+    others[values] = False
+    places = np.flatnonzero(others)
+    weights = table.values[places]
+    best = weights.min() if model.sense == "min-cost" else weights.max()
+    representative = int(places[(weights == best).argmax()])
+    if best == forbidden_value(model.sense, weights.dtype):
+        # One value stays, so that there is one at all.
+        return Merged(variable, values if len(values) else places[:1]), 1
+    if purpose == "sum":
+        found = Merged(variable, values, representative, table.values)
+        return found, float((weights / best).sum())
+    number = 1
+    if purpose == "count":
+        number = int(np.count_nonzero(weights != forbidden_value(model.sense, weights.dtype)))
+    elif purpose == "count-best":
+        number = int(np.count_nonzero(weights == best))
+    return Merged(variable, values, representative, multiplicity=number), 1
+
+
+def first_gap(sorted_numbers: NDArray[np.int64]) -> int:
+    """Return the least number from 0 on that is not among sorted ones."""
+    gaps = np.flatnonzero(sorted_numbers != np.arange(len(sorted_numbers)))
+    return int(gaps[0]) if len(gaps) else len(sorted_numbers)
+
+
+def _restricted(table: Table, merged: Mapping[int, Merged]) -> Table:
+    """Return a table over the values of smaller variables."""
+    if table.rows is None:
+        values = table.values
+        for axis, v in enumerate(table.scope):
+            if v in merged:
+                values = values.take(merged[v].indices, axis=axis)
+        return Table(table.scope, values)
+    sizes, rows = list(table.sizes), table.rows.copy()
+    is_kept = np.ones(len(rows), dtype=bool)
+    for axis, v in enumerate(table.scope):
+        if v in merged:
+            values = merged[v].values
+            places = np.minimum(np.searchsorted(values, rows[:, axis]), max(0, len(values) - 1))
+            is_kept &= values[places] == rows[:, axis] if len(values) else False
+            sizes[axis], rows[:, axis] = len(merged[v].indices), places
+    return Table(table.scope, table.values[is_kept], sizes=sizes, rows=rows[is_kept], default=table.default)

@@ -1,0 +1,264 @@
+"""TODO problem.preparation"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import tasks
+from elimina._core import TableList
+from elimina.errors import InputError, MemoryLimitError
+from elimina.model import Model, Variable
+from elimina.problem.relevance import prune_barren
+from elimina.system import lock_for_a_moment
+from elimina.table import LARGEST_NUMBER, Scopes, Sense, Table, Tables
+from elimina.tree import Group, TableGroups
+
+Task = tasks.Task | Literal["joint"]
+TASKS = (*tasks.tasks_that(lambda task: task.problem is None), "joint")
+
+_LEAST_NARROWED = 0.05
+"""Share of the tables from which those that depend on some of their axes alone leave the others: a few such tables save
+little width."""
+
+_KEPT_GROUPS, _KEPT_TABLES = 16, 10_000
+"""Groupings that this process keeps for later problems of the same scopes, and the tables of the largest one."""
+
+_groups: OrderedDict[tuple[tuple[tuple[int, ...], ...], ...], TableGroups] = OrderedDict()
+_groups_lock = lock_for_a_moment()
+
+
+class Problem(NamedTuple):
+    """Part of a model that matters to a task.
+
+    Attributes:
+        model: The model as given.
+        task: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count`` or ``joint``.
+        fixed: Value of each variable that is observed or has one value only.
+        free: The variables to be eliminated; without those that cannot matter to the task.
+        kept: Variables that stay: those of a joint distribution, the one that numbers the cases of a batch, or those
+            that slices fix.
+        tables: The relevant factors, restricted to ``fixed``.
+        groups: Tables with a scope, grouped.
+        constants: Indices of the tables without a scope.
+        wanted: The free variables whose marginals are asked for (``mar``); those asked for whose value is known
+            (``mmap``, ``joint``).
+        maximised: The free variables that are not summed over, for bounds on marginal MAP; the last ones of the order.
+    """
+
+    model: Model
+    task: Task
+    fixed: dict[int, int]
+    free: tuple[int, ...]
+    kept: tuple[int, ...]
+    tables: Tables
+    groups: TableGroups
+    constants: tuple[int, ...]
+    wanted: tuple[int, ...]
+    maximised: tuple[int, ...] = ()
+
+    @property
+    def described(self) -> tasks.Description:
+        """Description of the task."""
+        return tasks.described(self.task)
+
+    @property
+    def network(self) -> tuple[list[int], NDArray[np.int64], NDArray[np.int32]]:
+        """Sizes of the free variables, and the groups' scopes as places of these: what the core's searches take."""
+        starts, members = self.groups.scopes
+        place = np.full(len(self.model.sizes), -1, dtype=np.int32)
+        place[list(self.free)] = np.arange(len(self.free))
+        return [self.model.sizes[v] for v in self.free], starts, place[members]
+
+    def complete(self, variables: Iterable[int], values: Iterable[int]) -> list[int]:
+        """Return a value for each variable of the model: those given, those that are fixed, and 0 for the others."""
+        chosen = [0] * len(self.model.variables)
+        for v, value in itertools.chain(zip(variables, values, strict=True), self.fixed.items()):
+            chosen[v] = value
+        return chosen
+
+
+def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collection[int] | None = None) -> Problem:
+    """Restrict the factors to the evidence, drop irrelevant ones, and group the rest by scope.
+
+    Args:
+        model: Any model.
+        task: Name of the task.
+        evidence: Variable index -> value index.
+        query: ``mar``: the variables whose marginals are asked for; None for all. ``joint``: those whose joint
+            distribution is asked for. What they do not depend on is left out, so the sum of what remains is then not
+            the evidence's probability. ``mmap``: those that stay when all others are summed out.
+
+    Raises:
+        InputError: Unknown task or variable, a value out of range, or a task that the model's sense does not define.
+        MemoryLimitError: A sparse table has more cells than 64 bits can number.
+    """
+    if task not in TASKS:
+        raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
+    described = tasks.described(task)
+    if described.is_sum and model.sense != "probability":
+        raise InputError(
+            f"task {task} sums probabilities, and this model has costs ({model.sense}): if its tables are "
+            "probabilities, make it with sense='probability'; if they are costs, convert it first (elimina convert "
+            "MODEL OUT.uai; in Python elimina.io.convert_sense)"
+        )
+    sizes = model.sizes
+    for v, value in evidence.items():
+        if not 0 <= v < len(sizes) or not 0 <= value < sizes[v]:
+            raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
+    kept: Sequence[int] = range(len(model.factors))
+    relevant: Collection[int] = range(len(sizes))
+    if model.children is not None and described.is_sum and (query is not None or not described.is_distribution):
+        # Where what only scales the answer is part of it, a query is as an observation here.
+        asked = query if described.is_distribution else None
+        kept = relevant_factors(
+            model, model.children, {*evidence, *(query or ())} if asked is None else evidence, asked
+        )
+        if asked is None:
+            relevant = set(relevant) - children_without(model, kept)
+        else:
+            relevant = {v for f in kept for v in model.factors[f].scope}.union(asked)
+    fixed = dict(evidence)
+    if 1 in sizes:
+        fixed.update((v, 0) for v, size in enumerate(sizes) if size == 1)
+    if fixed:
+        tables = Tables([model.factors[f].restrict(fixed) for f in kept])
+    else:
+        is_whole = len(kept) == len(model.factors)
+        tables = model.tables if is_whole else Tables(map(model.factors.__getitem__, kept))
+    if described.is_optimum:
+        tables = _narrowed(tables)
+    elif task == "count":
+        # The others allow every tuple.
+        tables = tables.chosen(tables.listed.forbidding(model.sense))
+    largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
+    if largest is not None and largest.cells > LARGEST_NUMBER:
+        raise MemoryLimitError(
+            f"a table that lists {len(largest.values):,} tuples of {len(largest.scope)} variables, "
+            f"{model.variables[largest.scope[0]].name!r} among them, has 10^{math.log10(largest.cells):.0f} cells, and "
+            "at most 2^62 can be numbered; give evidence on its variables"
+        )
+    free = tuple(sorted(set(relevant).difference(fixed)) if fixed else sorted(relevant))
+    groups = grouped(tables)
+    if described.is_optimum:
+        # Any value of the others is as good as 0.
+        free = groups.variables if len(groups.variables) < len(free) else free
+    constants = tuple(tables.listed.constants())
+    wanted: tuple[int, ...] = ()
+    if described.is_marginal:
+        wanted = free if query is None else tuple([v for v in free if v in query])
+    kept_variables: tuple[int, ...] = ()
+    if described.keeps_query:
+        wanted = tuple(v for v in query or () if v in fixed)
+        kept_variables = tuple(v for v in query or () if v not in fixed)
+        free = tuple(v for v in free if v not in kept_variables)
+    return Problem(model, task, fixed, free, kept_variables, tables, groups, constants, wanted)
+
+
+def _narrowed(tables: Tables) -> Tables:
+    """Return the tables without axes that they do not depend on, where they are many: the width may be far smaller."""
+    idle = tables.listed.idle()
+    if len(idle) < _LEAST_NARROWED * len(tables):
+        return tables
+    narrowed = list(tables)
+    for number, axes in idle:
+        table = tables[number]
+        narrowed[number] = table.restrict({table.scope[axis]: 0 for axis in axes})
+    return Tables(narrowed)
+
+
+def children_without(model: Model, kept: Collection[int]) -> set[int]:
+    """Return the variables that leave with their distributions; one without a distribution of its own stays."""
+    assert model.children is not None
+    return {model.children[f] for f in set(range(len(model.factors))).difference(kept)}
+
+
+def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
+    """Condition on more variables; the groups stay, because a joined table depends on all variables of its parts.
+
+    Args:
+        problem: Problem of the task ``mpe``, ``pr`` or ``count``.
+        values: Free variable -> value index.
+    """
+    tables = Tables([table.restrict(values) for table in problem.tables])
+    left = [(tuple(v for v in group.scope if v not in values), group.members) for group in problem.groups]
+    return problem._replace(
+        fixed={**problem.fixed, **values},
+        free=tuple(v for v in problem.free if v not in values),
+        maximised=tuple(v for v in problem.maximised if v not in values),
+        tables=tables,
+        groups=TableGroups.of(
+            Group(scope, tuple(m for m in members if tables[m].scope)) for scope, members in left if scope
+        ),
+        constants=tuple(i for i, table in enumerate(tables) if not table.scope),
+    )
+
+
+def condition(model: Model, values: Mapping[int, int]) -> Model:
+    """Return the model given observations: observed variables have one value, and are in no table."""
+    variables = [Variable(v.name, 1) if n in values else v for n, v in enumerate(model.variables)]
+    factors = [table.restrict(values) for table in model.factors]
+    return Model(variables, factors, sense=model.sense, constant=model.constant)
+
+
+def with_units(model: Model, besides: Collection[int] = ()) -> Model:
+    """Return the model with a factor of ones for each variable in no factor, so that evidence has a place.
+
+    Args:
+        model: Any model.
+        besides: Variables that get none.
+    """
+    used = {v for factor in model.factors for v in factor.scope}.union(besides)
+    unused = [v for v in range(len(model.variables)) if v not in used]
+    if not unused:
+        return model
+    ones = [Table([v], (), sizes=[model.variables[v].size], rows=(), default=1.0) for v in unused]
+    return Model(model.variables, [*model.factors, *ones], sense=model.sense, constant=model.constant)
+
+
+def relevant_factors(
+    model: Model, children: Sequence[int], evidence: Collection[int], query: Collection[int] | None
+) -> Sequence[int]:
+    """Return the factors that the answer depends on; barren ones that do not sum to 1 stay, all if a child has two."""
+    if len(set(children)) < len(children):
+        return range(len(children))
+    scopes = [factor.scope for factor in model.factors]
+    needed = prune_barren(scopes, children, evidence={*evidence, *(query or ())})
+    lasting = {children[f] for f in model.unnormalised.difference(needed)}
+    if query is None and not lasting:
+        return needed
+    return prune_barren(scopes, children, evidence=evidence, query=query, lasting=lasting)
+
+
+def grouped(tables: Tables) -> TableGroups:
+    """Put each table into the smallest group whose scope contains its own."""
+    is_kept = len(tables) <= _KEPT_TABLES
+    if is_kept:
+        # Which group is smallest depends on the sizes, too.
+        with _groups_lock:
+            if (known := _groups.get(tables.form)) is not None:
+                return known
+    starts, variables, *members = tables.listed.groups()
+    found = TableGroups(Scopes(starts, variables), *members)
+    if is_kept:
+        with _groups_lock:
+            _groups[tables.form] = found
+            while len(_groups) > _KEPT_GROUPS:
+                _groups.popitem(last=False)
+    return found
+
+
+def allowed_ranges(tables: Sequence[Table] | TableList, sense: Sense) -> list[tuple[float, float] | None]:
+    """Return the smallest and the largest value of each table that is not forbidden; None if every one is.
+
+    Values of integer tables are ints.
+    """
+    if isinstance(tables, Tables):
+        tables = tables.listed
+    return (tables if isinstance(tables, TableList) else TableList(tables)).ends(sense)

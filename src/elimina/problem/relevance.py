@@ -1,0 +1,183 @@
+"""TODO problem.relevance"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from elimina._core import without_barren
+from elimina.table import Scopes
+
+
+def prune_barren(
+    scopes: Sequence[Sequence[int]],
+    children: Sequence[int],
+    *,
+    evidence: Collection[int] = (),
+    query: Collection[int] | None = None,
+    lasting: Collection[int] = (),
+) -> list[int]:
+    """Find the factors that P(evidence), or the posterior of a query, depends on.
+
+    A variable is barren when it is neither observed nor asked for and has no child left: its conditional distribution
+    sums to 1 and goes (Shachter, 1986, "Evaluating influence diagrams"). For a query, what the evidence d-separates
+    from it goes as well: factors that no path of unobserved variables joins to it (Lauritzen et al., 1990,
+    "Independence properties of directed Markov fields": separation in the moral graph of the ancestral set).
+
+    Both need conditional distributions that sum to 1; neither holds for maximisation or counting. Evidence of
+    probability 0 shows in P(evidence) only: a query may not depend on the part where it contradicts itself.
+
+    Args:
+        scopes: Scopes of the factors.
+        children: Factor i is the distribution of ``children[i]``, each another variable, given the rest of its scope.
+        evidence: Observed variables.
+        query: None for P(evidence). Otherwise variables whose joint posterior is wanted: the product of the factors
+            found, summed over the others, is proportional to it.
+        lasting: Variables that are never barren, because their factors do not sum to 1.
+
+    Returns:
+        Indices of the factors to keep, ascending.
+    """
+    kept = _without_barren(scopes, children, {*evidence, *(query or ()), *lasting})
+    return kept if query is None else _joined(scopes, kept, set(evidence), set(query))
+
+
+def _without_barren(scopes: Sequence[Sequence[int]], children: Sequence[int], wanted: set[int]) -> list[int]:
+    starts, members = Scopes.of(scopes)
+    own, asked = np.array(children, dtype=np.uint32), np.array(sorted(wanted), dtype=np.uint32)
+    found: list[int] = without_barren(starts, members.astype(np.uint32), own, asked).tolist()
+    return found
+
+
+def _joined(scopes: Sequence[Sequence[int]], kept: list[int], evidence: set[int], query: set[int]) -> list[int]:
+    factors_of: dict[int, list[int]] = {}
+    for factor in kept:
+        for v in set(scopes[factor]) - evidence:
+            factors_of.setdefault(v, []).append(factor)
+    reached = query - evidence
+    stack = list(reached)
+    found: set[int] = set()
+    while stack:
+        for factor in factors_of.get(stack.pop(), ()):
+            if factor in found:
+                continue
+            found.add(factor)
+            fresh = set(scopes[factor]) - evidence - reached
+            reached |= fresh
+            stack.extend(fresh)
+    return sorted(found)
+
+
+class Relevance:
+    """The factors that posteriors depend on, for many queries of one model: see ``prune_barren``.
+
+    Sets of factors are integers: bit f stands for factor f.
+
+    Args:
+        scopes: Scopes of the factors.
+        children: Factor i is the distribution of ``children[i]``, each another variable, given the rest of its scope.
+        evidence: Observed variables.
+
+    Attributes:
+        of_evidence: Factors that P(evidence) depends on.
+        acyclic: True if the distributions are those of a directed acyclic graph; nothing may be left out if not.
+    """
+
+    def __init__(
+        self, scopes: Sequence[Sequence[int]], children: Sequence[int], evidence: Collection[int] = ()
+    ) -> None:
+        self._scopes, self._evidence = scopes, frozenset(evidence)
+        self._factor_of = {child: factor for factor, child in enumerate(children)}
+        self.acyclic = not _without_barren(scopes, children, set())
+        self._known = self._ancestors(self._evidence)
+        self.of_evidence = _mask(self._known)
+        self._part_of: dict[int, int] = {}
+        self._parts = [_mask(part) for part in self._find_parts()]
+        self._found: dict[int, int] = {}
+
+    def of(self, variables: Collection[int]) -> int:
+        """Return the factors that the joint posterior of unobserved variables depends on."""
+        found = 0
+        for v in variables:
+            found |= self._of_one(v)
+        return found
+
+    def mark(self, variable: int, factors: int) -> int:
+        """Return one of the factors of a variable's posterior that makes all others part of any such set; -1: none."""
+        own = self._factor_of.get(variable, -1)
+        return own if own >= 0 and own not in self._known else (factors & -factors).bit_length() - 1
+
+    def _of_one(self, variable: int) -> int:
+        """Return the factors of one variable's posterior: those of its ancestors, and all that these meet."""
+        found, stack = self._found, [variable]
+        while stack:
+            v = stack[-1]
+            factor = self._factor_of.get(v, -1)
+            is_above = factor >= 0 and factor not in self._known
+            waiting = [u for u in self._scopes[factor] if u != v and u not in found] if is_above else ()
+            if waiting and self.acyclic:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            # No observed variable is between an ancestor outside the evidence's and the variable.
+            mask = self._parts[self._part_of[v]] if v in self._part_of else 0
+            if is_above:
+                mask |= 1 << factor
+                for u in self._scopes[factor]:
+                    mask |= found.get(u, 0)
+            found[v] = mask
+        return found[variable]
+
+    def _ancestors(self, variables: Collection[int]) -> set[int]:
+        """Return the factors of the variables and their ancestors."""
+        found: set[int] = set()
+        stack = list(variables)
+        while stack:
+            factor = self._factor_of.get(stack.pop(), -1)
+            if factor >= 0 and factor not in found:
+                found.add(factor)
+                stack.extend(self._scopes[factor])
+        return found
+
+    def _find_parts(self) -> list[set[int]]:
+        """Group the evidence's factors that paths of unobserved variables join, and number the groups by variable."""
+        parts: list[set[int]] = []
+        touching: dict[int, list[int]] = {}
+        for factor in sorted(self._known):
+            for v in self._scopes[factor]:
+                if v not in self._evidence:
+                    touching.setdefault(v, []).append(factor)
+        for start in touching:
+            if start in self._part_of:
+                continue
+            found: set[int] = set()
+            self._part_of[start] = len(parts)
+            reached = [start]
+            for v in reached:
+                for factor in touching[v]:
+                    if factor not in found:
+                        found.add(factor)
+                        fresh = [u for u in self._scopes[factor] if u not in self._evidence and u not in self._part_of]
+                        self._part_of.update(dict.fromkeys(fresh, len(parts)))
+                        reached += fresh
+            parts.append(found)
+        return parts
+
+
+def _mask(factors: Collection[int]) -> int:
+    """Return an integer with these bits set."""
+    marks = bytearray(max(factors, default=0) // 8 + 1)
+    for factor in factors:
+        marks[factor >> 3] |= 1 << (factor & 7)
+    return int.from_bytes(marks, "little")
+
+
+def bits(mask: int) -> list[int]:
+    """Return the positions of the ones of an integer, ascending."""
+    text = bin(mask)[:1:-1]
+    result, at = [], text.find("1")
+    while at >= 0:
+        result.append(at)
+        at = text.find("1", at + 1)
+    return result

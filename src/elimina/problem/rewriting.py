@@ -1,0 +1,288 @@
+"""TODO problem.rewriting"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.model import Model, Variable
+from elimina.problem.merging import Merged, MergedModel, Purpose, first_gap, merge_values
+from elimina.table import LARGEST_NUMBER, Sense, Table, forbidden_value
+
+WRITTEN_CELLS = 1 << 20
+"""Cells up to which a table that lists its tuples is left to the plan, which writes it out in about a millisecond."""
+
+LARGE_DOMAIN = 1 << 12
+"""Values from which those of a variable are merged, whatever the size of its tables."""
+
+_CHAIN_CELLS = 1 << 22
+"""Cells from which a table becomes a chain, whose variables a given order cannot name: written out, it takes 10 ms.
+One that forbids most tuples stays a list, which takes less time, as long as its cells have numbers of 64 bits."""
+
+_MOST_LINKS, _LINK_SHARE = 1 << 22, 1 / 256
+"""Transitions for each variable of a chain, whose tables list them: the most, and as a share of the whole table's
+cells, so that a chain saves time."""
+
+
+class Rewritten(NamedTuple):
+    """A model with the same answer as another one.
+
+    Attributes:
+        model: The model, whose variables are those of the other one, perhaps with fewer values, and then auxiliary
+            ones.
+        observed: The observed values, with those of variables whose tables stand alone.
+        merged: The variables with fewer values.
+    """
+
+    model: Model
+    observed: dict[int, int]
+    merged: Mapping[int, Merged]
+
+
+def is_rewritten(model: Model) -> bool:
+    """Return whether a model may be rewritten: most are not, and this takes little time."""
+    return max(model.sizes, default=1) > LARGE_DOMAIN or any(
+        table.rows is not None and table.cells > WRITTEN_CELLS for table in model.factors
+    )
+
+
+def with_small_tables(
+    model: Model,
+    observed: Mapping[int, int],
+    purpose: Purpose,
+    maximised: Sequence[int] = (),
+    whole: Collection[int] = (),
+) -> Rewritten:
+    """Return a model with the same answer that has small tables.
+
+    Args:
+        model: A model.
+        observed: Variable -> index of its observed value.
+        purpose: Use of the values of the variables that are eliminated.
+        maximised: Variables of which only the best values count, whatever the purpose.
+        whole: Variables that keep all values.
+    """
+    if not is_rewritten(model):
+        return Rewritten(model, dict(observed), {})
+    made = with_needed_values(model, observed, purpose, maximised, whole)
+    model, values = made.model, dict(observed)
+    if purpose == "best":
+        values.update(best_alone(model, observed))
+    counted = {v: one.multiplicity for v, one in made.merged.items() if one.multiplicity > 1}
+    return Rewritten(_with_auxiliary_variables(model, values, counted, purpose), values, made.merged)
+
+
+def with_needed_values(
+    model: Model,
+    observed: Mapping[int, int],
+    purpose: Purpose,
+    maximised: Sequence[int] = (),
+    whole: Collection[int] = (),
+) -> MergedModel:
+    """Return a model with the same answer, and the same variables, those of large tables with fewer values.
+
+    The arguments are those of ``with_small_tables``.
+    """
+    large = {v for table in model.factors if _is_large(table) for v in table.scope}
+    large.update(v for v, size in enumerate(model.sizes) if size > LARGE_DOMAIN)
+    large.difference_update(observed, whole)
+    return merge_values(model, large, purpose, maximised)
+
+
+def _is_large(table: Table) -> bool:
+    return table.rows is not None and table.cells > WRITTEN_CELLS
+
+
+def _is_written(table: Table, sense: Sense, most: int) -> bool:
+    """Return whether a plan would write out a table of more than so many cells."""
+    if table.rows is None or table.cells <= most:
+        return False
+    return table.default != forbidden_value(sense, table.values.dtype)
+
+
+def best_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
+    """Return the best values of the variables of each large table that stands alone.
+
+    None of these is observed, or in another table.
+    """
+    large = [
+        table
+        for table in model.factors
+        if _is_written(table, model.sense, WRITTEN_CELLS) and table.cells <= LARGEST_NUMBER
+    ]
+    users = Counter(v for table in model.factors for v in table.scope) if large else Counter()
+    users.update(observed.keys())
+    best: dict[int, int] = {}
+    for table in large:
+        if all(users[v] == 1 for v in table.scope):
+            best.update(zip(table.scope, _best_tuple(table, model.sense), strict=True))
+    return best
+
+
+def _best_tuple(table: Table, sense: Sense) -> list[int]:
+    """Return the best tuple of a table that lists some and allows the others."""
+    assert table.rows is not None
+    assert table.default is not None
+    sign = 1 if sense == "min-cost" else -1
+    values = sign * table.values
+    place = int(values.argmin()) if len(values) else -1
+    if len(table.rows) < table.cells and (place < 0 or sign * table.default < values[place]):
+        listed = np.sort(np.ravel_multi_index(tuple(table.rows.astype(np.int64).T), table.sizes))
+        return [int(x) for x in np.unravel_index(first_gap(listed), table.sizes)]
+    return [int(x) for x in table.rows[place]]
+
+
+def _with_auxiliary_variables(
+    model: Model, observed: Mapping[int, int], counted: Mapping[int, int], purpose: Purpose
+) -> Model:
+    """Return a model with small tables for those that are still large, and for values that count several times.
+
+    Args:
+        model: A model.
+        observed: Variable -> index of its observed value.
+        counted: Variable -> number of assignments that its last value stands for.
+        purpose: Use of the values: a count needs no table that allows everything.
+    """
+    variables, factors = list(model.variables), []
+    names = (name for number in itertools.count() if model.find(name := f"_s{number}") is None)
+    for table in model.factors:
+        is_needed = purpose != "count" or _forbids(table, model.sense)
+        made = _replacement(table, model.sense, observed, len(variables)) if is_needed else None
+        if made is None:
+            factors.append(table)
+            continue
+        tables, sizes = made
+        factors += tables
+        variables += map(Variable, itertools.islice(names, len(sizes)), sizes)
+    for v, number in counted.items():
+        tables, sizes = _counting_chain(v, model.sizes[v], number, model.sense, len(variables))
+        factors += tables
+        variables += map(Variable, itertools.islice(names, len(sizes)), sizes)
+    if len(variables) == len(model.variables):
+        return model
+    bound = model.upper_bound
+    return Model(variables, factors, sense=model.sense, constant=model.constant, upper_bound=bound, name=model.name)
+
+
+def _forbids(table: Table, sense: Sense) -> bool:
+    """Return whether a listed table forbids some tuples."""
+    worst = forbidden_value(sense, table.values.dtype)
+    return table.default == worst or bool((table.values == worst).any())
+
+
+def _replacement(
+    table: Table, sense: Sense, observed: Mapping[int, int], first: int
+) -> tuple[list[Table], list[int]] | None:
+    """Return the tables that a large one becomes, and the sizes of their auxiliary variables; None if it stays.
+
+    Args:
+        table: Any table.
+        sense: Sense of its model.
+        observed: Variable -> index of its observed value.
+        first: Index of the first auxiliary variable.
+    """
+    free = [size for v, size in zip(table.scope, table.sizes, strict=True) if v not in observed]
+    cells = math.prod(free)
+    if table.rows is None or len(free) <= 1 or cells <= _CHAIN_CELLS:
+        return None
+    if _is_written(table, sense, _CHAIN_CELLS):
+        return _chain_of(table, sense, first)
+    return _star_of(table, sense, first) if cells > LARGEST_NUMBER else None
+
+
+def _star_of(table: Table, sense: Sense, tuple_number: int) -> tuple[list[Table], list[int]]:
+    """Return a table of each variable and the number of the listed tuple, one of the tuples' values, and their number.
+
+    Args:
+        table: A table that forbids all tuples but those that it lists.
+        sense: Sense of its model.
+        tuple_number: Index of the auxiliary variable.
+    """
+    assert table.rows is not None
+    dtype = table.values.dtype
+    neutral, worst = (1 if sense == "probability" else 0), forbidden_value(sense, dtype)
+    count = len(table.rows)
+    # A variable has a value, even if nothing is allowed.
+    values = table.values if count else np.array([worst], dtype=dtype)
+    numbers, neutrals = np.arange(count), np.full(count, neutral, dtype=dtype)
+    tables = [Table([tuple_number], values)]
+    for v, size, column in zip(table.scope, table.sizes, table.rows.T, strict=True):
+        rows = np.stack([column, numbers], axis=1)
+        tables.append(Table([v, tuple_number], neutrals, sizes=[size, len(values)], rows=rows, default=worst))
+    return tables, [len(values)]
+
+
+def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list[int]] | None:
+    """Return the tables of a chain, and its variables' sizes; None if it would have too many transitions.
+
+    A state is a beginning of listed tuples, or the last one, from which none is left.
+
+    Args:
+        table: A table that lists some tuples.
+        sense: Sense of its model.
+        first: Index of the chain's first variable.
+    """
+    assert table.rows is not None
+    assert table.default is not None
+    rows, dtype = table.rows.astype(np.int64), table.values.dtype
+    neutral, worst = (1 if sense == "probability" else 0), forbidden_value(sense, dtype)
+    states, before = np.zeros(len(rows), dtype=np.int64), 1
+    most = _LINK_SHARE * min(_MOST_LINKS / _LINK_SHARE, table.cells)
+    tables: list[Table] = []
+    sizes: list[int] = []
+    for place, (v, size) in enumerate(zip(table.scope[:-1], table.sizes[:-1], strict=True)):
+        if before * size > most:
+            return None
+        steps, following = np.unique(states * size + rows[:, place], return_inverse=True)
+        targets = np.full(before * size, len(steps))
+        targets[steps] = np.arange(len(steps))
+        links = np.stack([*np.divmod(np.arange(before * size), size), targets], axis=1)
+        scope, ends = [first + place - 1, v, first + place], [before, size, len(steps) + 1]
+        if place == 0:
+            scope, ends, links = scope[1:], ends[1:], links[:, 1:]
+        values = np.full(len(links), neutral, dtype=dtype)
+        tables.append(Table(scope, values, sizes=ends, rows=links, default=worst))
+        sizes.append(len(steps) + 1)
+        states, before = following, len(steps) + 1
+    if before * table.sizes[-1] > most:
+        return None
+    last = np.full((before, table.sizes[-1]), table.default, dtype=dtype)
+    last[states, rows[:, -1]] = table.values
+    tables.append(Table((first + len(sizes) - 1, table.scope[-1]), last))
+    return tables, sizes
+
+
+_OFF, _EQUAL, _BELOW = 0, 1, 2
+"""States of a chain that reads a number from its highest bit: none is read; it is like the bound so far, or below it.
+
+A state below the bound also tells the last bit, so that each number is one way through the chain.
+"""
+
+
+def _counting_chain(v: int, size: int, number: int, sense: Sense, first: int) -> tuple[list[Table], list[int]]:
+    """Return tables, and their variables' sizes, with so many assignments for a variable's last value, else with one.
+
+    These are the numbers from 0 on, bit by bit.
+
+    Args:
+        v: The variable.
+        size: Number of its values.
+        number: Number of assignments.
+        sense: Sense of the model.
+        first: Index of the chain's first variable.
+    """
+    allowed, forbidden = (1, 0) if sense == "probability" else (0, forbidden_value(sense, np.int64))
+    bits = [int(bit) for bit in f"{number - 1:b}"]
+    tables = []
+    for place, bit in enumerate(bits):
+        before = [_OFF, _EQUAL, _BELOW, _BELOW] if place else [_OFF] * (size - 1) + [_EQUAL]
+        following = {_OFF: [_OFF], _BELOW: [_BELOW, _BELOW + 1], _EQUAL: [_EQUAL, _BELOW] if bit else [_EQUAL]}
+        links = [(state, after) for state, kind in enumerate(before) for after in following[kind]]
+        scope, ends = (v if place == 0 else first + place - 1, first + place), (len(before), _BELOW + 2)
+        tables.append(Table(scope, [allowed] * len(links), sizes=ends, rows=links, default=forbidden))
+    return tables, [_BELOW + 2] * len(bits)

@@ -1,0 +1,118 @@
+"""TODO running.advice"""
+
+from __future__ import annotations
+
+import math
+
+from elimina.display import bytes_text, count_text, seconds_text
+from elimina.errors import MemoryLimitError
+from elimina.planning.options import Options
+from elimina.planning.plan import Plan
+from elimina.tasks import described
+
+LONG_SECONDS = 60.0
+"""Estimated time of a plan from which advice is given."""
+
+_SMALLEST = 2
+"""Memory of the smallest mini-buckets, relative to the factors."""
+
+_NAMES_SHOWN = 5
+
+_MUCH_HELD = 1 << 20
+"""Bytes of a call besides its plan from which an error names them."""
+
+NO_MACHINE = 2**50
+"""Bytes of a plan from which more memory or a larger disk is not advised."""
+
+
+def advice_on(plan: Plan) -> str | None:
+    """Return the advice on a plan that does not fit or takes long; None for other plans."""
+    if plan.fits and plan.seconds < LONG_SECONDS:
+        return None
+    if plan.minibuckets is not None:
+        return "a smaller i-bound (--ibound)" if plan.minibuckets.ibound > 1 else _what_helps(plan)
+    if described(plan.task).is_optimum:
+        gained = "search keeps both bounds and the best assignment"
+        return f"solve it with a time limit (elimina solve --time-limit): {gained}"
+    if described(plan.task).has_bounds:
+        return "bound the answer with mini-buckets (elimina solve --method mbe)"
+    return _what_helps(plan.whole)
+
+
+def check_fits(plan: Plan) -> None:
+    """Raise MemoryLimitError, with what would help, if a plan needs more memory than it may have."""
+    if not plan.fits:
+        raise MemoryLimitError(does_not_fit(plan))
+
+
+def check_kept(plan: Plan, options: Options) -> None:
+    """Raise the same error for tables that have to stay in memory, such as a junction tree's."""
+    if not plan.fits:
+        enough = options.limit_for(plan.peak_bytes, 0) if plan.on_host and options.room is not None else 0
+        raise MemoryLimitError(does_not_fit(plan._replace(enough=enough), takes_files=False))
+
+
+def does_not_fit(plan: Plan, *, takes_files: bool = True) -> str:
+    """Return the error of a plan that does not fit: its needs, and the options that help."""
+    whole = plan.whole
+    tiers = [(whole.device, whole.peak_bytes, whole.memory_limit)]
+    tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.limits]
+    lacking = [tier for tier in tiers if tier[1] > tier[2]] or tiers[:1]
+    needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
+    tuples = "elimination on sparse tables would fit (--method eliminate --tables sparse)"
+    beside = f" beside {bytes_text(plan.held)} that the call holds" if plan.held >= _MUCH_HELD else ""
+    return (
+        f"the plan needs {needs}{beside} "
+        f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); "
+        f"{_what_helps(whole, takes_files)}{_enough(plan)}{_slices_needed(plan)}{_bounds_instead(plan)}"
+        f"{'; ' + tuples if plan.fits_sparse else ''}"
+    )
+
+
+def _what_helps(plan: Plan, takes_files: bool = True) -> str:
+    if plan.has_large_factors:
+        size = bytes_text(plan.factor_cells * plan.itemsize)
+        return f"the model's own tables take {size} of that: more memory (--memory) or evidence would help"
+    if plan.has_large_steps:
+        size = bytes_text(plan.planning_bytes)
+        return f"to list its steps takes {size} of that: more memory (--memory) or evidence would help"
+    smaller = "a better order (--order, a longer --order-time, another --seed) or evidence would help"
+    if plan.peak_bytes > NO_MACHINE:
+        return f"no machine has that much: {smaller}"
+    # Rows have no place in a file.
+    is_possible = takes_files and plan.scratch is None and plan.minibuckets is None and plan.sparse is None
+    files = ", a directory on a large disk (--scratch)" if is_possible else ""
+    return f"more memory (--memory){files}, {smaller}"
+
+
+def _enough(plan: Plan) -> str:
+    """Return the advice of a memory limit with which a plan would fit."""
+    if not plan.enough or plan.whole.peak_bytes > NO_MACHINE:
+        return ""
+    unit, name = (1 << 20, "MiB") if plan.enough >= 1 << 20 else (1 << 10, "KiB")
+    return f"; --memory {math.ceil(plan.enough / unit)}{name} would be enough"
+
+
+def _bounds_instead(plan: Plan) -> str:
+    """Return the advice to take mini-buckets, or smaller ones, where that is possible."""
+    whole = plan.whole
+    if whole.sparse is not None or whole.has_large_factors or whole.has_large_steps:
+        return ""
+    if whole.minibuckets is not None:
+        return "; a smaller i-bound (--ibound) takes less" if whole.minibuckets.ibound > 1 else ""
+    if not described(whole.task).has_bounds or _SMALLEST * whole.factor_cells * whole.itemsize > whole.memory_limit:
+        return ""
+    others = " without --slices and --scratch" if plan.slicing is not None or whole.scratch is not None else ""
+    return f"; mini-buckets bound the answer in less memory (--method mbe{others})"
+
+
+def _slices_needed(plan: Plan) -> str:
+    slicing = plan.slicing
+    if slicing is None:
+        return ""
+    names = ", ".join(slicing.names[:_NAMES_SHOWN]) + (", ..." if len(slicing.names) > _NAMES_SHOWN else "")
+    return (
+        f"; fixing {len(slicing.names)} variables ({names}) would do it in {count_text(slicing.number)} slices of "
+        f"{bytes_text(plan.peak_bytes)}, estimated at {seconds_text(plan.seconds)}, which --slices {slicing.number} "
+        "allows"
+    )

@@ -1,0 +1,55 @@
+"""TODO running.bounded_results"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from elimina.model import Model
+from elimina.result import Result, Status
+from elimina.running.rounding import TOLERANCES
+from elimina.running.scaled import Scaled, partition_result
+
+_SUM_TOLERANCE = 1e-12
+"""Gap between the bounds of a sum's logarithm, relative to it (or to 1), up to which only rounding parts them."""
+
+
+def meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["float64"]) -> bool:
+    """Return whether a bound and an assignment's total are the same number, up to rounding of floats."""
+    return bound == score or (not isinstance(score, int) and abs(bound - score) <= tolerance * max(1.0, abs(score)))
+
+
+def sum_between(lower: float, upper: float) -> Result:
+    """Return the result that bounds on the base-10 logarithm of a sum prove."""
+    if upper == -math.inf or meet(lower, upper, _SUM_TOLERANCE):
+        return partition_result(Scaled.from_log2(upper / math.log10(2)))
+    return Result("bounded", "pr", None, lower, upper)
+
+
+def result_between(
+    model: Model,
+    bound: int | float | None,
+    chosen: Sequence[int] | None,
+    tolerance: float = TOLERANCES["float64"],
+    score: int | float | None = None,
+) -> Result:
+    """Return the result that a bound (None: nothing is allowed) and an assignment prove.
+
+    Args:
+        model: Model of the optimum.
+        bound: No assignment is better, in the model's units.
+        chosen: A value for each variable of the model; None if no assignment is known.
+        tolerance: The relative gap from which on the assignment is not the optimum.
+        score: The assignment's value, if it is known.
+    """
+    if bound is None:
+        return Result("infeasible", "mpe")
+    if score is None and chosen is not None:
+        score = model.score(chosen)
+    if chosen is None or score is None or math.isinf(score) or model.is_beyond_bound(score):
+        return Result("bounded", "mpe", None, *model.ends(bound, None))
+    is_same = meet(bound, score, tolerance)
+    if is_same:
+        bound = score
+    status: Status = "optimal" if is_same else "bounded"
+    return Result(status, "mpe", score, *model.ends(bound, score), model.states_at(chosen))

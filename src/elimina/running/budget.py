@@ -1,0 +1,31 @@
+"""TODO running.budget"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+from elimina.result import Result
+
+
+class Budget(NamedTuple):
+    """Budget of a strategy: its time, the bounds and assignment so far, and a listener for its results.
+
+    Attributes:
+        deadline: By ``time.monotonic``; None: there is none.
+        known: Best result so far.
+        learn: Called with bounds as soon as they are known.
+        held: Bytes that the call holds already, about.
+    """
+
+    deadline: float | None
+    known: Result | None
+    learn: Callable[[Result], None]
+    held: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the deadline."""
+        return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())

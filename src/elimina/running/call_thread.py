@@ -1,0 +1,181 @@
+"""TODO running.call_thread"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from queue import Empty, SimpleQueue
+
+from elimina._core import Stopped
+from elimina.system import lock_for_a_moment, start_thread
+
+_LOOK_SECONDS = 0.005
+"""Between looks at whether an exception is to be raised in a thread again."""
+
+_EXIT_SECONDS = 60.0
+"""Seconds for work that was left alone to end before the interpreter does."""
+
+TURN_SECONDS = 0.02
+"""Between looks of threads that wait at whether they are to end."""
+
+KEPT_SECONDS = 1.0
+"""Seconds for which a thread waits for the next call: a new one often begins on a core whose caches hold nothing."""
+
+threads: dict[int, int] = {}
+"""Depth of ``shielded`` blocks by thread."""
+
+_left_alone: list[threading.Thread] = []
+
+resting: list[CallThread] = []
+_hiring = lock_for_a_moment()
+"""Held while a thread begins or ends to rest."""
+
+_hooking = lock_for_a_moment()
+"""Held while the interpreter's hook for dropped exceptions is replaced."""
+
+
+@contextlib.contextmanager
+def shielded() -> Iterator[None]:
+    """Keep the end of a call from raising an exception in this thread."""
+    own = threading.get_ident()
+    threads[own] = threads.get(own, 0) + 1
+    try:
+        yield
+    finally:
+        threads[own] -= 1
+        if not threads[own]:
+            del threads[own]
+
+
+class CallThread(threading.Thread):
+    """A thread that does the work of one call after another, and ends if no call comes for a while.
+
+    Args:
+        processors: Those that its first caller may use.
+    """
+
+    def __init__(self, processors: Collection[int]) -> None:
+        super().__init__(name="elimina", daemon=True)
+        self.processors, self.is_free = processors, False
+        self.works: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+    def run(self) -> None:
+        """Do what comes."""
+        while (work := self._next()) is not None:
+            self.is_free = False
+            work()
+            # The call's tables go with it.
+            del work
+            if not self.is_free:
+                return
+
+    def _next(self) -> Callable[[], None] | None:
+        while True:
+            try:
+                return self.works.get(timeout=KEPT_SECONDS)
+            except Empty:
+                with _hiring:
+                    if self in resting:
+                        resting.remove(self)
+                    if self.works.empty():
+                        return None
+
+    def rest(self) -> None:
+        """Be there for another call. Little of the present one is left: the next work waits for it."""
+        with _hiring:
+            self.is_free = True
+            resting.append(self)
+
+
+def do_in_thread(work: Callable[[], None]) -> None:
+    """Do a call's work in a thread that rests, or in a new one.
+
+    Raises:
+        MemoryLimitError: No thread can be started.
+    """
+    # A thread that was started earlier may be bound to others.
+    processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
+    with _hiring:
+        for place in reversed(range(len(resting))):
+            if resting[place].processors == processors:
+                resting.pop(place).works.put(work)
+                return
+    thread = CallThread(processors)
+    thread.works.put(work)
+    start_thread(thread)
+
+
+@atexit.register
+def _end_resting() -> None:
+    with _hiring:
+        threads = list(resting)
+        resting.clear()
+        for thread in threads:
+            thread.works.put(None)
+    for thread in threads:
+        thread.join(TURN_SECONDS)
+
+
+def is_shielded(thread: threading.Thread) -> bool:
+    """Return whether a thread does such work."""
+    return thread.ident in threads
+
+
+def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread], bool], patience: float) -> None:
+    """End a thread by an exception, or leave it alone.
+
+    CPython drops an exception that comes in a callback of a weak reference or in a destructor; it is raised again.
+
+    Args:
+        thread: Thread to end.
+        raise_in: Function that raises ``Stopped`` in the thread, and returns whether that was possible.
+        patience: Seconds for the thread to end.
+    """
+    is_due = threading.Event()
+    is_due.set()
+
+    def notice(unraisable: sys.UnraisableHookArgs) -> None:
+        _report(before, unraisable)
+        if unraisable.exc_type is Stopped and threading.get_ident() == thread.ident:
+            is_due.set()
+
+    with _hooking:
+        before, sys.unraisablehook = sys.unraisablehook, notice
+        try:
+            until = time.monotonic() + patience
+            while thread.is_alive() and time.monotonic() < until:
+                if is_due.is_set():
+                    is_due.clear()
+                    if not raise_in(thread):
+                        is_due.set()
+                thread.join(_LOOK_SECONDS)
+        finally:
+            # Of a thread that is left alone, the exception may come later: it is not the user's.
+            sys.unraisablehook = functools.partial(_report, before) if thread.is_alive() else before
+    leave_alone(thread)
+
+
+def leave_alone(thread: threading.Thread) -> None:
+    """Note a thread that goes on, for which the interpreter's end will wait."""
+    if thread.is_alive():
+        _left_alone.append(thread)
+
+
+def _report(before: Callable[[sys.UnraisableHookArgs], object], unraisable: sys.UnraisableHookArgs) -> None:
+    """Pass a dropped exception on to the hook before, if it did not come to end a thread."""
+    if unraisable.exc_type is not Stopped:
+        before(unraisable)
+
+
+@atexit.register
+def _wait_for_those_left() -> None:
+    # A thread that comes back from the core into an interpreter that has ended takes the process down.
+    until = time.monotonic() + _EXIT_SECONDS
+    for thread in _left_alone:
+        thread.join(max(0.0, until - time.monotonic()))

@@ -1,0 +1,309 @@
+"""TODO running.checkpoint"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import system
+from elimina.errors import InputError
+from elimina.model import Model
+from elimina.planning.options import Options
+from elimina.planning.packed_steps import Steps
+from elimina.planning.plan import Plan
+from elimina.planning.planned_problem import Choice, Planned, choice_of
+from elimina.problem.preparation import Problem
+from elimina.running.call_thread import shielded
+
+State = dict[str, Any]
+"""State of a run."""
+
+SAVE_SECONDS = 1.0
+"""Least seconds between two writes of the state."""
+
+WRITING_SHARE = 0.05
+"""Most time of a run that writes of its state take: states of many slices are long."""
+
+_LOCK_SECONDS, _LOOK_SECONDS = 1.0, 0.02
+"""Seconds for which a directory in use is waited for, and between looks: interrupted work may outlast its call."""
+
+_FILE = "elimina-checkpoint.json"
+_MESSAGES = "elimina-messages-"
+_VERSION = 3
+
+
+class Checkpoint:
+    """A directory for the state of one run; empty before the first save.
+
+    The state is written to another name, synchronised with the disk, and then renamed, so that a process that is killed
+    at any moment leaves the last state that was complete.
+
+    Args:
+        directory: Made if it is not there.
+        memory: Memory limit of the call, of which a run has what the call does not hold.
+
+    Raises:
+        InputError: The directory cannot be written, is in use by another process, or holds a damaged checkpoint.
+
+    Attributes:
+        state: State of the run to resume; empty for a new one.
+    """
+
+    def __init__(self, directory: str | os.PathLike[str], memory: int | str | None = None) -> None:
+        self._directory, self._memory = Path(directory), memory
+        self._made = False
+        self._saved = self._writing_seconds = 0.0
+        self._waiting: State | None = None
+        self.state: State = {}
+        with self._writing():
+            if not self._directory.exists():
+                self._directory.mkdir()
+                self._made = True
+            try:
+                self._lock = self._locked()
+            except BlockingIOError as error:
+                problem = f"another process uses the checkpoint in {directory}; wait for it or end it"
+                raise InputError(problem) from error
+        try:
+            self._known = self._read()
+        except BaseException:
+            self.close()
+            raise
+
+    def _locked(self) -> int:
+        until = time.monotonic() + _LOCK_SECONDS
+        while time.monotonic() < until:
+            with contextlib.suppress(BlockingIOError):
+                return system.lock(self._directory)
+            time.sleep(_LOOK_SECONDS)
+        return system.lock(self._directory)
+
+    @property
+    def is_new(self) -> bool:
+        """True if no run has left anything."""
+        return not self._known
+
+    @property
+    def choice(self) -> Choice:
+        """Basis of the plan of the run to resume."""
+        return Choice(*self._known["choice"])
+
+    def check(self, model: Model, problem: Problem, options: Options) -> None:
+        """Make sure that the run that goes on was for the same.
+
+        Raises:
+            InputError: It was for something else.
+        """
+        asked = _identity(model, problem, options._replace(memory=self._memory))
+        for name, value in asked.items():
+            if self._known["asked"][name] != value:
+                shown = f", {self._known['asked'][name]}, not {value}" if name not in _DIGESTS else ""
+                raise InputError(
+                    f"the checkpoint in {self._directory} was made for another {name}{shown}: "
+                    "go on with the same one, or give another directory"
+                )
+
+    def begin(self, model: Model, problem: Problem, planned: Planned, options: Options) -> None:
+        """Start to keep a run of a plan, or go on with one.
+
+        Raises:
+            InputError: The run that goes on had another plan, or the directory cannot be written.
+        """
+        digest = _plan_digest(planned.plan)
+        if not self._known:
+            asked = _identity(model, problem, options._replace(memory=self._memory))
+            self._known = {"asked": asked, "choice": list(choice_of(planned)), "plan": digest, "state": {}}
+            self._write({})
+        elif self._known["plan"] != digest:
+            raise InputError(
+                f"the checkpoint in {self._directory} was made with another plan, perhaps by another release of "
+                "elimina: remove it to start again"
+            )
+        self.state = self._known["state"]
+
+    def save(self, state: State) -> None:
+        """Keep the state so far; it is written once a second at most, and less often if a write takes long."""
+        self._waiting = state
+        if time.monotonic() - self._saved > max(SAVE_SECONDS, self._writing_seconds / WRITING_SHARE):
+            self.flush()
+
+    @property
+    def steps(self) -> State:
+        """State of the one unfinished slice of a sweep."""
+        known: State = self._known["state"].get("steps", {})
+        return known
+
+    def save_steps(self, steps: State) -> None:
+        """Write the state of an unfinished slice at once."""
+        self._write({**(self._waiting or self._known["state"]), "steps": steps})
+        self._waiting = None
+
+    def flush(self) -> None:
+        """Write the state that is not written yet."""
+        if self._waiting is not None:
+            self._write(self._waiting)
+            self._waiting = None
+
+    def save_messages(self, number: int, arrays: Iterable[NDArray[Any]]) -> list[Any]:
+        """Write arrays to a file of their own; return the description for ``read_messages``."""
+        size = crc = 0
+        with self._replacing(f"{_MESSAGES}{number}") as file:
+            for array in arrays:
+                data = np.ascontiguousarray(array).view(np.uint8).data
+                file.write(data)
+                size, crc = size + data.nbytes, zlib.crc32(data, crc)
+        return [number, size, crc]
+
+    def read_messages(self, saved: Sequence[int]) -> NDArray[np.uint8]:
+        """Read a file of messages.
+
+        Raises:
+            InputError: It is damaged.
+        """
+        number, size, crc = saved
+        path = self._directory / f"{_MESSAGES}{number}"
+        try:
+            data = np.fromfile(path, dtype=np.uint8)
+        except OSError as error:
+            raise self._damaged(f"{path.name}: {error.strerror}") from error
+        if data.nbytes != size or zlib.crc32(data.data) != crc:
+            raise self._damaged(path.name)
+        return data
+
+    def drop_messages(self, kept: Collection[int]) -> None:
+        """Remove the files of messages but some."""
+        for path in self._directory.glob(f"{_MESSAGES}*"):
+            if path.name not in {f"{_MESSAGES}{number}" for number in kept}:
+                path.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Remove the files, and the directory if elimina made it and it is empty."""
+        self.drop_messages(())
+        (self._directory / _FILE).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if self._made or self._known.get("made"):
+                self._directory.rmdir()
+        self.close()
+
+    def close(self) -> None:
+        """Let another process use the directory; one that was made for nothing is removed."""
+        if self._made and not self._known:
+            with contextlib.suppress(OSError):
+                self._directory.rmdir()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+    def _read(self) -> State:
+        path = self._directory / _FILE
+        try:
+            digest, _, payload = path.read_bytes().partition(b"\n")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise InputError(f"cannot read {path}: {error.strerror}") from error
+        if _sha256(payload).hexdigest().encode() != digest:
+            raise self._damaged(_FILE)
+        known: State = json.loads(payload)
+        if known["version"] != _VERSION:
+            raise InputError(
+                f"the checkpoint in {self._directory} is of version {known['version']}, this release of elimina reads "
+                f"{_VERSION}: remove it to start again"
+            )
+        return known
+
+    def _damaged(self, name: str) -> InputError:
+        return InputError(f"the checkpoint in {self._directory} is damaged ({name}): remove it to start again")
+
+    def _write(self, state: State) -> None:
+        started = time.monotonic()
+        self._known = {"version": _VERSION, "made": self._made, **self._known, "state": state}
+        payload = json.dumps(self._known).encode()
+        with self._replacing(_FILE) as file:
+            file.write(_sha256(payload).hexdigest().encode() + b"\n" + payload)
+        self._saved = time.monotonic()
+        self._writing_seconds = self._saved - started
+
+    @contextlib.contextmanager
+    def _replacing(self, name: str) -> Iterator[BinaryIO]:
+        """Open a file that takes its name once it is on the disk as a whole."""
+        partial = self._directory / f"{name}.part"
+        with shielded(), self._writing():
+            try:
+                with open(partial, "wb") as file:
+                    yield file
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(partial, self._directory / name)
+            finally:
+                partial.unlink(missing_ok=True)
+            os.fsync(self._lock)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise InputError(f"cannot write the checkpoint in {self._directory}: {error.strerror or error}") from error
+
+
+_DIGESTS = ("model", "evidence")
+
+
+def _identity(model: Model, problem: Problem, options: Options) -> State:
+    """Return the identity of a run; the keys are the names in errors."""
+    order = options.order if isinstance(options.order, str) else " ".join(map(str, options.order))
+    return {
+        "model": _model_digest(model),
+        "task": problem.task,
+        "evidence": _digest(repr(sorted(problem.fixed.items())), _model_digest(problem.model)),
+        # On which cards does not matter: they may be fewer after one was lost.
+        "device": "cuda" if options.needs_gpu else options.device,
+        "memory": options.memory,
+        "order": order,
+        "dtype": options.dtype,
+        "slices": options.slices,
+        "tables": options.tables,
+    }
+
+
+def _sha256(data: bytes = b"") -> Any:
+    # Few calls have a checkpoint, and the library takes its time to load.
+    import hashlib
+
+    return hashlib.sha256(data)
+
+
+def _digest(*parts: str | bytes) -> str:
+    found = _sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        found.update(len(data).to_bytes(8, "little"))
+        found.update(data)
+    return str(found.hexdigest())
+
+
+def _model_digest(model: Model) -> str:
+    variables = [(v.name, v.size, v.states) for v in model.variables]
+    parts: list[str | bytes] = [repr((variables, model.sense, model.constant, model.upper_bound, model.children))]
+    for table in model.factors:
+        parts += [repr((table.scope, table.sizes, table.default, table.values.dtype.str)), table.values.tobytes()]
+        parts += [b"" if table.rows is None else table.rows.tobytes()]
+    return _digest(*parts)
+
+
+def _plan_digest(plan: Plan) -> str:
+    packed = Steps.packed(plan.steps)
+    factors = [(factor.members, factor.scope, factor.offset) for factor in plan.factors]
+    fixed = None if plan.slicing is None else (plan.slicing.variables, plan.slicing.levels)
+    rest = (plan.task, plan.semiring, plan.dtype, plan.forbidden, factors, tuple(plan.outputs), plan.arena_cells, fixed)
+    return _digest(packed.words.tobytes(), packed.starts.tobytes(), repr(rest))

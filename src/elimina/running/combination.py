@@ -1,0 +1,66 @@
+"""TODO running.combination"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from elimina.result import Result
+from elimina.running.bounded_results import meet, sum_between
+
+NO_PLAN: dict[str, Any] = {
+    "induced_width": None,
+    "largest_table": 0,
+    "total_cells": 0,
+    "peak_bytes": 0,
+    "device": "cpu",
+    "dtype": None,
+}
+"""Figures of a plan, where there is none."""
+
+
+def combine(known: Result | None, found: Result, sign: int) -> Result:
+    """Return the combination of two answers to one question; the figures are those of the second.
+
+    Args:
+        known: Known result; None: there is none.
+        found: Newer answer.
+        sign: 1 where values are minimised, -1 where they are maximised.
+    """
+    if known is None or found.status not in ("bounded", "feasible"):
+        return found
+    if known.status not in ("bounded", "feasible"):
+        return known.replace(stats=found.stats)
+    lower = max((end for end in (known.lower_bound, found.lower_bound) if end is not None), default=None)
+    upper = min((end for end in (known.upper_bound, found.upper_bound) if end is not None), default=None)
+    if found.task == "pr" and lower is not None and upper is not None:
+        return sum_between(lower, upper).replace(stats=found.stats)
+    best = found
+    if _is_better(known, found, sign):
+        best = known
+    bound = lower if sign == 1 else upper
+    if best.value is not None and bound is not None and meet(bound, best.value):
+        return best.replace(status="optimal", lower_bound=best.value, upper_bound=best.value, stats=found.stats)
+    return best.replace(status="bounded", lower_bound=lower, upper_bound=upper, stats=found.stats)
+
+
+def _is_better(one: Result, other: Result, sign: int) -> bool:
+    """Return whether an answer has a better assignment than another one, or one whose value is known to be better."""
+    if one.assignment is None or other.assignment is None:
+        return other.assignment is None
+    ends = [(r.upper_bound if sign == 1 else r.lower_bound) if r.value is None else r.value for r in (one, other)]
+    worst = sign * math.inf
+    mine, its = (worst if end is None else end for end in ends)
+    return sign * mine < sign * its
+
+
+def ends_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:
+    """Return the bounds of an optimum that does not reach a given total: the next total, where costs are integers.
+
+    Args:
+        given: Total that is not reached.
+        sign: 1 where values are minimised, -1 where they are maximised.
+        is_integer: True if costs are integers.
+    """
+    beyond = given + sign if is_integer else given
+    return (beyond, None) if sign == 1 else (None, beyond)

@@ -1,0 +1,75 @@
+"""TODO running.content_partition"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from elimina._core import FORBIDDEN_COST
+from elimina._core import partition_by_content as partition
+from elimina.planning.machine import (
+    COMPARED_PAIR_SECONDS,
+    JOINED_CELL_SECONDS,
+    PARTITIONED_BUCKET_SECONDS,
+    PLANNED_BUCKET_SECONDS,
+)
+from elimina.problem.preparation import Problem
+from elimina.running.encoding import distances, tables_of
+from elimina.tree import Partition, bucket_tree
+
+_MOST_JOINED_CELLS = 2**28
+"""Most cells of all joined tables of a partition together."""
+
+_JOINED_CELL_BYTES = 32
+"""Bytes per cell of joined tables, their sources and targets, and their messages."""
+
+
+def partition_by_content(
+    problem: Problem, order: Sequence[int], ibound: int, memory: int, seconds: float, threads: int
+) -> Partition | None:
+    """Divide each bucket by the tables' values; None where that takes too much, or nothing is allowed.
+
+    Content-based greedy partitions (Rollon and Dechter 2010, "New mini-bucket partitioning heuristics for bounding the
+    probability of evidence", section 4), with costs for probabilities: tables that gain most from a joint message are
+    joined. The messages have to be known for it, so they are made here, on the host, before the plan; what the plan
+    keeps is which table goes where.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        order: The free variables in elimination order.
+        ibound: The most variables of a message.
+        memory: Bytes that it may take.
+        seconds: Estimated time that it may take, besides a part of what the plan takes.
+        threads: Number of CPU threads that compare tables.
+
+    Raises:
+        Stopped: The call is to end.
+    """
+    sizes = problem.model.sizes
+    position = {v: i for i, v in enumerate(order)}
+    scopes = [tuple(sorted(group.scope, key=position.__getitem__)) for group in problem.groups]
+    nodes = bucket_tree(scopes, order, ibound=ibound).nodes
+    cells = sum(sizes[node.variable] * math.prod(sizes[v] for v in node.separator) for node in nodes)
+    tables = Counter[int]()
+    for node in nodes:
+        tables[node.variable] += len(node.factors) + len(node.children)
+    pairs = sum(number * number for number in tables.values())
+    needed = JOINED_CELL_SECONDS * cells + COMPARED_PAIR_SECONDS * pairs + PARTITIONED_BUCKET_SECONDS * len(nodes)
+    if cells > min(_MOST_JOINED_CELLS, memory // _JOINED_CELL_BYTES) or needed > seconds + PLANNED_BUCKET_SECONDS * len(
+        nodes
+    ):
+        return None
+    known = distances(problem, FORBIDDEN_COST)
+    if not known.possible:
+        return None
+    costs = []
+    for group, table in zip(problem.groups, tables_of(problem, known.costs), strict=True):
+        axes = sorted(range(len(group.scope)), key=lambda axis: position[group.scope[axis]])
+        costs.append(np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64).transpose(axes).ravel())
+    # What is forbidden costs more than anything that is not.
+    most = 1.0 + sum(float(table.max(initial=0, where=np.isfinite(table))) for table in costs)
+    places = [[position[v] for v in scope] for scope in scopes]
+    return partition([sizes[v] for v in order], places, costs, ibound, most, threads)

@@ -1,0 +1,475 @@
+"""TODO running.encoding"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import table as tables_of_models
+from elimina._core import TableList, rows_sort, rows_sorted
+from elimina.planning.arrays import view_of
+from elimina.planning.key_layout import Layout, field_bits
+from elimina.planning.listed_tables import listing_table, section
+from elimina.planning.packed_steps import Factors
+from elimina.planning.plan import Plan
+from elimina.planning.step import FactorLayout
+from elimina.problem.preparation import Problem, allowed_ranges
+from elimina.running.rounding import check_sum
+from elimina.running.scaled import Scaled
+from elimina.table import Ends, Sense, Table, cell_numbers
+from elimina.tasks import FLOATS, INTEGERS
+
+Array = NDArray[Any]
+
+Rule = Literal["support", "distances", "logs", "products"]
+"""Encoding of values.
+
+- ``support``: 1 where they are allowed, else 0.
+- ``distances``: costs, or negated logarithms of probabilities, from the best one of each table.
+- ``logs``: logarithms, less the largest one of each table.
+- ``products``: each factor scaled by a power of two, so that its largest value is in [1, 2).
+"""
+
+
+class Encoded(NamedTuple):
+    """Factors ready for a backend.
+
+    Attributes:
+        arena: The first ``plan.factor_cells`` elements.
+        constants: Constant to add to the arena's optimum (costs, in the model's direction; or logarithms), or to the
+            base-2 logarithm of the arena's sum (``sum-product``).
+        ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``).
+        impossible: True if nothing is allowed, seen before the run: a factor without free variables is forbidden or has
+            probability 0 (the model's constant, too), or all integer costs of one table are forbidden.
+        exact: False if a product of two positive numbers left the normal range while factors were joined.
+        factor: Factor of the arena's sum whose logarithm the constants are (``sum-product``), without its rounding.
+    """
+
+    arena: Array
+    constants: tuple[int | float, ...]
+    ranges: NDArray[np.float64]
+    impossible: bool
+    exact: bool
+    factor: Scaled = Scaled(1.0, 0)
+
+    @property
+    def offset(self) -> int | float:
+        """The sum of the constants; exact for integers."""
+        return self.constants[0] if len(self.constants) == 1 else math.fsum(self.constants)
+
+
+class Encoder:
+    """Writes a problem's factors into an arena, and some of them again where tables change.
+
+    Costs and logarithms as floats are less the best value of each table: sums of what is left are of one sign, so that
+    rounding changes them by a small part of themselves, however much the tables cancel each other.
+
+    Args:
+        problem: Problem to encode.
+        plan: Plan with the places of the factors.
+        semiring: Another one than the plan's, over the same dtype and layout.
+        whole: The problem of all slices, if the other one is a slice.
+
+    Attributes:
+        arena: The first ``plan.factor_cells`` elements.
+
+    Raises:
+        InputError: Costs are so large that their sum may leave the plan's dtype.
+    """
+
+    def __init__(self, problem: Problem, plan: Plan, semiring: str | None = None, whole: Problem | None = None) -> None:
+        self._sense = problem.model.sense
+        self._rule = _rule(whole or problem, plan, semiring or plan.semiring)
+        self._limit = int(plan.forbidden) if plan.dtype in INTEGERS else 0
+        self._factors = Factors.packed(plan.factors)
+        self._tables, self._listed = problem.tables, problem.tables.listed
+        self._changed: dict[int, Table] = {}
+        self._lists = {} if plan.sparse is None else _lists(plan.factors)
+        # Of the members of factors that are listed, at their tuples.
+        self._ends_of_lists: dict[int, tuple[float, float] | None] = {}
+        self.arena: Array = np.zeros(plan.factor_cells, dtype=plan.dtype)
+        self._ranges, self._exponents, self._exact = self._write(None)
+
+    def replace(self, changed: Mapping[int, Table], numbers: Sequence[int]) -> None:
+        """Put other tables of the same scopes in the place of some, and write the factors that they are part of."""
+        if self._listed is self._tables.listed:
+            self._listed = TableList(self._tables)
+        for number, table in changed.items():
+            self._listed.replace(number, table)
+        self._changed.update(changed)
+        ranges, exponents, exact = self._write(np.array(numbers, dtype=np.int64))
+        if self._rule == "products":
+            own = list(numbers)
+            self._ranges[own], self._exponents[own], self._exact[own] = ranges, exponents, exact
+
+    def _write(self, numbers: NDArray[np.int64] | None) -> tuple[Array, Array, Array]:
+        if not self._lists:
+            return write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, numbers)
+        chosen = np.arange(len(self._factors)) if numbers is None else numbers
+        is_listed = np.isin(chosen, list(self._lists))
+        dense = chosen[~is_listed]
+        found = write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, dense)
+        ranges, exponents, exact = (
+            np.zeros((len(chosen), 2)),
+            np.zeros(len(chosen), np.int64),
+            np.ones(len(chosen), bool),
+        )
+        if self._rule == "products":
+            ranges[~is_listed], exponents[~is_listed], exact[~is_listed] = found
+        for place in np.flatnonzero(is_listed).tolist():
+            ranges[place], exponents[place], exact[place] = self._write_list(int(chosen[place]))
+        return ranges, exponents, exact
+
+    def _write_list(self, number: int) -> tuple[Array, int, bool]:
+        """Write a listed factor; return the same as ``write_factors`` for one factor."""
+        factor = self._lists[number]
+        tables = [self._changed.get(member, self._tables[member]) for member in factor.members]
+        written = write_listed(factor, tables, self._sense, self._rule, self._limit, self.arena)
+        self._ends_of_lists.update(zip(factor.members, written.ends, strict=True))
+        return written.range, written.exponent, written.is_exact
+
+    def encoded(self, problem: Problem) -> Encoded:
+        """Return the summary of the written factors.
+
+        Args:
+            problem: With the tables that were written last.
+        """
+        constant, constants = problem.model.constant, [problem.tables[c] for c in problem.constants]
+        possible = constant > -math.inf and None not in self._ends_of_lists.values()
+        ranges = np.zeros((len(self._factors), 2))
+        if self._rule == "products":
+            values = [float(table.values) for table in constants]
+            exponent = int(self._exponents.sum())
+            logs = constant / math.log(2), exponent, *(math.log2(v) for v in values if v > 0)
+            possible, exact = possible and all(values), bool(self._exact.all())
+            factor = Scaled.product(values, exponent).times(Scaled.from_log2(constant / math.log(2)))
+            return Encoded(self.arena, logs, self._ranges.copy(), not possible, exact, factor)
+        if self._rule == "support":
+            ends = allowed_ranges(constants, self._sense)
+            return Encoded(self.arena, (0,), ranges, not possible or None in ends, True)
+        known, is_highest = self._ends(), self._sense != "min-cost"
+        if self.arena.dtype.kind == "i":
+            return Encoded(
+                self.arena, (int(constant) + known.total(highest=is_highest),), ranges, not known.are_allowed, True
+            )
+        numbers = known.numbers(highest=is_highest)
+        found: Iterable[float] = map(math.log, numbers) if self._sense == "probability" else numbers
+        if (known.kinds == 1).any():
+            found = itertools.chain.from_iterable(map(_floats, found))
+        possible = possible and bool(known.kinds[list(problem.constants)].all())
+        return Encoded(self.arena, (*_floats(constant), *found), ranges, not possible, True)
+
+    def _ends(self) -> Ends:
+        """Return the ends of all tables; of the members of listed factors, at their tuples."""
+        ends = Ends.of(self._listed, self._sense)
+        for number, known in self._ends_of_lists.items():
+            ends.kinds[number] = 0 if known is None else 1 if isinstance(known[0], int) else 2
+            if known is not None:
+                (ends.integers if isinstance(known[0], int) else ends.floats)[number] = known
+        return ends
+
+
+def write_factors(
+    tables: TableList,
+    sense: Sense,
+    rule: Rule,
+    limit: int,
+    factors: Factors,
+    arena: Array,
+    numbers: NDArray[np.int64] | None = None,
+) -> tuple[Array, Array, Array]:
+    """Write factors into an arena.
+
+    Args:
+        tables: Tables that the factors' members are indices of.
+        sense: Sense of the tables.
+        rule: Encoding of their values.
+        limit: ``distances`` of integers: what stands for forbidden costs, above all others.
+        factors: Places of the factors.
+        arena: Arena to write to.
+        numbers: Numbers of the factors to write; None: all.
+
+    Returns:
+        ``products``, of each factor that was written: the largest and the smallest positive value; the power of two
+        that was taken out; and whether no positive product left the normal range while factors were joined.
+    """
+    ranges, exponents, exact = tables.encode(
+        sense,
+        rule,
+        limit,
+        factors.member_starts,
+        factors.members,
+        factors.starts,
+        factors.scopes,
+        factors.sizes,
+        factors.strides,
+        factors.offsets,
+        numbers,
+        arena,
+        tables_of_models.BLOCK_CELLS,
+    )
+    return ranges, exponents, exact
+
+
+def _lists(factors: Sequence[FactorLayout]) -> dict[int, FactorLayout]:
+    """Return the factors that are listed, by number."""
+    return {number: factor for number, factor in enumerate(factors) if factor.tuples is not None}
+
+
+def _rule(problem: Problem, plan: Plan, semiring: str) -> Rule:
+    if semiring == "count":
+        return "support"
+    if semiring == "sum-product":
+        return "products"
+    if semiring == "log-sum-exp":
+        return "logs"
+    if plan.dtype in FLOATS:
+        check_sum(problem.model, problem.tables, plan.dtype)
+    return "distances"
+
+
+def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
+    """Encode for the plan's semiring, or for another one over the same dtype and layout.
+
+    Raises:
+        InputError: Costs are so large that their sum may leave the plan's dtype.
+    """
+    return Encoder(problem, plan, semiring).encoded(problem)
+
+
+class Distances(NamedTuple):
+    """A problem of the task ``mpe`` as costs to be minimised.
+
+    Attributes:
+        costs: Sums of distances for each cell of the problem's groups, one after another: each table's from the best
+            value it has; int64, or float64, where forbidden ones are infinite.
+        offset: The total where all distances are 0, negated where totals are maximised.
+        possible: True if no table forbids everything.
+    """
+
+    costs: Array
+    offset: int | float
+    possible: bool
+
+
+def distances(problem: Problem, forbidden: int) -> Distances:
+    """Join the tables of each group.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        forbidden: Number for forbidden integer costs; allowed distances are below it.
+
+    Raises:
+        InputError: Costs are so large that their sum may leave float64.
+    """
+    model, tables = problem.model, problem.tables.listed
+    factors = Factors.side_by_side(problem.groups, model.sizes)
+    limit = forbidden if model.is_integer else None
+    if limit is None:
+        check_sum(model, problem.tables, "float64")
+    costs: Array = np.empty(int(factors.spans.sum()), dtype=np.float64 if limit is None else np.int64)
+    write_factors(tables, model.sense, "distances", limit or 0, factors, costs)
+    offset, are_allowed = _offset(tables, model.sense, limit, model.constant)
+    possible = model.constant > -math.inf and bool(are_allowed.all())
+    if limit is None and possible and len(factors):
+        # Tables that each allow something may forbid everything together.
+        possible = bool(np.logical_or.reduceat(np.isfinite(costs), factors.offsets).all())
+    return Distances(costs, offset, possible)
+
+
+def distances_of(
+    tables: TableList, scope: tuple[int, ...], sizes: tuple[int, ...], sense: Sense, forbidden: int | None
+) -> Distances:
+    """Join tables to one, of the values' distances from the best that each of them has.
+
+    Args:
+        tables: Their scopes are within the scope; all of integers if there is a number for 'forbidden'.
+        scope: Scope of the joined table.
+        sizes: Domain sizes of its variables.
+        sense: Sense of the tables.
+        forbidden: Number for forbidden integer costs; allowed distances are below it. None: costs are floats.
+    """
+    costs: Array = np.empty(math.prod(sizes), dtype=np.float64 if forbidden is None else np.int64)
+    tables.join(sense, "distances", forbidden or 0, scope, sizes, costs, tables_of_models.BLOCK_CELLS)
+    offset, are_allowed = _offset(tables, sense, forbidden)
+    return Distances(costs, offset, bool(np.isfinite(costs).any() if forbidden is None else are_allowed.all()))
+
+
+def tables_of(problem: Problem, costs: Array) -> list[Array]:
+    """Return the table of each group, of cells one after another."""
+    sizes = problem.model.sizes
+    shapes = [tuple([sizes[v] for v in group.scope]) for group in problem.groups]
+    ends = itertools.accumulate(map(math.prod, shapes), initial=0)
+    return [
+        costs[start:end].reshape(shape) for (start, end), shape in zip(itertools.pairwise(ends), shapes, strict=True)
+    ]
+
+
+def largest_of(problem: Problem, costs: Array) -> list[int | float]:
+    """Return the largest of the costs of each group, of cells one after another."""
+    cells = problem.groups.cells(problem.model.sizes).astype(np.int64)
+    found: list[int | float] = np.maximum.reduceat(costs, np.cumsum(cells) - cells).tolist() if len(cells) else []
+    return found
+
+
+def _offset(
+    tables: TableList, sense: Sense, forbidden: int | None, constant: float = 0
+) -> tuple[int | float, NDArray[np.bool_]]:
+    """Return the total of the tables' best values, negated where totals are maximised, and which tables have one."""
+    sign, is_highest = (1, False) if sense == "min-cost" else (-1, True)
+    ends = Ends.of(tables, sense)
+    are_allowed = ends.kinds > 0
+    if forbidden is not None:
+        return sign * (int(constant) + ends.total(highest=is_highest)), are_allowed
+    bests = ends.numbers(highest=is_highest)
+    values: Iterable[float] = map(math.log, bests) if sense == "probability" else bests
+    if (ends.kinds == 1).any():
+        values = itertools.chain.from_iterable(map(_floats, values))
+    # No negative zero.
+    return 0.0 + sign * math.fsum([*_floats(constant), *values]), are_allowed
+
+
+def factor_view(arena: Array, factor: FactorLayout) -> Array:
+    """Return the factor's place in the arena, with its axes; it can be written to."""
+    return view_of(arena, factor.offset, factor.sizes, factor.strides)
+
+
+def _floats(number: float) -> tuple[float, ...]:
+    """Return floats whose sum is a number: an integer may need two."""
+    nearest = float(number)
+    if isinstance(number, int) and int(nearest) != number:
+        return nearest, float(number - int(nearest))
+    return (nearest,)
+
+
+def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
+    """Return values times a power of two that brings the largest one into [1, 2), and the exponent taken out."""
+    high = float(values.max())
+    exponent = math.frexp(high)[1] - 1 if high > 0 else 0
+    return np.ldexp(values, -exponent) if exponent else values, exponent
+
+
+class Written(NamedTuple):
+    """Properties of a listed factor that was written.
+
+    Attributes:
+        ends: Smallest and largest allowed value of each table at the tuples; None if it allows none of them.
+        range: Largest and smallest positive value (``products``).
+        exponent: Power of two that was taken out (``products``).
+        is_exact: True if no positive product left the normal range.
+    """
+
+    ends: list[tuple[float, float] | None]
+    range: Array
+    exponent: int
+    is_exact: bool
+
+
+def write_listed(
+    factor: FactorLayout, tables: Sequence[Table], sense: Sense, rule: Rule, limit: int, arena: Array
+) -> Written:
+    """Write the join of tables to a listed factor's place.
+
+    Args:
+        factor: Layout of the factor.
+        tables: Tables within its scope; one of them lists its tuples.
+        sense: Sense of the tables.
+        rule: Encoding of their values.
+        limit: See ``write_factors``.
+        arena: Arena of the factor.
+    """
+    place = section(arena, factor)
+    table = listing_table(tables, factor.scope, sense)
+    assert table is not None
+    assert table.rows is not None
+    if not len(table.rows):
+        place.write(place.keys[:0], place.values[:0])
+        return Written([None] * len(tables), np.zeros(2), 0, True)
+    values: Array = np.empty(len(table.rows), dtype=arena.dtype)
+    # The tuples as the values of one variable.
+    line = FactorLayout(tuple(range(len(tables))), (0,), (len(values),), (1,), 0, len(values))
+    own = TableList([Table((0,), _at(one, table.scope, table.rows)) for one in tables])
+    found = write_factors(own, sense, rule, limit, Factors.packed([line]), values)
+    is_allowed = values != _zero(rule, values.dtype, limit)
+    keys = _keys(place.layout, table.scope, table.rows[is_allowed])
+    place.write(*_sorted(keys, values[is_allowed]))
+    ends = own.ends(sense)
+    if rule != "products":
+        return Written(ends, np.zeros(2), 0, True)
+    ranges, exponents, exact = found
+    return Written(ends, ranges[0], int(exponents[0]), bool(exact[0]))
+
+
+def _zero(rule: Rule, dtype: np.dtype[Any], limit: int) -> float:
+    """Return the value of a forbidden assignment."""
+    if rule == "distances":
+        return limit if dtype.kind == "i" else math.inf
+    return -math.inf if rule == "logs" else 0
+
+
+class ListedValues:
+    """Values of a listed factor, to be changed in place.
+
+    Args:
+        arena: Arena of the factor.
+        factor: Layout of the factor.
+
+    Attributes:
+        values: One for each of its tuples.
+    """
+
+    def __init__(self, arena: Array, factor: FactorLayout) -> None:
+        self._place = section(arena, factor)
+        self._keys, self.values = self._place.read()
+
+    def at(self, variable: int, weights: Array) -> Array:
+        """Return the weight of a variable's value in each tuple."""
+        layout = self._place.layout
+        at = layout.scope.index(variable)
+        word, shift = layout.places[at]
+        field = np.uint64((1 << field_bits(layout.sizes[at])) - 1)
+        found: Array = weights[(self._keys[:, word] >> np.uint64(shift) & field).astype(np.int64)]
+        return found
+
+    def drop(self, zero: float) -> None:
+        """Drop the tuples that are no longer allowed."""
+        is_left = self.values != zero
+        self._place.write(self._keys[is_left], self.values[is_left])
+
+
+def _at(table: Table, scope: Sequence[int], rows: NDArray[np.int32]) -> Array:
+    """Return a table's values at assignments of a scope that contains its own."""
+    axes = [scope.index(v) for v in table.scope]
+    if table.rows is None:
+        found: Array = table.values[tuple(rows[:, axis] for axis in axes)]
+        return found
+    if table.rows is rows:
+        return table.values
+    listed = cell_numbers(table.rows, table.sizes, range(len(axes)))
+    order = np.argsort(listed, kind="stable")
+    listed = listed[order]
+    wanted = cell_numbers(rows[:, axes], table.sizes, range(len(axes)))
+    values = np.full(len(rows), table.default, dtype=table.values.dtype)
+    places = np.searchsorted(listed, wanted)
+    hits = np.flatnonzero(places < len(listed))
+    hits = hits[listed[places[hits]] == wanted[hits]]
+    values[hits] = table.values[order[places[hits]]]
+    return values
+
+
+def _keys(layout: Layout, scope: Sequence[int], rows: NDArray[np.int32]) -> NDArray[np.uint64]:
+    keys = np.zeros((len(rows), layout.words), dtype=np.uint64)
+    for v, (word, shift) in zip(layout.scope, layout.places, strict=True):
+        keys[:, word] |= rows[:, scope.index(v)].astype(np.uint64) << np.uint64(shift)
+    return keys
+
+
+def _sorted(keys: NDArray[np.uint64], values: Array) -> tuple[NDArray[np.uint64], Array]:
+    if rows_sorted(keys, 1):
+        return keys, values
+    return rows_sort(keys, values, 1)[:2]

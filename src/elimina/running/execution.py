@@ -1,0 +1,105 @@
+"""TODO running.execution"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from elimina.backends import Backend
+from elimina.errors import TimeLimitError
+from elimina.planning.plan import Plan
+from elimina.planning.program import Program, pack
+from elimina.problem.preparation import Problem
+from elimina.result import Result
+
+if TYPE_CHECKING:
+    from elimina.running.checkpoint import Checkpoint, State
+
+Progress = Callable[[float], None]
+
+
+class Execution(NamedTuple):
+    """A plan on a backend, with a deadline and a listener.
+
+    Attributes:
+        part: The number of this run, and of all, for the report of progress.
+        checkpoint: Checkpoint that keeps the state.
+        share: The slices that are run, as places in the sequence in which all would run; None: all of them.
+        known: Known part of the state before it begins.
+        learn: Called with what slices say of the answer so far.
+    """
+
+    problem: Problem
+    plan: Plan
+    backend: Backend
+    progress: Progress | None = None
+    deadline: float | None = None
+    part: tuple[int, int] = (0, 1)
+    checkpoint: Checkpoint | None = None
+    share: range | None = None
+    known: State | None = None
+    learn: Callable[[Result], None] | None = None
+
+    def program(self, semiring: str | None = None) -> Program:
+        """Pack the plan; see ``planning.program.pack``."""
+        return pack(self.plan, len(self.problem.model.variables), semiring)
+
+    def places(self, count: int) -> range:
+        """Return the slices that are run, of so many: see ``share``."""
+        return range(count) if self.share is None else self.share
+
+    def check_deadline(self, reached: str) -> None:
+        """Keep the time limit.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            advice = "elimination has no answer before it ends; allow more time, or use another order or device"
+            if self.plan.minibuckets is not None:
+                advice = "allow more time, or a smaller i-bound (--ibound)"
+            raise TimeLimitError(f"the time limit passed with {reached}: {advice}")
+
+    @property
+    def state(self) -> State:
+        """State from before; ``done`` is the number of slices that have run, in all sweeps."""
+        known = self.known or {} if self.checkpoint is None else self.checkpoint.state
+        return {"done": 0, **{key: value for key, value in known.items() if key != "steps"}}
+
+    def save(self, state: State) -> None:
+        """Save the present state, if there is a checkpoint."""
+        if self.checkpoint is not None:
+            self.checkpoint.save(state)
+
+    def report(self, share: float) -> None:
+        """Pass on the share of this run that is done.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+        """
+        share = (self.part[0] + share) / self.part[1]
+        self.check_deadline(f"{share:.0%} of the elimination done")
+        if self.progress is not None:
+            self.progress(share)
+
+
+def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, Any]:
+    """Return the figures of a run for ``Result.stats``; the clock has seconds by phase."""
+    plan = execution.plan
+    slicing = plan.slicing
+    sliced = {} if slicing is None else {"slices": slicing.number, "sliced": list(slicing.names)}
+    if plan.segments is not None:
+        sliced = {"segments": len(plan.segments.ends)}
+    if plan.shards is not None:
+        sliced = {"cards": plan.shards.cards, "bytes_between_cards": plan.shards.moved * plan.itemsize}
+    return {
+        "induced_width": plan.width,
+        "largest_table": plan.largest_table,
+        "total_cells": plan.work,
+        "peak_bytes": plan.peak_bytes,
+        "seconds": {phase: round(value, 6) for phase, value in clock.items()},
+        "device": execution.backend.name,
+        "dtype": plan.dtype,
+        **sliced,
+    }

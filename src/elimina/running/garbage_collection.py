@@ -1,0 +1,72 @@
+"""TODO running.garbage_collection"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import threading
+from collections.abc import Callable, Iterator
+
+from elimina.running.call_thread import resting, threads
+
+_MANY_TABLES = 10_000
+"""Tables of a model from which a search for garbage takes some milliseconds."""
+
+_to_undo: set[tuple[int, Callable[[], None]]] = set()
+"""Threads that do without the search for garbage or set objects aside for a while, and the functions that end it."""
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Make many lasting objects without the search for garbage among all others, which takes a third of a plan's time.
+
+    An exception that ends a thread may come before the last line: who started the thread sees to it, too.
+    """
+    if not gc.isenabled():
+        yield
+        return
+    own = threading.get_ident(), gc.enable
+    _to_undo.add(own)
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        _to_undo.discard(own)
+
+
+@contextlib.contextmanager
+def set_aside(tables: int) -> Iterator[None]:
+    """Leave objects that are there out of the search for garbage: among those of a large model it takes a second.
+
+    Args:
+        tables: Number of tables of the model.
+    """
+    # The caller may have set objects aside itself.
+    if tables < _MANY_TABLES or gc.get_freeze_count():
+        yield
+        return
+    own = threading.get_ident(), gc.unfreeze
+    _to_undo.add(own)
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        _to_undo.discard(own)
+
+
+def _undo_for_others() -> None:
+    """Undo in a forked process what threads that do not exist there would undo."""
+    own = threading.get_ident()
+    for entry in [entry for entry in _to_undo if entry[0] != own]:
+        _to_undo.discard(entry)
+        entry[1]()
+    for thread in threads.keys() - {own}:
+        del threads[thread]
+    resting.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_undo_for_others)

@@ -1,0 +1,43 @@
+"""TODO running.host"""
+
+from __future__ import annotations
+
+from elimina.backends import Backend
+from elimina.backends.choose import get_backend
+from elimina.backends.cpu import CpuBackend
+from elimina.planning.machine import Machine
+from elimina.planning.options import Options
+
+
+def asked_backend(options: Options) -> Backend:
+    """Return the backend that is asked for; the CPU where the estimates choose.
+
+    Raises:
+        DeviceError: The device is missing or cannot be used.
+    """
+    return get_backend(options.device, options.threads) if options.needs_gpu else CpuBackend(options.threads)
+
+
+def host_memory(options: Options) -> int:
+    """Return the bytes of the host that may be used."""
+    free = CpuBackend().memory()
+    return free if options.room is None or options.needs_gpu else options.room
+
+
+SHARING_THREADS = 4
+"""Most threads that make turns shorter: with more, set-up and planning would take longer than the turns."""
+
+
+def sharing_threads(options: Options) -> int:
+    """Return how many threads make turns shorter."""
+    return min(options.host_threads, SHARING_THREADS)
+
+
+def turn_share(options: Options) -> float:
+    """Return the share of a turn's seconds that it has with these threads: several do the same work in less time."""
+    return 1 / sharing_threads(options)
+
+
+def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
+    """Return a backend as its cost model sees it, and the bytes that may be used there."""
+    return backend.machine, backend.memory() if options.room is None else options.room

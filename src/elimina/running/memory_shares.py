@@ -1,0 +1,100 @@
+"""TODO running.memory_shares"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.problem.preparation import Problem
+
+_MOST_CELLS = 2**26
+"""Most cells of all tables together."""
+
+_CELL_BYTES = 56
+"""Distances, in the core's units, there, shifted, for local search, and as tables, twice: 64 bits each."""
+
+_TABLE_BYTES, _KEPT_BYTES = 2500, 1200
+"""Bytes of a table's objects besides its cells while copies are made, and afterwards: of 24,777 tables of 4 cells."""
+
+_VALUE_BYTES, _FUNCTION_BYTES = 24, 40
+"""Bytes that a thread of soft local consistency keeps for each value and each function: fitted to 414_VAC and log-4."""
+
+_TABLES = 2
+"""Part of the memory that cells of tables may take; a search also keeps messages and a cache."""
+
+_THREADS = 16
+"""Part of the memory that the threads of soft local consistency may take, besides the first one."""
+
+_WHOLE = 1 << 22
+"""Limit in bytes up to which they may take all of it: a process takes more than that for anything."""
+
+_MESSAGES, _NODES, _CACHE = 0.5, 0.25, 0.25
+"""Shares of the memory that the tables do not take."""
+
+_LEAST_LEFT = 0.25
+"""Share of the memory that counts as left, however much the tables take: small messages bound something, too."""
+
+
+class Shares(NamedTuple):
+    """Bytes of the parts that live at the same time.
+
+    Attributes:
+        messages: Messages of mini-buckets.
+        nodes: Open nodes of soft local consistency.
+        cache: Cache of AND/OR search.
+    """
+
+    messages: int
+    nodes: int
+    cache: int
+
+
+def cells_of(problem: Problem) -> int:
+    """Return the total number of cells of all groups' tables, exact up to 2^53."""
+    return int(problem.groups.cells(problem.model.sizes).sum())
+
+
+def can_copy(cells: int, tables: int, memory: int) -> bool:
+    """Return whether tables may be shifted, or made consistent, within a limit.
+
+    Args:
+        cells: Cells of all tables together.
+        tables: Number of tables.
+        memory: Limit in bytes.
+    """
+    if cells > min(_MOST_CELLS, max(memory // _TABLES, min(memory, _WHOLE)) // _CELL_BYTES):
+        return False
+    return memory <= _WHOLE or _CELL_BYTES * cells + _TABLE_BYTES * tables <= memory
+
+
+def threads_within(problem: Problem, threads: int, memory: int) -> int:
+    """Return how many threads may search by soft local consistency, or locally: each keeps costs of its own.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        threads: Most threads.
+        memory: Limit in bytes.
+    """
+    values = int(np.array(problem.model.sizes)[problem.groups.scopes.members].sum())
+    own = _VALUE_BYTES * values + _FUNCTION_BYTES * len(problem.groups)
+    return max(1, min(threads, 1 + int(memory // _THREADS // max(1, own))))
+
+
+def shares_of(problem: Problem, memory: int) -> Shares:
+    """Share out the memory of a search.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        memory: Bytes of the host that the search may use.
+    """
+    cells, tables, left = cells_of(problem), len(problem.groups), memory
+    if memory > _WHOLE and can_copy(cells, tables, memory):
+        left -= _KEPT_BYTES * tables + _CELL_BYTES * cells
+        left = max(left, int(_LEAST_LEFT * memory))
+    return shared(left)
+
+
+def shared(left: int) -> Shares:
+    """Share out the bytes that tables leave."""
+    return Shares(int(_MESSAGES * left), int(_NODES * left), int(_CACHE * left))

@@ -1,0 +1,430 @@
+"""TODO running.plan_choice"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from elimina import arguments
+from elimina.backends import Backend
+from elimina.backends.choose import (
+    Devices,
+    card_count,
+    devices_of,
+    find_cuda,
+    get_backend,
+    is_cupy_installed,
+    outlasts_card_start,
+    reach_each_other,
+    with_other_cards,
+)
+from elimina.backends.cpu import CpuBackend
+from elimina.errors import DeviceError
+from elimina.order import CELLS_PER_SECOND, Order
+from elimina.planning.encoding import cost_bound
+from elimina.planning.listed_tables import seconds_written
+from elimina.planning.machine import Machine, cuda_machine, machine_of, speeds
+from elimina.planning.mini_buckets import make_bounded_plan
+from elimina.planning.options import Options
+from elimina.planning.ordering import elimination_order
+from elimina.planning.plan import Plan
+from elimina.planning.planned_problem import Choice, Planned
+from elimina.planning.planner import WORTH_A_SOLUTION, kept_plan, make_plan
+from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.shards import make_shards
+from elimina.planning.slicing import MOST_SLICED_SECONDS, MOST_SLICES, make_finer_plan, make_sliced_plan, rows_in_slices
+from elimina.planning.sparse import in_rows, rows_cannot_pay, why_dense
+from elimina.problem.preparation import Problem, restrict
+from elimina.running.host import asked_backend, host_memory, limits_of
+from elimina.tasks import INTEGERS
+from elimina.tree import Bound, Partition
+
+DIVISION_SECONDS = 5.0
+DIVISION_SHARE = 4.0
+"""Estimated time of dividing by content that is not asked for; where messages are limited, by theirs."""
+
+TUPLES_FROM_SECONDS = 0.5
+"""Estimated time of dense tables' cells, in seconds, from which rows are thought of."""
+
+LISTED_SECONDS = 0.05
+"""Likewise, of writing out the cells of tables that list their tuples."""
+
+OTHERS_FROM_SECONDS = 2.0
+"""Estimated seconds that segments cost from which slices and tiers are planned, too, which takes 0.5 to 5 s."""
+
+SHARED_SECONDS = 0.3
+"""Estimated seconds of a plan on one card from which a plan for several is made."""
+
+SHARDS_FROM_SECONDS = 1.0
+"""Estimated seconds of a plan on one card from which its division among the cards is tried, which takes a while."""
+
+SHARED_GAIN = 0.85
+"""Share of one card's time that several may take at most: estimates are not exact."""
+
+FINER_SHARES = (4, 16)
+"""Slices for each card that are tried besides one: more of them end at more nearly the same time."""
+
+FUSED_CELLS = 1 << 20
+"""Cells of a plan's largest table from which steps may eliminate several variables (``core/plan/fusion.cpp``)."""
+
+FUSED_SECONDS = 0.01
+"""Estimated seconds from which such a plan is made, which takes a millisecond or two."""
+
+FUSED_SHARE = 1.4
+"""Its estimated time, relative to that of steps for one variable, up to which it is taken. Estimates count all
+combinations alike, but those of one cell share what is read; measured on grids and cliques (``bench/fused.py``)."""
+
+FINER = 16
+"""Factor of the expected tuples, each time that more were made than memory holds."""
+
+
+def plan_problem(
+    problem: Problem,
+    options: Options,
+    rough: Order | None = None,
+    order: Sequence[int] | None = None,
+    runs: int = 1,
+) -> Planned:
+    """Find an order, and plan on the requested device, or (``auto``) on the faster one.
+
+    Args:
+        problem: Problem to plan.
+        options: Planning options.
+        rough: See ``elimination_order``.
+        order: Elimination order, if it is known.
+        runs: See ``elimination_order``.
+
+    Raises:
+        InputError: The order or the dtype does not fit the problem.
+        DeviceError: The device is missing or cannot be used.
+    """
+    started = time.perf_counter()
+    order = elimination_order(problem, options, rough, runs) if order is None else order
+    ordered = time.perf_counter()
+    backend = asked_backend(options)
+    # Where a card may do the work, the CPU's plan may be for comparison only. One that turns out slow is made again.
+    is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < WORTH_A_SOLUTION
+    is_hasty = options.chooses_device and (is_small or is_cupy_installed())
+    plan = fitting_plan(backend, problem, order, options, is_hasty, runs == 1)
+    if options.chooses_device and (not plan.fits or outlasts_card_start(plan.seconds)):
+        cuda = find_cuda()
+        if cuda is not None:
+            on_cuda = fitting_plan(cuda, problem, order, options)
+            if on_cuda.fits and (on_cuda.seconds < plan.seconds or not plan.fits):
+                backend, plan = cuda, on_cuda
+    is_slow = not plan.fits or plan.seconds > WORTH_A_SOLUTION
+    if is_hasty and is_slow and isinstance(backend, CpuBackend) and plan.dtype in INTEGERS[1:]:
+        plan = fitting_plan(backend, problem, order, options)
+    if not isinstance(backend, CpuBackend):
+        backend, plan = _shared_out(backend, problem, order, options, plan)
+    return Planned(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
+
+
+def _shared_out(
+    backend: Backend, problem: Problem, order: Sequence[int], options: Options, plan: Plan
+) -> tuple[Backend, Plan]:
+    """Return all cards that may be used, and a plan in slices that they share, if that is expected to gain."""
+    start = cuda_machine().start if options.chooses_device else 0.0
+    if plan.fits and plan.seconds - backend.machine.start < SHARED_SECONDS + start:
+        return backend, plan
+    if plan.minibuckets is not None:
+        # Bounds from above and from below, where there are both, are independent.
+        if _side(problem) is None:
+            return backend, plan
+        return with_other_cards(backend, plan.peak_bytes) if options.chooses_device else backend, plan
+    # Whether it gains is known before other cards are opened, which takes a while.
+    count = card_count(backend) if options.chooses_device else len(devices_of(backend))
+    shared = shared_plan(backend, count, problem, options, plan)
+    most = SHARED_GAIN * shared_seconds(plan, backend, 1) if plan.fits else math.inf
+    if shared is plan or start + shared_seconds(shared, backend, count) >= most:
+        return backend, plan
+    cards = with_other_cards(backend, shared.peak_bytes) if options.chooses_device else backend
+    # Some of them may have no memory left.
+    count = len(devices_of(cards))
+    is_gain = start + shared_seconds(shared, cards, count) < most
+    has_all = shared.shards is None or shared.shards.cards <= count
+    return (cards, shared) if is_gain and has_all else (backend, plan)
+
+
+def shared_plan(backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> Plan:
+    """Return a plan that ``count`` devices share in least time, the plan itself where that is best.
+
+    They share slices, or all of them compute parts of one plan's tables.
+    """
+    if count == 1 or plan.sparse is not None or not problem.described.merges_slices or options.ibound is not None:
+        return plan
+    machine, memory = limits_of(backend, options)
+    plans = [plan._replace(memory_limit=min(plan.memory_limit, memory))] if plan.fits else []
+    is_slow = not plan.fits or plan.seconds - machine.start > SHARDS_FROM_SECONDS
+    if is_slow and reach_each_other(backend, count):
+        whole = plan.whole._replace(stream=None, scratch=None, limits=())
+        plans += filter(None, [make_shards(whole, machine, count, memory)])
+    most = 0 if options.slices == "never" else MOST_SLICES if options.slices == "auto" else int(options.slices)
+    if plan.fits and plan.stream is None and most:
+        fixed = () if plan.slicing is None else plan.slicing.variables
+        for least in (count, *(count * times for times in FINER_SHARES)):
+            order = (*plan.order, *fixed)
+            plans.append(make_finer_plan(problem, order, machine, plans[0], least, options.dtype))
+    allowed = [found for found in plans if found.fits and (found.slicing is None or found.slicing.number <= most)]
+    return min(allowed, key=lambda found: shared_seconds(found, backend, count), default=plan)
+
+
+def without_lost(planned: Planned, options: Options) -> Planned | None:
+    """Return a plan for the devices that are left of those that a plan was divided among; None if there is none."""
+    left = [device for device in devices_of(planned.backend) if _works(device)]
+    if not left:
+        return None
+    backend = left[0] if len(left) == 1 else Devices(left)
+    plan = fitting_plan(backend, planned.problem, planned.plan.order, options)
+    return planned._replace(plan=plan, backend=backend) if plan.fits else None
+
+
+def _works(device: Backend) -> bool:
+    try:
+        device.memory()
+    except DeviceError:
+        return False
+    return True
+
+
+def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
+    """Return the estimated seconds of a plan's slices on so many devices, without their start."""
+    number = 1 if plan.slicing is None else plan.slicing.number
+    return (plan.seconds - backend.machine.start) * -(-number // count) / number
+
+
+def plan_within(problem: Problem, order: Sequence[int], options: Options, most: float, seconds: float) -> Planned:
+    """Plan mini-buckets whose messages go to the host.
+
+    Args:
+        problem: Problem of the task ``mpe`` or ``pr``.
+        order: The free variables in elimination order.
+        options: Planning options; without an i-bound, it is the largest possible.
+        most: Bytes of the host's memory that the messages may take, if those that may be used are more.
+        seconds: Estimated time that they may take.
+
+    Raises:
+        DeviceError: The device is missing or cannot be used.
+    """
+    backend: Backend = CpuBackend(options.threads)
+    if options.may_use_gpu and (options.needs_gpu or outlasts_card_start(seconds)):
+        backend = asked_backend(options) if options.needs_gpu else find_cuda() or backend
+    machine, memory = limits_of(backend, options)
+    memory = int(min(memory, most, host_memory(options)))
+    ibound = "auto" if options.ibound is None else options.ibound
+    levelled, side = options.levels_buckets, _side(problem)
+    divide = _divide(problem, order, options, DIVISION_SHARE * seconds)
+    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds, side, divide)
+    if plan.has_large_factors:
+        plan = _with_other_tables(machine, problem, order, options, plan)
+    return Planned(problem, plan, backend, {})
+
+
+def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
+    """Make a plan again; it does not fit if less memory is left now than it needs.
+
+    Raises:
+        InputError: The dtype does not fit the problem.
+        DeviceError: The device is missing or cannot be used.
+    """
+    started = time.perf_counter()
+    backend = asked_backend(options) if options.needs_gpu else get_backend(choice.device, options.threads)
+    machine = machine_of(choice.device, choice.threads)
+    plan = make_plan(problem, choice.unsliced, machine, choice.memory, options.dtype)
+    if options.tables == "sparse":
+        plan = _on_rows(machine, choice.memory, problem, choice.unsliced, options, plan) or plan
+    if choice.sliced:
+        dtype = plan.dtype if options.tables == "sparse" else options.dtype
+        plan = make_plan(problem, choice.order, machine, choice.memory, dtype, choice.sliced, plan)
+        if options.tables == "sparse":
+            plan = in_rows(plan, problem, machine, whole=True) or plan
+    plan = with_fused_steps(machine, problem, options.dtype, plan)
+    if options.room is None:
+        plan = plan._replace(memory_limit=min(choice.memory, backend.memory()))
+    return Planned(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
+
+
+def plan_on(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
+    """Plan for one backend, without slices."""
+    return make_plan(problem, order, *limits_of(backend, options), options.dtype)
+
+
+def bounding_plan(
+    backend: Backend, problem: Problem, order: Sequence[int], options: Options, side: Bound | None
+) -> Plan:
+    """Plan mini-buckets for one backend; ``side``: see ``make_plan``."""
+    machine, memory = limits_of(backend, options)
+    ibound = "auto" if options.ibound is None else options.ibound
+    levelled, divide = options.levels_buckets, _divide(problem, order, options)
+    plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, side=side, divide=divide)
+    return _with_other_tables(machine, problem, order, options, plan) if plan.has_large_factors else plan
+
+
+def _divide(
+    problem: Problem, order: Sequence[int], options: Options, seconds: float = DIVISION_SECONDS
+) -> Callable[[int], Partition | None] | None:
+    """Return the partition by content, if it is asked for, or expected to take no longer than the messages."""
+    if options.partition == "scope" or not problem.described.is_optimum:
+        return None
+    from elimina.running.content_partition import partition_by_content
+
+    most = math.inf if options.partition == "content" else seconds
+    return lambda ibound: partition_by_content(problem, order, ibound, host_memory(options), most, options.host_threads)
+
+
+def _side(problem: Problem) -> Bound | None:
+    return None if problem.described.is_optimum else "upper"
+
+
+def fitting_plan(
+    backend: Backend,
+    problem: Problem,
+    order: Sequence[int],
+    options: Options,
+    hasty: bool = False,
+    once: bool = False,
+) -> Plan:
+    """Plan for one backend: dense tables, or rows where that is faster.
+
+    What does not fit goes onto rows, down the memory tiers, or into slices or segments, whichever takes least time. Too
+    many slices, or too long a time, are planned too, for the figures; such a plan does not count as fitting.
+
+    Raises:
+        UnsupportedError: Rows are asked for, and not possible.
+    """
+    machine, memory = limits_of(backend, options)
+    if options.ibound is not None:
+        return bounding_plan(backend, problem, order, options, _side(problem))
+    whole = kept_plan(problem, order, machine, memory, options.dtype, hasty=hasty, once=once)
+    if whole.has_large_steps:
+        return whole
+    on_rows, written = None, 0.0
+    if options.tables == "auto" and whole.factor_cells > LISTED_SECONDS * speeds().encoded:
+        written = seconds_written(problem)
+    cells = machine.cell_seconds(whole.seconds, len(whole.steps))
+    is_quick = whole.fits and cells < TUPLES_FROM_SECONDS and written < LISTED_SECONDS
+    is_quick = is_quick or rows_cannot_pay(whole, problem, machine)
+    if options.tables == "sparse" or (options.tables == "auto" and not is_quick):
+        on_rows = _on_rows(machine, memory, problem, order, options, whole)
+    if on_rows is not None and options.tables == "sparse":
+        if on_rows.fits:
+            return on_rows
+        return rows_in_fine_slices(machine, problem, options, on_rows, memory, FINER**options.refined)
+    if whole.fits:
+        is_better = on_rows is not None and on_rows.fits and on_rows.seconds < whole.seconds + written
+        return (
+            on_rows if on_rows is not None and is_better else with_fused_steps(machine, problem, options.dtype, whole)
+        )
+    segmented = tiered = sliced = None
+    if whole.decode and not (options.is_kept or options.asks_for_slices):
+        from elimina.running.segment_plan import in_segments
+
+        segmented = in_segments(problem, order, machine, whole, options)
+    if segmented is None or segmented.seconds - whole.seconds > OTHERS_FROM_SECONDS:
+        tiered = whole if options.is_kept else _in_tiers(whole, options)
+        sliced = _sliced(machine, memory, problem, order, options, whole)
+    others = [plan for plan in (tiered, sliced, on_rows, segmented) if plan is not None]
+    # What nothing makes fit is explained by its slices, or else by its tiers.
+    plan = min(
+        (plan for plan in others if plan.fits),
+        key=lambda plan: _seconds_on(plan, backend) + (0.0 if plan is on_rows else written),
+        default=sliced or tiered or whole,
+    )
+    plan = with_fused_steps(machine, problem, options.dtype, plan)
+    return plan if options.tables != "dense" else _with_other_tables(machine, problem, order, options, plan)
+
+
+def _in_tiers(whole: Plan, options: Options) -> Plan:
+    from elimina.planning.tiers import in_tiers
+
+    return in_tiers(whole, CpuBackend(options.threads).memory(), arguments.path("scratch", options.scratch))
+
+
+def with_fused_steps(machine: Machine, problem: Problem, dtype: str | None, plan: Plan) -> Plan:
+    """Return a plan whose steps may eliminate several variables, where that is expected to be faster."""
+    seconds = plan.seconds - machine.start
+    is_small = plan.largest_table < FUSED_CELLS or seconds < FUSED_SECONDS
+    if is_small or not plan.fits or plan.sparse is not None or plan.stream is not None or plan.segments is not None:
+        return plan
+    if (slicing := plan.slicing) is None:
+        found = kept_plan(problem, plan.order, machine, plan.memory_limit, dtype, single=plan)
+    else:
+        fixed = slicing.variables, slicing.unsliced
+        found = make_plan(problem, plan.order, machine, plan.memory_limit, dtype, *fixed, single=plan)
+    return found if found.fits and found.seconds - machine.start <= FUSED_SHARE * seconds else plan
+
+
+def _seconds_on(plan: Plan, backend: Backend) -> float:
+    """Return the estimated seconds of a plan, whose slices are shared out among the backend's devices."""
+    if plan.slicing is None:
+        return plan.seconds
+    return backend.machine.start + shared_seconds(plan, backend, len(devices_of(backend)))
+
+
+def _with_other_tables(machine: Machine, problem: Problem, order: Sequence[int], options: Options, plan: Plan) -> Plan:
+    """Note in a dense plan that does not fit whether an exact one on rows would."""
+    if plan.fits or options.refined or why_dense(problem) is not None:
+        return plan
+    free = options._replace(tables="auto", ibound=None)
+    whole = make_plan(problem, order, machine, plan.memory_limit, options.dtype)
+    on_rows = _on_rows(machine, plan.memory_limit, problem, order, free, whole)
+    return plan._replace(fits_sparse=on_rows is not None and on_rows.fits)
+
+
+def _on_rows(
+    machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
+) -> Plan | None:
+    """Return a plan with steps on rows, if that may be of use."""
+    if whole.dtype == "int16" and options.dtype is None:
+        wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
+        whole = make_plan(problem, order, machine, memory, "int64" if wide else "int32")
+    return in_rows(whole, problem, machine, options.tables == "sparse", FINER**options.refined)
+
+
+def rows_in_fine_slices(
+    machine: Machine, problem: Problem, options: Options, plan: Plan, room: int, times: float = 1.0
+) -> Plan:
+    """Return a plan on tuples in slices of an expected size; the plan itself where that is too many slices.
+
+    Args:
+        machine: Device as the planner sees it.
+        problem: Problem of the plan.
+        options: True if there may be slices.
+        plan: Plan without slices.
+        room: Bytes that may be used.
+        times: See ``in_rows``.
+    """
+    if options.slices == "never" or not problem.described.merges_slices:
+        return plan
+    most = MOST_SLICES if options.slices == "auto" else int(options.slices)
+    return rows_in_slices(problem, machine, plan, room, most, times) or plan
+
+
+def _sliced(
+    machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
+) -> Plan | None:
+    """Return a plan in slices; None if the task cannot be merged from them, or nothing helps."""
+    if options.slices == "never" or not problem.described.merges_slices:
+        return None
+    plan = make_sliced_plan(problem, order, machine, memory, options.dtype, whole)
+    if plan is None or plan.slicing is None:
+        return None
+    slicing = plan.slicing
+    if isinstance(options.order, str):
+        # What was the best order with them need not be the best one without them, and may do with fewer.
+        part = restrict(problem, dict.fromkeys(slicing.variables, 0))
+        fresh = elimination_order(part, options._replace(order_seconds=options.order_seconds / 2))
+        others = [
+            make_plan(problem, fresh, machine, memory, options.dtype, slicing.variables, whole),
+            make_sliced_plan(problem, (*fresh, *slicing.variables), machine, memory, options.dtype, whole),
+        ]
+        plan = min((plan, *(p for p in others if p is not None and p.fits)), key=lambda p: p.seconds)
+        slicing = plan.slicing or slicing
+    if options.slices == "auto":
+        allowed = slicing.number <= MOST_SLICES and plan.seconds <= MOST_SLICED_SECONDS
+    else:
+        allowed = slicing.number <= int(options.slices)
+    return plan._replace(slicing=slicing._replace(allowed=allowed))

@@ -1,0 +1,211 @@
+"""TODO running.pool"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+
+from elimina._core import Stop, Stopped, obey, stopped
+from elimina.errors import DeviceError, MemoryLimitError
+from elimina.running.call_thread import TURN_SECONDS, shielded
+from elimina.system import start_thread
+
+logger = logging.getLogger("elimina")
+
+Member = TypeVar("Member")
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+_SHARES = 4
+"""Runs of items that each member is given at least while many items are left."""
+
+
+def spread(
+    members: Sequence[Member],
+    items: Sequence[Item],
+    work: Callable[[Member, Iterator[Item]], Iterator[Found]],
+    wanted: Callable[[Item], bool] | None = None,
+    together: int = 1,
+) -> Generator[Found | None]:
+    """Share items out among members, each of which works in a thread of its own; one member works in this thread.
+
+    Members take runs of items from one queue (guided self-scheduling, Polychronopoulos and Kuck 1987), and who has
+    nothing left takes from the others. The items of a member that fails with a ``DeviceError`` are done by the others.
+
+    Args:
+        members: Devices, threads or whatever does the work.
+        items: Items in the sequence in which they are best done.
+        work: Takes items, and yields one result for each before it takes the next.
+        wanted: Asked before an item is taken; None: all are. It is called in a member's thread.
+        together: Number of neighbours that cost less if one member does all of them.
+
+    Yields:
+        The items' results in the sequence of the items; None for those that are not wanted.
+
+    Raises:
+        DeviceError: All members failed.
+    """
+    if len(members) > 1:
+        pool = _Pool(members, items, work, wanted, together)
+        try:
+            yield from pool.results()
+        finally:
+            with shielded():
+                pool.end()
+        return
+    unwanted = 0
+
+    def offered() -> Iterator[Item]:
+        nonlocal unwanted
+        for item in items:
+            if wanted is None or wanted(item):
+                yield item
+            else:
+                unwanted += 1
+
+    for found in work(members[0], offered()):
+        while unwanted:
+            unwanted -= 1
+            yield None
+        yield found
+    yield from [None] * unwanted
+
+
+class _Pool(Generic[Member, Item, Found]):
+    """Threads that take items and put their results: see ``spread``."""
+
+    def __init__(
+        self,
+        members: Sequence[Member],
+        items: Sequence[Item],
+        work: Callable[[Member, Iterator[Item]], Iterator[Found]],
+        wanted: Callable[[Item], bool] | None,
+        together: int,
+    ) -> None:
+        self._items, self._work, self._wanted, self._together = items, work, wanted, together
+        self._spare = deque(members)
+        self._members = len(members)
+        self._next, self._open = 0, len(items)
+        self._runs: list[deque[int]] = []
+        self._changed = threading.Condition()
+        self._found: SimpleQueue[tuple[int, Found | None] | BaseException] = SimpleQueue()
+        self._stop = Stop()
+        self._threads: list[threading.Thread] = []
+        self._working = 0
+
+    def results(self) -> Iterator[Found | None]:
+        """Start as many members as there are items and threads at most, and yield the results in sequence."""
+        try:
+            while self._spare and self._working < len(self._items):
+                self._start()
+        except MemoryLimitError:
+            if not self._working:
+                raise
+        known: dict[int, Found | None] = {}
+        place = 0
+        while place < len(self._items):
+            if place in known:
+                yield known.pop(place)
+                place += 1
+                continue
+            try:
+                found = self._found.get(timeout=TURN_SECONDS)
+            except Empty:
+                if stopped():
+                    raise Stopped from None
+                continue
+            if isinstance(found, BaseException):
+                self._bear(found)
+            else:
+                known[found[0]] = found[1]
+
+    def end(self) -> None:
+        """End all members, and wait for them."""
+        self._stop.request()
+        with self._changed:
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+
+    def _start(self) -> None:
+        thread = threading.Thread(target=self._serve, args=(self._spare.popleft(),), name="elimina", daemon=True)
+        start_thread(thread)
+        self._threads.append(thread)
+        self._working += 1
+
+    def _bear(self, error: BaseException) -> None:
+        """Continue without a member whose device failed."""
+        self._working -= 1
+        if not isinstance(error, DeviceError):
+            raise error
+        if self._spare:
+            self._start()
+        if not self._working:
+            raise DeviceError(f"all {self._members} devices failed, the last one so: {error}") from error
+        logger.warning("a device failed, and the others do its work: %s", error)
+
+    def _serve(self, member: Member) -> None:
+        run: deque[int] = deque()
+        taken: deque[int] = deque()
+
+        def offered() -> Iterator[Item]:
+            while (place := self._take(run)) is not None:
+                taken.append(place)
+                yield self._items[place]
+
+        obey(self._stop)
+        try:
+            for found in self._work(member, offered()):
+                self._put(taken.popleft(), found)
+        except Stopped:
+            pass
+        except BaseException as error:
+            with self._changed:
+                self._runs = [other for other in self._runs if other is not run]
+                self._runs.append(deque((*taken, *run)))
+                self._found.put(error)
+                self._changed.notify_all()
+        finally:
+            obey(None)
+
+    def _take(self, run: deque[int]) -> int | None:
+        """Return the next place of a member's run; None if nothing is left to do."""
+        with self._changed:
+            while not self._stop.requested and self._open:
+                if not run:
+                    self._fill(run)
+                if not run:
+                    self._changed.wait(TURN_SECONDS)
+                    continue
+                place = run.popleft()
+                if self._wanted is None or self._wanted(self._items[place]):
+                    return place
+                self._put(place, None)
+        return None
+
+    def _fill(self, run: deque[int]) -> None:
+        """Give a member that has none a run of places: new ones, or the last ones of another member's run."""
+        left = len(self._items) - self._next
+        if not left:
+            longest = max(self._runs, key=len, default=run)
+            run.extendleft([longest.pop() for _ in range(-(-len(longest) // 2))])
+        else:
+            size = max(1, left // (_SHARES * self._members))
+            whole = self._together - self._next % self._together
+            # Neighbours stay together while there is enough to do.
+            size = size - (size - whole) % self._together if size >= whole else size
+            run.extend(range(self._next, self._next + size))
+            self._next += size
+        if all(other is not run for other in self._runs):
+            self._runs.append(run)
+
+    def _put(self, place: int, found: Found | None) -> None:
+        with self._changed:
+            self._open -= 1
+            self._found.put((place, found))
+            if not self._open:
+                self._changed.notify_all()

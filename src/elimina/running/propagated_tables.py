@@ -1,0 +1,296 @@
+"""TODO running.propagated_tables"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import normalise_columns
+from elimina.display import bars_of, html_of, sample, text_of
+from elimina.model import Variable
+from elimina.planning.packed_steps import Outputs, Steps
+from elimina.planning.step import Output, Step
+from elimina.system import cached_property
+
+if TYPE_CHECKING:
+    from elimina.system import Library
+
+Array = NDArray[Any]
+
+Floats = NDArray[np.float64]
+
+_SAFE_TOTAL = 1e-280
+"""Sums from which probabilities are had by one division."""
+
+
+class Places:
+    """Places of a program's outputs within the range of the arena that holds all of them.
+
+    Args:
+        steps: Steps of the plan.
+        outputs: ``Plan.outputs``.
+        asked: Numbers of those outputs.
+        first: Arena offset of that range.
+    """
+
+    def __init__(self, steps: Steps, outputs: Sequence[Output], asked: Sequence[int], first: int) -> None:
+        self._steps, self._outputs, self._first = steps, outputs, first
+        self._asked = np.array(asked, dtype=np.int64)
+        self._columns: NDArray[np.int64] | None = None
+
+    def tables(self, zone: Array) -> list[Array]:
+        """Return each output as an array."""
+        outputs = (self._outputs[number] for number in self._asked.tolist())
+        places = [(self._steps[number], scope) for number, scope in outputs]
+        return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in places]
+
+    def columns(self, zone: Array) -> NDArray[np.int64]:
+        """Return a row for each output over a variable and cases: its place, values, and strides (of cases: or 0)."""
+        if self._columns is None:
+            start, item = zone.__array_interface__["data"][0], zone.itemsize
+            rows = []
+            for table in self.tables(zone):
+                step, following = table.strides
+                at = table.__array_interface__["data"][0] - start
+                rows.append((at, len(table) * item, step, following if table.shape[1] > 1 else 0))
+            self._columns = np.array(rows, dtype=np.int64).reshape(-1, 4) // item
+        return self._columns
+
+    @cached_property
+    def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Place, number of elements and start of each output, which have one axis, one after another."""
+        numbers = Outputs.packed(self._outputs).steps[self._asked]
+        sizes = self._steps.first_sizes_of(numbers)
+        return self._steps.offsets_of(numbers) - self._first, sizes, np.cumsum(sizes) - sizes
+
+    @cached_property
+    def vectors(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Places, starts, and owner of each element of these outputs."""
+        at, sizes, starts = self.ends
+        owners = np.repeat(np.arange(len(sizes)), sizes)
+        return np.arange(len(owners)) + (at - starts)[owners], starts, owners
+
+    @cached_property
+    def parts(self) -> list[slice]:
+        """Each output's part of ``vectors``."""
+        places, starts, _ = self.vectors
+        return [slice(a, b) for a, b in itertools.pairwise([*starts.tolist(), len(places)])]
+
+    @cached_property
+    def rows(self) -> NDArray[np.int64]:
+        """``ends`` as ``normalise_columns`` takes them: place, values, strides, and first row of each output."""
+        at, sizes, starts = self.ends
+        ones = np.ones_like(starts)
+        return np.stack([at, sizes, ones, ones, starts], axis=1)
+
+
+class Answer(NamedTuple):
+    """Output of a propagation.
+
+    Attributes:
+        zone: The elements of the program's outputs; the last axis, if there is one for runs of one case after another.
+        places: Places of the outputs that were asked for.
+        is_possible: False if the sum is known to be 0.
+        total: Function that returns the sum; None if it was not requested.
+        logarithmic: True if tables hold natural logarithms.
+        sound: False if a product may have left the dtype's range: then ask again in ``log-sum-exp``.
+    """
+
+    zone: Array
+    places: Places
+    is_possible: bool
+    total: Callable[[], NDArray[np.float64]] | None
+    logarithmic: bool
+    sound: bool
+
+    @property
+    def log_sum(self) -> NDArray[np.float64]:
+        """Natural logarithm of the model's sum given the evidence (``min-sum``: of the best product); or one a case."""
+        assert self.total is not None
+        return self.total()
+
+    @property
+    def tables(self) -> list[Array]:
+        """Unnormalised tables that were asked for, with the axes of ``Plan.outputs``."""
+        return self.places.tables(self.zone)
+
+    def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
+        """Return the normalised marginals of one variable each, where the tables have no axis of cases.
+
+        Args:
+            scale: ``max``: by the largest.
+
+        Returns:
+            One array a marginal, the values along its last axis; NaN where all are 0.
+        """
+        cells, _ = self.shares(scale)
+        parts = self.places.parts
+        return [cells[part] for part in parts] if cells.ndim == 1 else [cells[..., part] for part in parts]
+
+    def shares(self, scale: str = "sum") -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return ``vectors`` as one array, and the start of each."""
+        _, sizes, starts = self.places.ends
+        if not len(starts):
+            return np.zeros(0), starts
+        if scale == "sum" and not self.logarithmic and self.zone.ndim == 1 and self.zone.dtype == np.float64:
+            found = np.empty((int(starts[-1] + sizes[-1]), 1))
+            # Half of the time of ``array.all``, which small networks notice.
+            if np.logical_and.reduce(normalise_columns(self.zone, self.places.rows, found)):
+                return found[:, 0], starts
+        places, _, owners = self.places.vectors
+        cells = self.zone[..., places].astype(np.float64, copy=False)
+        if scale == "sum" and not self.logarithmic:
+            sums = np.add.reduceat(cells, starts, axis=-1)
+            if sums.min() > _SAFE_TOTAL and sums.max() < math.inf:
+                return cells / sums[..., owners], starts
+        highs = np.maximum.reduceat(cells, starts, axis=-1)[..., owners]
+        with np.errstate(invalid="ignore"):
+            cells = np.exp(cells - highs) if self.logarithmic else cells / highs
+        if scale == "sum":
+            cells /= np.add.reduceat(cells, starts, axis=-1)[..., owners]
+        return cells, starts
+
+
+def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
+    """Return a step's output as an array with the axes of a scope (of length 1 where the output lacks one)."""
+    if not step.sizes:
+        return values[:1].reshape((1,) * len(scope)) if scope else values[0]
+    item = values.itemsize
+    view = np.lib.stride_tricks.as_strided(values, step.sizes, [stride * item for stride in step.out_strides])
+    axes = [step.axes.index(v) for v in scope if v in step.axes]
+    shape = [step.sizes[step.axes.index(v)] if v in step.axes else 1 for v in scope]
+    table: Array = view.transpose(axes).reshape(shape)
+    return table
+
+
+def normalised(table: Array, logarithmic: bool, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """Return probabilities along axis 0: values divided by their sum; zeros where all of them are 0.
+
+    Args:
+        table: Values, or their logarithms.
+        logarithmic: True if they are logarithms.
+        out: Array for the probabilities: threads that make new memory wait for each other.
+    """
+    if not logarithmic and table.dtype == np.float64:
+        totals = table.sum(axis=0)
+        if totals.min(initial=1.0) > _SAFE_TOTAL:
+            quotients: NDArray[np.float64] = np.divide(table, totals, out=out)
+            return quotients
+    values = table.astype(np.float64)
+    high = values.max(axis=0)
+    if logarithmic:
+        values = np.exp(values - np.where(np.isfinite(high), high, 0.0))
+    elif (high > 0).any():
+        values = np.divide(values, high, out=np.zeros_like(values), where=high > 0)
+    total = values.sum(axis=0)
+    shares = np.empty_like(values) if out is None else out
+    shares[...] = 0
+    np.divide(values, total, out=shares, where=total > 0)
+    return shares
+
+
+DRAWN_BYTES, KEPT_BYTES = 8, 8
+"""Bytes of a sample of one variable: while it is drawn, and at most in the array that is returned."""
+
+_CELLS = 1 << 20
+"""Samples times values that are worked on at once."""
+
+
+def blocks(count: int, size: int) -> Iterator[slice]:
+    rows = max(1, _CELLS // size)
+    return (slice(at, min(at + rows, count)) for at in range(0, count, rows))
+
+
+def logarithms(values: Array, logarithmic: bool) -> NDArray[np.float64]:
+    """Return logarithms: products of messages may leave a float's range where sums of logarithms do not."""
+    if logarithmic:
+        return values.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        logs: NDArray[np.float64] = np.log(values.astype(np.float64))
+    return logs
+
+
+def at(
+    variable: int, scope: tuple[int, ...], values: Array, samples: dict[int, NDArray[np.int64]], rows: slice
+) -> NDArray[np.float64]:
+    """Return a table at the values drawn so far, one row a sample, with the variable's values along it."""
+    axis = scope.index(variable)
+    others = tuple(samples[v][rows] for v in scope if v != variable)
+    found: NDArray[np.float64] = np.moveaxis(values, axis, -1)[others]
+    return found
+
+
+def choose(logs: NDArray[np.float64], random: np.random.Generator) -> NDArray[np.int64]:
+    """Draw a value from each row; never one whose weight is 0."""
+    weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+    sums = weights.cumsum(axis=1)
+    points = random.random((len(logs), 1)) * sums[:, -1:]
+    last = weights.shape[1] - 1 - (weights[:, ::-1] > 0).argmax(axis=1)
+    chosen: NDArray[np.int64] = np.minimum((sums <= points).sum(axis=1), last)
+    return chosen
+
+
+class Posteriors(NamedTuple):
+    """Posteriors of a batch.
+
+    Attributes:
+        marginals: Variable name -> float64 array of shape ``(cases, size)``, the cases its fastest axis; zeros where a
+            case is impossible.
+        log10_evidence: float64 array of shape ``(cases,)``: base-10 logarithm of the probability of the case's
+            observations; minus infinity where the case is impossible.
+        variables: The variables of the marginals.
+        labels: Index of the pandas frame that held the cases; None for other cases.
+    """
+
+    marginals: dict[str, Floats]
+    log10_evidence: Floats
+    variables: tuple[Variable, ...]
+    labels: Any = None
+
+    def mark_impossible(self, cases: NDArray[np.bool_]) -> None:
+        """Set the probability of some cases to 0."""
+        if cases.any():
+            self.log10_evidence[cases] = -np.inf
+            for table in self.marginals.values():
+                table[cases] = 0.0
+
+    def to_frame(self, library: Library = "pandas") -> Any:
+        """Return a data frame with a row for each case.
+
+        A column ``NAME=state`` holds the probabilities of a state; the last one is ``log10_evidence``. A pandas frame
+        has the index of the cases' frame, so that ``cases.join(posteriors.to_frame())`` matches their rows.
+
+        Args:
+            library: ``pandas``, ``polars`` or ``pyarrow`` (a ``Table``).
+
+        Raises:
+            TypeError: ``library`` is not text.
+            InputError: It is another one, or not installed.
+        """
+        from elimina.io.posteriors import EVIDENCE, posterior_columns
+        from elimina.system import frame_of
+
+        columns = [column for v in self.variables for column in self.marginals[v.name].T]
+        named = dict(zip(posterior_columns(self.variables), columns, strict=True))
+        return frame_of({**named, EVIDENCE: self.log10_evidence}, library, self.labels)
+
+    def __repr__(self) -> str:
+        return text_of("Posteriors", self._figures())
+
+    def _repr_html_(self) -> str:
+        if not len(self.log10_evidence):
+            return html_of("Posteriors", self._figures())
+        first = {v.name: dict(zip(v.all_states, self.marginals[v.name][0], strict=True)) for v in self.variables}
+        return html_of("Posteriors", self._figures(), "<p>first case</p>", bars_of(first))
+
+    def _figures(self) -> list[tuple[str, str]]:
+        impossible = int(np.isneginf(self.log10_evidence).sum())
+        return [
+            ("cases", f"{len(self.log10_evidence):,}, {impossible:,} of them impossible"),
+            ("variables", sample(self.marginals, len(self.marginals))),
+        ]

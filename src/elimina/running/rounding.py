@@ -1,0 +1,106 @@
+"""TODO running.rounding"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from elimina._core import TableList
+from elimina.errors import InputError, InternalError
+from elimina.model import Model
+from elimina.planning.packed_steps import Factors, Steps
+from elimina.planning.plan import Plan
+from elimina.problem.preparation import Problem, allowed_ranges
+from elimina.table import Table
+
+
+def check_value(
+    dtype: str, value: int | float, score: int | float, terms: Sequence[int | float], slack: float = 0.0
+) -> None:
+    """Check that the assignment's value on the original model is the value that elimination found.
+
+    Args:
+        dtype: It was computed in.
+        value: Value that elimination found.
+        score: Value of the assignment.
+        terms: Terms of the score, for the tolerance of floats.
+        slack: Largest rounding error besides.
+
+    Raises:
+        InternalError: They differ.
+    """
+    tolerance = slack
+    if not dtype.startswith("int"):
+        tolerance += (64 + len(terms)) * float(np.finfo(dtype).eps) * max(math.fsum(map(abs, terms)), 1.0)
+    if not abs(value - score) <= tolerance:
+        raise InternalError(
+            f"elimination found the optimum {value!r}, its assignment is worth {score!r} on the model; "
+            "please report this"
+        )
+
+
+def check_sum(model: Model, tables: Sequence[Table] | TableList, dtype: str) -> None:
+    """Refuse finite costs whose sum may be infinite, which would read as forbidden.
+
+    Args:
+        model: Model of the costs.
+        tables: Tables that are added to its constant.
+        dtype: Floats that add them.
+
+    Raises:
+        InputError: The sum may leave the range of these floats.
+    """
+    if model.sense == "probability":
+        return
+    ends = [(float(low), float(high)) for low, high in filter(None, allowed_ranges(tables, model.sense))]
+    total = sum((max(-low, high, high - low) for low, high in ends), abs(float(model.constant)))
+    if total > float(np.finfo(dtype).max):
+        way = "use dtype float64" if dtype == "float32" else "scale them down"
+        largest = max((max(-low, high) for low, high in ends), default=0.0)
+        shown = f"{total:.3g}" if math.isfinite(total) else f"more than {sys.float_info.max:.3g}"
+        raise InputError(
+            f"the costs, up to {largest:.3g} in a table, may add up to {shown}, which {dtype} cannot hold; {way}, and "
+            "write forbidden ones as infinity"
+        )
+
+
+_MORE = 8
+"""Roundings of a sum besides its additions: of the tables' own differences, of constants, and of the total."""
+
+TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
+"""Gap between the bounds of an optimum, relative to its value (or to 1), from which on it is not called optimal."""
+
+
+@functools.cache
+def epsilon(dtype: str) -> float:
+    """Return the relative distance of neighbouring floats."""
+    return float(np.finfo(dtype).eps)
+
+
+def additions(plan: Plan) -> int:
+    """Return the largest number of additions on a path from a cell to the roots of a plan."""
+    return Steps.packed(plan.steps).additions + Factors.packed(plan.factors).joined + _MORE
+
+
+def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[float], more: int = 0) -> float:
+    """Return how far from its true value a plan's optimum may be.
+
+    Args:
+        problem: Problem of the plan.
+        plan: Plan that adds floats.
+        cost: The sum of the plan's roots.
+        constants: Constants taken out of its tables.
+        more: Additions besides those of the plan.
+    """
+    slack = (additions(plan) + more) * epsilon(plan.dtype) * abs(cost)
+    # Logarithms are rounded themselves.
+    return slack + _MORE * epsilon("float64") * math.fsum(map(abs, constants)) * (problem.model.sense == "probability")
+
+
+def widened(bound: float, *parts: float) -> float:
+    """Return a lower bound that is the sum of some floats, less the possible rounding of the sum."""
+    return bound - _MORE * epsilon("float64") * sum(map(abs, parts), abs(bound))

@@ -1,0 +1,106 @@
+"""TODO running.scaled"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from elimina.result import Result
+
+
+class Scaled(NamedTuple):
+    """The number ``fraction * 2**exponent``, which is not negative. Whole numbers below 2^53 are exact.
+
+    Attributes:
+        fraction: 0, or a float from 0.5 on and below 1.
+        exponent: Power of two; 0 for the number 0.
+    """
+
+    fraction: float
+    exponent: int
+
+    @staticmethod
+    def product(factors: Iterable[float], exponent: int = 0) -> Scaled:
+        """Return the product of some finite factors, times a power of two."""
+        fraction, exponent = 1.0, int(exponent)
+        for factor in factors:
+            # The factor first: the product of a number near 1 and a subnormal one would lose digits.
+            own, power = math.frexp(factor)
+            fraction, carried = math.frexp(fraction * own)
+            exponent += power + carried
+        own, carried = math.frexp(fraction)
+        return Scaled(own, exponent + carried) if own else Scaled(0.0, 0)
+
+    @staticmethod
+    def from_log2(log: float) -> Scaled:
+        """Return the number of a base-2 logarithm; of minus infinity, 0."""
+        if log == -math.inf:
+            return Scaled(0.0, 0)
+        exponent = math.floor(log)
+        return Scaled.product([2.0 ** (log - exponent)], exponent)
+
+    def times(self, other: Scaled) -> Scaled:
+        """Return the product with another number."""
+        return Scaled.product([self.fraction, other.fraction], self.exponent + other.exponent)
+
+    @property
+    def value(self) -> float | None:
+        """The number as a float; None where it leaves the normal range."""
+        if self.fraction and not sys.float_info.min_exp <= self.exponent <= sys.float_info.max_exp:
+            return None
+        return math.ldexp(self.fraction, self.exponent)
+
+    @property
+    def log10(self) -> float:
+        """Base-10 logarithm; minus infinity of 0."""
+        if not self.fraction:
+            return -math.inf
+        value = self.value
+        return math.log10(self.fraction) + self.exponent * math.log10(2) if value is None else math.log10(value)
+
+
+class ScaledSum:
+    """A sum to which numbers are added one at a time; reading it rounds once, whatever their sequence.
+
+    Floats that do not overlap (Shewchuk 1997) hold the sum exactly, down to 2^-1074 of the largest number.
+
+    Args:
+        top: Power of two by which the floats are multiplied: the largest exponent of the numbers so far.
+        parts: Floats whose sum it is.
+    """
+
+    def __init__(self, top: int = 0, parts: Iterable[float] = ()) -> None:
+        self._top, self._parts = top, list(parts)
+
+    @property
+    def state(self) -> tuple[int, list[float]]:
+        """Arguments that make the same sum."""
+        return self._top, list(self._parts)
+
+    def add(self, number: Scaled) -> None:
+        """Add a number."""
+        if not number.fraction:
+            return
+        if not self._parts or number.exponent > self._top:
+            lowered = (math.ldexp(part, self._top - number.exponent) for part in self._parts)
+            self._top, self._parts = number.exponent, [part for part in lowered if part]
+        rest = math.ldexp(number.fraction, number.exponent - self._top)
+        parts = []
+        for part in self._parts:
+            large, small = (rest, part) if rest >= abs(part) else (part, rest)
+            rest = large + small
+            if lost := small - (rest - large):
+                parts.append(lost)
+        self._parts = [*parts, rest]
+
+    @property
+    def total(self) -> Scaled:
+        """The sum."""
+        return Scaled.product([math.fsum(self._parts)], self._top)
+
+
+def partition_result(total: Scaled) -> Result:
+    """Return the answer to the task ``pr``."""
+    return Result("exact" if total.fraction else "infeasible", "pr", total.value, log10_z=total.log10)

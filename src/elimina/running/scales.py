@@ -1,0 +1,141 @@
+"""TODO running.scales"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import widest_range
+from elimina.backends import Run
+from elimina.planning.packed_steps import Outputs, Steps
+from elimina.planning.plan import Plan
+from elimina.planning.program import library_steps
+from elimina.planning.record import MAX_OPERANDS
+from elimina.running.scaled import Scaled
+from elimina.system import cached_property
+from elimina.tasks import scale_exponents
+
+
+class Scales:
+    """The accounts of a plan's runs in ``sum-product``.
+
+    Args:
+        plan: Any plan whose messages towards the roots are each read once on the way there.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._steps, self._plan = Steps.packed(plan.steps), plan
+        self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
+        self._largest = float(np.finfo(plan.dtype).maxexp) - 2 * MAX_OPERANDS
+        self._operands = self._steps.most_tables
+        # A device's library reads the tables of a matrix product unscaled, and multiplies by their scales at the end.
+        self._raw = np.zeros((0, 2), dtype=np.int64)
+        if "device" in plan.bytes and plan.semiring == "sum-product":
+            library = library_steps(self._steps)
+            if library.any():
+                self._raw = self._table[library[self._steps.readers]].reshape(-1, 2)
+        # Up to the last root every step is on the way to one, where it is read once.
+        last_ones = Outputs.packed(plan.outputs).steps[list(root_outputs(plan))]
+        is_below = np.ones(int(last_ones.max(initial=-1)) + 1, dtype=bool)
+        is_below[last_ones] = False
+        self._below = np.flatnonzero(is_below)
+
+    @cached_property
+    def _table(self) -> NDArray[np.int64]:
+        """Each table that is read, by its number among all messages and then all factors."""
+        sources = self._steps.sources
+        return np.where(sources >= 0, sources, len(self._steps) + self._steps.factors)
+
+    def sum_of(self, run: Run) -> Scaled:
+        """Return the product of the roots' values, without scaling."""
+        return Scaled.product(roots(self._plan, run), int(self.root_exponents(run.peaks)))
+
+    def root_exponents(self, peaks: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the power of two by which the roots' values have to be multiplied, all of them together.
+
+        Args:
+            peaks: ``Run.peaks``, of any number of runs.
+        """
+        return np.asarray(scale_exponents(peaks[..., self._below, 0], self._plan.dtype).sum(axis=-1))
+
+    def may_underflow(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
+        """Return whether a product of values, each as small as its table holds, could leave the dtype's normal range.
+
+        Args:
+            ranges: ``Encoded.ranges``.
+            peaks: ``Run.peaks``, of any number of runs.
+        """
+        if len(self._raw) and self._leaves_range(ranges, peaks):
+            return True
+        # Most often it is seen at once that nothing comes near.
+        (most, least), (_, least_factor) = widest_range(peaks.reshape(-1, 2)), widest_range(ranges)
+        least = min(least, least_factor)
+        if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(most)[1]) >= self._smallest:
+            return False
+        lows = log2_lows(peaks[..., 1]) - scale_exponents(peaks[..., 0], self._plan.dtype)
+        lows = np.concatenate([lows.min(axis=tuple(range(lows.ndim - 1))), log2_lows(ranges[:, 1])])
+        products = np.bincount(self._steps.readers, weights=lows[self._table], minlength=1)
+        return bool(products.min() < self._smallest)
+
+    def _leaves_range(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
+        """Return whether a matrix product of tables that are not scaled could leave the normal range at either end."""
+        runs = tuple(range(peaks.ndim - 2))
+        lows = np.concatenate([log2_lows(peaks[..., 1]).min(axis=runs), log2_lows(ranges[:, 1])])
+        highs = np.concatenate([peaks[..., 0].max(axis=runs), ranges[:, 0]])
+        least, most = lows[self._raw].sum(axis=1).min(), np.frexp(highs)[1][self._raw].sum(axis=1).max()
+        return bool(least < self._smallest or most > self._largest or not np.isfinite(highs).all())
+
+    def errors(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> list[float]:
+        """Return, for each step, the base-2 logarithm of a bound on the loss of products that became 0.
+
+        A product below the smallest normal number is lost at most as a whole; what a message lacks is carried on by the
+        steps that read it, multiplied by the largest values of their other tables (below 2 once scaled) and divided by
+        the power of two that its reader takes out.
+
+        Args:
+            ranges: ``Encoded.ranges``.
+            peaks: ``Run.peaks``.
+        """
+        smallest = float(np.finfo(self._plan.dtype).minexp)
+        exponents = scale_exponents(peaks[:, 0], self._plan.dtype).tolist()
+        with np.errstate(divide="ignore"):
+            tops = np.maximum(np.log2(ranges[:, 0]), 0.0).tolist()
+        errors: list[float] = []
+        for step in self._plan.steps:
+            bits = sum(tops[o.factor] if o.source < 0 else 1.0 for o in step.operands)
+            worst = max([smallest, *(errors[o.source] - exponents[o.source] for o in step.operands if o.source >= 0)])
+            errors.append(worst + bits + math.log2(step.domain * (len(step.operands) + 1)))
+        return errors
+
+
+def roots(plan: Plan, run: Run) -> list[int | float]:
+    """Return the values whose product (in the plan's semiring) is the whole model's."""
+    values: list[int | float] = run.zone[root_places(plan)].tolist()
+    return values
+
+
+def root_outputs(plan: Plan) -> tuple[int, ...]:
+    """Return the numbers of the outputs of whole trees; the others are marginals of free variables."""
+    if not plan.kept:
+        return tuple(Outputs.packed(plan.outputs).roots.tolist())
+    free = set(plan.order)
+    return tuple([number for number, (_, scope) in enumerate(plan.outputs) if free.isdisjoint(scope)])
+
+
+def root_places(plan: Plan) -> NDArray[np.int64]:
+    """Return the places in ``Run.zone`` of the values whose product is the whole model's."""
+    steps, outputs = plan.steps, Outputs.packed(plan.outputs)
+    if isinstance(steps, Steps):
+        offsets = outputs.places(steps)[:, 1]
+    else:
+        offsets = np.array([steps[number].out_offset for number in outputs.steps.tolist()], dtype=np.int64)
+    return np.asarray(offsets[outputs.roots] - offsets.min()) if len(offsets) else offsets
+
+
+def log2_lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Base-2 logarithms, rounded down, of tables' smallest positive values; infinity if all values are 0."""
+    lows = np.frexp(smallest)[1] - 1.0
+    lows[smallest == 0] = np.inf
+    return lows

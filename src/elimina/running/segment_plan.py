@@ -1,0 +1,123 @@
+"""TODO running.segment_plan"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from elimina.planning.machine import STORED_CELL_SECONDS, Machine
+from elimina.planning.options import Options
+from elimina.planning.plan import Plan, Segments
+from elimina.planning.slicing import MOST_SLICED_SECONDS
+from elimina.problem.preparation import Problem
+from elimina.running.host import host_memory
+from elimina.tree import plan_tree
+
+_SEGMENTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+"""Numbers of segments that are tried."""
+
+_WIDE_CELL = 8
+"""Bytes of a cell of a message while it is made a table of a model."""
+
+_PADDED = 1.05
+"""Memory of tables in an arena, relative to that of their cells."""
+
+_WINDOW = 0.25
+"""Places where a segment may end, as a share of its messages: it ends where the fewest are there."""
+
+
+class _Profile:
+    """The messages of an order, in which each subtree of the bucket tree is finished before the next one begins.
+
+    Attributes:
+        order: The variables.
+    """
+
+    def __init__(self, problem: Problem, order: Sequence[int], itemsize: int) -> None:
+        sizes = np.array(problem.model.sizes, dtype=np.float64)
+        tree = plan_tree(problem.groups.scopes, problem.model.sizes, order)
+        sequence = tree.postorder.astype(np.int64)
+        place = np.empty_like(sequence)
+        place[sequence] = np.arange(len(sequence))
+        self.order = tree.variables[sequence].astype(np.int64)
+        starts, separators = tree.separators
+        logs = np.append(0.0, np.cumsum(np.log(sizes[separators])))
+        self._cells = np.exp(logs[starts[1:]] - logs[starts[:-1]])[sequence]
+        parents = tree.parents[sequence]
+        self._readers = np.where(parents < 0, np.arange(len(sequence)), place[parents])
+        self._spans = _PADDED * itemsize * self._cells
+        self._work = self._cells * sizes[self.order]
+        self._read = np.bincount(self._readers, self._spans, minlength=len(sequence))
+        self._after = np.cumsum(self._spans) - np.cumsum(self._read)
+
+    def ends(self, count: int) -> list[int]:
+        """Return where segments with about as many messages end, each where few of them are read later."""
+        filled = np.cumsum(self._spans)
+        ends = {len(filled)}
+        for number in range(1, count):
+            near = filled[-1] * (number + np.array([-_WINDOW, _WINDOW])) / count
+            first, last = np.searchsorted(filled, near).tolist()
+            ends.add(1 + first + int(self._after[first : last + 1].argmin()))
+        return sorted(ends)
+
+    def bytes(self, ends: Sequence[int]) -> tuple[float, float, float]:
+        """Return the most bytes of a run's messages, of those stored on the host, and of those that a run reads."""
+        owners = np.searchsorted(ends, np.arange(len(self.order)), side="right")
+        readers = owners[self._readers]
+        crossing = self._spans * (readers > owners)
+        own, read, left = (
+            np.bincount(numbers, spans, minlength=len(ends))
+            for numbers, spans in ((owners, self._spans), (readers, crossing), (owners, crossing))
+        )
+        starts = np.array([0, *ends[:-1]])
+        most = np.maximum.reduceat(self._after + self._read, starts)
+        before = np.append(0.0, self._after[starts[1:] - 1])
+        first = (most - before + read)[:-1].max(initial=0.0)
+        return max(first, float((own + read).max())), float(crossing.sum() + left.max()), float(read.max())
+
+    def crossing(self, ends: Sequence[int]) -> float:
+        """Return the cells of the messages that other segments read than the one that makes them."""
+        owners = np.searchsorted(ends, np.arange(len(self.order)), side="right")
+        return float(self._cells[owners[self._readers] > owners].sum())
+
+    def work(self, ends: Sequence[int]) -> float:
+        """Return the work of all runs, relative to that of one of all."""
+        return 1 + float(self._work[: ends[-2]].sum() / self._work.sum())
+
+
+def in_segments(problem: Problem, order: Sequence[int], machine: Machine, whole: Plan, options: Options) -> Plan | None:
+    """Plan an optimum in as few segments as it takes to fit; None if none do, or it takes too long.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        order: The free variables in elimination order.
+        machine: Device as the planner sees it.
+        whole: The plan that keeps all messages.
+        options: Planning options.
+    """
+    if whole.seconds > MOST_SLICED_SECONDS:
+        return None
+    profile = _Profile(problem, order, whole.itemsize)
+    limits = () if machine.on_host else (("host", host_memory(options)),)
+    running = whole.seconds - machine.start
+    plan = whole._replace(order=tuple(profile.order.tolist()), limits=limits)
+    for ends in map(profile.ends, _SEGMENTS):
+        if len(ends) < 2:
+            continue
+        arena, stored, read = profile.bytes(ends)
+        factors = whole.factor_cells * whole.itemsize
+        tiers = machine.tiers(int(arena) + factors, factors, whole.planning_bytes)
+        wide = _WIDE_CELL / whole.itemsize
+        tiers["host"] = tiers.get("host", 0) + int(stored + read * wide) + whole.factor_cells * _WIDE_CELL
+        times = profile.work(ends)
+        plan = plan._replace(
+            bytes=tiers,
+            seconds=machine.start + times * running + STORED_CELL_SECONDS * profile.crossing(ends),
+            work=int(times * whole.work),
+            operations=int(times * whole.operations),
+            segments=Segments(tuple(ends), whole, options.dtype),
+        )
+        if plan.fits:
+            return plan if plan.seconds <= MOST_SLICED_SECONDS else None
+    return None

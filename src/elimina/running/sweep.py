@@ -1,0 +1,402 @@
+"""TODO running.sweep"""
+
+from __future__ import annotations
+
+import bisect
+import functools
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import count_path
+from elimina.backends import ExpectingSession, KeepingSession, ReservingBackend, Run, Session
+from elimina.backends.choose import devices_of
+from elimina.planning.machine import SAVED
+from elimina.planning.plan import Plan
+from elimina.planning.program import Program
+from elimina.planning.sparse import row_bytes
+from elimina.problem.preparation import Problem, restrict
+from elimina.running.encoding import Encoded, Encoder
+from elimina.running.execution import Execution
+from elimina.running.pool import spread
+from elimina.system import cached_property
+from elimina.table import Tables
+from elimina.tasks import SEMIRINGS
+
+if TYPE_CHECKING:
+    from elimina.running.checkpoint import Checkpoint, State
+
+GROUP_SECONDS = 5.0
+"""Estimated seconds that a group takes at least."""
+
+_PAYS = 4
+"""Least time of a group, relative to that of writing its messages."""
+
+
+def ends_of_groups(plan: Plan) -> list[int]:
+    """Return the numbers of the steps before which a plan's groups end; one number if one group is best."""
+    item = np.dtype(plan.dtype).itemsize
+    work, sizes = [step.work for step in plan.steps], [step.out_span * item for step in plan.steps]
+    if plan.sparse is not None:
+        rows = [math.ceil(min(form.rows, 2.0**62)) for form in plan.sparse.forms]
+        work = [count + 1 for count in rows]
+        sizes = [count * row_bytes(step.sizes, item) for count, step in zip(rows, plan.steps, strict=True)]
+    rate = plan.seconds / max(1, sum(work))
+    last = [max(step.readers, default=len(plan.steps)) for step in plan.steps]
+    ends: list[int] = []
+    begin = live = 0
+    elapsed = 0.0
+    for number, step in enumerate(plan.steps):
+        elapsed += work[number] * rate
+        live += sizes[number]
+        if not plan.keep:
+            read = {o.source for o in step.operands if o.source >= begin}
+            live -= sum(sizes[source] for source in read if last[source] == number)
+        if elapsed >= max(GROUP_SECONDS, _PAYS * live / SAVED):
+            ends.append(number + 1)
+            begin, live, elapsed = number + 1, 0, 0.0
+    return [*(end for end in ends if end < len(plan.steps)), len(plan.steps)]
+
+
+class Groups:
+    """A plan's groups, run one after another; after each one but the last, its messages are kept.
+
+    Args:
+        plan: A plan without slices, whose messages can be fetched after each group.
+        checkpoint: Checkpoint that keeps them.
+        semiring: Semiring of the run.
+        key: Key of this run among others of the same plan.
+    """
+
+    def __init__(self, plan: Plan, checkpoint: Checkpoint, semiring: str, key: str) -> None:
+        self._plan, self._checkpoint, self._key = plan, checkpoint, key
+        self._scaled = SEMIRINGS[semiring].scaled
+        self._last = [max(step.readers, default=len(plan.steps)) for step in plan.steps]
+        known: State = checkpoint.steps
+        self._state: State = known if known.get("key") == key else {"key": key, "done": 0, "files": [], "peaks": []}
+
+    def run(self, session: Session, ends: list[int], report: Callable[[float], None]) -> Iterator[Run]:
+        """Run the groups that are not done yet."""
+        self._restore(session)
+        total = max(1, self._plan.work)
+        done = sum(step.work for step in self._plan.steps[: self._state["done"]])
+        for end in (end for end in ends if end > self._state["done"]):
+            begin = self._state["done"]
+            share = sum(step.work for step in self._plan.steps[begin:end])
+
+            def progress(part: float, done: int = done, share: int = share) -> None:
+                report((done + part * share) / total)
+
+            run = session.run(np.arange(begin, end, dtype=np.int64), progress)
+            done += share
+            yield run
+            if end < len(self._plan.steps):
+                self._save(session, begin, end, run)
+                report(done / total)
+
+    def _restore(self, session: Session) -> None:
+        for saved, steps in self._state["files"]:
+            data = self._checkpoint.read_messages(saved)
+            at = 0
+            for number, size in steps:
+                if isinstance(session, KeepingSession):
+                    session.load_message(number, data[at : at + size])
+                else:
+                    session.load(self._plan.steps[number].out_offset, data[at : at + size].view(self._plan.dtype))
+                at += size
+        if self._state["peaks"]:
+            session.load_peaks(np.array(self._state["peaks"]))
+
+    def _save(self, session: Session, begin: int, end: int, run: Run) -> None:
+        sizes: list[list[int]] = []
+
+        def arrays() -> Iterator[NDArray[np.generic]]:
+            for number in (n for n in range(begin, end) if self._is_needed(n, end)):
+                step = self._plan.steps[number]
+                if isinstance(session, KeepingSession):
+                    array: NDArray[np.generic] = session.fetch_message(number)
+                else:
+                    array = session.fetch(step.out_offset, step.out_span)
+                sizes.append([number, array.nbytes])
+                yield array
+
+        files = [pair for pair in self._state["files"] if any(self._is_needed(n, end) for n, _ in pair[1])]
+        files.append([self._checkpoint.save_messages(end, arrays()), sizes])
+        peaks = run.peaks.tolist() if self._scaled else []
+        self._state = {"key": self._key, "done": end, "files": files, "peaks": peaks}
+        self._checkpoint.save_steps(self._state)
+        self._checkpoint.drop_messages([saved[0] for saved, _ in files])
+
+    def _is_needed(self, number: int, end: int) -> bool:
+        return self._plan.keep or self._last[number] >= end
+
+
+class Slice(NamedTuple):
+    """A slice that has run.
+
+    Attributes:
+        number: Its number: that of the last fixed variable's value changes fastest.
+        problem: The problem with the slice's values fixed.
+        encoded: Factors of the slice.
+        run: Output of the backend; None if the factors alone show that nothing is allowed.
+    """
+
+    number: int
+    problem: Problem
+    encoded: Encoded
+    run: Run | None
+
+
+class Sweep:
+    """The slices of a plan (a plan without slices has one), on the devices of its backend.
+
+    Args:
+        execution: The plan, and where to run it.
+        clock: Seconds by phase, which are added to; where devices work at the same time, those of the longest one.
+        semiring: Another one than the plan's, over the same dtype.
+
+    Attributes:
+        done: Slices that are finished, for the report of progress.
+    """
+
+    def __init__(self, execution: Execution, clock: dict[str, float], semiring: str | None = None) -> None:
+        self._execution, self._clock, self._semiring = execution, clock, semiring
+        is_divided = execution.plan.shards is not None
+        self._devices = (execution.backend,) if is_divided else devices_of(execution.backend)
+        self._lanes: dict[int, _Lane] = {}
+        self.done = 0
+
+    @property
+    def count(self) -> int:
+        """Number of slices."""
+        slicing = self._execution.plan.slicing
+        return 1 if slicing is None else slicing.number
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """Rows of sparse tables looked at so far, and those kept."""
+        made, kept = zip((0, 0), *(lane.rows for lane in self._lanes.values()), strict=True)
+        return sum(made), sum(kept)
+
+    def reserve(self) -> None:
+        """Let the devices get memory for the slices, while the caller does something else."""
+        program = self._execution.program(self._semiring)
+        for device in self._devices:
+            if isinstance(device, ReservingBackend):
+                device.reserve(program)
+
+    def run(
+        self,
+        numbers: Sequence[int],
+        parameter: int | None = None,
+        part: tuple[int, int] = (0, 1),
+        wanted: Callable[[int], bool] | None = None,
+    ) -> Iterator[Slice | None]:
+        """Run slices; the sessions are closed when they are finished, or the iterator is.
+
+        Args:
+            numbers: Numbers of the slices, in any sequence; neighbours that differ in fast variables alone share most
+                steps.
+            parameter: Another one than the plan's: see ``Program.parameter``.
+            part: The number of this sweep, and of all, for the report of progress.
+            wanted: Asked before a slice begins; None: all are wanted.
+
+        Yields:
+            The slices in the given sequence; None for those that are not wanted.
+
+        Raises:
+            TimeLimitError: The deadline passed.
+            DeviceError: All devices failed.
+        """
+        execution = self._execution._replace(part=part)
+        slicing = execution.plan.slicing
+        # Of several devices each one knows only of its own slices.
+        is_alone = len(self._devices) == 1 or len(numbers) == 1
+        told = execution if is_alone else execution._replace(progress=None)
+
+        def work(device: int, taken: Iterator[int]) -> Iterator[Slice]:
+            if device not in self._lanes:
+                own = execution._replace(backend=self._devices[device])
+                self._lanes[device] = _Lane(own, self._semiring)
+            return self._lanes[device].run(taken, parameter, functools.partial(self._report, told))
+
+        together = 1 if slicing is None else slicing.sizes[-1]
+        try:
+            for found in spread(range(len(self._devices)), numbers, work, wanted, together):
+                yield found
+                self.done += 1
+                if found is not None:
+                    execution.report(self.done / self.count)
+        finally:
+            for phase in {phase for lane in self._lanes.values() for phase in lane.clock}:
+                seconds = max(lane.clock.get(phase, 0.0) for lane in self._lanes.values())
+                self._clock[phase] = self._clock.get(phase, 0.0) + seconds
+            for lane in self._lanes.values():
+                lane.clock.clear()
+
+    def _report(self, execution: Execution, share: float) -> None:
+        execution.report((self.done + share) / self.count)
+
+
+class _Lane:
+    """Slices on one device, in one session at a time.
+
+    From one slice to the next, only factors with a variable whose value changes are written again, and only steps that
+    depend on it run: they are the last ones (``Slicing.levels``).
+
+    Args:
+        execution: The plan and the device.
+        semiring: See ``Sweep``.
+
+    Attributes:
+        rows: Rows of sparse tables looked at so far, and those kept.
+        clock: Seconds by phase.
+    """
+
+    def __init__(self, execution: Execution, semiring: str | None) -> None:
+        started = time.perf_counter()
+        self._execution, self._semiring = execution, semiring
+        plan = self._plan = execution.plan
+        slicing = plan.slicing
+        self._variables = () if slicing is None else slicing.variables
+        self._sizes = () if slicing is None else slicing.sizes
+        self._levels = (0,) * len(plan.steps) if slicing is None else slicing.levels
+        self._whole = execution.problem
+        self._values = [0] * len(self._variables)
+        self._problem = self._whole
+        if self._variables:
+            self._problem = restrict(self._whole, dict.fromkeys(self._variables, 0))
+        self._tables = list(self._problem.tables) if self._variables else []
+        self._touched = _touched(self._whole, plan, self._variables)
+        self._encoder = Encoder(self._problem, plan, semiring, self._whole)
+        self.rows = [0, 0]
+        self.clock: dict[str, float] = {}
+        self._note("encode", time.perf_counter() - started)
+        execution.check_deadline("the tables encoded")
+
+    def run(self, numbers: Iterable[int], parameter: int | None, report: Callable[[float], None]) -> Iterator[Slice]:
+        """Run slices: see ``Sweep.run``; ``report`` is told the share of a slice that is done."""
+        program = self._program if parameter is None else self._program._replace(parameter=parameter)
+        if self._variables:
+            count_path(
+                "filtered-slices" if program.sparse is not None and program.sparse.outside is not None else "slices"
+            )
+        if program.semiring == "log-sum-exp":
+            count_path("logarithms")
+        session: Session | None = None
+        run: Run | None = None
+        stale = 0
+        try:
+            for number in numbers:
+                stale = min(stale, self._move(number, session))
+                problem, found = self._present
+                if found.impossible:
+                    yield Slice(number, problem, found, None)
+                    continue
+                if session is None:
+                    session = self._execution.backend.open(program, self._encoder.arena)
+                    self._expect(session)
+                first = bisect.bisect_left(self._levels, stale)
+                if run is None or first < len(self._levels):
+                    for run in self._runs(session, parameter, first, report):
+                        for phase, seconds in run.seconds.items():
+                            self._note(phase, seconds)
+                        self.rows = [known + new for known, new in zip(self.rows, run.rows, strict=True)]
+                assert run is not None
+                stale = len(self._variables) + 1
+                yield Slice(number, problem, found, run)
+        finally:
+            if session is not None:
+                session.close()
+
+    def _expect(self, session: Session) -> None:
+        """Tell a new session which steps will run again: those of the fastest variable's values most often."""
+        if isinstance(session, ExpectingSession):
+            for level in range(1, len(self._variables) + 1):
+                session.expect(self._steps_from(bisect.bisect_left(self._levels, level)))
+
+    def _steps_from(self, first: int) -> NDArray[np.int64]:
+        return np.arange(first, len(self._levels), dtype=np.int64)
+
+    def _runs(
+        self, session: Session, parameter: int | None, first: int, report: Callable[[float], None]
+    ) -> Iterator[Run]:
+        """Run the steps from one on, in groups if the only slice is long and is to be kept."""
+        plan, checkpoint = self._plan, self._execution.checkpoint
+        # On a GPU only a plan that keeps its messages has them in the arena.
+        can_keep = plan.keep or plan.on_host or plan.sparse is not None
+        can_keep = can_keep and plan.shards is None
+        if checkpoint is not None and plan.slicing is None and can_keep:
+            ends = ends_of_groups(plan)
+            if len(ends) > 1:
+                semiring = self._semiring or plan.semiring
+                yield from Groups(plan, checkpoint, semiring, f"{semiring} {parameter}").run(session, ends, report)
+                return
+        yield session.run(self._steps_from(first) if first else None, report)
+
+    def _move(self, number: int, session: Session | None) -> int:
+        """Fix a slice's values; return the lowest level of steps that have to run again."""
+        started = time.perf_counter()
+        values = _digits(number, self._sizes)
+        changed = [i for i, pair in enumerate(zip(values, self._values, strict=True)) if pair[0] != pair[1]]
+        if not changed:
+            return len(self._variables) + 1
+        self.__dict__.pop("_present", None)
+        self._values = values
+        fixed = dict(zip(self._variables, values, strict=True))
+        tables = {t for i in changed for t in self._touched[i].tables}
+        restricted = {table: self._whole.tables[table].restrict(fixed) for table in sorted(tables)}
+        for number, table in restricted.items():
+            self._tables[number] = table
+        factors = sorted({f for i in changed for f in self._touched[i].factors})
+        self._encoder.replace(restricted, factors)
+        if session is not None:
+            for factor in map(self._plan.factors.__getitem__, factors):
+                session.load(factor.offset, self._encoder.arena[factor.offset : factor.offset + factor.span])
+        self._note("encode", time.perf_counter() - started)
+        return changed[0] + 1
+
+    @cached_property
+    def _program(self) -> Program:
+        return self._execution.program(self._semiring)
+
+    @cached_property
+    def _present(self) -> tuple[Problem, Encoded]:
+        """The problem of the present slice, and its factors."""
+        if not self._variables:
+            return self._whole, self._encoder.encoded(self._whole)
+        fixed = {**self._whole.fixed, **dict(zip(self._variables, self._values, strict=True))}
+        problem = self._problem._replace(tables=Tables(self._tables), fixed=fixed)
+        return problem, self._encoder.encoded(problem)
+
+    def _note(self, phase: str, seconds: float) -> None:
+        self.clock[phase] = self.clock.get(phase, 0.0) + seconds
+
+
+class _Touched(NamedTuple):
+    """Tables and steps that a conditioned variable's value is part of."""
+
+    tables: tuple[int, ...]
+    factors: tuple[int, ...]
+
+
+def _touched(problem: Problem, plan: Plan, variables: Sequence[int]) -> list[_Touched]:
+    result = []
+    for v in variables:
+        tables = {number for number, table in enumerate(problem.tables) if v in table.scope}
+        factors = (number for number, factor in enumerate(plan.factors) if not tables.isdisjoint(factor.members))
+        result.append(_Touched(tuple(tables), tuple(factors)))
+    return result
+
+
+def _digits(number: int, sizes: Sequence[int]) -> list[int]:
+    """Return a number's digits in mixed radix, the first one the slowest."""
+    digits = []
+    for size in reversed(sizes):
+        number, digit = divmod(number, size)
+        digits.append(digit)
+    return digits[::-1]

@@ -1,0 +1,492 @@
+"""TODO strategies.call"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, current_thread
+from typing import Any, NamedTuple, TypeVar
+
+from elimina import system
+from elimina._core import Stop, Stopped, obey, stopped
+from elimina.errors import ClusterError, DeviceError, EliminaError, MemoryLimitError, TimeLimitError
+from elimina.result import Bounds, EndedBy, Result, phase_seconds
+from elimina.running.budget import Budget
+from elimina.running.call_thread import CallThread, do_in_thread, is_shielded, leave_alone, stop_thread
+from elimina.running.combination import combine
+from elimina.strategies.strategy import Portfolio, attempt
+
+T = TypeVar("T")
+
+SOFT_SECONDS = 0.05
+"""Seconds for the work to end by itself once it is asked to."""
+
+HARD_SECONDS = 0.05
+"""Then for an exception to end it, before it is left alone."""
+
+_WRITING_SECONDS = 2.0
+"""Seconds for a checkpoint to be written."""
+
+FIRST_BOUNDS_AFTER, _FIRST_SECONDS = 1.0, 5.0
+"""Age of a call that has found nothing from which first bounds are made, and their limit in seconds."""
+
+_TURNS = 100
+"""Iterations of a loop within which an exception that was raised in a thread arrives."""
+
+_INTERRUPT_SECONDS = 0.1
+"""Seconds for first bounds after an interrupt, where the time limit leaves so many: the user waits for the answer."""
+
+_LOOK_SECONDS = 0.05
+"""Between looks at signals."""
+
+_LISTENER_SECONDS = 5.0
+"""Seconds for the work to end by itself when a listener has raised an exception."""
+
+
+class _Frame(NamedTuple):
+    """A phase that is running: its name, its start, and the seconds that the phases within it took."""
+
+    name: str
+    started: float
+    inner: list[float]
+
+
+class _Event(NamedTuple):
+    """A call of a listener; a lock, if there is one, is released after it."""
+
+    listener: Callable[..., None]
+    arguments: tuple[Any, ...]
+    returned: Lock | None
+
+
+class Run:
+    """One call, and the bounds and assignment so far.
+
+    The work runs in a thread of its own, and the caller's thread waits for it. So an interrupt never comes between two
+    lines of the work, and neither that nor the time limit has to wait for it: both are answered with what is known.
+
+    Args:
+        task: The task of the call.
+        time_limit: Seconds for the whole call; None: there is no limit.
+        listener: Called in the caller's thread with bounds as they improve.
+        gap: Gap of the bounds at which the work ends.
+        begun: Start of the call by ``time.monotonic``; None: now.
+
+    Attributes:
+        known: Best result so far, replaced as a whole.
+        sign: 1 where values are minimised, -1 where they are maximised.
+        deadline: Deadline by ``time.monotonic``; None if there is no time limit.
+        fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
+            that it may take, and returns None where they do not suffice. None while they are being made.
+        fallback_after: Age in seconds of a call that has found nothing, from which they are made.
+    """
+
+    def __init__(
+        self,
+        task: str,
+        time_limit: float | None = None,
+        listener: Callable[[Bounds], None] | None = None,
+        gap: float = 0.0,
+        begun: float | None = None,
+    ) -> None:
+        self.started = time.monotonic() if begun is None else begun
+        self._resident = system.resident_memory()
+        self.deadline = None if time_limit is None else self.started + time_limit
+        self.task, self.gap = task, gap
+        self.sign = 1
+        self.known: Result | None = None
+        self.fallback: Callable[[float], Result | None] | None = None
+        self.fallback_after = FIRST_BOUNDS_AFTER
+        self._listener = listener
+        self._stop = Stop()
+        self._events: SimpleQueue[_Event | None] = SimpleQueue()
+        self._clock: dict[str, float] = {}
+        self._frames: tuple[_Frame, ...] = ()
+        self._error: BaseException | None = None
+        self._bounding: Thread | None = None
+        self._bounding_stop = Stop()
+        self._queued: Bounds | None = None
+        self._told: tuple[float | None, float | None] = None, None
+        self._thread: Thread | None = None  # while the work runs
+        self._is_raised = self._is_ended = self._is_forgotten = False
+        self._ending = Lock()
+
+    # What the work calls.
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the deadline."""
+        return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        """True if the work is to end."""
+        return stopped() or self.seconds <= 0
+
+    @property
+    def age(self) -> float:
+        """Seconds since the call began."""
+        return time.monotonic() - self.started
+
+    def learn(self, found: Result) -> None:
+        """Keep improvements of the bounds and the assignment, and tell the listener what is new."""
+        self.known = combine(self.known, found, self.sign)
+        if self._listener is None:
+            return
+        ends = self.known.lower_bound, self.known.upper_bound
+        bounds = Bounds(round(self.age, 3), *ends, found.stats.get("nodes", 0))
+        if self._queued is None or bounds[1:] != self._queued[1:]:
+            self._queued = bounds
+            self._events.put(_Event(self._listener, (bounds,), None))
+
+    def tell(self, listener: Callable[..., None], *arguments: Any) -> None:
+        """Call a listener in the caller's thread, and wait until it has returned.
+
+        Raises:
+            Stopped: The work is to end.
+        """
+        returned = Lock()
+        returned.acquire()
+        self._events.put(_Event(listener, arguments, returned))
+        while not returned.acquire(timeout=_LOOK_SECONDS):
+            if stopped():
+                raise Stopped
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[dict[str, float]]:
+        """Time a phase. What the dictionary is given names parts of it; phases within it count for themselves."""
+        parts: dict[str, float] = {}
+        frame = _Frame(name, time.perf_counter(), [])
+        self._frames = (*self._frames, frame)
+        try:
+            yield parts
+        finally:
+            self._frames = self._frames[:-1]
+            self._book(frame, parts, self._frames)
+
+    def pursue(self, portfolio: Portfolio) -> None:
+        """Run the strategies of a portfolio in turn until it ends, or the answer is good enough.
+
+        Raises:
+            EliminaError: The portfolio ended with a failure.
+        """
+        with contextlib.closing(portfolio):
+            try:
+                strategy = next(portfolio)
+                while True:
+                    outcome = attempt(strategy)
+                    if self.is_answered:
+                        return
+                    # What comes next has its own tables.
+                    system.release_memory()
+                    strategy = portfolio.send(outcome)
+            except StopIteration as end:
+                outcome = end.value
+        if outcome.failure is not None:
+            raise outcome.failure
+
+    @property
+    def held(self) -> int:
+        """Bytes by which the process has grown since the call began; 0 where the system does not tell."""
+        return system.growth_since(self._resident)
+
+    def budget(self, seconds: float = math.inf) -> Budget:
+        """Return the budget of a strategy that begins now, and may take so many seconds."""
+        ends = [] if seconds == math.inf else [time.monotonic() + seconds]
+        ends += [] if self.deadline is None else [self.deadline]
+        return Budget(min(ends, default=None), self.known, self.learn, self.held)
+
+    @property
+    def is_answered(self) -> bool:
+        """True if the portfolio is done: the answer is exact, or close enough, or time is up."""
+        found = self.known
+        if found is None:
+            return False
+        is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
+        return found.status != "bounded" or is_close or self.is_over
+
+    def _book(self, frame: _Frame, parts: Mapping[str, float], outer: tuple[_Frame, ...]) -> None:
+        elapsed = time.perf_counter() - frame.started
+        left = elapsed - sum(frame.inner)
+        for name, seconds in parts.items():
+            share = min(max(0.0, seconds), max(0.0, left))
+            self._clock[name] = self._clock.get(name, 0.0) + share
+            left -= share
+        self._clock[frame.name] = self._clock.get(frame.name, 0.0) + max(0.0, left)
+        if outer:
+            outer[-1].inner.append(elapsed)
+
+    # What the caller calls.
+
+    def answer(self, work: Callable[[], None]) -> Result:
+        """Do the work in a thread; when it ends, or is interrupted, return the answer so far.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted, and nothing is known.
+            TimeLimitError: The time limit passed likewise.
+            EliminaError: The work failed, and nothing but first bounds is known.
+        """
+        try:
+            found = self._finish(self._carry_out(work))
+        finally:
+            self._bounding_stop.request()
+            if self._bounding is not None:
+                leave_alone(self._bounding)
+            self._forget()
+        # An interrupt here would only take away what is known.
+        with contextlib.suppress(KeyboardInterrupt):
+            self._tell_last(found)
+        return found
+
+    def result(self, work: Callable[[], T]) -> T:
+        """Do a call's first work, which has no partial answer, in a thread, and return its result.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted, though the work was done by then: the call is not.
+            TimeLimitError: The time limit passed.
+        """
+        done: list[T] = []
+        try:
+            ended_by = self._carry_out(lambda: done.append(work()))
+            if done and ended_by != "interrupt":
+                return done[0]
+            if ended_by is None and self._error is not None:
+                raise self._error
+            raise self._nothing_known(ended_by)
+        finally:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Let go of the work's tables: cycles of references would hold them until a search for garbage."""
+        self._is_forgotten = True
+        self.fallback = self._error = None
+
+    def _carry_out(self, work: Callable[[], None]) -> EndedBy | None:
+        """Do the work in a thread; return the exception that ended it, None if it finished."""
+        ended_by: EndedBy | None = None
+        is_collected = gc.isenabled()
+        try:
+            try:
+                do_in_thread(partial(self._work, work))
+                ended_by = self._attend()
+            except KeyboardInterrupt:
+                ended_by = "interrupt"
+            except BaseException:
+                # What a listener raises is in no hurry.
+                self._end(_LISTENER_SECONDS)
+                raise
+            if ended_by is not None:
+                self._end()
+        finally:
+            # Not before the work has ended: among a million new objects, the search for garbage takes seconds.
+            if is_collected:
+                gc.enable()
+        return ended_by
+
+    def _work(self, work: Callable[[], None]) -> None:
+        own = current_thread()
+        is_kept = False
+        try:
+            obey(self._stop)
+            with self._ending:
+                if self._is_ended:
+                    return
+                self._thread = own
+            try:
+                work()
+            except BaseException as error:
+                self._error = error
+            with self._ending:
+                self._thread = None
+                is_kept = not self._is_ended
+            # What was raised in this thread comes at one of its next lines. It cannot be taken back: where CPython 3.11
+            # is told to, code that is profiled or traced hangs from then on.
+            for _ in range(_TURNS if self._is_raised else 0):
+                pass
+        except Stopped:
+            # It came as the work ended, and comes once.
+            pass
+        finally:
+            obey(None)
+            if self._is_forgotten:
+                self._forget()
+            if is_kept and isinstance(own, CallThread):
+                own.rest()
+            self._events.put(None)
+
+    def _attend(self) -> EndedBy | None:
+        """Call listeners until the work ends or the time is up."""
+        while True:
+            # A signal that another thread receives does not wake this one.
+            try:
+                event = self._events.get(timeout=min(self.seconds, _LOOK_SECONDS))
+            except Empty:
+                if self.seconds <= 0:
+                    return "time-limit"
+                self._prepare_fallback()
+                continue
+            if event is None:
+                return None
+            event.listener(*event.arguments)
+            if event.returned is None:
+                self._told = event.arguments[0][1:3]
+            else:
+                event.returned.release()
+
+    def _tell_last(self, found: Result) -> None:
+        """Report the bounds of the answer, if an improvement came too late for a report."""
+        ends = found.lower_bound, found.upper_bound
+        if self._listener is not None and ends not in ((None, None), self._told):
+            self._listener(Bounds(round(self.age, 3), *ends, found.stats.get("nodes", 0)))
+
+    def _prepare_fallback(self) -> None:
+        """Make first bounds in a call that takes long, in a thread: at its end there might be no time for them."""
+        fallback = self.fallback
+        if fallback is not None and self._bounding is None and self.known is None and self.age > self.fallback_after:
+            self.fallback = None
+            self._bounding = Thread(target=self._bound, args=(fallback,), name="elimina", daemon=True)
+            try:
+                system.start_thread(self._bounding)
+            except MemoryLimitError:
+                self.fallback, self._bounding = fallback, None
+
+    def _bound(self, fallback: Callable[[float], Result | None]) -> None:
+        obey(self._bounding_stop)
+        try:
+            first = fallback(min(self.seconds, _FIRST_SECONDS))
+        except (Stopped, MemoryError):
+            return
+        finally:
+            obey(None)
+        # The work may have found others meanwhile.
+        if self.fallback is None:
+            self.fallback = fallback if first is None else lambda _: first
+
+    def _first_bounds(self) -> Result | None:
+        """Return first bounds, if they are there or take little time."""
+        if self._bounding is not None:
+            self._bounding.join(HARD_SECONDS)
+        if self.fallback is None:
+            return None
+        return self.fallback(max(HARD_SECONDS, min(self.seconds, _INTERRUPT_SECONDS)))
+
+    def _end(self, patience: float = SOFT_SECONDS) -> None:
+        """End the work: its long calls, then by an exception; or leave it alone."""
+        self._stop.request()
+        with self._ending:
+            self._is_ended = True
+            thread = self._thread
+        # Work that has not begun does not begin, and the thread of work that is done may do another call's.
+        if thread is None:
+            return
+        thread.join(patience)
+        if is_shielded(thread):
+            thread.join(_WRITING_SECONDS)
+        stop_thread(thread, self._raise_in, HARD_SECONDS)
+
+    def _raise_in(self, thread: Thread) -> bool:
+        """Raise ``Stopped`` at the thread's next line of Python, if it does the work."""
+        with self._ending:
+            if self._thread is None or is_shielded(thread):
+                return False
+            self._is_raised = True
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Stopped))
+            return True
+
+    def _finish(self, ended_by: EndedBy | None) -> Result:
+        known = self.known
+        if known is not None and known.status not in ("bounded", "feasible"):
+            return self._with_seconds(known)
+        is_strategy_limit = False
+        if ended_by is None and self._error is not None:
+            ended_by = _reason(self._error)
+            if ended_by is None or (ended_by != "time-limit" and known is None):
+                raise self._error
+            if is_strategy_limit := ended_by == "time-limit" and self.seconds > 0:
+                ended_by = None
+        if ended_by is None and known is not None:
+            ended_by = self._own_end(known)
+        is_open = known is None or None in (known.lower_bound, known.upper_bound)
+        if is_open and (ended_by in ("interrupt", "time-limit") or is_strategy_limit):
+            first = self._first_bounds()
+            if first is not None:
+                known = first if known is None else combine(first, known, self.sign)
+        if known is None:
+            raise self._nothing_known(ended_by)
+        if known.status not in ("bounded", "feasible"):
+            ended_by = None
+        return self._with_seconds(known.replace(ended_by=ended_by))
+
+    def _nothing_known(self, ended_by: EndedBy | None) -> BaseException:
+        if ended_by == "interrupt":
+            return KeyboardInterrupt()
+        if isinstance(self._error, EliminaError):
+            return self._error
+        limit = "" if self.deadline is None else f" of {self.deadline - self.started:.3g} s"
+        return TimeLimitError(f"the time limit{limit} passed before anything was known; allow more time")
+
+    def _own_end(self, known: Result) -> EndedBy | None:
+        """Return the reason for which work returned before its bounds met."""
+        if self.gap and Bounds(0.0, known.lower_bound, known.upper_bound).gap <= self.gap:
+            return "gap"
+        return "time-limit" if self.deadline is not None and time.monotonic() >= self.deadline else None
+
+    def _with_seconds(self, known: Result) -> Result:
+        for number in reversed(range(len(self._frames))):
+            self._book(self._frames[number], {}, self._frames[:number])
+        self._frames = ()
+        seconds = phase_seconds(self._clock, self.age)
+        return known.replace(stats={**known.stats, "seconds": seconds})
+
+
+class Part(Run):
+    """A problem within a call, whose answers are translated to answers of the call.
+
+    Args:
+        whole: Call to which the problem belongs.
+        translated: Translation of the part's answer to the call's task.
+        name: Prefix of its phases.
+    """
+
+    def __init__(self, whole: Run, translated: Callable[[Result], Result], name: str) -> None:
+        super().__init__("mpe", gap=whole.gap)
+        self.deadline, self._resident = whole.deadline, whole._resident
+        self._whole, self._translated, self._name = whole, translated, name
+
+    def learn(self, found: Result) -> None:
+        """Keep improvements here and, translated to the call's problem, in the call."""
+        self.known = combine(self.known, found, self.sign)
+        self._whole.learn(self._translated(found))
+
+    def tell(self, listener: Callable[..., None], *arguments: Any) -> None:
+        """Call a listener, in the caller's thread."""
+        self._whole.tell(listener, *arguments)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[dict[str, float]]:
+        """Time a phase of the call."""
+        parts: dict[str, float] = {}
+        with self._whole.phase(f"{self._name} {name}") as outer:
+            yield parts
+            outer.update({f"{self._name} {part}": seconds for part, seconds in parts.items()})
+
+
+_REASONS: dict[type[BaseException], EndedBy] = {
+    KeyboardInterrupt: "interrupt",
+    TimeLimitError: "time-limit",
+    Stopped: "time-limit",
+    MemoryError: "memory-limit",
+    DeviceError: "device-error",
+    ClusterError: "worker-lost",
+}
+
+
+def _reason(error: BaseException) -> EndedBy | None:
+    """Return the cause of the run's end that an exception means; None if it is a failure."""
+    return next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)

@@ -1,0 +1,121 @@
+"""TODO strategies.call_plan"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from elimina.model import Model
+from elimina.order import Order
+from elimina.planning.options import Options
+from elimina.planning.planned_problem import Planned
+from elimina.problem.evidence import Observed, indices_asked, observe
+from elimina.problem.preparation import Problem, prepare
+from elimina.running.plan_choice import plan_again, plan_problem
+from elimina.states import Evidence
+from elimina.tasks import Task, described
+
+if TYPE_CHECKING:
+    from elimina.methods.cost_shifting import Original
+    from elimina.methods.junction_structure import Inquiry
+    from elimina.running.checkpoint import Checkpoint
+
+_ORDER_PART = 6.0
+"""Time limit of a call, by that of its search for an order, which the clock ends only after ten times as long."""
+
+
+class Prepared(NamedTuple):
+    """A plan, its inputs, and for mini-buckets the inputs of its problem."""
+
+    first: First
+    planned: Planned
+    original: Original | None
+
+
+class First(NamedTuple):
+    """Preparations of a call, made once however often it plans.
+
+    Attributes:
+        problem: Problem of the call.
+        rough: A quick order, if one was found.
+        order: The order of a plan that was made.
+        inquiry: Marginals that the plan is for (``mar``).
+    """
+
+    problem: Problem
+    rough: Order | None = None
+    order: Sequence[int] | None = None
+    inquiry: Inquiry | None = None
+
+
+def plan_call(
+    model: Model,
+    task: Task,
+    evidence: Evidence | None,
+    query: Sequence[str | int] | None,
+    options: Options,
+    time_limit: float | None = None,
+    checkpoint: Checkpoint | None = None,
+    shift_seconds: float = math.inf,
+    first: First | None = None,
+) -> Prepared:
+    """Prepare a call's problem, shift its costs if mini-buckets are asked for, and plan.
+
+    Args:
+        model: Model, as in ``elimina.plan``.
+        task: Task, as in ``elimina.plan``.
+        evidence: Evidence, as in ``elimina.plan``.
+        query: Query, as in ``elimina.plan``.
+        options: Options of the call, already ``checked``.
+        time_limit: Seconds for the whole call.
+        checkpoint: Checkpoint that keeps the plan, or has one from a run that was ended.
+        shift_seconds: After which no further pass of shifts is begun.
+        first: Preparations, if they were made.
+
+    Raises:
+        InputError: An option or the evidence does not fit the model.
+        DeviceError: The device is missing or cannot be used.
+    """
+    given = options
+    asked = indices_asked(model, task, query)
+    if time_limit is not None:
+        options = options._replace(order_seconds=min(options.order_seconds, time_limit / _ORDER_PART))
+    started = time.perf_counter()
+    if first is None:
+        observed = observe(model, task, {} if evidence is None else evidence, asked)
+        if described(task).is_marginal:
+            inquiry = _inquire(model, observed, asked, options)
+            first = First(inquiry.structure.problem, inquiry.structure.rough, inquiry=inquiry)
+        else:
+            first = First(prepare(observed.model, described(task).problem or task, observed.values, asked))
+    problem, rough, order, _ = first
+    original = None
+    if options.ibound is not None and described(task).is_optimum:
+        from elimina.methods.cost_shifting import LONGEST_SHIFT, shift_all
+
+        most = min(LONGEST_SHIFT, (time_limit or math.inf) / 10, shift_seconds)
+        original, options = shift_all(problem, options, most)
+        problem, rough, order = original.moved, None, None
+    prepared = time.perf_counter()
+    if checkpoint is None:
+        planned = plan_problem(problem, options, rough, order)
+    elif checkpoint.is_new:
+        planned = plan_problem(problem, options, rough, order)
+        if planned.plan.fits:
+            checkpoint.begin(model, problem, planned, given)
+    else:
+        checkpoint.check(model, problem, given)
+        planned = plan_again(problem, checkpoint.choice, options)
+        checkpoint.begin(model, problem, planned, given)
+    seconds = {"prepare": prepared - started, **planned.seconds}
+    return Prepared(first, planned._replace(seconds=seconds), original)
+
+
+def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> Inquiry:
+    from elimina.methods.junction_structure import Inquiry, choose_structure
+
+    asked = range(len(model.variables)) if query is None else query
+    structure = choose_structure(observed.model, observed.values, None if query is None else tuple(asked), options)
+    return Inquiry(observed.model, observed.values, asked, query is None, structure, observed.merged)

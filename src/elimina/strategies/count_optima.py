@@ -1,0 +1,80 @@
+"""TODO strategies.count_optima"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from elimina.display import count_text
+from elimina.errors import MemoryLimitError, UnsupportedError
+from elimina.methods.mini_buckets import Heuristic, running
+from elimina.model import Model
+from elimina.result import Result
+from elimina.running.advice import NO_MACHINE, does_not_fit
+from elimina.running.execution import statistics
+from elimina.running.host import host_memory
+from elimina.running.plan_choice import plan_on
+from elimina.strategies.call import Part
+from elimina.strategies.portfolio import Question, Solver
+from elimina.strategies.strategy import Portfolio, Strategy
+from elimina.table import Table
+
+_CELL_BYTES = 16  # of the sum and of the table that is made
+
+
+def count_optima(solver: Solver) -> Portfolio:
+    """Find the optimum, and count the assignments that reach it."""
+    options, run, model = solver.options, solver.run, solver.question.model
+    if not model.is_integer:
+        kind = "probabilities" if model.sense == "probability" else "floats as costs"
+        raise UnsupportedError(
+            f"task count-optima needs integer costs, and this model has {kind}: round them first "
+            "(elimina convert MODEL OUT.wcsp; in Python elimina.io.convert_sense)"
+        )
+    planned = solver.plan(options._replace(slices="never", scratch=None, tables="dense")).planned
+    if planned.plan.has_large_steps:
+        raise MemoryLimitError(does_not_fit(planned.plan))
+    # The tables of each variable's own bucket are needed, so no step may eliminate several.
+    plan = plan_on(planned.backend, planned.problem, planned.plan.order, options)
+    planned = planned._replace(plan=plan)
+    model = planned.problem.model
+    if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
+        cells = f"{count_text(plan.work)} cells (induced width {plan.width})"
+        memory = "" if _CELL_BYTES * plan.work > NO_MACHINE else "more memory (--memory), "
+        raise MemoryLimitError(
+            f"counting optima needs tables of {cells}; {memory}a better order (a longer --order-time) or looking for "
+            "one optimum only (--task mpe) would help"
+        )
+    execution = solver.begun(planned, run.budget())
+    result = Result("infeasible", "count-optima", count=0, stats=statistics(execution, {}))
+    tables: list[Table] = []
+    with run.phase("minimise") as parts, running(execution, parts) as (found, session):
+        if session is not None and math.isfinite(found.cost) and not model.is_beyond_bound(found.total_of(found.cost)):
+            ends = dict.fromkeys(("value", "lower_bound", "upper_bound"), found.total_of(found.cost))
+            result = result.replace(status="bounded", assignment=model.states_at(found.decode(session)[0]), **ends)
+            tables += _tight(found._replace(arena=session.fetch(0, plan.arena_cells)))
+    if result.status == "infeasible":
+        return (yield Strategy(run, "minimise", lambda _: result))
+    run.fallback = lambda _: result.replace(count=None)
+    part = Part(run, lambda counted: result.replace(status="exact", count=counted.value), "count")
+    # Variables in no table are not part of the plan, and count with all their values.
+    idle = set(range(len(model.variables))).difference(plan.order, planned.problem.fixed)
+    rest = Model([model.variables[v] for v in (*plan.order, *idle)], tables, sense="probability")
+    own = options._replace(order="auto", dtype=None)
+    return (yield from Solver(Question(rest, "count", {}, None), own, part).portfolio())
+
+
+def _tight(found: Heuristic) -> Iterator[Table]:
+    """Yield a table for each variable: 1 where its tables add up to its message, 0 elsewhere."""
+    for v, tables in enumerate(found.guide.homes()):
+        scope = [v, *sorted({u for table in tables for u, _ in table.others})]
+        total = np.zeros([found.guide.sizes[u] for u in scope], dtype=np.int64)
+        for table in tables:
+            strides = {v: table.stride, **dict(table.others)}
+            steps = [strides.get(u, 0) * found.arena.itemsize for u in scope]
+            total += np.lib.stride_tricks.as_strided(found.arena[table.offset :], total.shape, steps)
+            np.minimum(total, found.plan.forbidden, out=total, casting="unsafe")
+        is_tight = (total == total.min(axis=0)) & (total < found.plan.forbidden)
+        yield Table(scope, is_tight.astype(np.float64))

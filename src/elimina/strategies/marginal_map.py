@@ -1,0 +1,95 @@
+"""TODO strategies.marginal_map"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elimina.errors import MemoryLimitError
+from elimina.methods.summation import summation_does_not_fit, with_known
+from elimina.model import Model
+from elimina.planning.planned_problem import Planned
+from elimina.result import Result
+from elimina.running.budget import Budget
+from elimina.running.execution import Execution, Progress, statistics
+from elimina.running.propagator import Propagator
+from elimina.strategies.call import Part
+from elimina.strategies.portfolio import Question, Solver
+from elimina.strategies.strategy import Portfolio, Strategy
+from elimina.table import Table
+
+
+def marginal_map(solver: Solver) -> Portfolio:
+    """Sum out, and find the best values of the remaining variables by the requested method."""
+    options, run, method = solver.options, solver.run, solver.options.method
+    planned = solver.plan(options._replace(ibound=None)).planned
+    problem = planned.problem
+    if not planned.plan.fits and method in ("auto", "mbe"):
+        from elimina.methods.weighted_mini_buckets import bounded_marginal_map
+
+        def work(budget: Budget) -> Result:
+            left = options.beside(budget.held)
+            return bounded_marginal_map(planned, left, solver.tell_progress, budget.deadline, budget.learn)
+
+        return (yield Strategy(run, "bounds", work))
+    if options.on_plan is not None:
+        run.tell(options.on_plan, planned.plan)
+    with run.phase("sum out") as parts:
+        rest, stats = sum_out(planned, solver.tell_progress)
+        parts.update(stats["seconds"])
+    if rest is None:
+        return (yield Strategy(run, "sum out", lambda _: Result("infeasible", "mmap", stats=stats)))
+
+    def whole(found: Result) -> Result:
+        assignment = with_known(problem, found.assignment)
+        return found.replace(task="mmap", assignment=assignment, stats={**stats, **found.stats, "summation": stats})
+
+    own = options._replace(
+        order=options.order if isinstance(options.order, str) else "auto",
+        ibound="auto" if method == "mbe" and options.ibound is None else options.ibound,
+        on_plan=None,
+        progress=None,
+        refined=0,
+        is_kept=False,
+    )
+    return (yield from Solver(Question(rest, "mpe", {}, None), own, Part(run, whole, "max")).portfolio())
+
+
+class Summed(NamedTuple):
+    """Remainder of a problem when all but the query is summed out, to be maximised; None: nothing is possible."""
+
+    rest: Model | None
+    stats: dict[str, Any]
+
+
+def sum_out(planned: Planned, progress: Progress | None = None) -> Summed:
+    """Sum out all variables but those of the query.
+
+    Args:
+        planned: Plan of the task ``mmap``.
+        progress: Called now and then with the share of the summation that is done.
+
+    Raises:
+        MemoryLimitError: The summation does not fit.
+    """
+    problem, plan = planned.problem, planned.plan
+    if not plan.fits:
+        raise MemoryLimitError(summation_does_not_fit(planned))
+    propagator = Propagator(planned, "log-sum-exp")
+    try:
+        answer = propagator.run(range(len(plan.outputs)), log_sum=False, progress=progress)
+        kept = set(problem.kept)
+        tables = [(output.scope, table) for output, table in zip(plan.outputs, answer.tables, strict=True)]
+        tables += [propagator.factor_table(n) for n, factor in enumerate(plan.factors) if kept.issuperset(factor.scope)]
+        constant = propagator.constant
+    finally:
+        propagator.close()
+    stats = statistics(Execution(problem, plan, planned.backend), propagator.seconds)
+    if constant == -math.inf:
+        return Summed(None, stats)
+    number = {v: n for n, v in enumerate(problem.kept)}
+    factors = [Table([number[v] for v in scope], np.array(table, dtype=np.float64)) for scope, table in tables]
+    variables = [problem.model.variables[v] for v in problem.kept]
+    return Summed(Model(variables, factors, sense="max-cost", constant=constant), stats)

@@ -1,0 +1,92 @@
+"""TODO strategies.strategy"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, NamedTuple
+
+from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.planning.plan import Plan
+from elimina.result import Result
+from elimina.running.advice import does_not_fit
+from elimina.running.budget import Budget
+
+if TYPE_CHECKING:
+    from elimina.strategies.call import Run
+
+logger = logging.getLogger("elimina")
+
+
+class Strategy(NamedTuple):
+    """A way to answer a question.
+
+    Attributes:
+        run: The call, or the part of it, that keeps what is found.
+        name: Name in logs and of its phase.
+        work: Returns an answer, or better bounds.
+        plan: Predicted work, time and memory, where a plan is run; one that does not fit is not begun.
+        seconds: Time budget; the call's time limit holds as well.
+    """
+
+    run: Run
+    name: str
+    work: Callable[[Budget], Result]
+    plan: Plan | None = None
+    seconds: float = math.inf
+
+
+class Attempt(NamedTuple):
+    """Result of a strategy, or its failure: memory or its own time were too little, or it cannot take the model."""
+
+    found: Result | None = None
+    failure: EliminaError | None = None
+
+    @staticmethod
+    def failed(error: EliminaError) -> Attempt:
+        """Return a failure without its tracebacks, whose frames would keep tables alive."""
+        cause: BaseException | None = error
+        while cause is not None:
+            cause.__traceback__ = None
+            cause = cause.__cause__ or cause.__context__
+        return Attempt(None, error)
+
+
+Portfolio = Generator[Strategy, Attempt, Attempt]
+"""Strategies in turn. What it returns is the outcome of all: a failure ends the call."""
+
+
+def portfolio_of(strategy: Strategy) -> Portfolio:
+    """Return a portfolio of one strategy."""
+    return (yield strategy)
+
+
+def attempt(strategy: Strategy) -> Attempt:
+    """Run a strategy, keep its results, and time its phases."""
+    run, name, plan = strategy.run, strategy.name, strategy.plan
+    if plan is not None and not plan.fits:
+        return Attempt(None, MemoryLimitError(does_not_fit(plan)))
+    logger.info("%s: started", name)
+    try:
+        with run.phase(name) as parts:
+            found = strategy.work(run.budget(strategy.seconds))
+            parts.update(found.stats.get("seconds", {}))
+            run.learn(found)
+    except (MemoryLimitError, UnsupportedError) as error:
+        return Attempt.failed(error)
+    except TimeLimitError as error:
+        if run.is_over:
+            raise
+        return Attempt.failed(error)
+    if logger.isEnabledFor(logging.INFO):
+        logger.info("%s: ended after %s s, %s", name, f"{run.age:.3g}", _described(found))
+    return Attempt(found)
+
+
+def _described(found: Result) -> str:
+    """Return the status and bounds of a result, for the log."""
+    if found.status not in ("bounded", "feasible"):
+        return found.status
+    ends = ("unknown" if end is None else f"{end:.12g}" for end in (found.lower_bound, found.upper_bound))
+    return f"{found.status}: {' to '.join(ends)}"
