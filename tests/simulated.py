@@ -15,6 +15,7 @@ from elimina.backends.sparse.session import RowsSession
 from elimina.methods import small_networks
 from elimina.planning import tiers
 from elimina.planning.machine import cuda_machine
+from elimina.running import plan_choice
 
 
 class SimulatedSession:
@@ -67,7 +68,7 @@ def simulate(patch: pytest.MonkeyPatch, device: int, host: int | None = None) ->
     """
     backend = type("SimulatedCuda", (SimulatedCuda,), {"bytes": device})
     patch.setattr(cuda, "CudaBackend", backend)
-    for module in (backend_choice, choose):
+    for module in (backend_choice, plan_choice):
         patch.setattr(module, "is_cupy_installed", lambda: True)
     patch.setattr(tiers, "RECORD_BYTES", 64)
     if host is not None:

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 import elimina
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model
+from elimina.methods import bucket_elimination
 from elimina.model import Model, Variable
 from elimina.planning import ordering
 from elimina.result import number_text
+from elimina.running import sweep
 from elimina.states import StateIndex
 from elimina.table import FORBIDDEN, Table
 from tests import calls
@@ -208,7 +210,7 @@ class TestOptions:
         result = solve(model, time_limit=1e-4)
         assert (result.status, result.ended_by) in (("bounded", "time-limit"), ("optimal", None))
 
-    @pytest.mark.parametrize(("module", "phase"), [(sweep, "Encoder"), (bucket, "_optimum")])
+    @pytest.mark.parametrize(("module", "phase"), [(sweep, "Encoder"), (bucket_elimination, "optimum")])
     def test_time_limit_in_phases_that_cannot_be_interrupted(self, monkeypatch, module, phase):
         whole = getattr(module, phase)
 

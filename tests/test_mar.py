@@ -76,7 +76,7 @@ def make_eager(patch):
     """Planning and search at no cost."""
     names = "PLANNED_FACTOR_SECONDS", "ESTIMATED_FACTOR_SECONDS", "COLLECTED_FACTOR_SECONDS", "COMPARED_SET_SECONDS"
     for name in names:
-        patch.setattr(marginals, name, 0.0)
+        patch.setattr(junction_structure, name, 0.0)
 
 
 @pytest.fixture

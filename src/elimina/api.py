@@ -20,6 +20,8 @@ from elimina.running.garbage_collection import set_aside
 from elimina.strategies.call import Run
 from elimina.strategies.call_plan import plan_call
 from elimina.strategies.portfolio import Question, Solver
+from elimina.strategies.strategy import pursue
+from elimina.strategies.task_portfolio import task_portfolio
 from elimina.system import memory_errors_in_words
 from elimina.tasks import Task, TaskName, task_of
 
@@ -171,7 +173,7 @@ def _solve(
         with contextlib.nullcontext() if checkpoint is None else _checkpoint(str(checkpoint), checked) as kept:
             opened.extend([] if kept is None else [kept])
             with set_aside(len(asked.factors)):
-                run.pursue(Solver(question, checked, run, kept).portfolio())
+                pursue(run, task_portfolio(Solver(question, checked, run, kept)))
 
     try:
         result = run.answer(work)

@@ -25,8 +25,6 @@ class Description(NamedTuple):
         text: Help text.
         aliases: Other names.
         problem: The task as that of a problem to be planned; None: the task itself.
-        portfolio: Function of ``inference.parts`` that yields its strategies; None: elimination, after search or
-            bounds.
         methods: Methods besides ``auto`` and ``eliminate``.
         is_sum: True if probabilities are added up, which a model of costs does not have.
         is_optimum: True if it asks for the best assignment of all variables, which search may find.
@@ -47,7 +45,6 @@ class Description(NamedTuple):
     text: str
     aliases: tuple[str, ...] = ()
     problem: Task | None = None
-    portfolio: str | None = None
     methods: tuple[str, ...] = ()
     is_sum: bool = False
     is_optimum: bool = False
@@ -104,7 +101,6 @@ DESCRIPTIONS: dict[str, Description] = {
     ),
     "mmap": Description(
         "Best states of the query, all other variables summed out.",
-        portfolio="marginal_map",
         methods=("search", "mbe"),
         is_sum=True,
         takes_query=True,
@@ -121,7 +117,6 @@ DESCRIPTIONS: dict[str, Description] = {
     "count-optima": Description(
         "Number of optimal assignments, and their cost (integer costs).",
         problem="mpe",
-        portfolio="count_optima",
         is_unrounded=True,
         shown=(("value", "value"), ("optima", "count")),
     ),

@@ -21,13 +21,14 @@ from elimina import MemoryLimitError, Model, TimeLimitError
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import ClusterError, DeviceError
 from elimina.generate import grid_model, random_model
+from elimina.methods import and_or_search
 from elimina.methods import first_bounds as first_bounds_module
 from elimina.methods.first_bounds import between, first_bounds
 from elimina.order import find_order
 from elimina.planning import ordering
 from elimina.problem.preparation import prepare
 from elimina.result import Result
-from elimina.running import call_thread
+from elimina.running import call_thread, plan_choice
 from elimina.running.call_thread import do_in_thread
 from elimina.running.combination import combine
 from elimina.running.garbage_collection import uncollected
@@ -80,21 +81,21 @@ cProfile.run("elimina.solve(model, device='cpu')")
 
 
 PHASES = [
-    (solver, "prepare"),
-    (solver, "plan_call"),
-    (solver, "rough_order"),
-    (choose, "kept_plan"),
-    (solver, "eliminate"),
-    (search_module, "heuristic_of"),
-    (search_module, "search_tree"),
-    (search_module, "shift_tables"),
+    (portfolio, "prepare"),
+    (portfolio, "plan_call"),
+    (portfolio, "rough_order"),
+    (plan_choice, "kept_plan"),
+    (portfolio, "eliminate"),
+    (and_or_search, "heuristic_of"),
+    (and_or_search, "search_tree"),
+    (and_or_search, "shift_tables"),
 ]
 
 
 @pytest.mark.parametrize(("module", "name"), PHASES)
 def test_an_interrupt_in_any_phase(monkeypatch, module, name):
-    options = {"method": "search"} if module is search_module else {}
-    if module is solver and name == "eliminate":
+    options = {"method": "search"} if module is and_or_search else {}
+    if module is portfolio and name == "eliminate":
         options = {"method": "eliminate"}
         model = grid_model(3, 2, 0.0, seed=1)
     else:

@@ -20,6 +20,7 @@ from elimina.generate import grid_model
 from elimina.io.cases import Cases
 from elimina.methods import cost_shifting, slice_bounds, weighted_mini_buckets
 from elimina.planning.machine import GPU_OPEN_START, cuda_machine
+from elimina.problem.preparation import prepare
 from elimina.running import host, plan_choice
 from elimina.running.pool import spread
 from tests import calls
@@ -404,7 +405,7 @@ def test_all_cards_are_taken_where_that_gains_alone(monkeypatch, free):
     monkeypatch.setattr(plan_choice, "with_other_cards", others)
     monkeypatch.setattr(plan_choice, "shared_plan", shared)
     monkeypatch.setattr(Card, "machine", one.machine._replace(start=1.0), raising=False)
-    problem = elimina.planning.prepare.prepare(model, "mpe", {})
+    problem = prepare(model, "mpe", {})
     order = [*planned.order]
     # A cut that makes nothing faster, a plan no longer than a start, and one that gains.
     for seconds, cut[0], is_asked in ((9.0, 17.0, False), (2.2, 2.2, False), (9.0, 9.0, True)):

@@ -30,7 +30,7 @@ from elimina.running.memory_shares import can_copy, shares_of, threads_within
 from elimina.strategies import call, call_plan
 from elimina.strategies import portfolio as portfolio_module
 from elimina.strategies.call import Run
-from elimina.strategies.strategy import Attempt, Strategy
+from elimina.strategies.strategy import Attempt, Strategy, pursue
 from tests import calls
 from tests.inference.test_weighted import lattice
 from tests.strategies import with_constraints
@@ -125,7 +125,7 @@ def test_a_failure_holds_nothing_of_what_failed():
         assert str(outcome.failure) == "too large"
         return Attempt(Result("exact", "count", count=3))
 
-    run.pursue(portfolio())
+    pursue(run, portfolio())
     assert len(seen) == 1
 
 

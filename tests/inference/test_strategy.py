@@ -7,9 +7,10 @@ import pytest
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.result import Result
 from elimina.running import plan_choice
-from elimina.strategies import schedule
+from elimina.strategies import call_plan, schedule
+from elimina.strategies import portfolio as portfolio_module
 from elimina.strategies.call import Run
-from elimina.strategies.strategy import Attempt, Strategy
+from elimina.strategies.strategy import Attempt, Strategy, pursue
 from tests import calls
 from tests.simulated import simulate
 from tests.test_fallbacks import clique
@@ -34,7 +35,7 @@ def test_a_portfolio_is_told_what_failed_and_goes_on():
         told.append((yield Strategy(run, "two", failing(TimeLimitError("its own time is up")), seconds=0.0)))
         return (yield Strategy(run, "three", lambda _: Result("exact", "count", 3)))
 
-    assert run.answer(lambda: run.pursue(portfolio())).value == 3
+    assert run.answer(lambda: pursue(run, portfolio())).value == 3
     assert [str(attempt.failure) for attempt in told] == ["too large", "its own time is up"]
 
 
@@ -45,7 +46,7 @@ def test_the_last_failure_ends_the_call():
         yield Strategy(run, "one", lambda _: bounded(1, 9))
         return (yield Strategy(run, "two", failing(MemoryLimitError("too large"))))
 
-    result = run.answer(lambda: run.pursue(portfolio()))
+    result = run.answer(lambda: pursue(run, portfolio()))
     assert (result.status, result.ended_by, result.upper_bound) == ("bounded", "memory-limit", 9)
 
 
@@ -57,7 +58,7 @@ def test_nothing_else_is_tried_once_the_gap_is_reached():
         raise AssertionError
         return Attempt()
 
-    assert run.answer(lambda: run.pursue(portfolio())).ended_by == "gap"
+    assert run.answer(lambda: pursue(run, portfolio())).ended_by == "gap"
 
 
 def test_a_budget_ends_with_the_strategy_or_the_call():
@@ -80,7 +81,7 @@ def test_nothing_is_prepared_or_ordered_twice(monkeypatch, task, kind, query):
 
         monkeypatch.setattr(module, name, count)
 
-    for module in (solver, call):
+    for module in (portfolio_module, call_plan):
         counted(module, "observe")
         counted(module, "prepare")
     counted(plan_choice, "elimination_order")

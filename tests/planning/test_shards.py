@@ -39,7 +39,7 @@ def divide(monkeypatch, divisions=None):
     for name in ("DIVIDED_SECONDS", "CARD_COPY_SECONDS", "CARD_JOIN_SECONDS"):
         monkeypatch.setattr(shards, name, 0.0)
     for name in ("SHARED_SECONDS", "SHARDS_FROM_SECONDS"):
-        monkeypatch.setattr(choose, name, -1.0)
+        monkeypatch.setattr(plan_choice, name, -1.0)
     if divisions is not None:
         chosen = shards._Search._divisions
 

@@ -22,7 +22,7 @@ from elimina.running.budget import Budget
 from elimina.states import Evidence
 from elimina.strategies.call import Run
 from elimina.strategies.schedule import LONGEST_SEARCH, SEARCHED_FROM_SECONDS
-from elimina.strategies.strategy import Portfolio, Strategy
+from elimina.strategies.strategy import Portfolio, Strategy, pursue
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -84,7 +84,7 @@ def solve_optimum(
         model, client, as_evidence(evidence, model), planning, Limits(run.deadline, gap, upper_bound), run
     )
 
-    return own_assignment(run.answer(lambda: run.pursue(optimum.portfolio(asked))), model)
+    return own_assignment(run.answer(lambda: pursue(run, optimum.portfolio(asked))), model)
 
 
 class _Optimum:

@@ -44,7 +44,7 @@ from elimina.running.scaled import Scaled, ScaledSum, partition_result
 from elimina.states import Evidence
 from elimina.strategies.call import Run
 from elimina.strategies.call_plan import plan_call
-from elimina.strategies.strategy import Strategy, portfolio_of
+from elimina.strategies.strategy import Strategy, portfolio_of, pursue
 from elimina.tasks import Task, TaskName, described, task_of, tasks_that
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def solve_slices(
             run.fallback = lambda seconds: first_bounds(job.problem, seconds)
             return run_slices(tasks, job, run, asked)
 
-    return own_assignment(run.answer(lambda: run.pursue(portfolio_of(Strategy(run, "eliminate", slices)))), model)
+    return own_assignment(run.answer(lambda: pursue(run, portfolio_of(Strategy(run, "eliminate", slices)))), model)
 
 
 def plan_on(

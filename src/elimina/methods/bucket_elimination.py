@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from elimina.methods.counting import count
 from elimina.methods.optimum import optimum
 from elimina.methods.partition_function import partition
+from elimina.methods.segments import optimum_in_segments
 from elimina.planning.plan import Plan
 from elimina.result import Result
 from elimina.running.advice import check_fits
@@ -40,8 +41,6 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
 def _answer_of(plan: Plan) -> Callable[[Execution, dict[str, float]], Result]:
     """Return the function that runs a plan."""
     if plan.segments is not None:
-        from elimina.methods.segments import optimum_in_segments
-
         return optimum_in_segments
     return {"mpe": optimum, "pr": partition, "count": count}[plan.task]
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 def optimum(execution: Execution, clock: dict[str, float]) -> Result:
+    """Find an optimum and its assignment, slice by slice."""
     problem, plan = execution.problem, execution.plan
     sign = problem.model.sign
     state: State = {"best": None, "chosen": [], "skipped": 0, "least": None, "slack": 0.0, **execution.state}

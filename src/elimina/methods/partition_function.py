@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def partition(execution: Execution, clock: dict[str, float]) -> Result:
+    """Sum over all assignments, slice by slice; slices that may underflow run again in logarithms."""
     plan = execution.plan
     scales = Scales(plan)
     sweep = Sweep(execution, clock)

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from elimina._core import count_path
 from elimina.backends.choose import devices_of
-from elimina.methods.bucket_elimination import eliminate
-from elimina.methods.optimum import valued
+from elimina.methods.optimum import optimum, valued
 from elimina.model import Model
 from elimina.planning.encoding import cost_bound
 from elimina.planning.planner import make_plan
@@ -132,7 +131,7 @@ class _Runs:
         """Run a segment, and choose its variables' values; return False if nothing is allowed."""
         problem = self._problem(number, is_decoded=True)
         execution = self._begun(problem, number)
-        found = eliminate(execution, {})
+        found = optimum(execution, {})
         if found.assignment is None or found.value is None:
             return False
         if number == len(self) - 1:

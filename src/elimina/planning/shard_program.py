@@ -105,6 +105,7 @@ class Shards(NamedTuple):
 
 
 def cells(place: CardTable, first: Sequence[int], lengths: Sequence[int]) -> FactorLayout:
+    """Return the layout of a box of cells of a table on a card."""
     offset = place.offset + sum(at * stride for at, stride in zip(first, place.strides, strict=True))
     return FactorLayout((), place.axes, tuple(lengths), place.strides, offset, place.span)
 

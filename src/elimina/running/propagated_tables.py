@@ -202,6 +202,7 @@ _CELLS = 1 << 20
 
 
 def blocks(count: int, size: int) -> Iterator[slice]:
+    """Return slices of samples, with as many in each as are worked on at once."""
     rows = max(1, _CELLS // size)
     return (slice(at, min(at + rows, count)) for at in range(0, count, rows))
 

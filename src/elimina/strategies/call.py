@@ -20,7 +20,6 @@ from elimina.result import Bounds, EndedBy, Result, phase_seconds
 from elimina.running.budget import Budget
 from elimina.running.call_thread import CallThread, do_in_thread, is_shielded, leave_alone, stop_thread
 from elimina.running.combination import combine
-from elimina.strategies.strategy import Portfolio, attempt
 
 T = TypeVar("T")
 
@@ -169,27 +168,6 @@ class Run:
         finally:
             self._frames = self._frames[:-1]
             self._book(frame, parts, self._frames)
-
-    def pursue(self, portfolio: Portfolio) -> None:
-        """Run the strategies of a portfolio in turn until it ends, or the answer is good enough.
-
-        Raises:
-            EliminaError: The portfolio ended with a failure.
-        """
-        with contextlib.closing(portfolio):
-            try:
-                strategy = next(portfolio)
-                while True:
-                    outcome = attempt(strategy)
-                    if self.is_answered:
-                        return
-                    # What comes next has its own tables.
-                    system.release_memory()
-                    strategy = portfolio.send(outcome)
-            except StopIteration as end:
-                outcome = end.value
-        if outcome.failure is not None:
-            raise outcome.failure
 
     @property
     def held(self) -> int:

@@ -26,6 +26,7 @@ _CELL_BYTES = 16  # of the sum and of the table that is made
 
 def count_optima(solver: Solver) -> Portfolio:
     """Find the optimum, and count the assignments that reach it."""
+    solver.begin()
     options, run, model = solver.options, solver.run, solver.question.model
     if not model.is_integer:
         kind = "probabilities" if model.sense == "probability" else "floats as costs"

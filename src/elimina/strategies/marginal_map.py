@@ -23,6 +23,7 @@ from elimina.table import Table
 
 def marginal_map(solver: Solver) -> Portfolio:
     """Sum out, and find the best values of the remaining variables by the requested method."""
+    solver.begin()
     options, run, method = solver.options, solver.run, solver.options.method
     planned = solver.plan(options._replace(ibound=None)).planned
     problem = planned.problem

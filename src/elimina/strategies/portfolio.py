@@ -103,8 +103,8 @@ class Solver:
         self._ladder: Iterator[Planned] | None = None
         self._grown = 0  # bytes, while it prepared and found orders: a plan counts them as its own
 
-    def portfolio(self) -> Portfolio:
-        """Yield the strategies, each chosen by the results so far."""
+    def begin(self) -> None:
+        """Prepare the problem, and keep the user's assignment, if there is one."""
         model, task, _, query = self.question
         asked = indices_asked(model, task, query)
         self.options = self.options._replace(upper_bound=known_total(model, self.options.upper_bound))
@@ -112,13 +112,11 @@ class Solver:
             self._prepare(asked)
         if self.options.hint is not None:
             self._take(self.options.hint)
-        own = described(task).portfolio
-        if own is not None:
-            from elimina.inference import parts
 
-            strategies: Portfolio = getattr(parts, own)(self)
-            return (yield from strategies)
-        if self._kept is None and described(task).is_optimum:
+    def portfolio(self) -> Portfolio:
+        """Yield the strategies, each chosen by the results so far."""
+        self.begin()
+        if self._kept is None and described(self.question.task).is_optimum:
             outcome = yield from self._before_planning()
             if self.options.looks_for_optimum:
                 return outcome

@@ -24,6 +24,7 @@ from elimina.running.host import asked_backend, sharing_threads, turn_share
 from elimina.strategies.strategy import Attempt, Portfolio, Strategy
 
 if TYPE_CHECKING:
+    from elimina.backends.cuda.backend import CudaBackend
     from elimina.strategies.call import Run
 
 logger = logging.getLogger("elimina")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from elimina import system
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.planning.plan import Plan
 from elimina.result import Result
 from elimina.running.advice import does_not_fit
 from elimina.running.budget import Budget
-
-if TYPE_CHECKING:
-    from elimina.strategies.call import Run
+from elimina.strategies.call import Run
 
 logger = logging.getLogger("elimina")
 
@@ -82,6 +82,28 @@ def attempt(strategy: Strategy) -> Attempt:
     if logger.isEnabledFor(logging.INFO):
         logger.info("%s: ended after %s s, %s", name, f"{run.age:.3g}", _described(found))
     return Attempt(found)
+
+
+def pursue(run: Run, portfolio: Portfolio) -> None:
+    """Run the strategies of a portfolio in turn until it ends, or the answer is good enough.
+
+    Raises:
+        EliminaError: The portfolio ended with a failure.
+    """
+    with contextlib.closing(portfolio):
+        try:
+            strategy = next(portfolio)
+            while True:
+                outcome = attempt(strategy)
+                if run.is_answered:
+                    return
+                # What comes next has its own tables.
+                system.release_memory()
+                strategy = portfolio.send(outcome)
+        except StopIteration as end:
+            outcome = end.value
+    if outcome.failure is not None:
+        raise outcome.failure
 
 
 def _described(found: Result) -> str:
