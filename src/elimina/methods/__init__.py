@@ -1,0 +1,1 @@
+"""Methods of inference: one algorithm a module, named as in the literature."""

@@ -1,4 +1,9 @@
-"""TODO methods.and_or_search"""
+"""Optima by two searches in alternation: AND/OR branch and bound with mini-buckets, and soft local consistency.
+
+R. Marinescu, R. Dechter, "AND/OR branch-and-bound search for combinatorial optimization in graphical models",
+Artificial Intelligence 173 (2009). Rounds with small mini-buckets answer easy problems at once. Each round begins with
+the best assignment and the best bound of those before it, and is followed by a search with soft local consistency.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO methods.bucket_elimination"""
+"""Exact bucket elimination (Dechter 1999): the run of a plan for an optimum, a partition function, or a count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""TODO methods.cost_shifting"""
+"""Cost shifting between the tables of a model, until its constant alone is a strong bound.
+
+Passes of sequential reweighted message passing on the tables (Kolmogorov 2015, "A new look at reweighted message
+passing"), which shift costs along single variables as FGLP (Ihler, Flerova, Dechter and Otten 2012) and soft arc
+consistency do. Every assignment keeps its total, so any bound of the shifted model bounds the model.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO methods.counting"""
+"""Number of allowed assignments, by elimination modulo several primes, or in long integers."""
 
 from __future__ import annotations
 

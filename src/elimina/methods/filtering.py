@@ -1,4 +1,14 @@
-"""TODO methods.filtering"""
+"""The optimum of a problem by elimination that keeps only tuples which can be part of a better solution.
+
+Function filtering (M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree decomposition methods with function
+filtering", IJCAI 2005; I. Brito, P. Meseguer, "Improving DPOP with function filtering", AAMAS 2010) drops each tuple of
+a bucket whose cost and a lower bound on the rest of the problem exceed an upper bound. The bounds are described in
+``docs/decisions/0015-filtering.md``.
+
+The core filters on the CPU. The engine's steps on tuples do so on any device: costs are shifted, a first solution is
+found by greedy decoding of small mini-buckets and local search, and then one plan on tuples looks for a better one.
+Whatever costs as much is forbidden, and tuples are dropped by the bounds of ``planning.sparse`` as they are made.
+"""
 
 from __future__ import annotations
 

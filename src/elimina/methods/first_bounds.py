@@ -1,4 +1,4 @@
-"""TODO methods.first_bounds"""
+"""First bounds of an optimum, in very little time: mini-buckets of one table each, and a greedy descent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO methods.gpu_bounds"""
+"""Bounds of an optimum by passes of cost shifting over clusters on a GPU, and beam searches between them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO methods.junction_tree"""
+"""Posteriors of all variables by propagation on a junction tree, kept between queries."""
 
 from __future__ import annotations
 

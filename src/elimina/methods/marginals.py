@@ -1,4 +1,4 @@
-"""TODO methods.marginals"""
+"""Posterior marginals and joint tables, once: by the structure that was chosen for them."""
 
 from __future__ import annotations
 

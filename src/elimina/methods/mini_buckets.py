@@ -1,4 +1,4 @@
-"""TODO methods.mini_buckets"""
+"""Mini-bucket elimination (Dechter and Rish 2003): a bound on the optimum, and an assignment that it leads to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO methods.optimum"""
+"""Optimum and assignment by the run of a plan, slice by slice."""
 
 from __future__ import annotations
 

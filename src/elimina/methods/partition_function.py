@@ -1,4 +1,4 @@
-"""TODO methods.partition_function"""
+"""Partition function by the run of a plan, slice by slice."""
 
 from __future__ import annotations
 

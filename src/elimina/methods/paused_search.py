@@ -1,4 +1,4 @@
-"""TODO methods.paused_search"""
+"""State that a search leaves to the next search of the same problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO methods.sampling"""
+"""Exact samples from a propagation: each variable given those that are drawn before it."""
 
 from __future__ import annotations
 

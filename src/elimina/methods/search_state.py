@@ -1,4 +1,4 @@
-"""TODO methods.search_state"""
+"""Limits of a search, and the bounds and assignment that it knows."""
 
 from __future__ import annotations
 

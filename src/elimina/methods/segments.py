@@ -1,4 +1,10 @@
-"""TODO methods.segments"""
+"""An optimum in segments of the order, where not all messages fit together.
+
+An optimum is decoded from all messages, although few of them are there at a time where nothing is decoded. All segments
+but the last one run once, and leave the messages that later ones read. Then each segment, the last one first, runs with
+the decoded values fixed, keeps its own messages, and is decoded. So each runs twice at most, as in the checkpointing of
+derivatives (Griewank and Walther 2000, "Algorithm 799: revolve").
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""TODO methods.slice_bounds"""
+"""Bounds on the slices of a plan, so that most slices need not run.
+
+One elimination by mini-buckets (Dechter and Rish 2003) with the variables of the slices left in the tables bounds all
+slices at once.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO methods.small_networks"""
+"""Answers of small problems at once, by the compiled planner and executor of the core."""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""TODO methods.soft_consistency"""
+"""Branch and bound with soft local consistency: costs are shifted at every node until the constant bounds the rest.
+
+The consistency is EDAC* (S. de Givry, F. Heras, M. Zytnicki, J. Larrosa, "Existential arc consistency: getting closer
+to full arc consistency in weighted CSPs", IJCAI 2005). The search is hybrid best-first (D. Allouche, S. de Givry,
+G. Katsirelos, T. Schiex, M. Zytnicki, "Anytime hybrid best-first search with tree decomposition for weighted CSP",
+CP 2015).
+"""
 
 from __future__ import annotations
 

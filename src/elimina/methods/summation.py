@@ -1,4 +1,4 @@
-"""TODO methods.summation"""
+"""Common parts of methods that sum variables out before they maximise."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO methods.weighted_mini_buckets"""
+"""Weighted mini-buckets (Liu and Ihler 2011): bounds on sums, and on the largest of many sums (marginal MAP)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO planning.arrays"""
+"""Views of an arena as arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO planning.display"""
+"""Rows of a plan's text."""
 
 from __future__ import annotations
 

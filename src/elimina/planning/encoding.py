@@ -1,4 +1,4 @@
-"""TODO planning.encoding"""
+"""Number type of a plan: the narrowest that a proof on the range of its costs allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO planning.key_layout"""
+"""Layout of the keys of sparse tables: mixed-radix tuples in 64-bit words."""
 
 from __future__ import annotations
 

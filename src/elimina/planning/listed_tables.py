@@ -1,4 +1,4 @@
-"""TODO planning.listed_tables"""
+"""Factors that list their tuples: their places in the arena hold sorted keys and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO planning.matrix_products"""
+"""Steps that are matrix products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO planning.mini_buckets"""
+"""Plans with partitioned buckets, whose messages are limited by an i-bound."""
 
 from __future__ import annotations
 

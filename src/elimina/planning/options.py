@@ -1,4 +1,4 @@
-"""TODO planning.options"""
+"""Options of plans and runs, and their checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO planning.ordering"""
+"""Elimination orders of a problem: searched for, found quickly, or given."""
 
 from __future__ import annotations
 

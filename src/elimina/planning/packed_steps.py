@@ -1,4 +1,4 @@
-"""TODO planning.packed_steps"""
+"""The steps and factors of a compiled plan: packed arrays, which are unpacked when they are looked at."""
 
 from __future__ import annotations
 

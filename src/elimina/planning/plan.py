@@ -1,4 +1,4 @@
-"""TODO planning.plan"""
+"""A plan: the steps in their order and the places of all tables; plain data, made before any memory is allocated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO planning.planned_problem"""
+"""A problem with its plan and backend, and the data from which the plan can be made again."""
 
 from __future__ import annotations
 

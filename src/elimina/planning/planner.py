@@ -1,4 +1,4 @@
-"""TODO planning.planner"""
+"""Plans of whole problems: the tree, the steps, and the places of their tables."""
 
 from __future__ import annotations
 

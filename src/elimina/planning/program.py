@@ -1,4 +1,4 @@
-"""TODO planning.program"""
+"""Input of a backend: a plan packed into words (``include/elimina/program.hpp``)."""
 
 from __future__ import annotations
 

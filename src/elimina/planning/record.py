@@ -1,4 +1,4 @@
-"""TODO planning.record"""
+"""A step's packed record, as ``include/elimina/program.hpp`` lays it out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO planning.shard_program"""
+"""The division of one plan among GPUs, as data: phases, ranges of values, and exchanges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""TODO planning.shards"""
+"""Choice of the division of one plan among GPUs that read each other's memory.
+
+All GPUs run the same steps over fewer values of a few variables. Where a step needs other parts of a message than its
+GPU has, they are copied from the GPUs that have them.
+"""
 
 from __future__ import annotations
 

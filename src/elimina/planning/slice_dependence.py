@@ -1,4 +1,4 @@
-"""TODO planning.slice_dependence"""
+"""Steps that depend on the variables of slices, and the order of slices that repeats the fewest steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO planning.slicing"""
+"""Plans in slices: the choice of the variables on which a problem that does not fit is conditioned."""
 
 from __future__ import annotations
 

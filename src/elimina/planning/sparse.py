@@ -1,4 +1,11 @@
-"""TODO planning.sparse"""
+"""Choice of the steps that work on sparse tables, which hold allowed tuples alone, and lower bounds on the rest.
+
+The bounds for a step are made by mini-buckets over the same tree (mini-bucket tree elimination; R. Mateescu,
+R. Dechter, K. Kask, "Tree approximation for belief updating", AAAI 2002): one pass towards the roots bounds each
+bucket's message from below, one back bounds all that is outside its subtree. A tuple whose value and bounds together
+are forbidden can be no part of a solution (function filtering: M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree
+decomposition methods with function filtering", IJCAI 2005).
+"""
 
 from __future__ import annotations
 

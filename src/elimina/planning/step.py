@@ -1,4 +1,4 @@
-"""TODO planning.step"""
+"""A step of a plan: the tables of a bucket, the variables that it eliminates, and its message."""
 
 from __future__ import annotations
 

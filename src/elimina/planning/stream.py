@@ -1,4 +1,4 @@
-"""TODO planning.stream"""
+"""Steps whose tables pass through a device in tiles: places and transfers; no device is needed."""
 
 from __future__ import annotations
 

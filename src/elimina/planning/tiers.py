@@ -1,4 +1,4 @@
-"""TODO planning.tiers"""
+"""Memory tier of a plan's arena: the device, the host, or a file. Tiles of arenas that are larger than their device."""
 
 from __future__ import annotations
 

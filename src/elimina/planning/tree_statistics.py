@@ -1,4 +1,4 @@
-"""TODO planning.tree_statistics"""
+"""Statistics of junction trees and plans."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""What is asked: a model with its evidence, task and query applied."""

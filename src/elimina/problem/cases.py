@@ -1,4 +1,4 @@
-"""TODO problem.cases"""
+"""The problem of a batch of cases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO problem.evidence"""
+"""Evidence applied to a model: observed values, and likelihoods as factors or leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""TODO problem.merging"""
+"""Values of variables that no table tells apart, merged into one value, and values that no tuple allows, left out.
+
+Values are interchangeable (E. Freuder, "Eliminating interchangeable values in constraint satisfaction problems", AAAI
+1991) if no table lists them, and no other table has them but one over the variable alone. The time grows with the
+tuples that are listed and the cells that are stored, not with the domain.
+"""
 
 from __future__ import annotations
 

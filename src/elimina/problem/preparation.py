@@ -1,4 +1,4 @@
-"""TODO problem.preparation"""
+"""The problem of a task: the factors that matter, and the tables to eliminate, from a model and evidence."""
 
 from __future__ import annotations
 

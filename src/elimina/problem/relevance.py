@@ -1,4 +1,4 @@
-"""TODO problem.relevance"""
+"""Relevance of variables and factors to a query (barren nodes, and variables that evidence separates)."""
 
 from __future__ import annotations
 

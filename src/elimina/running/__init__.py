@@ -1,0 +1,1 @@
+"""Running a plan once: execution, passes, checkpoints, rounding, threads."""

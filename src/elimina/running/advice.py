@@ -1,4 +1,4 @@
-"""TODO running.advice"""
+"""Errors of plans that do not fit, with the options that help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO running.bounded_results"""
+"""Results between bounds, and bounds that meet within rounding."""
 
 from __future__ import annotations
 

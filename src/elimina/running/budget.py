@@ -1,4 +1,4 @@
-"""TODO running.budget"""
+"""Budget of a strategy: its time, memory, and the bounds so far."""
 
 from __future__ import annotations
 

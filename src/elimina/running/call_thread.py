@@ -1,4 +1,4 @@
-"""TODO running.call_thread"""
+"""Threads that do the work of calls: stopping them, and shielding parts that must finish, such as writing a file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO running.checkpoint"""
+"""Interrupted work: the state of a run in a directory, from which another process can continue."""
 
 from __future__ import annotations
 

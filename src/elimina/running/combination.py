@@ -1,4 +1,4 @@
-"""TODO running.combination"""
+"""Combination of two results of a question: the better bounds and assignment of both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO running.content_partition"""
+"""Partition of buckets into mini-buckets by the contents of their tables."""
 
 from __future__ import annotations
 

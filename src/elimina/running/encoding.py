@@ -1,4 +1,8 @@
-"""TODO running.encoding"""
+"""Writing a model's values into the factor part of an arena, as a plan's semiring wants them.
+
+The core reads tables block by block, so that memory besides the arena stays small however large they are (sparse
+tables: 16 bytes for each listed tuple). Listed factors take time and memory that grow with their tuples.
+"""
 
 from __future__ import annotations
 

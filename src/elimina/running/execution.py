@@ -1,4 +1,4 @@
-"""TODO running.execution"""
+"""The run of a plan: its device, deadline, listener and statistics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO running.garbage_collection"""
+"""Pauses of Python's garbage collector while many objects are made."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO running.host"""
+"""The host of a run: its memory, its threads, and the backend that is asked for."""
 
 from __future__ import annotations
 

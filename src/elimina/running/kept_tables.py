@@ -1,4 +1,4 @@
-"""TODO running.kept_tables"""
+"""Tables that a plan leaves over its kept variables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""TODO running.memory_shares"""
+"""Shares of the memory for the parts of a search for the optimum that live at the same time.
+
+First come the tables: costs are shifted between them, and soft local consistency copies them. The remaining memory is
+divided among the messages of mini-buckets, open nodes, and the cache of AND/OR search.
+"""
 
 from __future__ import annotations
 

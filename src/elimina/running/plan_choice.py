@@ -1,4 +1,4 @@
-"""TODO running.plan_choice"""
+"""Choice of a plan: the device, and whole, in slices, on sparse tables, in memory tiers, or divided among GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO running.pool"""
+"""Items of work spread over threads, one for each device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO running.propagated_tables"""
+"""Output of a propagation: marginals of steps' tables, and the posteriors of a batch of cases."""
 
 from __future__ import annotations
 

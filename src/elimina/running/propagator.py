@@ -1,4 +1,7 @@
-"""TODO running.propagator"""
+"""A plan of both passes on a device; a change of evidence recomputes only the steps that depend on it.
+
+``Resident``: the weights come from arrays on the device, and the posteriors stay there.
+"""
 
 from __future__ import annotations
 

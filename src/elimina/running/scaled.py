@@ -1,4 +1,4 @@
-"""TODO running.scaled"""
+"""Numbers with a scaling exponent, beyond the range of floats, and their sums."""
 
 from __future__ import annotations
 

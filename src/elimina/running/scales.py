@@ -1,4 +1,4 @@
-"""TODO running.scales"""
+"""Scaling exponents of messages: readers divide each message by a power of two."""
 
 from __future__ import annotations
 

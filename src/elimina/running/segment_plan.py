@@ -1,4 +1,4 @@
-"""TODO running.segment_plan"""
+"""Plans of an optimum in segments of the order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""TODO running.sweep"""
+"""The run of a plan slice by slice, or in groups of steps.
+
+Steps that do not depend on the values that change from slice to slice run once. Between groups, a checkpoint keeps the
+messages of the finished ones.
+"""
 
 from __future__ import annotations
 

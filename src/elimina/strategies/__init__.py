@@ -1,0 +1,1 @@
+"""Which methods answer a question, in which order, with which budgets."""

@@ -1,4 +1,4 @@
-"""TODO strategies.call"""
+"""A call that can be ended at any time: its thread, its bounds and assignment so far, and its times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO strategies.call_plan"""
+"""The plan of a call, from its arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""TODO strategies.count_optima"""
+"""The number of optima.
+
+In an optimal assignment, the tables of each variable's bucket add up to the message that it sends. The messages of one
+elimination so make tables of such values, whose solutions are counted.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""TODO strategies.marginal_map"""
+"""Marginal MAP: the most probable states of some variables, all others summed out.
+
+The others are eliminated first, which leaves tables over the variables asked for: a constrained order (Park and
+Darwiche 2004, "Complexity results and approximation strategies for MAP explanations"). Any method for optima then
+maximises the product of these tables.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TODO strategies.portfolio"""
+"""The strategies of one question, in an order that depends on the results so far."""
 
 from __future__ import annotations
 

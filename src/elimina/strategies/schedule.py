@@ -1,4 +1,4 @@
-"""TODO strategies.schedule"""
+"""Time budgets of the strategies for optima, and the conditions under which each is tried."""
 
 from __future__ import annotations
 

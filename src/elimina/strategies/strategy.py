@@ -1,4 +1,8 @@
-"""TODO strategies.strategy"""
+"""Strategies: methods to answer a question, the budget of each in time and memory, and its outcome.
+
+A portfolio is a generator of strategies. It receives the outcome of each before it yields the next, so that it may look
+at the bounds, and change its course where something does not fit.
+"""
 
 from __future__ import annotations
 
