@@ -29,7 +29,7 @@ KINDS = {
     ),
     "partition of a bucket": (
         r"MiniBuckets::divide\(|def (by_scope|partition_by_content)\(|fill_bins",
-        ["core/plan/mini_buckets.cpp", "src/elimina/inference/clusters.py"],
+        ["core/plan/mini_buckets.cpp", "src/elimina/running/content_partition.py"],
     ),
     "comparison with a device's name": (
         r"[!=]= \"(cuda|cpu|gpu)\"",
@@ -50,12 +50,12 @@ KINDS = {
         [
             "core/cases/plan.cpp",
             "core/exec/dense/slice.cpp",
-            "src/elimina/inference/propagator.py",
-            "src/elimina/inference/sweep.py",
-            "src/elimina/planning/prepare.py",
+            "src/elimina/running/propagator.py",
+            "src/elimina/running/sweep.py",
+            "src/elimina/problem/preparation.py",
         ],
     ),
-    "loop that runs strategies": (r"\.send\(outcome\)", ["src/elimina/inference/anytime.py"]),
+    "loop that runs strategies": (r"\.send\(outcome\)", ["src/elimina/strategies/strategy.py"]),
     "description of tasks": (r"^DESCRIPTIONS: dict", ["src/elimina/tasks.py"]),
     "array for Python that owns a vector": (r"delete static_cast<std::vector", ["core/bindings/arrays.hpp"]),
 }

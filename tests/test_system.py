@@ -91,5 +91,5 @@ def test_a_first_answer_from_arrays_loads_little_of_the_library():
         "print(*set(sys.modules) - before)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    absent = {"pathlib", "json", "zlib", "array", "xml.parsers", "elimina.inference.checkpoint"}
+    absent = {"pathlib", "json", "zlib", "array", "xml.parsers", "elimina.running.checkpoint"}
     assert not absent & set(done.stdout.split())

@@ -65,8 +65,8 @@ __all__ = [
 
 _HOMES = {
     "api": ("plan", "solve"),
-    "inference.junction": ("JunctionTree",),
-    "inference.options": ("Options",),
+    "methods.junction_tree": ("JunctionTree",),
+    "planning.options": ("Options",),
     "io": ("read", "read_evidence", "write"),
     "model": ("Model", "Variable"),
     "planning.plan": ("Plan",),

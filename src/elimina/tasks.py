@@ -37,7 +37,7 @@ class Description(NamedTuple):
         has_rows: True if its steps may work on sparse tables.
         has_bounds: True if mini-buckets bound its answer.
         soft_evidence: Likelihoods as ``factors``, or as ``leaves`` of a network; None: there is no place for them.
-        passes: Passes over the tree; see ``planning.steps.plan_steps``.
+        passes: Passes over the tree; see ``planning.planner``.
         shown: Rows on the command line: names, and attributes of the result.
         uai: Heading of its answer in the format of the UAI competitions.
     """

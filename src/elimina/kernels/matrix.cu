@@ -3,7 +3,7 @@
 
 namespace elimina {
 
-// The library reads messages as they are, and multiplies by both scales at the end: see Scales in elimina/inference/execution.py.
+// The library reads messages as they are, and multiplies by both scales at the end: see Scales in elimina/running/scales.py.
 template <class S>
 __global__ void product_scale(int a_source, int b_source, const u64* peaks, typename S::Value* scale) {
   const auto exponent = [&](int source) {

@@ -98,7 +98,7 @@ class Slicing(NamedTuple):
 
 
 class Segments(NamedTuple):
-    """An optimum's order in segments, of which one at a time keeps all of its messages (``inference.parts``).
+    """An optimum's order in segments, of which one at a time keeps all of its messages (``methods.segments``).
 
     Attributes:
         ends: Place in the order behind the last variable of each segment.

@@ -91,7 +91,7 @@ class FactorLayout(NamedTuple):
         strides: Elements between two values of each, where its cells are written out.
         offset: Start in the arena, in elements.
         span: Elements that the table takes, padding included.
-        tuples: Most tuples that it allows, if these are listed there (``inference.encode``); None: its cells are
+        tuples: Most tuples that it allows, if these are listed there (``running.encoding``); None: its cells are
             written out.
     """
 
