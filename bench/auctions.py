@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina import Model
-from elimina.table import FORBIDDEN
+from elimina.model.table import FORBIDDEN
 
 LONGEST, DEVIATION, ADDITIVITY, MORE = 10, 0.5, 0.2, 0.9
 """Most slots of a bid, spread of a bidder's values, gain by each slot, and chance of a later end."""

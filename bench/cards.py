@@ -34,9 +34,9 @@ from elimina.backends.choose import Devices, cards_of
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop import Problem, engine
 from elimina.io.cases import Cases
-from elimina.order import find_order
 from elimina.planning.machine import cuda_machine
 from elimina.planning.options import Options
+from elimina.planning.order import find_order
 from elimina.running import host
 from record import Record
 

@@ -19,7 +19,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.program import pack

@@ -17,7 +17,7 @@ import numpy as np
 import elimina
 from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.options import Options
 from elimina.planning.program import pack
 from elimina.problem.preparation import prepare

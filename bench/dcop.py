@@ -48,9 +48,9 @@ from elimina.dcop.solve import DEFAULT, Algorithm
 from elimina.display import count_text, seconds_text
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.generate import grid_model, random_model, scale_free_model
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table
 from elimina.result import Result
-from elimina.table import Table
 from papers import GRID, RANDOM, SCALE_FREE, family
 from record import Record
 

@@ -24,7 +24,7 @@ from elimina.planning.machine import cpu_machine, cuda_machine
 from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program, place_steps
 from elimina.planning.record import MAX_OPERANDS
-from elimina.tree import plan_tree
+from elimina.planning.tree import plan_tree
 from record import Record
 
 COLUMNS = ("chain", "cells", "steps", "most variables", "one at a time, ms", "together, ms", "ratio", "10^9/s")

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 import elimina
-from elimina.order import find_order
+from elimina.planning.order import find_order
 
 
 class Published(NamedTuple):

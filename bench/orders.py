@@ -22,7 +22,7 @@ import subprocess
 from pathlib import Path
 
 import elimina
-from elimina.order import evaluate_order, find_order
+from elimina.planning.order import evaluate_order, find_order
 
 HERE = Path(__file__).parent
 RECORD = HERE / "orders_cotengra.json"

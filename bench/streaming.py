@@ -25,14 +25,14 @@ from elimina.backends.choose import get_backend
 from elimina.backends.cuda.stream import PinnedArena, StreamSession
 from elimina.backends.tiers import Scratch, TiledSession
 from elimina.display import bytes_text
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.table import Table
 from elimina.planning.machine import cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.planning.program import Program, pack
 from elimina.planning.tiers import in_tiers
 from elimina.problem.preparation import prepare
-from elimina.table import Table
 
 DOMAIN = 8
 PIECE = 64 << 20

@@ -23,13 +23,13 @@ from typing import Any
 import elimina
 from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
-from elimina.order import find_order
+from elimina.model.states import evidence_of
 from elimina.planning.options import Options
+from elimina.planning.order import find_order
 from elimina.planning.program import pack
 from elimina.problem.preparation import prepare
 from elimina.running.encoding import encode
 from elimina.running.plan_choice import bounding_plan
-from elimina.states import evidence_of
 from products import on_device, on_host
 
 HEAD = (

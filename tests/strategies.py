@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from elimina.model import Model, Variable
-from elimina.table import FORBIDDEN, Table, forbidden_value
+from elimina.model.model import Model, Variable
+from elimina.model.table import FORBIDDEN, Table, forbidden_value
 
 KINDS = ("integer", "big-integer", "float", "max-integer", "max-float", "probability")
 

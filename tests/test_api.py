@@ -15,12 +15,12 @@ import elimina
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model
 from elimina.methods import bucket_elimination
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.states import StateIndex
+from elimina.model.table import FORBIDDEN, Table
 from elimina.planning import ordering
 from elimina.result import number_text
 from elimina.running import sweep
-from elimina.states import StateIndex
-from elimina.table import FORBIDDEN, Table
 from tests import calls
 
 INT64 = np.iinfo(np.int64)

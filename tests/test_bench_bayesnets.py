@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina.table import Table
+from elimina.model.table import Table
 
 BENCH = Path(__file__).parents[1] / "bench"
 

@@ -13,7 +13,7 @@ import elimina
 from elimina import Options
 from elimina._core import exact_count
 from elimina.methods import counting
-from elimina.model import Model
+from elimina.model.model import Model
 from tests.devices import on_devices
 from tests.reference import brute
 from tests.strategies import KINDS, models

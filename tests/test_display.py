@@ -13,7 +13,7 @@ import elimina
 from elimina import cp
 from elimina.errors import InputError
 from elimina.generate import grid_model
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
 
 LONG = "<b>&" + "n" * 3000
 

@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import distributions
 from elimina.errors import FormatError, InputError
-from elimina.model import Model, Variable
-from elimina.table import Table
+from elimina.model.model import Model, Variable, distributions
+from elimina.model.table import Table
 
 RAIN, WET = Variable("rain", 2, ["no", "yes"]), Variable("wet", 2, ["dry", "wet"])
 

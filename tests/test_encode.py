@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina import table as table_module
 from elimina.errors import InputError
-from elimina.model import Model, Variable
+from elimina.model import table as table_module
+from elimina.model.model import Model, Variable
+from elimina.model.table import FORBIDDEN, Table
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import allowed_ranges, prepare
 from elimina.running.encoding import encode
-from elimina.table import FORBIDDEN, Table
 from tests import calls
 from tests.reference import brute
 from tests.reference import encode as plain

@@ -10,7 +10,7 @@ import pytest
 
 from elimina.errors import InputError
 from elimina.generate import grid_model, random_model, scale_free_model
-from elimina.table import FORBIDDEN
+from elimina.model.table import FORBIDDEN
 
 
 def graph(model):

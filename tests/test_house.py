@@ -56,7 +56,7 @@ KINDS = {
         ],
     ),
     "loop that runs strategies": (r"\.send\(outcome\)", ["src/elimina/strategies/strategy.py"]),
-    "description of tasks": (r"^DESCRIPTIONS: dict", ["src/elimina/tasks.py"]),
+    "description of tasks": (r"^DESCRIPTIONS: dict", ["src/elimina/problem/tasks.py"]),
     "array for Python that owns a vector": (r"delete static_cast<std::vector", ["core/bindings/arrays.hpp"]),
 }
 
@@ -78,7 +78,7 @@ def test_each_kind_is_where_it_is_known_to_be(kind):
 
 
 def test_tasks_are_asked_for_their_description():
-    """Comparisons with a task's name may only become fewer: a property of a task belongs to ``elimina.tasks``."""
+    """Comparisons with a task's name may only become fewer: properties belong to ``elimina.problem.tasks``."""
     compared = re.compile(r"task (==|!=|in|not in) [(\"{]")
     found = sum(len(compared.findall(path.read_text("utf-8"))) for path in _files() if path.suffix == ".py")
     assert found <= 24

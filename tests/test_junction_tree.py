@@ -8,7 +8,7 @@ import networkx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.tree import junction_tree, plan_tree
+from elimina.planning.tree import junction_tree, plan_tree
 from tests.reference import tree as reference
 
 

@@ -15,10 +15,10 @@ from elimina.generate import grid_model
 from elimina.io import convert_sense
 from elimina.methods import junction_structure
 from elimina.methods.junction_structure import choose_structure
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table
 from elimina.planning.options import Options
 from elimina.problem.relevance import Relevance
-from elimina.table import Table
 from tests import calls
 from tests.planning.test_relevance import networks
 from tests.reference import brute

@@ -17,14 +17,14 @@ from elimina.backends.cpu import CpuBackend
 from elimina.generate import grid_model, random_model
 from elimina.methods import and_or_search as search_module
 from elimina.methods.paused_search import Paused
-from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
+from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import QUICK_SECONDS
-from elimina.planning.planned_problem import Planned
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import prepare
 from elimina.running.host import turn_share
+from elimina.running.planned_problem import Planned
 from elimina.strategies import call_plan
 from elimina.strategies import portfolio as portfolio_module
 from elimina.strategies import schedule as method_module

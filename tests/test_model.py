@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.errors import InputError
-from elimina.model import Model, Variable
-from elimina.states import StateIndex
-from elimina.table import FORBIDDEN, Table
+from elimina.model.model import Model, Variable
+from elimina.model.states import StateIndex
+from elimina.model.table import FORBIDDEN, Table
 
 
 def test_states_and_indices():

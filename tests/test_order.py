@@ -20,11 +20,11 @@ from elimina import _core
 from elimina._core import cells_of_part
 from elimina.errors import InputError
 from elimina.generate import grid_model
-from elimina.order import evaluate_order, find_order, pseudo_tree_order
+from elimina.model.table import Scopes
 from elimina.planning import ordering
 from elimina.planning.options import Options
+from elimina.planning.order import evaluate_order, find_order, pseudo_tree_order
 from elimina.problem.preparation import prepare
-from elimina.table import Scopes
 from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
 from tests.reference.tree import finishes_subtrees
 

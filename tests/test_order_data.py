@@ -5,7 +5,7 @@ import csv
 import pytest
 
 import elimina
-from elimina.order import evaluate_order, find_order, read_order
+from elimina.planning.order import evaluate_order, find_order, read_order
 from tests.conftest import DATA
 
 pytestmark = pytest.mark.data

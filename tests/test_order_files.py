@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from elimina.errors import FormatError
-from elimina.order import read_order
+from elimina.planning.order import read_order
 
 NAMES = ["a", "b", "c", "7", "3"]
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from elimina.errors import InputError
-from elimina.table import FORBIDDEN, Table
+from elimina.model.table import FORBIDDEN, Table
 
 
 @st.composite

@@ -15,7 +15,7 @@ import pytest
 
 from elimina.backends.tiers import Scratch
 from elimina.errors import InputError, MemoryLimitError
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning import tiers
 from elimina.running import segment_plan
 from tests import calls

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 import elimina
 from elimina.backends.choose import get_backend
 from elimina.methods.bucket_elimination import eliminate
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.table import FORBIDDEN
 from elimina.planning.machine import cpu_machine, cuda_machine
 from elimina.planning.planner import make_plan
 from elimina.planning.step import Output
+from elimina.planning.tree import bucket_tree
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
-from elimina.table import FORBIDDEN
-from elimina.tree import bucket_tree
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import broadcast, planner

@@ -11,10 +11,10 @@ import pytest
 
 import elimina
 from elimina import Bounds, Model, Options, Table, Variable
-from elimina.order import find_order
+from elimina.model.table import SizeProducts
+from elimina.planning.order import find_order
 from elimina.planning.tree_statistics import tree_statistics
 from elimina.problem.preparation import prepare
-from elimina.table import SizeProducts
 from tests import calls
 from tests.adversary import wide
 

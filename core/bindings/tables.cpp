@@ -312,7 +312,7 @@ nb::tuple encode_factors(const TableList& own, const std::string& sense, const s
 
 void bind_tables(nb::module_& m) {
   nb::class_<TableList>(m, "TableList", "Tables as the core reads them. It keeps their arrays, not what was written to a table's attributes since.")
-      .def("__init__", &make, "tables"_a, "List objects with the attributes of `elimina.table.Table`.")
+      .def("__init__", &make, "tables"_a, "List objects with the attributes of `elimina.model.table.Table`.")
       .def("replace", &replace, "number"_a, "table"_a, "Put another table of the same scope in the place of one.")
       .def("ends", &ends, "sense"_a, "For each table the smallest and the largest value that is not forbidden; None if every one is.")
       .def("all_ends", &all_ends, "sense"_a,

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     )
     from elimina.io import read, read_evidence, write
     from elimina.methods.junction_tree import JunctionTree
-    from elimina.model import Model, Variable
+    from elimina.model.model import Model, Variable
+    from elimina.model.states import StateIndex
+    from elimina.model.table import FORBIDDEN, Table
     from elimina.planning.options import Options
     from elimina.planning.plan import Plan
     from elimina.reporting import Report, report
     from elimina.result import Bounds, Result
-    from elimina.states import StateIndex
-    from elimina.table import FORBIDDEN, Table
 
 __version__ = "0.1.0"
 
@@ -68,12 +68,12 @@ _HOMES = {
     "methods.junction_tree": ("JunctionTree",),
     "planning.options": ("Options",),
     "io": ("read", "read_evidence", "write"),
-    "model": ("Model", "Variable"),
+    "model.model": ("Model", "Variable"),
     "planning.plan": ("Plan",),
     "reporting": ("Report", "report"),
     "result": ("Bounds", "Result"),
-    "states": ("StateIndex",),
-    "table": ("FORBIDDEN", "Table"),
+    "model.states": ("StateIndex",),
+    "model.table": ("FORBIDDEN", "Table"),
 }
 
 _PACKAGES = "cp", "dcop", "distributed", "generate", "io", "viz"

@@ -11,10 +11,11 @@ from elimina import arguments, system
 from elimina.errors import MemoryLimitError
 from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.small_networks import answer_at_once
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
 from elimina.problem.evidence import own_assignment
+from elimina.problem.tasks import Task, TaskName, task_of
 from elimina.result import Bounds, Result
 from elimina.running.garbage_collection import set_aside
 from elimina.strategies.call import Run
@@ -23,7 +24,6 @@ from elimina.strategies.portfolio import Question, Solver
 from elimina.strategies.strategy import pursue
 from elimina.strategies.task_portfolio import task_portfolio
 from elimina.system import memory_errors_in_words
-from elimina.tasks import Task, TaskName, task_of
 
 if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint

@@ -22,13 +22,13 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.errors import DeviceError, InputError
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table
 from elimina.planning.machine import FILE, SORTED_TUPLES, Machine, calibration_file, speeds
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.program import Program, pack
-from elimina.table import Table
-from elimina.tasks import Dtype, TaskName
+from elimina.problem.tasks import Dtype, TaskName
 
 REPEATS = 5
 """Runs of a measurement, the fastest of which counts: other work on the machine only slows it down."""

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from elimina.display import Displayed, bars_of, sample, table_of
 from elimina.errors import InputError
-from elimina.states import State
+from elimina.model.states import State
+from elimina.problem.tasks import described
 from elimina.system import cached_property
-from elimina.tasks import described
 
 if TYPE_CHECKING:
-    from elimina.model import Variable
+    from elimina.model.model import Variable
     from elimina.system import Library
 
 _DIGITS = 4000

@@ -16,8 +16,8 @@ from sklearn.metrics import accuracy_score
 from sklearn.naive_bayes import CategoricalNB
 
 from elimina.adapters.sklearn import BayesNetClassifier
-from elimina.model import Model, Variable
-from elimina.table import Table
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.result import Result
 from tests.adversary.case import Case, Defect
 from tests.adversary.evidence import observed_of, state_of

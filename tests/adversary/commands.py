@@ -14,9 +14,9 @@ from pathlib import Path
 import elimina.io as eio
 from elimina.cli.commands import run
 from elimina.errors import InputError
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.states import index_of_text
 from elimina.result import SCHEMA, Result
-from elimina.states import index_of_text
 from tests.adversary import answers, solving
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.evidence import observed_of, weights_of

@@ -17,7 +17,7 @@ import elimina
 from elimina import dcop
 from elimina.cp import tsplib
 from elimina.errors import InputError
-from elimina.model import Model
+from elimina.model.model import Model
 from tests.adversary.case import Case, Defect, Setting
 
 STATES = ["low", "_0_25]", "[0_1_5]", "a/b", "1", "very-high", "größe", "Ja", "x#1", "state_2"]

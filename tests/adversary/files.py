@@ -14,7 +14,7 @@ import numpy as np
 
 import elimina.io as eio
 from elimina.errors import InputError
-from elimina.model import Model
+from elimina.model.model import Model
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.models import build, make_model, smaller_models, text
 from tests.adversary.oracle import Oracle

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from elimina.errors import EliminaError, MemoryLimitError
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.table import FORBIDDEN, Table
 from elimina.result import Result
-from elimina.table import FORBIDDEN, Table
 from tests import calls
 from tests.adversary import answers
 from tests.adversary.case import Case, Defect, Setting

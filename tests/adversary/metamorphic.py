@@ -19,9 +19,9 @@ import numpy as np
 
 import elimina
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.table import Table
 from elimina.result import Result
-from elimina.table import Table
 from tests import calls
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.constructed import smaller_parameters

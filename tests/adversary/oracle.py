@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from elimina.table import FORBIDDEN
+from elimina.model.table import FORBIDDEN
 from tests.adversary.models import Spec, integer_span
 
 INT64_SAFE = 2**62

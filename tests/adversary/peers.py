@@ -19,7 +19,7 @@ import numpy as np
 
 from elimina import read, solve
 from elimina.errors import FormatError, ImpossibleEvidenceError, InputError
-from elimina.model import Model
+from elimina.model.model import Model
 from tests.adversary.case import Case, Defect, Setting
 
 WEIGHTED = ("NoisyORNet", "NoisyORCompound", "NoisyOR", "NoisyAND", "Logit")

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elimina.model import Model, Variable
-from elimina.table import FORBIDDEN, Table
+from elimina.model.model import Model, Variable
+from elimina.model.table import FORBIDDEN, Table
 
 LARGEST_TABLE = 100_000
 """Cells of a table that a relation writes out."""

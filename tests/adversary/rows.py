@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from elimina import JunctionTree
 from elimina.errors import MemoryLimitError
-from elimina.model import Model
-from elimina.table import Table
+from elimina.model.model import Model
+from elimina.model.table import Table
 from tests import calls
 from tests.adversary.case import Case, Defect, Setting
 

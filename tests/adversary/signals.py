@@ -19,7 +19,7 @@ import click
 import numpy as np
 
 from elimina.io import write
-from elimina.model import Model
+from elimina.model.model import Model
 from tests.adversary.case import Case, Defect, Setting
 
 COMMANDS = (

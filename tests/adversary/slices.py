@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from unittest import mock
 
 from elimina.methods import filtering
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.result import Result
 from tests import calls
 from tests.adversary import solving

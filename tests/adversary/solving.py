@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from elimina.errors import EliminaError
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.result import Bounds, Result
 from tests import calls
 from tests.adversary import answers

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
-from elimina.model import Model
+from elimina.model.model import Model
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.evidence import as_mapping, make_evidence, smaller_evidence, state_of
 from tests.adversary.models import Spec, build, make_model, smaller_models, text

@@ -19,8 +19,8 @@ from elimina.backends import run_once
 from elimina.backends.choose import get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import InputError, MemoryLimitError
+from elimina.problem.tasks import SEMIRINGS
 from elimina.system import available_memory
-from elimina.tasks import SEMIRINGS
 from tests.calls import solve
 from tests.reference import program as reference
 from tests.reference.random_programs import Builder, random_program

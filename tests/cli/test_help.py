@@ -9,7 +9,7 @@ import pytest
 
 import elimina as library
 from elimina.cli.commands import commands
-from elimina.tasks import DESCRIPTIONS, NAMES
+from elimina.problem.tasks import DESCRIPTIONS, NAMES
 from tests.cli.conftest import EXAMPLES
 
 _PUMP = EXAMPLES / "pump.bif"

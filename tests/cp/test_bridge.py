@@ -16,7 +16,7 @@ import elimina
 from elimina import cp
 from elimina.cp import bridge
 from elimina.errors import FormatError, InputError, UnsupportedError
-from elimina.table import FORBIDDEN
+from elimina.model.table import FORBIDDEN, forbidden_value
 from tests.cp.test_flatzinc_constraints import SIGNATURES, Maker
 from tests.inference.test_growth import assert_in_proportion
 from tests.reference import flatzinc as reference
@@ -176,7 +176,7 @@ def random_costs(rng: random.Random, sense: str, dtype: type) -> elimina.Model:
         scope = rng.sample(range(len(sizes)), rng.randint(0, min(3, len(sizes))))
         shape = [sizes[v] for v in scope]
         values = np.array([rng.randint(-9, 9) for _ in range(int(np.prod(shape)))]).reshape(shape).astype(dtype)
-        worst = elimina.table.forbidden_value(sense, dtype)
+        worst = forbidden_value(sense, dtype)
         values = np.where(np.array([rng.random() < 0.2 for _ in range(values.size)]).reshape(shape), worst, values)
         factors.append((scope, values))
     bound = rng.choice((None, rng.randint(-10, 20)))

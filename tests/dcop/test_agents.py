@@ -18,7 +18,7 @@ from elimina.dcop.engine import Engine
 from elimina.dcop.problem import HEURISTICS, Message, views
 from elimina.errors import DcopError, InputError
 from elimina.generate import grid_model, random_model
-from elimina.tree import tree_of
+from elimina.planning.tree import tree_of
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem, run_agents, settings_of
 

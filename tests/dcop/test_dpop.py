@@ -18,9 +18,9 @@ from elimina.generate import grid_model, random_model, scale_free_model
 from elimina.methods.mini_buckets import heuristic_of
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
+from elimina.planning.tree import Group, TableGroups
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
-from elimina.tree import Group, TableGroups
 from tests import calls
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem, run_agents, settings_of

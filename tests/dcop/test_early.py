@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elimina.dcop import Problem
 from elimina.dcop.solve import early_answer
-from elimina.model import Model
+from elimina.model.model import Model
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem
 

@@ -10,9 +10,9 @@ import pytest
 from elimina.dcop import Network, Problem
 from elimina.dcop.problem import HEURISTICS
 from elimina.dcop.simulator import ORDERS, Order
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.table import FORBIDDEN, Table
 from elimina.result import Result
-from elimina.table import FORBIDDEN, Table
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem
 

@@ -7,10 +7,10 @@ import pytest
 
 import elimina
 from elimina import Model, Table, Variable
+from elimina.model.table import FORBIDDEN
 from elimina.problem import evidence as evidence_module
 from elimina.problem import rewriting
 from elimina.problem.rewriting import best_alone
-from elimina.table import FORBIDDEN
 from tests import calls
 from tests.reference import brute
 

@@ -24,8 +24,8 @@ from elimina.generate import grid_model, random_model
 from elimina.methods import and_or_search
 from elimina.methods import first_bounds as first_bounds_module
 from elimina.methods.first_bounds import between, first_bounds
-from elimina.order import find_order
 from elimina.planning import ordering
+from elimina.planning.order import find_order
 from elimina.problem.preparation import prepare
 from elimina.result import Result
 from elimina.running import call_thread, plan_choice

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, Model, solve
 from elimina.methods import small_networks
-from elimina.model import Variable
+from elimina.model.model import Variable
+from elimina.model.table import Table
 from elimina.strategies import call
-from elimina.table import Table
 from tests import calls
 from tests.reference import brute
 

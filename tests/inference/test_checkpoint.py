@@ -20,10 +20,10 @@ from elimina.backends.sparse.session import RowsSession
 from elimina.errors import InputError
 from elimina.generate import grid_model
 from elimina.methods import optimum, slice_bounds
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.table import FORBIDDEN
 from elimina.running import checkpoint as module
 from elimina.running import sweep
-from elimina.table import FORBIDDEN
 from tests import calls
 from tests.devices import on_devices
 

@@ -14,9 +14,9 @@ import elimina
 from elimina import InputError, Model
 from elimina._core import FORBIDDEN_COST
 from elimina.generate import grid_model, random_model
-from elimina.order import find_order
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
+from elimina.planning.order import find_order
 from elimina.problem.preparation import prepare
 from elimina.running.content_partition import partition_by_content
 from elimina.running.encoding import distances, tables_of

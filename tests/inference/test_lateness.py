@@ -18,14 +18,14 @@ import pytest
 
 from elimina._core import Stop, Stopped, obey
 from elimina.errors import InputError, TimeLimitError
-from elimina.model import Model
-from elimina.order import find_order
+from elimina.model.model import Model
+from elimina.model.table import Scopes, Sense
 from elimina.planning.options import Options
+from elimina.planning.order import find_order
 from elimina.problem.preparation import prepare
 from elimina.result import Result
 from elimina.running.plan_choice import plan_problem
 from elimina.strategies.call import Run
-from elimina.table import Scopes, Sense
 from tests import calls
 from tests.inference.test_growth import edges
 

@@ -19,10 +19,10 @@ from elimina.generate import random_model
 from elimina.methods import and_or_search, weighted_mini_buckets
 from elimina.methods.mini_buckets import Guide, guide_of
 from elimina.methods.search_state import Limits
-from elimina.order import Order
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.options import Options
+from elimina.planning.order import Order
 from elimina.problem import preparation
 from elimina.problem.preparation import prepare
 from elimina.result import Result

@@ -20,6 +20,7 @@ from elimina.methods.and_or_search import searched_optimum
 from elimina.methods.paused_search import Paused
 from elimina.methods.search_state import FIRST_SECONDS, Limits
 from elimina.methods.soft_consistency import Consistency
+from elimina.model.table import FORBIDDEN, Table
 from elimina.planning import ordering
 from elimina.planning.options import Options
 from elimina.planning.ordering import consistency_order, elimination_order
@@ -27,7 +28,6 @@ from elimina.problem.preparation import prepare
 from elimina.running import plan_choice
 from elimina.strategies.call import Run
 from elimina.strategies.schedule import by_search, improving
-from elimina.table import FORBIDDEN, Table
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import InputError, MemoryLimitError, Model, TimeLimitError
 from elimina.methods import weighted_mini_buckets
-from elimina.tree import bucket_tree, node_weights
+from elimina.planning.tree import bucket_tree, node_weights
 from tests import calls
 from tests.devices import on_devices
 from tests.reference import brute

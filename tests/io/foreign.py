@@ -6,7 +6,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
 
-from elimina.model import Model
+from elimina.model.model import Model
 
 
 def net(model: Model) -> str:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from elimina.errors import InputError
 from elimina.io.evidence import parse_assignments
-from elimina.model import Model, Variable
-from elimina.states import evidence_of
+from elimina.model.model import Model, Variable
+from elimina.model.states import evidence_of
 
 MODEL = Model(
     [

@@ -12,8 +12,8 @@ import elimina
 import elimina.dcop
 import elimina.io as eio
 from elimina.errors import FormatError, InputError, UnsupportedError
-from elimina.model import Model
-from elimina.table import FORBIDDEN
+from elimina.model.model import Model
+from elimina.model.table import FORBIDDEN
 
 STRICT = """{"problem": {"name": "toy", "mustbe": "<10.00"},
  "variables": {"v1": ["a", "b", "c"], "v2": 2, "v3": ["x"]},

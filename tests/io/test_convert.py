@@ -15,8 +15,8 @@ import elimina
 import elimina.io as eio
 from elimina.errors import InputError
 from elimina.io import convert_sense, integer_costs
-from elimina.model import Model, Variable
-from elimina.table import FORBIDDEN, Table
+from elimina.model.model import Model, Variable
+from elimina.model.table import FORBIDDEN, Table
 from tests.io.models import integer_models, probability_models
 
 

@@ -11,7 +11,7 @@ import elimina
 import elimina.io as eio
 from elimina.errors import FormatError, MemoryLimitError, UnsupportedError
 from elimina.io.posteriors import read_marginals
-from elimina.table import FORBIDDEN
+from elimina.model.table import FORBIDDEN
 from tests.io import foreign
 from tests.io.models import assert_same_network
 

@@ -11,7 +11,7 @@ import pytest
 import elimina
 from elimina import cp
 from elimina.errors import FormatError, InputError, UnsupportedError
-from elimina.table import FORBIDDEN
+from elimina.model.table import FORBIDDEN
 
 
 def best(count, cost):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import elimina.io as eio
 import elimina.io.globals
 from elimina.errors import FormatError, UnsupportedError
-from elimina.table import FORBIDDEN
+from elimina.model.table import FORBIDDEN
 from tests.reference import brute
 
 BOUND = 100000

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import dcop
-from elimina.model import Model, Variable
-from elimina.table import Table
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table
 
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

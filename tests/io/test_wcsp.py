@@ -12,7 +12,7 @@ import elimina.io as eio
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.io import wcsp
-from elimina.table import FORBIDDEN
+from elimina.model.table import FORBIDDEN
 
 SMALL = """toy 3 3 5 50
 2 3 1

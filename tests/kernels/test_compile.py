@@ -13,7 +13,7 @@ from tests.kernels import nvrtc
 
 from elimina.backends.cuda import kernels
 from elimina.planning.key_layout import DTYPES
-from elimina.tasks import SEMIRINGS
+from elimina.problem.tasks import SEMIRINGS
 
 KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]
 OTHERS = (80, 100)

@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.table import FORBIDDEN
 from elimina.planning.machine import cpu_machine, cuda_machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import Problem, prepare
-from elimina.table import FORBIDDEN
 
 
 class Planned(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 
 from elimina import Options
 from elimina.backends.cpu import CpuBackend
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.packed_steps import Steps
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import prepare

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.generate import grid_model
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning import encoding, planner
 from elimina.planning.encoding import incumbent_cost
 from elimina.planning.machine import cpu_machine

@@ -11,7 +11,7 @@ from elimina import InputError
 from elimina.generate import grid_model, random_model
 from elimina.planning import mini_buckets
 from elimina.planning.step import LEVEL
-from elimina.tree import bucket_tree
+from elimina.planning.tree import bucket_tree
 from tests import calls
 
 GRID = grid_model(5, 3, 0.3, seed=2)

@@ -15,15 +15,15 @@ from hypothesis import strategies as st
 from elimina._core import SHARED_WORK, Arena
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, MemoryLimitError
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.table import FORBIDDEN, Table
 from elimina.planning import encoding, planner
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import kept_plan, make_plan
 from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.tree import plan_tree, tree_of
 from elimina.problem import preparation
 from elimina.problem.preparation import prepare
-from elimina.table import FORBIDDEN, Table
-from elimina.tree import plan_tree, tree_of
 from tests import calls
 from tests.reference import brute
 from tests.reference.planner import Bucket

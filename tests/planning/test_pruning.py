@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.methods.marginals import joint_table
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare
-from elimina.table import Table
 from tests import calls
 from tests.reference import brute
 

@@ -10,18 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import table as table_module
 from elimina.backends.sparse.session import RowsSession
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
-from elimina.order import find_order
+from elimina.model import table as table_module
+from elimina.model.table import FORBIDDEN
 from elimina.planning import sparse
 from elimina.planning.machine import cpu_machine
+from elimina.planning.order import find_order
 from elimina.planning.planner import make_plan
 from elimina.planning.sparse import Fill, in_rows, predicted_shares
 from elimina.problem.preparation import prepare
 from elimina.running import plan_choice
-from elimina.table import FORBIDDEN
 from tests import calls
 from tests.devices import on_devices
 from tests.strategies import models

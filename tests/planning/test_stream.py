@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elimina.tasks import SEMIRINGS
+from elimina.problem.tasks import SEMIRINGS
 from tests.reference import program as plain
 from tests.reference import stream as device
 from tests.reference.random_programs import random_streamed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from elimina.model import Model
-from elimina.table import FORBIDDEN, Table
+from elimina.model.model import Model
+from elimina.model.table import FORBIDDEN, Table
 
 
 def aligned(table: Table, variables: int) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.result import Result
 
 

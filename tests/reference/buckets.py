@@ -11,7 +11,7 @@ from elimina._core import plan_steps
 from elimina.planning.machine import cuda_machine
 from elimina.planning.program import Program, place_steps
 from elimina.planning.record import MAX_OPERANDS
-from elimina.tree import plan_tree
+from elimina.planning.tree import plan_tree
 
 
 class Bucket(NamedTuple):

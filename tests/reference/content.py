@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import mini_buckets
-from elimina.tree import Partition
+from elimina.planning.tree import Partition
 
 _MOST_PAIRS, _EXACT, _SAMPLES = 2**15, 2**16, 2**11
 """Most pairs of a bucket, cells of exact gains, and samples of others: the limits of the core."""

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
+from elimina.model.table import BLOCK_CELLS, Sense, Table, cell_numbers, forbidden_value
 from elimina.planning.plan import Plan
 from elimina.planning.sparse import blocks
 from elimina.planning.step import FactorLayout
+from elimina.planning.tree import Group
 from elimina.problem.preparation import Problem
 from elimina.running.encoding import Encoded
-from elimina.table import BLOCK_CELLS, Sense, Table, cell_numbers, forbidden_value
-from elimina.tree import Group
 
 Array = NDArray[Any]
 Change = Callable[[Array], Array]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.tree import bucket_tree
+from elimina.planning.tree import bucket_tree
 
 
 class Sent(NamedTuple):

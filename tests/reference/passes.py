@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.step import JOIN
-from elimina.tree import Tree
+from elimina.planning.tree import Tree
 from tests.reference.planner import Bucket, ProtoStep, Read
 
 _MOST_ALIKE = 8

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from elimina._core import Arena
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.step import JOIN, LEVEL, FactorLayout, Operand, Step
-from elimina.tree import Tree
+from elimina.planning.tree import Tree
 from tests.reference.tiles import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, classify, table_strides
 
 _JOIN_GAIN = 4

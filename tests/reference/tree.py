@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from elimina.tree import Clique, Node, Tree
+from elimina.planning.tree import Clique, Node, Tree
 
 
 class Item(NamedTuple):

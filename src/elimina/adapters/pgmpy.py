@@ -16,8 +16,8 @@ from elimina import api, arguments
 from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.io.peers import from_pgmpy, imported, pgmpy_states
 from elimina.methods.junction_tree import JunctionTree
-from elimina.model import Model
-from elimina.states import StateIndex, check_mapping, index_of, is_missing, listed_states
+from elimina.model.model import Model
+from elimina.model.states import StateIndex, check_mapping, index_of, is_missing, listed_states
 from elimina.system import require
 
 _ORDERS = ("greedy", "minfill", "minneighbors", "minweight", "weightedminfill")

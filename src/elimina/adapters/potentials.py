@@ -17,16 +17,16 @@ from numpy.typing import NDArray
 
 from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.io.peers import imported
-from elimina.labels import without_labels
 from elimina.methods.junction_tree import JunctionTree
-from elimina.model import Model, Variable
+from elimina.model.labels import without_labels
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare, with_units
 from elimina.running.advice import check_kept
 from elimina.running.plan_choice import plan_problem
 from elimina.running.propagator import Resident
-from elimina.table import Table
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from elimina import arguments
 from elimina.errors import InputError
 from elimina.io.peers import arranged, from_pyagrum, imported
 from elimina.methods.junction_tree import JunctionTree
-from elimina.states import StateIndex, check_mapping
+from elimina.model.states import StateIndex, check_mapping
 
 Name = str | int
 

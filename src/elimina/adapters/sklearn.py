@@ -13,10 +13,10 @@ from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.io import ModelLike, as_model
 from elimina.io.cases import Cases, as_cases
 from elimina.methods.junction_tree import JunctionTree
-from elimina.model import Model
-from elimina.states import listed_states
+from elimina.model.model import Model
+from elimina.model.states import listed_states
+from elimina.model.table import Table
 from elimina.system import require
-from elimina.table import Table
 
 _base: Any = require("sklearn.base", "sklearn", "BayesNetClassifier")
 _validation: Any = require("sklearn.utils.validation", "sklearn", "BayesNetClassifier")

@@ -26,8 +26,8 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_record
+from elimina.problem.tasks import SEMIRINGS
 from elimina.system import available_threads
-from elimina.tasks import SEMIRINGS
 
 PIECE_BYTES = 4 << 20
 """Bytes of a file that a thread reads or writes at a time."""

@@ -30,7 +30,7 @@ from elimina.errors import InputError
 from elimina.io import DISTRIBUTED, FORMATS, convert_sense, read, write
 from elimina.io.files import save as save_text
 from elimina.io.files import suffix_of
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.result import Bounds, Result, assignment_text, with_reading
 
 if TYPE_CHECKING:

@@ -23,11 +23,11 @@ from elimina.errors import InputError, TimeLimitError
 from elimina.io import read_evidence
 from elimina.io.evidence import Given, merge, parse_assignments, parse_names
 from elimina.io.files import load
-from elimina.model import Model
-from elimina.order import Method, read_order
+from elimina.model.model import Model
+from elimina.model.states import StateIndex, integer_of
 from elimina.planning.options import DIVISIONS, MOST_THREADS, ORDER_SECONDS, SHIFTS, TABLES, Options
-from elimina.states import StateIndex, integer_of
-from elimina.tasks import NAMES, task_of
+from elimina.planning.order import Method, read_order
+from elimina.problem.tasks import NAMES, task_of
 
 if TYPE_CHECKING:
     from distributed import Client

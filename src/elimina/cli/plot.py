@@ -28,7 +28,7 @@ from elimina.cli.terminal import Command, option, read_trace
 from elimina.dcop.problem import Heuristic
 from elimina.errors import InputError
 from elimina.io.files import suffix_of
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.options import Options
 
 

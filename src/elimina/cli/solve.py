@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from elimina import api, arguments, states
+from elimina import api, arguments
 from elimina.cli import signals
 from elimina.cli.models import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
@@ -43,9 +43,12 @@ from elimina.io.globals import is_auxiliary
 from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.methods.batch import Batch, with_observations
 from elimina.methods.small_networks import with_small_sums
-from elimina.model import Model
+from elimina.model import states
+from elimina.model.model import Model
+from elimina.model.states import indices_of
 from elimina.planning.options import METHODS, OptimumMethod
 from elimina.problem.evidence import Observed, with_factors
+from elimina.problem.tasks import described
 from elimina.progress import Progress
 from elimina.result import (
     Bounds,
@@ -58,9 +61,7 @@ from elimina.result import (
     with_reading,
 )
 from elimina.running.advice import advice_on
-from elimina.states import indices_of
 from elimina.strategies.call import Run
-from elimina.tasks import described
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -218,7 +218,7 @@ class Command(click.Command):
         """Write the tasks and the options, a section for each group."""
         found = self.get_params(ctx)
         if any(parameter.name == "task" for parameter in found):
-            from elimina.tasks import DESCRIPTIONS
+            from elimina.problem.tasks import DESCRIPTIONS
 
             with formatter.section("Tasks"):
                 formatter.write_dl([(", ".join([task, *one.aliases]), one.text) for task, one in DESCRIPTIONS.items()])

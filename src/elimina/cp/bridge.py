@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from elimina import model as graphical
 from elimina._core import CpSearch, CpSolver
 from elimina.arguments import wrong_type
 from elimina.cp.decompose import rule_of
@@ -19,7 +18,8 @@ from elimina.cp.pieces import Domains, Infeasible, Piece, Pieces, View, Words, v
 from elimina.cp.running import Declaration
 from elimina.errors import InputError
 from elimina.io import convert_sense, integer_costs
-from elimina.table import FORBIDDEN, Sense, Table, forbidden_value
+from elimina.model import model as graphical
+from elimina.model.table import FORBIDDEN, Sense, Table, forbidden_value
 
 _MOST_CELLS = 1 << 22
 

@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from elimina.arguments import flag, wrong_type
 from elimina.cp.expressions import LIMIT, Expression, Operand, several, whole, whole_array
 from elimina.errors import InputError
-from elimina.labels import LabelledTable, labelled_table, listed
-from elimina.table import FORBIDDEN
+from elimina.model.labels import LabelledTable, labelled_table, listed
+from elimina.model.table import FORBIDDEN
 
 Consistency = Literal["value", "bounds", "domain"]
 Side = Literal["auto", "cpu", "gpu"]

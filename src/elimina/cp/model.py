@@ -57,7 +57,7 @@ from elimina.errors import InputError, TimeLimitError
 from elimina.result import Result
 
 if TYPE_CHECKING:
-    from elimina.model import Model as GraphicalModel
+    from elimina.model.model import Model as GraphicalModel
 
 _MOST_ROWS = 2**62
 

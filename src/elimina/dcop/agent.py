@@ -29,7 +29,7 @@ from elimina.dcop.tuple_filter import FilterBucket
 from elimina.display import count_text, seconds_text
 from elimina.errors import DcopError, InternalError, MemoryLimitError
 from elimina.planning.machine import CONTEXT_SECONDS, cpu_machine
-from elimina.tree import Tree, tree_of
+from elimina.planning.tree import Tree, tree_of
 
 
 class Finished(Protocol):

@@ -19,10 +19,10 @@ from elimina.dcop.engine import IMPOSSIBLE, Engine, bucket_dtype, row
 from elimina.dcop.problem import Context, CostsError, Label, Send, Settings, Util, Utility, Value
 from elimina.display import bytes_text, count_text
 from elimina.errors import MemoryLimitError
+from elimina.model.table import Table
 from elimina.problem.preparation import allowed_ranges
+from elimina.problem.tasks import FLOATS, INTEGERS, LARGEST
 from elimina.running.encoding import distances_of
-from elimina.table import Table
-from elimina.tasks import FLOATS, INTEGERS, LARGEST
 
 WIDEST = 1 << 61
 """Integer costs of a function may be that far apart."""

@@ -29,8 +29,8 @@ from elimina.planning.plan import MOST_BYTES, Plan
 from elimina.planning.program import Program, pack, place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.step import FactorLayout, Output
-from elimina.tasks import INTEGERS, LARGEST, Dtype
-from elimina.tree import plan_tree
+from elimina.planning.tree import plan_tree
+from elimina.problem.tasks import INTEGERS, LARGEST, Dtype
 
 
 def bucket_dtype(tables: int, spread: int | float) -> Dtype:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from elimina._core import Traversal
 from elimina.errors import InputError
-from elimina.model import Model
-from elimina.table import Sense, Table
+from elimina.model.model import Model
+from elimina.model.table import Sense, Table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

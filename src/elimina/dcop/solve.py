@@ -22,9 +22,11 @@ from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.dcop.together import exact_answer, solve_together
 from elimina.errors import DeviceError, InputError, TimeLimitError
 from elimina.methods.first_bounds import first_bounds
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.table import Ends
 from elimina.planning.mini_buckets import LARGEST_IBOUND
 from elimina.planning.options import MOST_THREADS
+from elimina.planning.tree import rows_of
 from elimina.problem.preparation import prepare
 from elimina.problem.rewriting import is_rewritten, with_needed_values
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
@@ -33,8 +35,6 @@ from elimina.running.combination import combine
 from elimina.running.garbage_collection import uncollected
 from elimina.running.rounding import check_sum, check_value, epsilon
 from elimina.system import memory_errors_in_words
-from elimina.table import Ends
-from elimina.tree import rows_of
 
 logger = logging.getLogger("elimina")
 

@@ -23,19 +23,19 @@ from elimina.dcop.problem import Problem, Settings, Util, Value, sizes_of_messag
 from elimina.dcop.simulator import Figures, Network, Tally
 from elimina.errors import InputError
 from elimina.methods.optimum import decode_value
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.plan import MOST_BYTES
 from elimina.planning.planner import kept_plan
 from elimina.planning.program import pack
 from elimina.planning.record import MAX_OPERANDS
+from elimina.planning.tree import Node, Tree, tree_of
 from elimina.problem.preparation import prepare
+from elimina.problem.tasks import INTEGERS, LARGEST
 from elimina.result import Result
 from elimina.running.bounded_results import result_between
 from elimina.running.encoding import encode
 from elimina.running.rounding import check_value
 from elimina.running.scales import roots
-from elimina.tasks import INTEGERS, LARGEST
-from elimina.tree import Node, Tree, tree_of
 
 _TYPES = [(LARGEST[dtype], np.dtype(dtype).itemsize) for dtype in INTEGERS]
 _FIXED, _OF_ONE = sizes_of_messages(0, 0), sizes_of_messages(0, 1)

@@ -13,13 +13,13 @@ from elimina.distributed.slices import ClusterBatch, Job, least_memory, options_
 from elimina.errors import InputError, TimeLimitError
 from elimina.io import EvidenceLike, as_evidence
 from elimina.methods.search_state import Limits
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.states import Evidence
 from elimina.planning.options import DEFAULT, Options
 from elimina.problem.evidence import known_total, observe, own_assignment
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
 from elimina.running.budget import Budget
-from elimina.states import Evidence
 from elimina.strategies.call import Run
 from elimina.strategies.schedule import LONGEST_SEARCH, SEARCHED_FROM_SECONDS
 from elimina.strategies.strategy import Portfolio, Strategy, pursue

@@ -28,7 +28,7 @@ from elimina.dcop.solve import (
 from elimina.distributed.agent_host import AgentHost, News, Outcome, Places, Start, Traffic
 from elimina.distributed.cluster import known_workers, workers_for
 from elimina.errors import ClusterError, EliminaError, InputError, InternalError, TimeLimitError
-from elimina.order import pseudo_tree_order
+from elimina.planning.order import pseudo_tree_order
 from elimina.result import EndedBy, Result, phase_seconds
 
 if TYPE_CHECKING:

@@ -23,14 +23,15 @@ from elimina.methods.batch import Batch
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.first_bounds import first_bounds
 from elimina.methods.optimum import first_state
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.states import Evidence
 from elimina.planning.machine import DEALT_SECONDS
 from elimina.planning.options import DEFAULT, Options
 from elimina.planning.plan import Plan
-from elimina.planning.planned_problem import Planned
 from elimina.planning.slicing import make_finer_plan
 from elimina.problem.evidence import own_assignment
 from elimina.problem.preparation import Problem
+from elimina.problem.tasks import Task, TaskName, described, task_of, tasks_that
 from elimina.result import Result
 from elimina.running.advice import check_fits
 from elimina.running.bounded_results import result_between
@@ -38,14 +39,13 @@ from elimina.running.budget import Budget
 from elimina.running.checkpoint import State
 from elimina.running.execution import Execution
 from elimina.running.host import limits_of
+from elimina.running.planned_problem import Planned
 from elimina.running.propagated_tables import Posteriors
 from elimina.running.rounding import TOLERANCES
 from elimina.running.scaled import Scaled, ScaledSum, partition_result
-from elimina.states import Evidence
 from elimina.strategies.call import Run
 from elimina.strategies.call_plan import plan_call
 from elimina.strategies.strategy import Strategy, portfolio_of, pursue
-from elimina.tasks import Task, TaskName, described, task_of, tasks_that
 
 if TYPE_CHECKING:
     from distributed import Client

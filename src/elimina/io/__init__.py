@@ -19,9 +19,9 @@ from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError
 from elimina.io.files import DISTRIBUTED_HINT, Format, holds_cfn, load, parsed, save, shown, suffix_of
-from elimina.model import Model, Variable
-from elimina.states import UNOBSERVED, Evidence, State, StateIndex, index_of_cell, named
-from elimina.table import FORBIDDEN, LARGEST_NUMBER, Sense, Table, cell_numbers
+from elimina.model.model import Model, Variable
+from elimina.model.states import UNOBSERVED, Evidence, State, StateIndex, index_of_cell, named
+from elimina.model.table import FORBIDDEN, LARGEST_NUMBER, Sense, Table, cell_numbers
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -30,8 +30,8 @@ import numpy as np
 from elimina._core import Text, TextError
 from elimina.errors import UnsupportedError
 from elimina.io.files import Format, shown
-from elimina.model import LARGEST_DOMAIN, Model, Variable
-from elimina.table import FORBIDDEN, Table
+from elimina.model.model import LARGEST_DOMAIN, Model, Variable
+from elimina.model.table import FORBIDDEN, Table
 
 
 class Lines:

@@ -19,8 +19,8 @@ from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError
 from elimina.io.files import COMPRESSIONS, load
-from elimina.model import Model, Variable
-from elimina.states import UNOBSERVED, find_text, index_of_cell, index_of_text, indices_of, is_missing
+from elimina.model.model import Model, Variable
+from elimina.model.states import UNOBSERVED, find_text, index_of_cell, index_of_text, indices_of, is_missing
 from elimina.system import require
 
 _WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")

@@ -27,9 +27,9 @@ from elimina.errors import InputError, UnsupportedError
 from elimina.io import from_tuples
 from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
-from elimina.model import LARGEST_DOMAIN, Model, Variable
-from elimina.states import texts_of
-from elimina.table import FORBIDDEN, Sense, Table
+from elimina.model.model import LARGEST_DOMAIN, Model, Variable
+from elimina.model.states import texts_of
+from elimina.model.table import FORBIDDEN, Sense, Table
 
 _logger = logging.getLogger("elimina")
 

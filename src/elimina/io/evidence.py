@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.model import Model, Variable
-from elimina.states import State, find_text, index_of_text
+from elimina.model.model import Model, Variable
+from elimina.model.states import State, find_text, index_of_text
 
 open_text = partial(Text, block_comments=True)
 

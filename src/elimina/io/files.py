@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
-from elimina.model import Model
-from elimina.table import Sense
+from elimina.model.model import Model
+from elimina.model.table import Sense
 
 if TYPE_CHECKING:
     from pathlib import Path

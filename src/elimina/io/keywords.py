@@ -11,7 +11,7 @@ from elimina._core import Text, TextError
 from elimina.errors import UnsupportedError
 from elimina.io.files import shown
 from elimina.io.globals import GlobalFunctions, gap_to, penalty
-from elimina.table import FORBIDDEN
+from elimina.model.table import FORBIDDEN
 
 Parameters = Mapping[str, Any]
 

@@ -20,7 +20,7 @@ from elimina._core import TextError
 from elimina.errors import UnsupportedError
 from elimina.io.files import Format, shown
 from elimina.io.network import NetworkBuilder, number_starts, read_probabilities
-from elimina.model import Model
+from elimina.model.model import Model
 
 _COMMENT = re.compile(rb"%[^\n]*+|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/")
 _TOKEN = re.compile(

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.model import Model, Variable
-from elimina.states import texts_of
-from elimina.table import Table
+from elimina.model.model import Model, Variable
+from elimina.model.states import texts_of
+from elimina.model.table import Table
 
 Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 """The parents and then the child, and the values with the axes in that order."""

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from elimina.errors import InputError, UnsupportedError
 from elimina.io import convert_sense
 from elimina.io.network import Conditional, conditional_tables, is_network
-from elimina.model import Model, Variable
-from elimina.states import State, listed_states, native
-from elimina.table import Table
+from elimina.model.model import Model, Variable
+from elimina.model.states import State, listed_states, native
+from elimina.model.table import Table
 
 
 def imported(package: str, module: str) -> Any:

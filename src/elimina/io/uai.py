@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
-from elimina.distributions import check_structure, find_cycle
 from elimina.errors import InputError
 from elimina.io.files import Format, shown
 from elimina.io.network import NOT_A_NETWORK, conditional_tables, is_network
-from elimina.model import LARGEST_DOMAIN, Model, Variable
-from elimina.table import Table
+from elimina.model.distributions import check_structure, find_cycle
+from elimina.model.model import LARGEST_DOMAIN, Model, Variable
+from elimina.model.table import Table
 
 _LARGEST_EXPONENT = 700.0
 _MOST_CONSTANTS = 64

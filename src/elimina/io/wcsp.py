@@ -27,8 +27,8 @@ from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
 from elimina.io.uai import numbered, read_count
-from elimina.model import LARGEST_DOMAIN, Model
-from elimina.table import FORBIDDEN, Table
+from elimina.model.model import LARGEST_DOMAIN, Model
+from elimina.model.table import FORBIDDEN, Table
 
 _logger = logging.getLogger("elimina")
 

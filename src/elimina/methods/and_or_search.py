@@ -22,9 +22,9 @@ from elimina.methods.mini_buckets import Guide, Heuristic, division, heuristic_o
 from elimina.methods.paused_search import LEAST_KEPT, Paused
 from elimina.methods.search_state import Knowledge, Limits, Listener
 from elimina.methods.soft_consistency import Consistency
-from elimina.order import LARGEST_SEED
 from elimina.planning.encoding import cost_bound
 from elimina.planning.options import Options
+from elimina.planning.order import LARGEST_SEED
 from elimina.planning.ordering import consistency_order, elimination_order
 from elimina.problem.preparation import Problem
 from elimina.result import Result

@@ -20,7 +20,7 @@ from elimina.backends import Backend
 from elimina.backends.choose import devices_of, find_cuda, outlasts_card_start, with_other_cards
 from elimina.backends.cpu import CpuBackend
 from elimina.io.cases import Codes
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.machine import (
     CASE_COLUMN_SECONDS,
     CASE_COMBINATIONS,
@@ -35,13 +35,13 @@ from elimina.planning.machine import (
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import Plan
-from elimina.planning.planned_problem import Planned
 from elimina.planning.program import case_planner, pack
 from elimina.problem.cases import prepare_batch
 from elimina.problem.preparation import Problem, with_units
 from elimina.running.advice import check_kept
 from elimina.running.host import asked_backend
 from elimina.running.plan_choice import plan_on
+from elimina.running.planned_problem import Planned
 from elimina.running.pool import spread
 from elimina.running.propagated_tables import Answer, Posteriors, normalised
 from elimina.running.propagator import Propagator

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from elimina._core import FORBIDDEN_COST, shift_costs
 from elimina.backends.choose import devices_of
 from elimina.methods.join_graph import JoinGraph
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.table import FORBIDDEN, Table
 from elimina.planning.encoding import cost_bound
 from elimina.planning.machine import CARD_CLUSTER_SECONDS
 from elimina.planning.options import Options
@@ -29,7 +30,6 @@ from elimina.running.encoding import distances, largest_of, tables_of
 from elimina.running.host import asked_backend, host_memory
 from elimina.running.memory_shares import can_copy, cells_of
 from elimina.running.rounding import widened
-from elimina.table import FORBIDDEN, Table
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice

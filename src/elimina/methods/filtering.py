@@ -29,15 +29,15 @@ from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.cost_shifting import Original, shift_tables
 from elimina.methods.search_state import Limits, Listener
 from elimina.methods.soft_consistency import Units
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.encoding import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
-from elimina.planning.planned_problem import Planned
 from elimina.planning.planner import make_plan
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import in_rows, outside
 from elimina.problem.preparation import Problem, allowed_ranges, prepare
+from elimina.problem.tasks import INTEGERS
 from elimina.result import Bounds, Result
 from elimina.running.bounded_results import result_between
 from elimina.running.combination import ends_beyond
@@ -45,7 +45,7 @@ from elimina.running.encoding import distances
 from elimina.running.execution import Execution
 from elimina.running.host import asked_backend, limits_of
 from elimina.running.plan_choice import FINER, rows_in_fine_slices
-from elimina.tasks import INTEGERS
+from elimina.running.planned_problem import Planned
 
 MOST_COST = 2**38
 """Sums of costs stay below it, in parts of a thousandth they fit the core's type."""

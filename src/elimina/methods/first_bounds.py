@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from elimina.model.table import Ends, Sense, forbidden_value
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.problem.preparation import Problem
 from elimina.result import Result
 from elimina.running.bounded_results import meet, result_between, sum_between
 from elimina.running.combination import NO_PLAN, ends_beyond
-from elimina.table import Ends, Sense, forbidden_value
 
 _MOST_CELLS = 1 << 20
 """Most cells of a table that the first assignment is improved on."""

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from elimina._core import FORBIDDEN_COST, Stopped, stopped
 from elimina.errors import UnsupportedError
 from elimina.planning.machine import SHIFTED_CELL_SECONDS, SHIFTED_CLUSTER_SECONDS
+from elimina.planning.tree import Node, Partition, bucket_tree
 from elimina.problem.preparation import Problem
 from elimina.running.encoding import Distances, tables_of
-from elimina.tree import Node, Partition, bucket_tree
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice

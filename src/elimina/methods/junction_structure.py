@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import cells_of_part
-from elimina.model import Model, Variable
-from elimina.order import MOST_CELLS, Order
+from elimina.model.model import Model, Variable
+from elimina.model.table import Scopes, Table
 from elimina.planning.machine import (
     BOTH_PASSES,
     COLLECTED_FACTOR_SECONDS,
@@ -28,13 +28,13 @@ from elimina.planning.machine import (
     cuda_machine,
 )
 from elimina.planning.options import Options
+from elimina.planning.order import MOST_CELLS, Order
 from elimina.planning.ordering import rough_order
 from elimina.problem.merging import Merged
 from elimina.problem.preparation import Problem, prepare
 from elimina.problem.relevance import Relevance, bits
 from elimina.result import JUNCTION_TREE
 from elimina.system import cached_property
-from elimina.table import Scopes, Table
 
 _SEARCH = 0.25
 """Share of the one tree's estimated time that these estimates may take."""

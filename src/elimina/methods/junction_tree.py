@@ -19,11 +19,11 @@ from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.marginals import joint_table
 from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small, with_small_sums
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.states import State, changes_of, evidence_of, indices_of, state_array
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
-from elimina.planning.planned_problem import Planned
 from elimina.planning.tree_statistics import Statistics, tree_statistics
 from elimina.problem.evidence import Observed, with_factors, with_leaves
 from elimina.problem.merging import Merged
@@ -33,9 +33,9 @@ from elimina.running.advice import check_kept
 from elimina.running.execution import Execution
 from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_problem
+from elimina.running.planned_problem import Planned
 from elimina.running.propagated_tables import Answer
 from elimina.running.propagator import WHOLE_SECONDS, Propagator
-from elimina.states import State, changes_of, evidence_of, indices_of, state_array
 from elimina.system import cached_property, memory_errors_in_words
 
 if TYPE_CHECKING:

@@ -15,6 +15,8 @@ import numpy as np
 
 from elimina._core import FORBIDDEN_COST, LocalSearch
 from elimina.methods.first_bounds import SLACK, between
+from elimina.model.states import named
+from elimina.model.table import Ends
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
@@ -22,8 +24,6 @@ from elimina.running.bounded_results import meet
 from elimina.running.combination import NO_PLAN
 from elimina.running.encoding import distances
 from elimina.running.memory_shares import can_copy, cells_of, threads_within
-from elimina.states import named
-from elimina.table import Ends
 
 COMPLETION_CELLS, COMPLETION_PASSES = 3e7, 1000
 """Cells that local search visits at most where a hint leaves variables out or is forbidden (about 0.1 s), and how often

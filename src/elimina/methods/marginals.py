@@ -14,22 +14,22 @@ from elimina.display import bytes_text, sample, seconds_text
 from elimina.errors import MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.junction_structure import Inquiry
-from elimina.model import Model, Variable
-from elimina.order import CELLS_PER_SECOND
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table
 from elimina.planning.options import Options
+from elimina.planning.order import CELLS_PER_SECOND
 from elimina.planning.ordering import rough_order
 from elimina.planning.packed_steps import Outputs
 from elimina.planning.plan import Plan
-from elimina.planning.planned_problem import Planned
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Marginals, Result
 from elimina.running.advice import check_fits, check_kept
 from elimina.running.execution import Execution, statistics
 from elimina.running.plan_choice import plan_problem
+from elimina.running.planned_problem import Planned
 from elimina.running.propagated_tables import Answer, normalised
 from elimina.running.propagator import Propagator
 from elimina.system import available_memory
-from elimina.table import Table
 
 logger = logging.getLogger("elimina")
 

@@ -16,6 +16,7 @@ from elimina.backends import GatheringSession
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
 from elimina.planning.step import JOIN, LEVEL
+from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
 from elimina.result import Result
 from elimina.running.advice import check_fits
@@ -24,7 +25,6 @@ from elimina.running.encoding import Encoded, encode
 from elimina.running.execution import Execution, statistics
 from elimina.running.rounding import rounding
 from elimina.running.scales import roots
-from elimina.tree import plan_tree
 
 if TYPE_CHECKING:
     from elimina.methods.cost_shifting import Original

@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina.errors import InputError
 from elimina.methods.slice_bounds import SliceBounds, bound_slices
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
 from elimina.result import Result

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
 from elimina.planning.plan import Plan
+from elimina.planning.tree import bucket_tree
 from elimina.running.propagated_tables import DRAWN_BYTES, KEPT_BYTES, at, blocks, choose, logarithms
-from elimina.tree import bucket_tree
 
 if TYPE_CHECKING:
     from elimina.running.propagator import Propagator

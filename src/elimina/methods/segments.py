@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from elimina._core import count_path
 from elimina.backends.choose import devices_of
 from elimina.methods.optimum import optimum, valued
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.table import FORBIDDEN, Table
 from elimina.planning.encoding import cost_bound
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import Problem, prepare
@@ -30,7 +31,6 @@ from elimina.running.execution import Execution
 from elimina.running.kept_tables import kept_tables
 from elimina.running.plan_choice import with_fused_steps
 from elimina.running.rounding import TOLERANCES, check_value, rounding
-from elimina.table import FORBIDDEN, Table
 
 _ROUNDINGS = 4
 """Further roundings in each segment of an optimum of floats."""

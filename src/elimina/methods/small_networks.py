@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import CaseNetwork
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.states import Evidence, evidence_of
 from elimina.planning.options import Options
 from elimina.problem.evidence import Observed
 from elimina.problem.rewriting import is_rewritten, with_small_tables
+from elimina.problem.tasks import Task, described
 from elimina.result import JUNCTION_TREE, Marginals, Result, phase_seconds
 from elimina.running.scaled import Scaled, partition_result
-from elimina.states import Evidence, evidence_of
-from elimina.tasks import Task, described
 
 
 def with_small_sums(observed: Observed, whole: Collection[int] = ()) -> Observed:

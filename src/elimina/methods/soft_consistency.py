@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction, shift_costs
 from elimina.methods.cost_shifting import LEAST_GAIN, parts_of
+from elimina.model.table import BLOCK_CELLS
 from elimina.problem.preparation import Problem
 from elimina.running.encoding import distances, largest_of
 from elimina.running.memory_shares import can_copy, cells_of, threads_within
 from elimina.running.rounding import widened
-from elimina.table import BLOCK_CELLS
 
 Array = NDArray[Any]
 

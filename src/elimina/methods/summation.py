@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from elimina.planning.planned_problem import Planned
+from elimina.model.states import State
 from elimina.problem.preparation import Problem
 from elimina.running.advice import does_not_fit
-from elimina.states import State
+from elimina.running.planned_problem import Planned
 
 
 def summation_does_not_fit(planned: Planned) -> str:

@@ -20,20 +20,20 @@ from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.mini_buckets import division, note, running
 from elimina.methods.search_state import Listener
 from elimina.methods.summation import summation_does_not_fit, with_known
-from elimina.model import Model
-from elimina.order import Method, find_order
+from elimina.model.model import Model
 from elimina.planning.mini_buckets import IBound
 from elimina.planning.options import Options
+from elimina.planning.order import Method, find_order
 from elimina.planning.ordering import elimination_order
-from elimina.planning.planned_problem import Planned
+from elimina.planning.tree import Bound, bucket_tree
 from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
 from elimina.running.bounded_results import meet, sum_between
 from elimina.running.combination import combine
 from elimina.running.execution import Execution, Progress, statistics
 from elimina.running.plan_choice import bounding_plan, plan_on, plan_problem, plan_within
+from elimina.running.planned_problem import Planned
 from elimina.running.pool import spread
-from elimina.tree import Bound, bucket_tree
 
 LONGEST_SECONDS = 20.0
 """Estimated seconds of the first of four runs by default; the others take twice that together."""

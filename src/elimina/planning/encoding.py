@@ -7,10 +7,10 @@ import sys
 from typing import NamedTuple
 
 from elimina.errors import InputError
+from elimina.model.table import Ends
 from elimina.planning.record import MAX_OPERANDS
 from elimina.problem.preparation import Problem
-from elimina.table import Ends
-from elimina.tasks import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
+from elimina.problem.tasks import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
 
 _VISITS = 100_000_000
 """Cells that the search visits: about 0.2 s."""

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.model.table import Sense, Table, forbidden_value
 from elimina.planning.key_layout import MOST_WORDS, WORD, Layout, field_bits
 from elimina.planning.machine import speeds
 from elimina.planning.plan import Plan
 from elimina.planning.step import FactorLayout
 from elimina.problem.preparation import Problem
-from elimina.table import Sense, Table, forbidden_value
 
 Array = NDArray[Any]
 

@@ -13,8 +13,8 @@ from elimina.planning.machine import EXPONENTIAL, Machine
 from elimina.planning.plan import Plan
 from elimina.planning.planner import make_plan, planning_bytes
 from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
+from elimina.planning.tree import Bound, Partition, plan_tree
 from elimina.problem.preparation import Problem
-from elimina.tree import Bound, Partition, plan_tree
 
 _MOST_BITS = 500.0
 """Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""

@@ -13,13 +13,13 @@ import numpy as np
 from elimina import arguments
 from elimina.backends.choose import cards_of, device_name
 from elimina.errors import InputError
-from elimina.order import LARGEST_SEED, Method
+from elimina.model.states import Evidence, check_mapping
 from elimina.planning.mini_buckets import LARGEST_IBOUND, IBound
+from elimina.planning.order import LARGEST_SEED, Method
 from elimina.planning.plan import Plan
+from elimina.problem.tasks import FLOATS, Task, described
 from elimina.result import Bounds
-from elimina.states import Evidence, check_mapping
 from elimina.system import available_threads
-from elimina.tasks import FLOATS, Task, described
 
 MOST_THREADS = 1024
 """Most threads of a call, and most workers: more than a machine has, and few enough to start."""
@@ -61,7 +61,7 @@ class Options(NamedTuple):
     Attributes:
         device: Device, unless the call's argument names one; several GPUs as in ``cuda:0,cuda:1``.
         memory: Memory limit on each device, unless the call's argument gives one.
-        order: A method of ``elimina.order.find_order``, or the variables (names or indices) in elimination order.
+        order: A method of ``elimina.planning.order.find_order``, or the variables (names or indices) in their order.
         order_seconds: Time limit of the search for an order, counted by its work, so that runs repeat.
         seed: Random seed of the order search.
         threads: Number of CPU threads; None for all that the process may use.

@@ -10,13 +10,13 @@ import numpy as np
 
 from elimina._core import SEARCH_SHARE, WORTH_A_SEARCH
 from elimina.errors import InputError
-from elimina.order import CELLS_PER_SECOND, Method, Order, find_order
+from elimina.model.table import Scopes
 from elimina.planning.machine import BOTH_PASSES, cpu_machine
 from elimina.planning.options import Options
+from elimina.planning.order import CELLS_PER_SECOND, Method, Order, find_order
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import Problem
 from elimina.system import release_memory
-from elimina.table import Scopes
 
 QUICK_SECONDS = 0.35
 """Seconds of a quick search for an order: 50 of 60 large files of the UAI competitions gain less than a bit of work by

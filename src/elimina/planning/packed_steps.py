@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedLayout, PlannedTree
+from elimina.model.table import Scopes
 from elimina.planning.record import (
     AXES,
     AXIS_SIZE,
@@ -34,9 +35,8 @@ from elimina.planning.record import (
     record_of,
 )
 from elimina.planning.step import FactorLayout, Operand, Output, Step
+from elimina.planning.tree import TableGroups, Unpacked, rows_of
 from elimina.system import cached_property
-from elimina.table import Scopes
-from elimina.tree import TableGroups, Unpacked, rows_of
 
 Integers = NDArray[np.int64]
 

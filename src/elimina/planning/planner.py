@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedLayout, PlannedSteps, PlannedTree, plan_steps
+from elimina.model.table import Scopes
 from elimina.planning.encoding import Encoding, choose_encoding, cost_bound, incumbent_cost, operand_limits
 from elimina.planning.machine import EXPONENTIAL, SLICE_SECONDS, SLICED_TABLE_SECONDS, Machine, speeds
 from elimina.planning.packed_steps import Factors, Outputs, Steps
@@ -21,11 +22,10 @@ from elimina.planning.plan import MOST_BYTES, MiniBuckets, Plan, Slicing, slice_
 from elimina.planning.program import place_steps
 from elimina.planning.record import HEADER, MAX_OPERANDS
 from elimina.planning.slice_dependence import dependence, order_slices
+from elimina.planning.tree import Bound, Group, Partition, node_weights, plan_tree, tree_of
 from elimina.problem.preparation import Problem, restrict
+from elimina.problem.tasks import INTEGERS, LARGEST
 from elimina.system import lock_for_a_moment
-from elimina.table import Scopes
-from elimina.tasks import INTEGERS, LARGEST
-from elimina.tree import Bound, Group, Partition, node_weights, plan_tree, tree_of
 
 LEAST_RECORD_BYTES = 1 << 20
 """Bytes of records that do not count: any process grows by that in a call."""

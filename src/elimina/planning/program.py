@@ -17,7 +17,7 @@ from elimina.planning.packed_steps import DeferredSteps, Outputs, Steps
 from elimina.planning.plan import Plan, Sparse
 from elimina.planning.record import DOMAIN, LO_CELLS, MID_CELLS, OUTER_CELLS, TABLES, TABLES_A, TABLES_B
 from elimina.planning.shard_program import Box, Exchange, Range, Shards, cells
-from elimina.tasks import SEMIRINGS
+from elimina.problem.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.planning.stream import Stream

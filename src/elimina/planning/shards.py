@@ -20,7 +20,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.program import boxes
 from elimina.planning.shard_program import CardTable, Division, Exchange, Phase, Range, Shards, lengths_of
 from elimina.planning.step import Operand, Step
-from elimina.tasks import SEMIRINGS
+from elimina.problem.tasks import SEMIRINGS
 
 DIVIDED_SECONDS = 1e-3
 """Estimated seconds of the shortest step that is divided: the others take less than to wait for other cards."""

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.model.table import Scopes
 from elimina.planning.machine import Machine
 from elimina.planning.plan import MOST_BYTES, Plan, slice_runs
 from elimina.planning.planner import make_plan
 from elimina.planning.slice_dependence import order_slices
 from elimina.planning.sparse import in_rows, row_bytes
+from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
-from elimina.table import Scopes
-from elimina.tree import plan_tree
 
 Floats = NDArray[np.float64]
 

@@ -16,9 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina import table as tables_of_models
 from elimina._core import row_bounds
 from elimina.errors import UnsupportedError
+from elimina.model import table as tables_of_models
+from elimina.model.table import Table, forbidden_value
 from elimina.planning.key_layout import DTYPES, MOST_WORDS, WORD, field_bits
 from elimina.planning.listed_tables import listed_tuples, with_listed
 from elimina.planning.machine import SORTED_TUPLES, Machine, cpu_machine, speeds
@@ -27,10 +28,9 @@ from elimina.planning.plan import Form, Outside, Place, Plan, Sparse
 from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.step import JOIN, FactorLayout, Operand, Output, Step
+from elimina.planning.tree import plan_tree, rows_of
 from elimina.problem.preparation import Problem
-from elimina.table import Table, forbidden_value
-from elimina.tasks import described, tasks_that
-from elimina.tree import plan_tree, rows_of
+from elimina.problem.tasks import described, tasks_that
 
 _DENSE_SHARE = 0.5
 """Share of a table's cells from which rows do not pay: a row takes its key besides, and is found by searching."""

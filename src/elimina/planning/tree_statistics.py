@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from elimina._core import PlannedTree
 from elimina.display import count_text
+from elimina.model.table import SizeProducts
 from elimina.planning.plan import Plan
+from elimina.planning.tree import junction_tree, plan_tree
 from elimina.problem.preparation import Problem
-from elimina.table import SizeProducts
-from elimina.tree import junction_tree, plan_tree
 
 _LARGE_AVERAGE = 2.0**53
 """Mean number of cells from which it has no decimals."""

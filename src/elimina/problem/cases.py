@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table
 from elimina.problem.preparation import Problem, children_without, prepare, relevant_factors, with_units
-from elimina.table import Table
 
 
 def prepare_batch(model: Model, observed: Collection[int], query: Collection[int] | None, cases: int) -> Problem:

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError, UnsupportedError
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.states import Evidence, evidence_of, indices_of
+from elimina.model.table import Table
 from elimina.problem.merging import Merged, Purpose
 from elimina.problem.rewriting import is_rewritten, with_small_tables
+from elimina.problem.tasks import Task, described
 from elimina.result import Result
-from elimina.states import Evidence, evidence_of, indices_of
-from elimina.table import Table
-from elimina.tasks import Task, described
 
 Array = NDArray[Any]
 

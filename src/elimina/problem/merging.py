@@ -13,8 +13,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.model import Model, Variable
-from elimina.table import Table, forbidden_value
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table, forbidden_value
 
 Purpose = Literal["best", "sum", "count", "count-best"]
 """Use of a variable's values: the best one; the sum over all; the number of allowed ones; or of the best ones."""

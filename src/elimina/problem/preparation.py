@@ -11,14 +11,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina import tasks
 from elimina._core import TableList
 from elimina.errors import InputError, MemoryLimitError
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.table import LARGEST_NUMBER, Scopes, Sense, Table, Tables
+from elimina.planning.tree import Group, TableGroups
+from elimina.problem import tasks
 from elimina.problem.relevance import prune_barren
 from elimina.system import lock_for_a_moment
-from elimina.table import LARGEST_NUMBER, Scopes, Sense, Table, Tables
-from elimina.tree import Group, TableGroups
 
 Task = tasks.Task | Literal["joint"]
 TASKS = (*tasks.tasks_that(lambda task: task.problem is None), "joint")

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from elimina._core import without_barren
-from elimina.table import Scopes
+from elimina.model.table import Scopes
 
 
 def prune_barren(

@@ -18,9 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.table import LARGEST_NUMBER, Sense, Table, forbidden_value
 from elimina.problem.merging import Merged, MergedModel, Purpose, first_gap, merge_values
-from elimina.table import LARGEST_NUMBER, Sense, Table, forbidden_value
 
 WRITTEN_CELLS = 1 << 20
 """Cells up to which a table that lists its tuples is left to the plan, which writes it out in about a millisecond."""

@@ -24,8 +24,10 @@ from elimina.display import figures_of
 from elimina.errors import EliminaError, InputError
 from elimina.io import EvidenceLike, as_evidence, read
 from elimina.io.files import save, suffix_of
-from elimina.model import Model, Variable
+from elimina.model.model import Model, Variable
+from elimina.model.states import State, StateIndex, index_of, is_missing
 from elimina.planning.options import DEFAULT, Options, options_of
+from elimina.problem.tasks import Task, TaskName, task_of
 from elimina.reporting import page_graph, solvers
 from elimina.reporting.answers import (
     Asked,
@@ -40,8 +42,6 @@ from elimina.reporting.answers import (
 from elimina.reporting.drawing import Drawing, Markup, figures, html, joined, paragraph, short
 from elimina.reporting.page_graph import Layout, draw_graph, draw_tree, lay_out
 from elimina.result import Bounds, Delivery, Result
-from elimina.states import State, StateIndex, index_of, is_missing
-from elimina.tasks import Task, TaskName, task_of
 
 __all__ = ["Report", "report"]
 

@@ -15,10 +15,11 @@ from elimina import api
 from elimina.display import bytes_text, count_text, sample, seconds_text
 from elimina.errors import EliminaError, ImpossibleEvidenceError, MemoryLimitError
 from elimina.methods.junction_tree import JunctionTree
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.step import JOIN, Step
+from elimina.problem.tasks import Task, described
 from elimina.reporting.drawing import (
     Markup,
     Series,
@@ -35,7 +36,6 @@ from elimina.reporting.drawing import (
 )
 from elimina.result import Bounds, Result, log_text, number_text, probability_text
 from elimina.running.advice import advice_on
-from elimina.tasks import Task, described
 
 _MOST_VARIABLES = 300
 _MOST_STATES = 10

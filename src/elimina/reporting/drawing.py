@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.display import cut
-from elimina.model import Model
+from elimina.model.model import Model
 
 MOST_LETTERS = 80
 """Letters of a name or state that a table shows."""

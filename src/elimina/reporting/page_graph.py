@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from elimina.cp.tsplib import Problem
 from elimina.display import count_text, seconds_text
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.plan import Plan
+from elimina.planning.tree import Clique, junction_tree, plan_tree
 from elimina.reporting.drawing import (
     Colouring,
     Drawing,
@@ -27,7 +28,6 @@ from elimina.reporting.drawing import (
     time_chart,
 )
 from elimina.result import Bounds, Result, probability_text
-from elimina.tree import Clique, junction_tree, plan_tree
 from elimina.viz.graph import edges_of
 from elimina.viz.layouts import is_acyclic, layered_layout, neighbours_of, stress_layout, tidy_layout
 

@@ -8,7 +8,7 @@ from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import MemoryLimitError
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
-from elimina.tasks import described
+from elimina.problem.tasks import described
 
 LONG_SECONDS = 60.0
 """Estimated time of a plan from which advice is given."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.result import Result, Status
 from elimina.running.rounding import TOLERANCES
 from elimina.running.scaled import Scaled, partition_result

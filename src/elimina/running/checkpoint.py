@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from elimina import system
 from elimina.errors import InputError
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.planning.options import Options
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
-from elimina.planning.planned_problem import Choice, Planned, choice_of
 from elimina.problem.preparation import Problem
 from elimina.running.call_thread import shielded
+from elimina.running.planned_problem import Choice, Planned, choice_of
 
 State = dict[str, Any]
 """State of a run."""

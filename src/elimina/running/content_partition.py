@@ -16,9 +16,9 @@ from elimina.planning.machine import (
     PARTITIONED_BUCKET_SECONDS,
     PLANNED_BUCKET_SECONDS,
 )
+from elimina.planning.tree import Partition, bucket_tree
 from elimina.problem.preparation import Problem
 from elimina.running.encoding import distances, tables_of
-from elimina.tree import Partition, bucket_tree
 
 _MOST_JOINED_CELLS = 2**28
 """Most cells of all joined tables of a partition together."""

@@ -14,8 +14,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina import table as tables_of_models
 from elimina._core import TableList, rows_sort, rows_sorted
+from elimina.model import table as tables_of_models
+from elimina.model.table import Ends, Sense, Table, cell_numbers
 from elimina.planning.arrays import view_of
 from elimina.planning.key_layout import Layout, field_bits
 from elimina.planning.listed_tables import listing_table, section
@@ -23,10 +24,9 @@ from elimina.planning.packed_steps import Factors
 from elimina.planning.plan import Plan
 from elimina.planning.step import FactorLayout
 from elimina.problem.preparation import Problem, allowed_ranges
+from elimina.problem.tasks import FLOATS, INTEGERS
 from elimina.running.rounding import check_sum
 from elimina.running.scaled import Scaled
-from elimina.table import Ends, Sense, Table, cell_numbers
-from elimina.tasks import FLOATS, INTEGERS
 
 Array = NDArray[Any]
 

@@ -23,24 +23,24 @@ from elimina.backends.choose import (
 )
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import DeviceError
-from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.encoding import cost_bound
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.machine import Machine, cuda_machine, machine_of, speeds
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.options import Options
+from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import Plan
-from elimina.planning.planned_problem import Choice, Planned
 from elimina.planning.planner import WORTH_A_SOLUTION, kept_plan, make_plan
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.shards import make_shards
 from elimina.planning.slicing import MOST_SLICED_SECONDS, MOST_SLICES, make_finer_plan, make_sliced_plan, rows_in_slices
 from elimina.planning.sparse import in_rows, rows_cannot_pay, why_dense
+from elimina.planning.tree import Bound, Partition
 from elimina.problem.preparation import Problem, restrict
+from elimina.problem.tasks import INTEGERS
 from elimina.running.host import asked_backend, host_memory, limits_of
-from elimina.tasks import INTEGERS
-from elimina.tree import Bound, Partition
+from elimina.running.planned_problem import Choice, Planned
 
 DIVISION_SECONDS = 5.0
 DIVISION_SHARE = 4.0

@@ -19,12 +19,12 @@ from elimina.backends import GatheringSession, KeepingSession, Progress, Slicing
 from elimina.errors import InputError, InternalError
 from elimina.planning.packed_steps import Outputs, Steps
 from elimina.planning.plan import Plan
-from elimina.planning.planned_problem import Planned
 from elimina.planning.program import case_planner, pack
 from elimina.planning.slice_dependence import Reach
 from elimina.planning.step import FactorLayout
 from elimina.problem.evidence import weights_of
 from elimina.running.encoding import ListedValues, encode, factor_view, scaled
+from elimina.running.planned_problem import Planned
 from elimina.running.propagated_tables import Answer, Places, step_table
 from elimina.running.scales import Scales, log2_lows, root_outputs, root_places
 from elimina.system import cached_property

@@ -15,11 +15,11 @@ import numpy as np
 
 from elimina._core import TableList
 from elimina.errors import InputError, InternalError
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.table import Table
 from elimina.planning.packed_steps import Factors, Steps
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem, allowed_ranges
-from elimina.table import Table
 
 
 def check_value(

@@ -13,9 +13,9 @@ from elimina.planning.packed_steps import Outputs, Steps
 from elimina.planning.plan import Plan
 from elimina.planning.program import library_steps
 from elimina.planning.record import MAX_OPERANDS
+from elimina.problem.tasks import scale_exponents
 from elimina.running.scaled import Scaled
 from elimina.system import cached_property
-from elimina.tasks import scale_exponents
 
 
 class Scales:

@@ -10,9 +10,9 @@ from elimina.planning.machine import STORED_CELL_SECONDS, Machine
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan, Segments
 from elimina.planning.slicing import MOST_SLICED_SECONDS
+from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
 from elimina.running.host import host_memory
-from elimina.tree import plan_tree
 
 _SEGMENTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """Numbers of segments that are tried."""

@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from elimina._core import count_path
 from elimina.backends import ExpectingSession, KeepingSession, ReservingBackend, Run, Session
 from elimina.backends.choose import devices_of
+from elimina.model.table import Tables
 from elimina.planning.machine import SAVED
 from elimina.planning.plan import Plan
 from elimina.planning.program import Program
 from elimina.planning.sparse import row_bytes
 from elimina.problem.preparation import Problem, restrict
+from elimina.problem.tasks import SEMIRINGS
 from elimina.running.encoding import Encoded, Encoder
 from elimina.running.execution import Execution
 from elimina.running.pool import spread
 from elimina.system import cached_property
-from elimina.table import Tables
-from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint, State

@@ -7,15 +7,15 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from elimina.model import Model
-from elimina.order import Order
+from elimina.model.model import Model
+from elimina.model.states import Evidence
 from elimina.planning.options import Options
-from elimina.planning.planned_problem import Planned
+from elimina.planning.order import Order
 from elimina.problem.evidence import Observed, indices_asked, observe
 from elimina.problem.preparation import Problem, prepare
+from elimina.problem.tasks import Task, described
 from elimina.running.plan_choice import plan_again, plan_problem
-from elimina.states import Evidence
-from elimina.tasks import Task, described
+from elimina.running.planned_problem import Planned
 
 if TYPE_CHECKING:
     from elimina.methods.cost_shifting import Original

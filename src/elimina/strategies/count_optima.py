@@ -14,7 +14,8 @@ import numpy as np
 from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.methods.mini_buckets import Heuristic, running
-from elimina.model import Model
+from elimina.model.model import Model
+from elimina.model.table import Table
 from elimina.result import Result
 from elimina.running.advice import NO_MACHINE, does_not_fit
 from elimina.running.execution import statistics
@@ -23,7 +24,6 @@ from elimina.running.plan_choice import plan_on
 from elimina.strategies.call import Part
 from elimina.strategies.portfolio import Question, Solver
 from elimina.strategies.strategy import Portfolio, Strategy
-from elimina.table import Table
 
 _CELL_BYTES = 16  # of the sum and of the table that is made
 

@@ -14,16 +14,16 @@ import numpy as np
 
 from elimina.errors import MemoryLimitError
 from elimina.methods.summation import summation_does_not_fit, with_known
-from elimina.model import Model
-from elimina.planning.planned_problem import Planned
+from elimina.model.model import Model
+from elimina.model.table import Table
 from elimina.result import Result
 from elimina.running.budget import Budget
 from elimina.running.execution import Execution, Progress, statistics
+from elimina.running.planned_problem import Planned
 from elimina.running.propagator import Propagator
 from elimina.strategies.call import Part
 from elimina.strategies.portfolio import Question, Solver
 from elimina.strategies.strategy import Portfolio, Strategy
-from elimina.table import Table
 
 
 def marginal_map(solver: Solver) -> Portfolio:

@@ -16,16 +16,17 @@ from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.first_bounds import first_bounds
 from elimina.methods.local_search import first_assignment
 from elimina.methods.paused_search import Paused
-from elimina.model import Model
-from elimina.order import Order
+from elimina.model.model import Model
+from elimina.model.states import Evidence, assignment_of
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.options import Options
+from elimina.planning.order import Order
 from elimina.planning.ordering import is_rough_enough, is_settled, quick_order, rough_order
 from elimina.planning.plan import Plan
-from elimina.planning.planned_problem import Planned
 from elimina.problem.evidence import indices_asked, known_total, observe, values_there
 from elimina.problem.preparation import Problem, prepare
+from elimina.problem.tasks import Task, described
 from elimina.result import Result
 from elimina.running.advice import does_not_fit
 from elimina.running.budget import Budget
@@ -34,7 +35,7 @@ from elimina.running.garbage_collection import uncollected
 from elimina.running.host import host_memory, turn_share
 from elimina.running.memory_shares import can_copy, cells_of
 from elimina.running.plan_choice import LISTED_SECONDS, plan_problem, without_lost
-from elimina.states import Evidence, assignment_of
+from elimina.running.planned_problem import Planned
 from elimina.strategies.call import FIRST_BOUNDS_AFTER, Run
 from elimina.strategies.call_plan import First, Prepared, plan_call
 from elimina.strategies.schedule import (
@@ -51,7 +52,6 @@ from elimina.strategies.schedule import (
     search_to_the_end,
 )
 from elimina.strategies.strategy import Attempt, Portfolio, Strategy
-from elimina.tasks import Task, described
 
 if TYPE_CHECKING:
     from elimina.methods.cost_shifting import Original

@@ -12,15 +12,15 @@ from elimina.backends.cpu import CpuBackend
 from elimina.display import count_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.methods.paused_search import FIRST_TURN, Paused
-from elimina.order import CELLS_PER_SECOND, Order
 from elimina.planning.machine import cpu_machine, speeds
 from elimina.planning.options import Options
+from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import QUICK_SECONDS
-from elimina.planning.planned_problem import Planned
 from elimina.problem.preparation import Problem
 from elimina.result import Result
 from elimina.running.budget import Budget
 from elimina.running.host import asked_backend, sharing_threads, turn_share
+from elimina.running.planned_problem import Planned
 from elimina.strategies.strategy import Attempt, Portfolio, Strategy
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 from elimina import arguments
 from elimina.errors import InputError
 from elimina.io import ModelLike, as_model
+from elimina.model.states import is_missing
 from elimina.result import Result
-from elimina.states import is_missing
 from elimina.viz.canvas import Picture
 from elimina.viz.graph import write_graph
 

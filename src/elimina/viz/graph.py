@@ -15,7 +15,7 @@ from elimina.display import cut
 from elimina.errors import InputError, UnsupportedError
 from elimina.io import ModelLike, as_model
 from elimina.io.files import checked_xml, save
-from elimina.model import Model
+from elimina.model.model import Model
 from elimina.result import Result
 from elimina.viz.canvas import FILL, MOST_LARGE, MOST_SMALL, Canvas, Points, Style
 from elimina.viz.layouts import is_acyclic, layered_layout, stress_layout

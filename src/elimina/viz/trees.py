@@ -10,9 +10,9 @@ import numpy as np
 
 from elimina.display import cut
 from elimina.errors import InputError
-from elimina.model import Model
-from elimina.order import find_order
-from elimina.tree import Clique, Tree, junction_tree, plan_tree
+from elimina.model.model import Model
+from elimina.planning.order import find_order
+from elimina.planning.tree import Clique, Tree, junction_tree, plan_tree
 from elimina.viz.canvas import FAINT, MOST_LARGE, MOST_SMALL, Canvas, Points, Style, need
 from elimina.viz.layouts import tidy_layout
 

@@ -14,7 +14,7 @@ from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import FacesKernel, TileKernel
 from elimina.backends.cuda.layout import LAYOUT_BYTES
 from elimina.errors import DeviceError
-from elimina.tasks import SEMIRINGS
+from elimina.problem.tasks import SEMIRINGS
 from tests.reference import program as reference
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, planned_levelling, random_program
 

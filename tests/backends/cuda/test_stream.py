@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from elimina.backends.cuda.stream import StreamSession
-from elimina.tasks import SEMIRINGS
+from elimina.problem.tasks import SEMIRINGS
 from tests.reference import program as plain
 from tests.reference.cuda import Device
 from tests.reference.random_programs import random_streamed

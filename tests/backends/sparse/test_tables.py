@@ -14,7 +14,7 @@ from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import Filter, Lookup, SparseTables
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.planning.key_layout import DTYPES, Layout, field_bits
-from elimina.tasks import SEMIRINGS
+from elimina.problem.tasks import SEMIRINGS
 from tests.reference import rows as reference
 from tests.reference.rows import Reference, Ring
 

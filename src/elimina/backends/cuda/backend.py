@@ -22,7 +22,7 @@ from elimina.backends.sparse import Order, Rows, check_semiring, zero_of
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.program import Program
 from elimina.planning.step import FactorLayout
-from elimina.tasks import SEMIRINGS
+from elimina.problem.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.backends.sparse.session import RowsSession

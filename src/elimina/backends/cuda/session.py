@@ -22,8 +22,8 @@ from elimina.backends.cuda.matrix import RANGE_BYTES, Matrix, Products
 from elimina.backends.cuda.tile import Tile
 from elimina.planning.program import Program, work_of
 from elimina.planning.step import FactorLayout
+from elimina.problem.tasks import SEMIRINGS
 from elimina.system import processors
-from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice

@@ -20,8 +20,8 @@ from elimina._core import (
 )
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.key_layout import DTYPES, Layout
+from elimina.problem.tasks import SEMIRINGS
 from elimina.system import available_threads
-from elimina.tasks import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.backend import CudaRows

@@ -24,7 +24,7 @@ from elimina.planning.plan import Sparse
 from elimina.planning.program import Program
 from elimina.planning.sparse import Fill, exp, groups, joined_sizes, log_cells, predicted_shares, row_bytes
 from elimina.planning.step import FactorLayout, Operand, Step
-from elimina.tasks import SEMIRINGS, scale_exponents
+from elimina.problem.tasks import SEMIRINGS, scale_exponents
 
 Array = NDArray[np.generic]
 

@@ -17,9 +17,9 @@ from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError
 from elimina.io import from_tuples
 from elimina.io.network import LARGEST_TABLE
-from elimina.model import Model, Variable
-from elimina.states import State, integer_of, texts_of
-from elimina.table import FORBIDDEN, Sense, Table, forbidden_value
+from elimina.model.model import Model, Variable
+from elimina.model.states import State, integer_of, texts_of
+from elimina.model.table import FORBIDDEN, Sense, Table, forbidden_value
 
 LARGEST_DOMAIN = 10**6
 """Most values of a domain that is given by a range."""

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import PlannedTree
+from elimina.model.table import Scopes
 from elimina.system import cached_property
-from elimina.table import Scopes
 
 Item = TypeVar("Item")
 

@@ -12,13 +12,14 @@ from typing import Any, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from elimina import arguments, distributions
-from elimina.alignment import aligned
+from elimina import arguments
 from elimina.display import Displayed, cut, sample, table_of
 from elimina.errors import InputError
-from elimina.states import State, StateIndex, checked_states, index_of, named, readings_of
+from elimina.model import distributions
+from elimina.model.alignment import aligned
+from elimina.model.states import State, StateIndex, checked_states, index_of, named, readings_of
+from elimina.model.table import CLOSE, Sense, Table, Tables, batches, forbidden_value, joined_values, misfit
 from elimina.system import Slotted
-from elimina.table import CLOSE, Sense, Table, Tables, batches, forbidden_value, joined_values, misfit
 
 _Part = TypeVar("_Part")
 
@@ -72,7 +73,7 @@ class Variable(Slotted):
         return operator.index(index) if self.states is None else self.states[index]
 
     def index(self, state: State | StateIndex) -> int:
-        """Return the index of a state: see ``elimina.states.index_of``.
+        """Return the index of a state: see ``elimina.model.states.index_of``.
 
         Raises:
             InputError: There is no such state.

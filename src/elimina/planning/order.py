@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import FormatError, InputError
-from elimina.table import Scopes, SizeProducts
+from elimina.model.table import Scopes, SizeProducts
 
 Method = Literal["auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree"]
 

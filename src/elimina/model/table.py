@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from elimina._core import TableList
 from elimina.arguments import in_order, shown, value_in
 from elimina.errors import InputError
-from elimina.labels import without_labels
+from elimina.model.labels import without_labels
 from elimina.system import Slotted, cached_property
 
 

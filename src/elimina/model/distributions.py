@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
-from elimina.table import Table, batches, joined_values
+from elimina.model.table import Table, batches, joined_values
 
 ROUNDING = 1e-3
 """Distance of a row's sum from 1 up to which it is taken for the rounding of decimals: three places are the fewest."""

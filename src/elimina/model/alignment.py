@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
-from elimina.labels import LabelledAxis, labelled_table, listed
-from elimina.states import indices_of_labels
+from elimina.model.labels import LabelledAxis, labelled_table, listed
+from elimina.model.states import indices_of_labels
 
 if TYPE_CHECKING:
-    from elimina.model import Variable
+    from elimina.model.model import Variable
 
 
 def aligned(variables: Sequence[Variable], values: Any) -> Any:

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import InputError
-from elimina.labels import are_positions, labelled_table, listed
-from elimina.table import unmasked
+from elimina.model.labels import are_positions, labelled_table, listed
+from elimina.model.table import unmasked
 
 if TYPE_CHECKING:
-    from elimina.model import Model, Variable
+    from elimina.model.model import Model, Variable
 
 State = str | int | bool
 Evidence = Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]

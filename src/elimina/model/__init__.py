@@ -1,0 +1,1 @@
+"""What the user has: variables, states, tables, distributions, and the checks of a network."""
