@@ -30,10 +30,11 @@ import numpy as np
 
 import elimina
 from elimina import dcop
-from elimina.backends.choose import Devices, cards_of
+from elimina.backends.choose import Devices
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop import Problem, engine
 from elimina.io.cases import Cases
+from elimina.planning.devices import cards_of
 from elimina.planning.machine import cuda_machine
 from elimina.planning.options import Options
 from elimina.planning.order import find_order

@@ -62,7 +62,7 @@ def _targets(node: ast.Import | ast.ImportFrom, paths: dict[str, Path]) -> set[s
         return {alias.name for alias in node.names if alias.name in paths}
     package = node.module or ""
     members = {f"{package}.{alias.name}" for alias in node.names}
-    # What is no module itself is a name in the module before it.
+    # A member that is not a module is a name in the package.
     return {member if member in paths else package for member in members} & paths.keys()
 
 

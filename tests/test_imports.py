@@ -7,10 +7,7 @@ from collections import Counter
 from tests.imports import circles, imports
 
 CIRCLES = [
-    "elimina.inference: answer anytime beam bucket call checkpoint choose clusters consistency encode execution "
-    "filtering knowledge marginals method minibucket parts propagator search shifting solver strategy sweep weighted",
-    "elimina: alignment io io.evidence io.files io.network io.peers model states",
-    "elimina.planning: layout machine plan program record sparse steps stream",
+    "elimina: io io.evidence io.files io.network io.peers model.alignment model.model model.states",
     "elimina.backends: cpu cuda.backend cuda.stream sparse sparse.session sparse.tables tiers",
     "elimina.cp: bridge decompose expressions globals model pieces running",
     "elimina.backends.cuda: device layout matrix",

@@ -14,9 +14,8 @@ from elimina.methods.small_networks import answer_at_once
 from elimina.model.model import Model
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
-from elimina.problem.evidence import own_assignment
 from elimina.problem.tasks import Task, TaskName, task_of
-from elimina.result import Bounds, Result
+from elimina.result import Bounds, Result, own_assignment
 from elimina.running.garbage_collection import set_aside
 from elimina.strategies.call import Run
 from elimina.strategies.call_plan import plan_call

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from elimina.display import Displayed, bars_of, sample, table_of
 from elimina.errors import InputError
+from elimina.model.model import Model
 from elimina.model.states import State
 from elimina.problem.tasks import described
 from elimina.system import cached_property
@@ -23,6 +24,14 @@ from elimina.system import cached_property
 if TYPE_CHECKING:
     from elimina.model.model import Variable
     from elimina.system import Library
+
+
+def own_assignment(result: Result, model: Model) -> Result:
+    """Return a result without the auxiliary variables of the model that ``observe`` made of the caller's."""
+    if result.assignment is None or len(result.assignment) <= len(model.variables):
+        return result
+    return result.replace(assignment={v.name: result.assignment[v.name] for v in model.variables})
+
 
 _DIGITS = 4000
 

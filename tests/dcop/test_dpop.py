@@ -18,8 +18,8 @@ from elimina.generate import grid_model, random_model, scale_free_model
 from elimina.methods.mini_buckets import heuristic_of
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
-from elimina.planning.tree import Group, TableGroups
 from elimina.problem.preparation import prepare
+from elimina.problem.table_groups import Group, TableGroups
 from elimina.running.execution import Execution
 from tests import calls
 from tests.calls import solve_by_agents as solve

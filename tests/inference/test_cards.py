@@ -14,11 +14,12 @@ import pytest
 import elimina
 from elimina import DeviceError, InputError, Model, Options, TimeLimitError
 from elimina.backends import choose as backends_choose
-from elimina.backends.choose import Devices, device_name
+from elimina.backends.choose import Devices
 from elimina.backends.cuda import device as cuda_device
 from elimina.generate import grid_model
 from elimina.io.cases import Cases
 from elimina.methods import cost_shifting, slice_bounds, weighted_mini_buckets
+from elimina.planning.devices import device_name
 from elimina.planning.machine import GPU_OPEN_START, cuda_machine
 from elimina.problem.preparation import prepare
 from elimina.running import host, plan_choice

@@ -17,7 +17,8 @@ from elimina.planning import record
 from elimina.planning.machine import cpu_machine
 from elimina.planning.packed_steps import DeferredSteps, Steps
 from elimina.planning.program import place_steps
-from elimina.planning.tree import node_weights, plan_tree, rows_of, tree_of
+from elimina.planning.tree import node_weights, plan_tree, tree_of
+from elimina.problem.unpacked import rows_of
 from tests import calls
 from tests.reference.passes import Bounds, Passes
 from tests.reference.planner import build_steps, place

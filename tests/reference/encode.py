@@ -19,8 +19,8 @@ from elimina.model.table import BLOCK_CELLS, Sense, Table, cell_numbers, forbidd
 from elimina.planning.plan import Plan
 from elimina.planning.sparse import blocks
 from elimina.planning.step import FactorLayout
-from elimina.planning.tree import Group
 from elimina.problem.preparation import Problem
+from elimina.problem.table_groups import Group
 from elimina.running.encoding import Encoded
 
 Array = NDArray[Any]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from importlib import util
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -18,6 +17,7 @@ from elimina._core import Stop, Stopped, obey, stopped
 from elimina.backends import Backend, Progress, Run
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import DeviceError, InputError
+from elimina.planning.devices import HINT, cards_of
 from elimina.planning.machine import cuda_machine
 from elimina.planning.program import Program, boxes, work_of
 from elimina.planning.shard_program import Phase
@@ -34,11 +34,6 @@ _LOOK_SECONDS = 0.02
 
 _STARTS = 2
 """Starts of a card that work has to outlast for one to be opened."""
-
-DEVICES = ("auto", "cpu", "cuda")
-
-_CARD = re.compile(r"cuda:(\d{1,4})")
-_HINT = "expected auto, cpu, cuda, a GPU such as cuda:1, or several such as cuda:0,cuda:1"
 
 
 class Devices:
@@ -225,42 +220,6 @@ def devices_of(backend: Backend) -> tuple[Backend, ...]:
     return backend.members if isinstance(backend, Devices) else (backend,)
 
 
-def cards_of(device: str) -> tuple[int, ...]:
-    """Return the numbers of the GPUs that a device names; none for ``auto`` and ``cpu``, 0 for ``cuda``."""
-    if device == "cuda":
-        return (0,)
-    return tuple(int(found[1]) for part in device.split(",") if (found := _CARD.fullmatch(part)))
-
-
-def device_name(given: str | Iterable[str]) -> str:
-    """Return the canonical name of a device, or of several GPUs.
-
-    Args:
-        given: A word of ``DEVICES``, a card such as ``cuda:1``, or several, in one text or as a sequence.
-
-    Raises:
-        TypeError: It is neither text nor a sequence of texts.
-        InputError: It is another device, a card comes twice, or cards are mixed with something else.
-    """
-    parts = given.split(",") if isinstance(given, str) else list(given)
-    if not all(isinstance(part, str) for part in parts):
-        raise TypeError(f"device is {given!r}: expected a name such as 'cuda', or a list of GPUs such as ['cuda:0']")
-    parts = [part.strip() for part in parts]
-    if len(parts) == 1 and parts[0] in DEVICES:
-        return parts[0]
-    shown = ",".join(parts)
-    for number, part in enumerate(parts):
-        if part in DEVICES and len(parts) > 1:
-            raise InputError(f"invalid device {shown!r}: {part} cannot be combined with others; name GPUs by number")
-        if not _CARD.fullmatch(part):
-            raise InputError(f"unknown device {part!r}: {_HINT}")
-        if part in parts[:number]:
-            raise InputError(f"invalid device {shown!r}: {part} is named twice; name each GPU once")
-    if not parts:
-        raise InputError(f"device is an empty list: {_HINT}")
-    return ",".join(f"cuda:{int(part[5:])}" for part in parts)
-
-
 def get_backend(device: str, threads: int | None = None) -> Backend:
     """Return the backend of a device, or of several GPUs.
 
@@ -276,7 +235,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
         return CpuBackend(threads)
     cards = cards_of(device)
     if not cards:
-        raise InputError(f"unknown device {device!r}: {_HINT}")
+        raise InputError(f"unknown device {device!r}: {HINT}")
     from elimina.backends.cuda.backend import CudaBackend
 
     if len(cards) == 1:

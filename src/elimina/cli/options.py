@@ -16,7 +16,6 @@ from click.core import ParameterSource
 
 from elimina import arguments
 from elimina._core import TextError
-from elimina.backends.choose import device_name
 from elimina.cli.terminal import Decorated, Group, Share, WholeNumber, option, together
 from elimina.display import seconds_text
 from elimina.errors import InputError, TimeLimitError
@@ -25,6 +24,7 @@ from elimina.io.evidence import Given, merge, parse_assignments, parse_names
 from elimina.io.files import load
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, integer_of
+from elimina.planning.devices import device_name
 from elimina.planning.options import DIVISIONS, MOST_THREADS, ORDER_SECONDS, SHIFTS, TABLES, Options
 from elimina.planning.order import Method, read_order
 from elimina.problem.tasks import NAMES, task_of

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from elimina._core import plan_steps
 from elimina.backends import Backend, TableSession
-from elimina.backends.choose import cards_of, get_backend, keeping_memory
+from elimina.backends.choose import get_backend, keeping_memory
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.dcop.problem import Utility
 from elimina.display import bytes_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError
+from elimina.planning.devices import cards_of
 from elimina.planning.encoding import exact_integer
 from elimina.planning.machine import Machine, machine_of
 from elimina.planning.packed_steps import Factors, Steps

@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from elimina import arguments
 from elimina._core import PlannedTree
-from elimina.backends.choose import device_name
 from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, look_ahead, pseudo_tree
 from elimina.dcop.dpop import Efforts
@@ -24,11 +23,12 @@ from elimina.errors import DeviceError, InputError, TimeLimitError
 from elimina.methods.first_bounds import first_bounds
 from elimina.model.model import Model
 from elimina.model.table import Ends
+from elimina.planning.devices import device_name
 from elimina.planning.mini_buckets import LARGEST_IBOUND
 from elimina.planning.options import MOST_THREADS
-from elimina.planning.tree import rows_of
 from elimina.problem.preparation import prepare
 from elimina.problem.rewriting import is_rewritten, with_needed_values
+from elimina.problem.unpacked import rows_of
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.running.bounded_results import result_between
 from elimina.running.combination import combine

@@ -16,9 +16,9 @@ from elimina.methods.search_state import Limits
 from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.planning.options import DEFAULT, Options
-from elimina.problem.evidence import known_total, observe, own_assignment
+from elimina.problem.evidence import known_total, observe
 from elimina.problem.preparation import Problem, prepare
-from elimina.result import Result
+from elimina.result import Result, own_assignment
 from elimina.running.budget import Budget
 from elimina.strategies.call import Run
 from elimina.strategies.schedule import LONGEST_SEARCH, SEARCHED_FROM_SECONDS

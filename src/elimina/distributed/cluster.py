@@ -19,8 +19,8 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elimina import __version__, arguments
-from elimina.backends.choose import DEVICES, cards_of
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
+from elimina.planning.devices import DEVICES, cards_of
 from elimina.planning.options import MOST_THREADS
 from elimina.system import require
 

@@ -29,10 +29,9 @@ from elimina.planning.machine import DEALT_SECONDS
 from elimina.planning.options import DEFAULT, Options
 from elimina.planning.plan import Plan
 from elimina.planning.slicing import make_finer_plan
-from elimina.problem.evidence import own_assignment
 from elimina.problem.preparation import Problem
 from elimina.problem.tasks import Task, TaskName, described, task_of, tasks_that
-from elimina.result import Result
+from elimina.result import Result, own_assignment
 from elimina.running.advice import check_fits
 from elimina.running.bounded_results import result_between
 from elimina.running.budget import Budget

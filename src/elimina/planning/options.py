@@ -11,9 +11,9 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import numpy as np
 
 from elimina import arguments
-from elimina.backends.choose import cards_of, device_name
 from elimina.errors import InputError
 from elimina.model.states import Evidence, check_mapping
+from elimina.planning.devices import cards_of, device_name
 from elimina.planning.mini_buckets import LARGEST_IBOUND, IBound
 from elimina.planning.order import LARGEST_SEED, Method
 from elimina.planning.plan import Plan

@@ -35,7 +35,8 @@ from elimina.planning.record import (
     record_of,
 )
 from elimina.planning.step import FactorLayout, Operand, Output, Step
-from elimina.planning.tree import TableGroups, Unpacked, rows_of
+from elimina.problem.table_groups import TableGroups
+from elimina.problem.unpacked import Unpacked, rows_of
 from elimina.system import cached_property
 
 Integers = NDArray[np.int64]

@@ -22,8 +22,9 @@ from elimina.planning.plan import MOST_BYTES, MiniBuckets, Plan, Slicing, slice_
 from elimina.planning.program import place_steps
 from elimina.planning.record import HEADER, MAX_OPERANDS
 from elimina.planning.slice_dependence import dependence, order_slices
-from elimina.planning.tree import Bound, Group, Partition, node_weights, plan_tree, tree_of
+from elimina.planning.tree import Bound, Partition, node_weights, plan_tree, tree_of
 from elimina.problem.preparation import Problem, restrict
+from elimina.problem.table_groups import Group
 from elimina.problem.tasks import INTEGERS, LARGEST
 from elimina.system import lock_for_a_moment
 

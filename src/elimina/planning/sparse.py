@@ -28,9 +28,10 @@ from elimina.planning.plan import Form, Outside, Place, Plan, Sparse
 from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.step import JOIN, FactorLayout, Operand, Output, Step
-from elimina.planning.tree import plan_tree, rows_of
+from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
 from elimina.problem.tasks import described, tasks_that
+from elimina.problem.unpacked import rows_of
 
 _DENSE_SHARE = 0.5
 """Share of a table's cells from which rows do not pay: a row takes its key besides, and is found by searching."""

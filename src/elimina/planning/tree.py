@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from itertools import groupby
-from typing import Any, Literal, NamedTuple, TypeVar, overload
+from typing import Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elimina._core import PlannedTree
 from elimina.model.table import Scopes
-from elimina.system import cached_property
-
-Item = TypeVar("Item")
+from elimina.problem.unpacked import rows_of
 
 
 class Node(NamedTuple):
@@ -92,95 +88,6 @@ def tree_of(planned: PlannedTree) -> Tree:
     return Tree(tuple(planned.order), tuple(itertools.starmap(Node, nodes)))
 
 
-def rows_of(lists: tuple[NDArray[np.int64], NDArray[np.integer[Any]]]) -> list[tuple[int, ...]]:
-    """Return the lists that the core encodes as starts and items."""
-    items = lists[1].tolist()
-    return [tuple(items[a:b]) for a, b in itertools.pairwise(lists[0].tolist())]
-
-
-class Group(NamedTuple):
-    """Tables that are joined while they are copied into the arena, because one scope contains the others."""
-
-    scope: tuple[int, ...]
-    members: tuple[int, ...]
-
-
-class Unpacked(Sequence[Item]):
-    """A sequence over arrays, whose items are made when somebody looks at them: a million take longer than a plan."""
-
-    @property
-    @abstractmethod
-    def _unpacked(self) -> tuple[Item, ...]:
-        """The items, made once."""
-
-    @overload
-    def __getitem__(self, number: int) -> Item: ...
-
-    @overload
-    def __getitem__(self, number: slice) -> tuple[Item, ...]: ...
-
-    def __getitem__(self, number: int | slice) -> Item | tuple[Item, ...]:
-        return self._unpacked[number]
-
-    def __iter__(self) -> Iterator[Item]:
-        return iter(self._unpacked)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and self._unpacked == tuple(other)
-
-    def __hash__(self) -> int:
-        return hash(self._unpacked)
-
-
-class TableGroups(Unpacked[Group]):
-    """Groups over arrays.
-
-    Args:
-        scopes: Scopes of the groups.
-        starts: Start of each group's members, and the end of the last one's.
-        members: Tables of the groups, int32.
-    """
-
-    def __init__(self, scopes: Scopes, starts: NDArray[np.int64], members: NDArray[np.int32]) -> None:
-        self.scopes, self.starts, self.members = scopes, starts, members
-
-    @staticmethod
-    def of(groups: Iterable[Group]) -> TableGroups:
-        """Return groups over arrays."""
-        given = tuple(groups)
-        starts, members = Scopes.of([group.members for group in given])
-        return TableGroups(Scopes.of([group.scope for group in given]), starts, members.astype(np.int32))
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    # By the arrays: plans that are kept are looked up by their groups in every call.
-    def __eq__(self, other: object) -> bool:
-        return self._bytes == other._bytes if isinstance(other, TableGroups) else super().__eq__(other)
-
-    def __hash__(self) -> int:
-        return hash(self._bytes)
-
-    def cells(self, sizes: Sequence[int]) -> NDArray[np.float64]:
-        """Return the number of cells of each group's table, from the domain sizes of all variables."""
-        starts, members = self.scopes
-        own = np.array(sizes, dtype=np.float64)[members]
-        return np.multiply.reduceat(own, starts[:-1]) if len(self) else own
-
-    @cached_property
-    def variables(self) -> tuple[int, ...]:
-        """The variables of all groups, ascending."""
-        return tuple(np.flatnonzero(np.bincount(self.scopes.members)).tolist())
-
-    @cached_property
-    def _bytes(self) -> tuple[bytes, ...]:
-        return tuple(np.asarray(a, dtype=np.int64).tobytes() for a in (*self.scopes, self.starts, self.members))
-
-    @cached_property
-    def _unpacked(self) -> tuple[Group, ...]:
-        return tuple(map(Group, rows_of(self.scopes), rows_of((self.starts, self.members))))
-
-
 def bucket_tree(
     scopes: Collection[Sequence[int]],
     order: Sequence[int],
@@ -215,7 +122,6 @@ def junction_tree(planned: PlannedTree) -> tuple[Clique, ...]:
 
 _NEGATIVE = 2.0
 """Weight of all other mini-buckets of a bucket together, in bounds from below: nearly the best that rounding allows."""
-
 
 Bound = Literal["upper", "lower"]
 """Sides of the bounds on a sum."""

@@ -17,7 +17,6 @@ from elimina.model.table import Table
 from elimina.problem.merging import Merged, Purpose
 from elimina.problem.rewriting import is_rewritten, with_small_tables
 from elimina.problem.tasks import Task, described
-from elimina.result import Result
 
 Array = NDArray[Any]
 
@@ -188,13 +187,6 @@ def _purpose(task: Task) -> Purpose:
     if properties.is_sum:
         return "sum"
     return "count" if properties.problem is None else "count-best"
-
-
-def own_assignment(result: Result, model: Model) -> Result:
-    """Return a result without the auxiliary variables of the model that ``observe`` made of the caller's."""
-    if result.assignment is None or len(result.assignment) <= len(model.variables):
-        return result
-    return result.replace(assignment={v.name: result.assignment[v.name] for v in model.variables})
 
 
 def _defining_tables(model: Model, other: Model) -> dict[int, list[Table]]:

@@ -15,9 +15,9 @@ from elimina._core import TableList
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model.model import Model, Variable
 from elimina.model.table import LARGEST_NUMBER, Scopes, Sense, Table, Tables
-from elimina.planning.tree import Group, TableGroups
 from elimina.problem import tasks
 from elimina.problem.relevance import prune_barren
+from elimina.problem.table_groups import Group, TableGroups
 from elimina.system import lock_for_a_moment
 
 Task = tasks.Task | Literal["joint"]

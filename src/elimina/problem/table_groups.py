@@ -1,0 +1,69 @@
+"""Groups of tables that are joined, because one scope contains the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.model.table import Scopes
+from elimina.problem.unpacked import Unpacked, rows_of
+from elimina.system import cached_property
+
+
+class Group(NamedTuple):
+    """Tables that are joined while they are copied into the arena, because one scope contains the others."""
+
+    scope: tuple[int, ...]
+    members: tuple[int, ...]
+
+
+class TableGroups(Unpacked[Group]):
+    """Groups over arrays.
+
+    Args:
+        scopes: Scopes of the groups.
+        starts: Start of each group's members, and the end of the last one's.
+        members: Tables of the groups, int32.
+    """
+
+    def __init__(self, scopes: Scopes, starts: NDArray[np.int64], members: NDArray[np.int32]) -> None:
+        self.scopes, self.starts, self.members = scopes, starts, members
+
+    @staticmethod
+    def of(groups: Iterable[Group]) -> TableGroups:
+        """Return groups over arrays."""
+        given = tuple(groups)
+        starts, members = Scopes.of([group.members for group in given])
+        return TableGroups(Scopes.of([group.scope for group in given]), starts, members.astype(np.int32))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    # By the arrays: plans that are kept are looked up by their groups in every call.
+    def __eq__(self, other: object) -> bool:
+        return self._bytes == other._bytes if isinstance(other, TableGroups) else super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return hash(self._bytes)
+
+    def cells(self, sizes: Sequence[int]) -> NDArray[np.float64]:
+        """Return the number of cells of each group's table, from the domain sizes of all variables."""
+        starts, members = self.scopes
+        own = np.array(sizes, dtype=np.float64)[members]
+        return np.multiply.reduceat(own, starts[:-1]) if len(self) else own
+
+    @cached_property
+    def variables(self) -> tuple[int, ...]:
+        """The variables of all groups, ascending."""
+        return tuple(np.flatnonzero(np.bincount(self.scopes.members)).tolist())
+
+    @cached_property
+    def _bytes(self) -> tuple[bytes, ...]:
+        return tuple(np.asarray(a, dtype=np.int64).tobytes() for a in (*self.scopes, self.starts, self.members))
+
+    @cached_property
+    def _unpacked(self) -> tuple[Group, ...]:
+        return tuple(map(Group, rows_of(self.scopes), rows_of((self.starts, self.members))))
