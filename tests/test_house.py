@@ -38,6 +38,7 @@ KINDS = {
             "src/elimina/cli/flatzinc.py",
             "src/elimina/cli/solve.py",
             "src/elimina/cp/running.py",
+            "src/elimina/planning/devices.py",
         ],
     ),
     "decoder of assignments": (
@@ -50,9 +51,9 @@ KINDS = {
         [
             "core/cases/plan.cpp",
             "core/exec/dense/slice.cpp",
+            "src/elimina/problem/preparation.py",
             "src/elimina/running/propagator.py",
             "src/elimina/running/sweep.py",
-            "src/elimina/problem/preparation.py",
         ],
     ),
     "loop that runs strategies": (r"\.send\(outcome\)", ["src/elimina/strategies/strategy.py"]),

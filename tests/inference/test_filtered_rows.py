@@ -21,7 +21,7 @@ from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.cost_shifting import Original, shift_tables
 from elimina.methods.filtering import Known, filtered_plan
 from elimina.planning import sparse
-from elimina.planning.encoding import cost_bound
+from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import prepare

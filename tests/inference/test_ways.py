@@ -15,7 +15,7 @@ from elimina.generate import grid_model
 from elimina.methods.and_or_search import MOST_COST
 from elimina.methods.filtering import why_unsupported
 from elimina.planning import tiers
-from elimina.planning.encoding import cost_bound
+from elimina.planning.number_type import cost_bound
 from elimina.problem.preparation import prepare
 from tests import calls
 from tests.devices import on_devices

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import elimina
 from elimina.generate import grid_model
 from elimina.model.model import Model
-from elimina.planning import encoding, planner
-from elimina.planning.encoding import incumbent_cost
+from elimina.planning import number_type, planner
 from elimina.planning.machine import cpu_machine
+from elimina.planning.number_type import incumbent_cost
 from elimina.problem.preparation import allowed_ranges, prepare
 from elimina.running import plan_choice
 from tests import calls
@@ -26,7 +26,7 @@ from tests.strategies import models
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Few visits, and a search for every plan that could gain."""
-    monkeypatch.setattr(encoding, "_VISITS", 200)
+    monkeypatch.setattr(number_type, "_VISITS", 200)
     monkeypatch.setattr(planner, "WORTH_A_SOLUTION", -1.0)
 
 
@@ -58,7 +58,7 @@ def test_it_is_the_optimum_of_an_easy_problem_and_the_same_every_time():
 
 
 def test_a_solution_narrows_the_integers(monkeypatch):
-    monkeypatch.setattr(encoding, "_VISITS", 5000)
+    monkeypatch.setattr(number_type, "_VISITS", 5000)
     rng = np.random.default_rng(0)
     soft = [((i, i + 1), rng.integers(0, 9, (4, 4))) for i in range(40)]
     hard = [((i, i + 2), np.where(rng.random((4, 4)) < 0.1, 10**6, 0)) for i in range(39)]
@@ -114,7 +114,7 @@ def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, card):
 
 def test_a_descent_to_the_least_costs_ends_the_search(monkeypatch) -> None:
     """Nothing is better, and moves until all visits are used took as long as for any other problem."""
-    monkeypatch.setattr(encoding, "_VISITS", 10**8)
+    monkeypatch.setattr(number_type, "_VISITS", 10**8)
 
     difference = np.subtract.outer(np.arange(100), np.arange(100))
 

@@ -17,7 +17,7 @@ from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model.model import Model, Variable
 from elimina.model.table import FORBIDDEN, Table
-from elimina.planning import encoding, planner
+from elimina.planning import number_type, planner
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import kept_plan, make_plan
 from elimina.planning.record import MAX_OPERANDS
@@ -397,7 +397,7 @@ def test_a_solution_that_narrows_the_numbers_is_of_its_values_alone(kept, monkey
     monkeypatch.setattr(planner, "WORTH_A_SOLUTION", -1)
     table = 10_000 * np.add.outer(np.arange(10), 2 * np.arange(10))
     model = Model.from_arrays([10] * 5, [((i, i + 1), table) for i in range(4)])
-    assert kept(model).forbidden < encoding.cost_bound(prepare(model, "mpe", {}))
+    assert kept(model).forbidden < number_type.cost_bound(prepare(model, "mpe", {}))
     assert kept(model).steps is not kept(model).steps
 
 

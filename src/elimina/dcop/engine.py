@@ -23,8 +23,8 @@ from elimina.dcop.problem import Utility
 from elimina.display import bytes_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError
 from elimina.planning.devices import cards_of
-from elimina.planning.encoding import exact_integer
 from elimina.planning.machine import Machine, machine_of
+from elimina.planning.number_type import exact_integer
 from elimina.planning.packed_steps import Factors, Steps
 from elimina.planning.plan import MOST_BYTES, Plan
 from elimina.planning.program import Program, pack, place_steps

@@ -22,7 +22,7 @@ from elimina.methods.mini_buckets import Guide, Heuristic, division, heuristic_o
 from elimina.methods.paused_search import LEAST_KEPT, Paused
 from elimina.methods.search_state import Knowledge, Limits, Listener
 from elimina.methods.soft_consistency import Consistency
-from elimina.planning.encoding import cost_bound
+from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.order import LARGEST_SEED
 from elimina.planning.ordering import consistency_order, elimination_order

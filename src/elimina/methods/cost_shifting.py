@@ -20,8 +20,8 @@ from elimina.backends.choose import devices_of
 from elimina.methods.join_graph import JoinGraph
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
-from elimina.planning.encoding import cost_bound
 from elimina.planning.machine import CARD_CLUSTER_SECONDS
+from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import Problem, allowed_ranges, prepare

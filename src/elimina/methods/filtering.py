@@ -30,7 +30,7 @@ from elimina.methods.cost_shifting import Original, shift_tables
 from elimina.methods.search_state import Limits, Listener
 from elimina.methods.soft_consistency import Units
 from elimina.model.model import Model
-from elimina.planning.encoding import cost_bound
+from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.planning.planner import make_plan

@@ -21,7 +21,7 @@ from elimina.backends.choose import devices_of
 from elimina.methods.optimum import optimum, valued
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
-from elimina.planning.encoding import cost_bound
+from elimina.planning.number_type import cost_bound
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result

@@ -17,9 +17,9 @@ from elimina.backends.choose import devices_of
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
 from elimina.methods.search_state import Limits
-from elimina.planning.encoding import cost_bound
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
+from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan, Slicing
 from elimina.problem.preparation import Problem, allowed_ranges

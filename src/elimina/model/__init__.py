@@ -1,1 +1,1 @@
-"""What the user has: variables, states, tables, distributions, and the checks of a network."""
+"""The user's models: variables, states, tables, distributions, and the checks of a network."""

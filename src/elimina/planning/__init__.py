@@ -1,1 +1,1 @@
-"""What will be done, as plain data, before anything is allocated."""
+"""Plans: plain data about what will be done, made before anything is allocated."""

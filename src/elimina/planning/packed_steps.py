@@ -1,4 +1,4 @@
-"""The steps and factors of a compiled plan: packed arrays, which are unpacked when they are looked at."""
+"""The steps and factors of a compiled plan: packed arrays, unpacked on first use."""
 
 from __future__ import annotations
 

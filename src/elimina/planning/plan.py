@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.display import bar, bytes_text, count_text, html_of, seconds_text, text_of, times_text
-from elimina.planning.display import fused_rows, product_rows
 from elimina.planning.packed_steps import Steps
+from elimina.planning.plan_rows import fused_rows, product_rows
 from elimina.planning.step import FactorLayout, Output, Step
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from elimina._core import PlannedLayout, PlannedSteps, PlannedTree, plan_steps
 from elimina.model.table import Scopes
-from elimina.planning.encoding import Encoding, choose_encoding, cost_bound, incumbent_cost, operand_limits
 from elimina.planning.machine import EXPONENTIAL, SLICE_SECONDS, SLICED_TABLE_SECONDS, Machine, speeds
+from elimina.planning.number_type import Encoding, choose_encoding, cost_bound, incumbent_cost, operand_limits
 from elimina.planning.packed_steps import Factors, Outputs, Steps
 from elimina.planning.plan import MOST_BYTES, MiniBuckets, Plan, Slicing, slice_runs
 from elimina.planning.program import place_steps

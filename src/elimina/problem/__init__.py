@@ -1,1 +1,1 @@
-"""What is asked: a model with its evidence, task and query applied."""
+"""Questions: a model with its evidence, task and query applied."""

@@ -1,4 +1,4 @@
-"""Sequences over arrays, whose items are made when they are looked at."""
+"""Sequences over arrays, whose items are made on first use."""
 
 from __future__ import annotations
 

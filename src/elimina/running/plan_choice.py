@@ -23,10 +23,10 @@ from elimina.backends.choose import (
 )
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import DeviceError
-from elimina.planning.encoding import cost_bound
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.machine import Machine, cuda_machine, machine_of, speeds
 from elimina.planning.mini_buckets import make_bounded_plan
+from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import elimination_order

@@ -1,1 +1,1 @@
-"""Which methods answer a question, in which order, with which budgets."""
+"""Strategies: the methods that answer a question, their order and budgets, and the call that runs them."""
