@@ -24,7 +24,7 @@ from elimina.cli.options import bytes_of
 from elimina.display import count_text
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.cost_shifting import shift_tables
-from elimina.methods.filtering import Known, filtered_plan
+from elimina.methods.filtering import FilterBounds, filtered_plan
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import prepare
@@ -45,7 +45,7 @@ def rows_alone(model: elimina.Model, optimum: int, way: str, options: Options, l
     problem, backend = prepare(model, "mpe", {}), get_backend(own.device, own.threads)
     original = shift_tables(problem, own._replace(device="cpu"), 1.0)
     order = elimination_order(original.moved, own)
-    known = Known(elimina.Result("bounded", "mpe"), optimum, original, order)
+    known = FilterBounds(elimina.Result("bounded", "mpe"), optimum, original, order)
     planned = filtered_plan(known, backend, own)
     plan = planned.plan
     if way == "limit" and plan.sparse is not None:

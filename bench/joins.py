@@ -54,10 +54,10 @@ def best(repeat: int, work: Callable[[], Any], wait: Callable[[], Any] = lambda:
 def upload(tables: Any, columns: tuple[np.ndarray, ...], own: int) -> Any:
     """One table as rows, its own variable the most significant one."""
     from elimina.backends.sparse import Rows
-    from elimina.planning.key_layout import Layout
+    from elimina.planning.key_layout import KeyLayout
 
     shared, x, other, values = columns
-    layout = Layout.of((own, *range(PARTS), LAST), (OWN, *[VALUES] * (PARTS + 1)))
+    layout = KeyLayout.of((own, *range(PARTS), LAST), (OWN, *[VALUES] * (PARTS + 1)))
     keys = (other << 2 * (PARTS + 1)) + (shared << 2) + x
     return Rows(layout, tables.device.upload(keys.astype(np.uint64)[:, None]), tables.device.upload(values))
 

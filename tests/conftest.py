@@ -89,7 +89,7 @@ def data_dir() -> Path:
 def planned():
     """Send small networks the long way: their short cut has tests of its own (``test_at_once``)."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("elimina.methods.small_networks.MOST_CELLS", 0)
+        patch.setattr("elimina.methods.small_networks.MAX_SMALL_CELLS", 0)
         yield
 
 

@@ -73,4 +73,4 @@ def simulate(patch: pytest.MonkeyPatch, device: int, host: int | None = None) ->
     patch.setattr(tiers, "RECORD_BYTES", 64)
     if host is not None:
         patch.setattr(CpuBackend, "memory", lambda self: host)
-        patch.setattr(small_networks, "MOST_CELLS", min(small_networks.MOST_CELLS, host // 8))
+        patch.setattr(small_networks, "MAX_SMALL_CELLS", min(small_networks.MAX_SMALL_CELLS, host // 8))

@@ -169,7 +169,7 @@ def exit_code_of_a_fork(work):
 
 @pytest.mark.parametrize(
     "lock",
-    [lock_for_a_moment(), planner._plans_lock, preparation._groups_lock, call_thread._hooking, layout._layouts_lock],
+    [lock_for_a_moment(), planner._plans_lock, preparation._groups_lock, call_thread._hook_lock, layout._layouts_lock],
 )
 def test_a_fork_waits_for_the_lock_of_another_thread(lock):
     held = threading.Event()
@@ -192,7 +192,7 @@ def test_a_fork_undoes_what_threads_that_it_does_not_have_would_undo():
     begun, forked = threading.Event(), threading.Event()
 
     def work():
-        with garbage_collection.set_aside(10**6), garbage_collection.uncollected(), call_thread.shielded():
+        with garbage_collection.set_aside(10**6), garbage_collection.without_collection(), call_thread.shielded():
             begun.set()
             forked.wait()
 

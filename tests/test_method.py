@@ -16,7 +16,7 @@ from elimina import InputError, Model, TimeLimitError, UnsupportedError
 from elimina.backends.cpu import CpuBackend
 from elimina.generate import grid_model, random_model
 from elimina.methods import and_or_search as search_module
-from elimina.methods.paused_search import Paused
+from elimina.methods.paused_search import PausedSearch
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
@@ -24,11 +24,11 @@ from elimina.planning.ordering import QUICK_SECONDS
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import prepare
 from elimina.running.host import turn_share
-from elimina.running.planned_problem import Planned
+from elimina.running.planned_problem import PlannedProblem
 from elimina.strategies import call_plan
 from elimina.strategies import portfolio as portfolio_module
 from elimina.strategies import schedule as method_module
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 from elimina.strategies.schedule import before_planning, search_for_a_while
 from elimina.strategies.strategy import Attempt, Strategy
 from tests import calls
@@ -93,7 +93,7 @@ def test_filtering_takes_a_second_at_most_before_soft_local_consistency(monkeypa
     monkeypatch.setattr(method_module, "filtering", lambda *arguments: filtered.append(arguments[-1]))
     problem, options = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {}), Options(device="cpu", threads=1)
     order = Order((), 20, int(seconds * CELLS_PER_SECOND), 10**6, "min-fill", 0.0)
-    portfolio = before_planning(problem, lambda: order, lambda _: order, options, Run("mpe"), Paused())
+    portfolio = before_planning(problem, lambda: order, lambda _: order, options, Call("mpe"), PausedSearch())
     limits = [next(portfolio), *(portfolio.send(Attempt()) for _ in range(3))]
     assert limits[0]["first_turn"] == method_module.FIRST_GLANCE
     assert filtered == [min(seconds, method_module.LONGEST_TRY)]
@@ -113,7 +113,7 @@ def before_a_plan(monkeypatch, rough, better):
         ordered.append(seconds)
         return found
 
-    portfolio = before_planning(problem, lambda: first, quick, options, Run("mpe"), Paused())
+    portfolio = before_planning(problem, lambda: first, quick, options, Call("mpe"), PausedSearch())
     outcome = None
     with contextlib.suppress(StopIteration):
         while True:
@@ -132,7 +132,7 @@ def test_what_takes_a_gpu_long_is_searched_for_a_short_time_on_the_cpu(monkeypat
         order = Order((), 20, cells, 10**6, "min-fill", 0.0)
         assert cells > 50 * int(seconds * CELLS_PER_SECOND)
         for _ in before_planning(
-            problem, lambda order=order: order, lambda _, o=order: o, options, Run("mpe"), Paused()
+            problem, lambda order=order: order, lambda _, o=order: o, options, Call("mpe"), PausedSearch()
         ):
             pass
         assert bool(searches) == (seconds == 50.0)
@@ -165,9 +165,9 @@ def test_turns_are_shorter_with_more_threads(threads, share):
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_search_begins_with_its_share_of_a_turn(monkeypatch, threads):
     turns = []
-    monkeypatch.setattr(search_module._Search, "propagate", lambda search, seconds: turns.append(seconds))
+    monkeypatch.setattr(search_module._AlternatingSearch, "propagate", lambda search, seconds: turns.append(seconds))
     problem, options = prepare(grid_model(3, 3, 0.3), "mpe", {}), Options(device="cpu", threads=threads)
-    strategy = method_module.by_search(problem, options, Run("mpe"), Paused(), rounds=0, first_turn=1.0)
+    strategy = method_module.by_search(problem, options, Call("mpe"), PausedSearch(), rounds=0, first_turn=1.0)
     with contextlib.suppress(TimeLimitError):
         strategy.work(strategy.run.budget())
     assert turns == [1 / threads]
@@ -205,8 +205,8 @@ def test_search_has_more_time_before_a_plan_that_needs_much_new_memory(gigabytes
     problem = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {})
     plan = make_plan(problem, problem.free, cpu_machine(1), 1 << 40)
     plan = plan._replace(seconds=3.0, bytes={"host": gigabytes * 10**9})
-    planned = Planned(problem, plan, CpuBackend(1), {})
-    search = next(search_for_a_while(planned, Options(device="cpu", threads=1), Run("mpe"), Paused()))
+    planned = PlannedProblem(problem, plan, CpuBackend(1), {})
+    search = next(search_for_a_while(planned, Options(device="cpu", threads=1), Call("mpe"), PausedSearch()))
     assert search.seconds == pytest.approx(3.0 + gigabytes * 1e9 / cpu_machine(1).fresh)
 
 

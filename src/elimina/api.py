@@ -17,7 +17,7 @@ from elimina.planning.plan import Plan
 from elimina.problem.tasks import Task, TaskName, task_of
 from elimina.result import Bounds, Result, own_assignment
 from elimina.running.garbage_collection import set_aside
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 from elimina.strategies.call_plan import plan_call
 from elimina.strategies.portfolio import Question, Solver
 from elimina.strategies.strategy import pursue
@@ -160,7 +160,7 @@ def _solve(
         if found is not None:
             return found
 
-    run = Run(chosen, time_limit, checked.on_bounds, float(checked.gap), begun)
+    run = Call(chosen, time_limit, checked.on_bounds, float(checked.gap), begun)
     opened: list[Checkpoint] = []
     read: list[Model] = []
 

@@ -186,7 +186,7 @@ def test_the_first_turn_of_a_lost_worker_is_done_again() -> None:
     with cluster_of(2) as other:
         reached = kill_at(other, None, *TURN, 1)
         # A round of mini-buckets, which finds the optimum on its own, begins later.
-        slow_down(other, "elimina.methods.and_or_search", "_Search", "run", 0.0, until=str(reached))
+        slow_down(other, "elimina.methods.and_or_search", "_AlternatingSearch", "run", 0.0, until=str(reached))
         found = searched(SEVERAL_TURNS, other)
         assert len(addresses(other)) == 1
     assert_optimal(SEVERAL_TURNS, found)

@@ -20,7 +20,7 @@ from elimina.errors import ClusterError, DeviceError, ImpossibleEvidenceError, I
 from elimina.methods import slice_bounds
 from elimina.methods.batch import Batch
 from elimina.methods.bucket_elimination import eliminate
-from elimina.methods.optimum import first_state
+from elimina.methods.optimum import initial_state
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.slicing import make_finer_plan
@@ -76,7 +76,7 @@ def test_slices_on_workers(client, task, seed) -> None:
 @pytest.mark.parametrize("task", SENSES)
 def test_shares_make_the_whole(task, monkeypatch) -> None:
     """Any division of a plan's slices has the answer of the plan."""
-    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(slice_bounds, "MIN_BOUNDED_PLAN_SECONDS", 0.0)
     model = grid(5, 3, SENSES[task], 5)
     if task == "count":
         model = with_constraints(model)
@@ -86,7 +86,7 @@ def test_shares_make_the_whole(task, monkeypatch) -> None:
     expected = eliminate(whole, {})
     number = planned.plan.slicing.number
     assert number > 8
-    known = first_state(whole)
+    known = initial_state(whole)
     assert (known.get("bounds") is not None) == (task == "mpe")
     ends = [0, 1, number // 3, number - 2, number]
     parts = [
@@ -145,7 +145,7 @@ def test_a_plan_that_fits_is_divided_where_it_is_long(client, monkeypatch) -> No
 def test_slices_of_a_lost_worker_are_done_again(task) -> None:
     model = grid(6, 4, SENSES[task], 1)
     with cluster_of(2) as client:
-        kill_at(client, None, "elimina.running.sweep", "_Lane", "_move", 1)
+        kill_at(client, None, "elimina.running.sweep", "_DeviceSlices", "_move", 1)
         found = solve_slices(model, task, client=client, options=Options(memory=20_000))
         assert found.stats["tasks"] >= 12
     assert_same(found, calls.solve(model, task, device="cpu", method="eliminate"))
@@ -156,7 +156,7 @@ def test_workers_that_join_run_slices(tmp_path) -> None:
     model, answers = grid(6, 4, "min-cost", 1), []
     joined = tmp_path / "joined"
     with cluster_of(1) as client:
-        slow_down(client, "elimina.running.sweep", "_Lane", "_move", 0.3, str(joined))
+        slow_down(client, "elimina.running.sweep", "_DeviceSlices", "_move", 0.3, str(joined))
         (first,) = addresses(client)
         options = Options(memory=20_000)
         thread = threading.Thread(target=lambda: answers.append(solve_slices(model, client=client, options=options)))
@@ -174,7 +174,7 @@ def test_workers_that_join_run_slices(tmp_path) -> None:
 def test_all_workers_lost(monkeypatch) -> None:
     monkeypatch.setattr("elimina.distributed.cluster.WITHOUT_WORKERS_SECONDS", 1.0)
     with cluster_of(1) as client:
-        kill_at(client, addresses(client)[0], "elimina.running.sweep", "_Lane", "_move", 1)
+        kill_at(client, addresses(client)[0], "elimina.running.sweep", "_DeviceSlices", "_move", 1)
         with pytest.raises(ClusterError, match="all workers were lost"):
             solve_slices(grid(5, 3), client=client, options=Options())
 

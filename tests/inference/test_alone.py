@@ -10,7 +10,7 @@ from elimina import Model, Table, Variable
 from elimina.model.table import FORBIDDEN
 from elimina.problem import evidence as evidence_module
 from elimina.problem import rewriting
-from elimina.problem.rewriting import best_alone
+from elimina.problem.rewriting import solved_alone
 from tests import calls
 from tests.reference import brute
 
@@ -46,13 +46,13 @@ def test_the_best_value_needs_no_memory(values, rows, default, sense, expected, 
 
 
 def test_observed_and_shared_variables_keep_a_table_from_standing_alone():
-    assert best_alone(huge([7], [[0, 0]], 5, sizes=(HUGE, 2)), {}) == {0: 0, 1: 1}
-    assert best_alone(huge([7], [[0, 0]], 5, sizes=(HUGE, 2)), {1: 0}) == {}
-    assert best_alone(huge([7], [[0, 0]], 5, Table([1], [0, 9]), sizes=(HUGE, 2)), {}) == {}
+    assert solved_alone(huge([7], [[0, 0]], 5, sizes=(HUGE, 2)), {}) == {0: 0, 1: 1}
+    assert solved_alone(huge([7], [[0, 0]], 5, sizes=(HUGE, 2)), {1: 0}) == {}
+    assert solved_alone(huge([7], [[0, 0]], 5, Table([1], [0, 9]), sizes=(HUGE, 2)), {}) == {}
 
 
 def test_a_table_that_forbids_all_other_tuples_is_left_to_the_plan():
-    assert best_alone(huge([1], [[0]], FORBIDDEN), {}) == {}
+    assert solved_alone(huge([1], [[0]], FORBIDDEN), {}) == {}
 
 
 def test_small_tables_against_enumeration(monkeypatch):
@@ -65,7 +65,7 @@ def test_small_tables_against_enumeration(monkeypatch):
         sense = str(random.choice(["min-cost", "max-cost"]))
         model = huge(random.integers(-3, 4, len(rows)), rows, int(random.integers(-3, 4)), sizes=sizes, sense=sense)
         dense = model.factors[0].dense()
-        best = best_alone(model, {})
+        best = solved_alone(model, {})
         place = tuple(best[v] for v in range(len(sizes)))
         assert dense[place] == (dense.min() if sense == "min-cost" else dense.max())
 

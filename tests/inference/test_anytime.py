@@ -23,7 +23,7 @@ from elimina.errors import ClusterError, DeviceError
 from elimina.generate import grid_model, random_model
 from elimina.methods import and_or_search
 from elimina.methods import first_bounds as first_bounds_module
-from elimina.methods.first_bounds import between, first_bounds
+from elimina.methods.first_bounds import first_bounds, result_of_assignment
 from elimina.planning import ordering
 from elimina.planning.order import find_order
 from elimina.problem.preparation import prepare
@@ -31,9 +31,9 @@ from elimina.result import Result
 from elimina.running import call_thread, plan_choice
 from elimina.running.call_thread import do_in_thread
 from elimina.running.combination import combine
-from elimina.running.garbage_collection import uncollected
+from elimina.running.garbage_collection import without_collection
 from elimina.strategies import call, portfolio
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 from tests import calls
 from tests.reference import brute
 
@@ -44,7 +44,7 @@ SLACK = 2.0
 
 def left_alone():
     """Return whether work that would not end is still running."""
-    return any(thread.is_alive() for thread in call_thread._left_alone)
+    return any(thread.is_alive() for thread in call_thread._abandoned_threads)
 
 
 def interrupting(monkeypatch, module, name):
@@ -149,10 +149,10 @@ def test_what_ends_a_call(error, ended_by):
         run.learn(found)
         raise error
 
-    run = Run("mpe")
+    run = Call("mpe")
     result = run.answer(work)
     assert (result.status, result.value, result.lower_bound, result.ended_by) == ("bounded", 7, 3, ended_by)
-    run = Run("mpe")
+    run = Call("mpe")
     with pytest.raises(type(error)):
         run.answer(lambda: (_ for _ in ()).throw(error))
 
@@ -162,7 +162,7 @@ def test_failures_are_raised_whatever_is_known():
         run.learn(Result("bounded", "mpe", 7, 3, 7, {"x": 0}))
         raise ValueError("a defect")
 
-    run = Run("mpe")
+    run = Call("mpe")
     with pytest.raises(ValueError, match="a defect"):
         run.answer(work)
 
@@ -177,7 +177,7 @@ def test_an_exception_that_comes_after_the_work_is_not_raised(monkeypatch):
     strays = []
     monkeypatch.setattr(threading, "excepthook", strays.append)
     others = threading.enumerate()
-    run = Run("mpe", time_limit=0.0)
+    run = Call("mpe", time_limit=0.0)
     run._events = Slow()
     with pytest.raises(TimeLimitError):
         run.answer(lambda: None)
@@ -192,7 +192,7 @@ def test_an_exception_between_the_work_and_its_end_is_caught(monkeypatch):
     monkeypatch.setattr(call, "SOFT_SECONDS", 0.0)
     for number in range(200):
         until = time.monotonic() + 1e-5 * number
-        run = Run("mpe", time_limit=0.0)
+        run = Call("mpe", time_limit=0.0)
 
         def work(until=until):
             while time.monotonic() < until:
@@ -228,7 +228,7 @@ def test_an_exception_that_a_callback_drops_comes_again(monkeypatch):
         wait("work")
 
     with pytest.raises(TimeLimitError):
-        Run("mpe", time_limit=0.0).answer(work)
+        Call("mpe", time_limit=0.0).answer(work)
     assert places == ["callback", "work"]
     assert not strays
     assert not left_alone()
@@ -246,7 +246,7 @@ def test_an_exception_that_a_thread_left_alone_drops_is_not_reported(monkeypatch
             may_go_on.wait(60)
 
     with pytest.raises(TimeLimitError):
-        Run("mpe", time_limit=0.0).answer(lambda: Thing() and None)
+        Call("mpe", time_limit=0.0).answer(lambda: Thing() and None)
     assert left_alone()
     may_go_on.set()
     while left_alone():
@@ -281,16 +281,16 @@ def test_the_number_of_assignments_of_a_large_model_is_counted_at_once():
     problem = prepare(Model.from_arrays([3] * count, []), "count", {})
     assert len(problem.free) == count
     started = time.process_time()
-    result = between(problem, 0.0, [0] * count)
+    result = result_of_assignment(problem, 0.0, [0] * count)
     assert time.process_time() - started < 2  # three seconds and more, factor by factor
     assert result.upper_bound.bit_length() == math.floor(count * math.log2(3)) + 1
 
 
 def test_no_garbage_is_searched_for_while_work_is_ended():
-    run, seen = Run("pr", 0.01), []
+    run, seen = Call("pr", 0.01), []
 
     def work():
-        with uncollected():
+        with without_collection():
             while not run._is_ended:
                 time.sleep(1e-4)
             seen.append(gc.isenabled())
@@ -334,7 +334,7 @@ def test_first_bounds_have_the_time_that_is_left(limit, least, most):
         given.append(seconds)
         return Result("bounded", "mpe", 7, 3, 7, {"x": 0})
 
-    run = Run("mpe", limit)
+    run = Call("mpe", limit)
     run.fallback = fallback
     found = run.answer(work)
     assert found.ended_by == ("time-limit" if limit == 0.2 else "interrupt")
@@ -350,7 +350,7 @@ def test_the_last_bounds_are_told():
         run.learn(Result("bounded", "mpe", 6, 4, 6, {"x": 1}))
         time.sleep(10)
 
-    run = Run("mpe", time_limit=0.28, listener=seen.append)
+    run = Call("mpe", time_limit=0.28, listener=seen.append)
     found = run.answer(work)
     assert [bounds[1:3] for bounds in seen][-1] == (found.lower_bound, found.upper_bound)
     assert len({bounds[1:3] for bounds in seen}) == len(seen)
@@ -460,7 +460,7 @@ def test_an_interrupt_as_reading_ends_is_not_lost():
         return "read"
 
     with pytest.raises(KeyboardInterrupt):
-        Run("read").result(work)
+        Call("read").result(work)
 
 
 @pytest.mark.parametrize("begins", [False, True])

@@ -260,7 +260,7 @@ def same(found, expected):
 @pytest.mark.parametrize(("task", "options"), KINDS)
 def test_slices_of_several_cards(cards, monkeypatch, task, options, bounded):
     if bounded:
-        monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+        monkeypatch.setattr(slice_bounds, "MIN_BOUNDED_PLAN_SECONDS", 0.0)
     model = model_for(task)
     expected = sliced(model, task, "cpu", **options)
     cards(Card(), Card(), Card())
@@ -380,7 +380,7 @@ def test_bounds_of_slices_take_a_share_of_the_time_of_all_cards(cards, monkeypat
         return shift(problem, options, seconds)
 
     monkeypatch.setattr(cost_shifting, "shift_tables", noted)
-    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(slice_bounds, "MIN_BOUNDED_PLAN_SECONDS", 0.0)
     for number in (1, 2):
         cards(*(Card() for _ in range(number)))
         sliced(costs(6, 3), "mpe", CARDS)

@@ -77,7 +77,7 @@ def same(one, other, task):
 @pytest.fixture
 def at_once(monkeypatch):
     """Every state is written, every step is a group, every slice runs."""
-    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", math.inf)
+    monkeypatch.setattr(slice_bounds, "MIN_BOUNDED_PLAN_SECONDS", math.inf)
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(sweep, "GROUP_SECONDS", 0.0)
     monkeypatch.setattr(sweep, "_PAYS", 0)
@@ -157,7 +157,7 @@ def test_rows_in_slices_go_on(device, task, tmp_path, at_once):
 @pytest.mark.parametrize("share", [0.3, 0.6])
 def test_slices_by_their_bounds_go_on(share, tmp_path, at_once, monkeypatch):
     """The sequence and the first solution of a run that was ended are those of the one that goes on."""
-    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(slice_bounds, "MIN_BOUNDED_PLAN_SECONDS", 0.0)
     # Time for costs to be shifted as far as possible: else runs differ in their bounds.
     monkeypatch.setattr(slice_bounds, "_SHARE", 1e9)
     model = grid("mpe")

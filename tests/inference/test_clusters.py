@@ -17,7 +17,7 @@ from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.methods import gpu_bounds, join_graph
 from elimina.methods.cost_shifting import shift_all, shift_tables
-from elimina.methods.gpu_bounds import bounds_on_card
+from elimina.methods.gpu_bounds import bounds_on_gpu
 from elimina.methods.join_graph import JoinGraph
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare
@@ -102,7 +102,7 @@ def told(model, card, memory=None, seconds=0.2):
     bounds = []
     budget = Budget(time.monotonic() + seconds, None, lambda found: bounds.append(found))
     order = sorted(problem.free)
-    return bounds, bounds_on_card(original, order, Options(memory=memory), card, budget)
+    return bounds, bounds_on_gpu(original, order, Options(memory=memory), card, budget)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -17,9 +17,9 @@ from elimina import Model
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, shift_costs
 from elimina.methods import and_or_search
 from elimina.methods import soft_consistency as consistency_module
-from elimina.methods.and_or_search import _Search
-from elimina.methods.search_state import Limits
-from elimina.methods.soft_consistency import Consistency
+from elimina.methods.and_or_search import _AlternatingSearch
+from elimina.methods.search_state import SearchLimits
+from elimina.methods.soft_consistency import SoftConsistency
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare
 from tests import calls
@@ -280,7 +280,7 @@ def test_cost_shifting_ends_when_a_pass_gains_a_small_share_of_the_bound(monkeyp
 
         monkeypatch.setattr(consistency_module, "shift_costs", counted)
         monkeypatch.setattr(consistency_module, "_LEAST_SHARE", share)
-        bounds.append(Consistency.of(problem, problem.free, None, False, 1, 1 << 30, 60.0).bound)
+        bounds.append(SoftConsistency.of(problem, problem.free, None, False, 1, 1 << 30, 60.0).bound)
     assert passes[1] < passes[0] / 2
     assert bounds[1] > 0.8 * bounds[0]
 
@@ -288,9 +288,9 @@ def test_cost_shifting_ends_when_a_pass_gains_a_small_share_of_the_bound(monkeyp
 @pytest.mark.parametrize(("limit", "seconds"), [(None, and_or_search.ROOT_SHIFT), (0.1, 0.01)])
 def test_cost_shifting_leaves_time_for_the_search(monkeypatch, limit, seconds):
     given = []
-    monkeypatch.setattr(consistency_module.Consistency, "of", lambda *arguments: given.append(arguments[-1]))
+    monkeypatch.setattr(consistency_module.SoftConsistency, "of", lambda *arguments: given.append(arguments[-1]))
     deadline = None if limit is None else time.monotonic() + limit
-    searched(Model.from_arrays([2, 2], [((0, 1), [[1, 2], [3, 0]])]), Limits(deadline))
+    searched(Model.from_arrays([2, 2], [((0, 1), [[1, 2], [3, 0]])]), SearchLimits(deadline))
     assert given == [pytest.approx(seconds, abs=0.005)]
 
 
@@ -426,7 +426,7 @@ def test_malformed_values(values):
 def searched(model, limits=None, shift="tables"):
     """Only turns of soft local consistency."""
     options = Options(device="cpu", threads=1, shift=shift)
-    search = _Search(prepare(model, "mpe", {}), options, limits or Limits(), None)
+    search = _AlternatingSearch(prepare(model, "mpe", {}), options, limits or SearchLimits(), None)
     search.propagate(60.0)
     return search
 
@@ -474,9 +474,9 @@ def test_floats_in_finer_units(monkeypatch):
     tables = [([v, v + 1], np.where(np.eye(3) > 0, rng.random((3, 3)), 1e9)) for v in range(9)]
     model = Model.from_arrays([3] * 10, tables)
     made = []
-    of = Consistency.of
+    of = SoftConsistency.of
     monkeypatch.setattr(
-        consistency_module.Consistency, "of", staticmethod(lambda *args: made.append(of(*args)) or made[-1])
+        consistency_module.SoftConsistency, "of", staticmethod(lambda *args: made.append(of(*args)) or made[-1])
     )
     search = searched(model, shift="none")
     assert search.is_close

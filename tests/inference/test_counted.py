@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from elimina import Model
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction
-from elimina.methods.soft_consistency import Consistency
+from elimina.methods.soft_consistency import SoftConsistency
 from elimina.problem.preparation import prepare
 from tests.inference.test_consistency import SHARES, Costs, check, functions, run
 
@@ -150,6 +150,6 @@ def test_costs_of_packings_are_not_shifted():
     model = Model.from_arrays(
         [2] * count, [(scope, cells if len(scope) == 1 else table) for scope, cells in tables], sense="min-cost"
     )
-    search = Consistency.of(prepare(model, "mpe", {}), list(range(count)), None, False, 1, 1 << 30, 1.0)
+    search = SoftConsistency.of(prepare(model, "mpe", {}), list(range(count)), None, False, 1, 1 << 30, 1.0)
     assert search is not None
     assert search.bound == pytest.approx(sum(range(10, 10 + count - 1)))

@@ -18,8 +18,8 @@ from elimina.backends.sparse.tables import RowBounds
 from elimina.generate import random_model
 from elimina.methods import filtering
 from elimina.methods.bucket_elimination import eliminate
-from elimina.methods.cost_shifting import Original, shift_tables
-from elimina.methods.filtering import Known, filtered_plan
+from elimina.methods.cost_shifting import ShiftedProblem, shift_tables
+from elimina.methods.filtering import FilterBounds, filtered_plan
 from elimina.planning import sparse
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
@@ -45,9 +45,9 @@ def cells(request, monkeypatch):
 
 def known_of(model, shifted, upper=None, result=None):
     problem, options = prepare(model, "mpe", {}), Options(device="cpu")
-    original = shift_tables(problem, options, 1.0) if shifted else Original(problem, None)
+    original = shift_tables(problem, options, 1.0) if shifted else ShiftedProblem(problem, None)
     order = elimination_order(original.moved, options)
-    return Known(result or Result("bounded", "mpe"), upper, original, order)
+    return FilterBounds(result or Result("bounded", "mpe"), upper, original, order)
 
 
 def filtered(known, device="cpu"):
@@ -206,7 +206,7 @@ def test_slices_share_no_filtered_rows(device, seed):
     """A step that does not depend on a conditioned variable is filtered by tables that do."""
     model = random_model(12, 4, 0.5, 0.1, seed=seed)
     order = tuple(np.random.default_rng(seed).permutation(12).tolist())
-    known = Known(Result("bounded", "mpe"), None, Original(prepare(model, "mpe", {}), None), order)
+    known = FilterBounds(Result("bounded", "mpe"), None, ShiftedProblem(prepare(model, "mpe", {}), None), order)
     backend, problem = get_backend(device), known.limited(None)
     plan = filtered_plan(known, backend, Options(device=device, memory=200 << 10, refined=1)).plan
     assert plan.slicing is not None

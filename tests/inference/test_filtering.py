@@ -19,7 +19,7 @@ from elimina._core import minimise_costs
 from elimina.generate import random_model
 from elimina.methods import filtering
 from elimina.methods.filtering import filtered_optimum
-from elimina.methods.search_state import Limits
+from elimina.methods.search_state import SearchLimits
 from elimina.problem.preparation import prepare
 from tests import calls
 from tests.reference import brute
@@ -30,7 +30,7 @@ ROOM = 1 << 28
 
 
 def filtered(model, evidence=None, **limits):
-    return filtered_optimum(prepare(model, "mpe", evidence or {}), Limits(**limits), ROOM)
+    return filtered_optimum(prepare(model, "mpe", evidence or {}), SearchLimits(**limits), ROOM)
 
 
 def check_assignment(model, result, evidence):
@@ -99,7 +99,9 @@ def test_few_rows_cut_and_slice(rows, seed):
 def test_time_that_is_up_leaves_bounds():
     model = random_model(40, 10, 0.5, 0.0, seed=3)
     seen = []
-    result = filtered_optimum(prepare(model, "mpe", {}), Limits(time.monotonic() + 0.3), ROOM, listener=seen.append)
+    result = filtered_optimum(
+        prepare(model, "mpe", {}), SearchLimits(time.monotonic() + 0.3), ROOM, listener=seen.append
+    )
     assert result.status == "bounded"
     assert result.lower_bound < result.upper_bound == result.value
     check_assignment(model, result, {})
@@ -123,7 +125,7 @@ def test_it_is_asked_while_rows_are_cut(data_dir, monkeypatch):
 
     monkeypatch.setattr(filtering, "minimise_costs", until_asked)
     model = elimina.read(data_dir / "wcsp" / "celar6" / "CELAR6-SUB4-20.wcsp")
-    assert filtered_optimum(prepare(model, "mpe", {}), Limits(), 1 << 31).status == "bounded"
+    assert filtered_optimum(prepare(model, "mpe", {}), SearchLimits(), 1 << 31).status == "bounded"
     assert made[0] < 7_000_000
 
 
@@ -135,7 +137,7 @@ def test_interrupts_pass():
         raise Stop
 
     with pytest.raises(Stop):
-        filtered_optimum(prepare(random_model(30, 8, 0.5, 0.2), "mpe", {}), Limits(), ROOM, listener=stop)
+        filtered_optimum(prepare(random_model(30, 8, 0.5, 0.2), "mpe", {}), SearchLimits(), ROOM, listener=stop)
 
 
 def test_ctrl_c_leaves_bounds():
@@ -148,7 +150,7 @@ def test_ctrl_c_leaves_bounds():
 
 
 def test_costs_as_large_as_allowed():
-    most = filtering.MOST_COST - 2
+    most = filtering.MAX_FILTERED_COST - 2
     model = Model.from_arrays([2, 2], [((0,), [most, 0]), ((0, 1), [[0, 1], [elimina.FORBIDDEN, elimina.FORBIDDEN]])])
     assert filtered(model).value == most
     with pytest.raises(UnsupportedError, match="ranges add up to"):

@@ -13,7 +13,7 @@ import elimina
 from elimina._core import LocalSearch
 from elimina.generate import grid_model
 from elimina.methods import local_search
-from elimina.methods.local_search import Improvement
+from elimina.methods.local_search import AssignmentSearch
 from elimina.problem.preparation import prepare
 from tests.inference.test_consistency import functions
 from tests.reference import brute
@@ -29,7 +29,7 @@ def test_the_best_is_never_worse_than_the_start(kind, data):
     model = data.draw(models(kind))
     sign = 1 if model.sense == "min-cost" else -1
     start = [data.draw(st.integers(0, size - 1)) for size in model.sizes]
-    search = Improvement.of(
+    search = AssignmentSearch.of(
         prepare(model, "mpe", {}), MEMORY, *data.draw(st.tuples(st.integers(0, 3), st.integers(1, 3)))
     )
     if search is None:
@@ -47,7 +47,7 @@ def test_the_best_is_never_worse_than_the_start(kind, data):
 def test_a_grid_of_small_width_is_solved(threads):
     """Neighbourhoods grow to the whole grid, so that one elimination finds the optimum."""
     model = grid_model(5, 3, 0.1, seed=4)
-    search = Improvement.of(prepare(model, "mpe", {}), MEMORY, 0, threads)
+    search = AssignmentSearch.of(prepare(model, "mpe", {}), MEMORY, 0, threads)
     search.run(math.inf, 1e6)
     assert search.score == elimina.solve(model).value
 
@@ -57,7 +57,7 @@ def test_runs_are_reproducible(threads):
     model = grid_model(12, 4, 0.2, seed=4)
     found = []
     for _ in range(2):
-        search = Improvement.of(prepare(model, "mpe", {}), MEMORY, 7, threads)
+        search = AssignmentSearch.of(prepare(model, "mpe", {}), MEMORY, 7, threads)
         search.run(math.inf, 1e6)
         search.run(math.inf, 1e7)
         found.append(search.best)
@@ -68,10 +68,10 @@ def test_the_best_of_several_threads_counts():
     """Each searches by itself, and all go on from the best."""
     model = grid_model(12, 4, 0.2, seed=4)
     problem = prepare(model, "mpe", {})
-    alone = [Improvement.of(problem, MEMORY, seed) for seed in (7, 8, 9)]
+    alone = [AssignmentSearch.of(problem, MEMORY, seed) for seed in (7, 8, 9)]
     for search in alone:
         search.run(math.inf, 1e6)
-    together = Improvement.of(problem, MEMORY, 7, 3)
+    together = AssignmentSearch.of(problem, MEMORY, 7, 3)
     assert together.run(math.inf, 1e6)
     assert len({search.score for search in alone}) > 1
     assert together.score == min(search.score for search in alone)
@@ -83,7 +83,7 @@ def test_little_memory_has_fewer_searches(monkeypatch):
     monkeypatch.setattr(local_search, "LocalSearch", lambda *given: made.append(given[-1]) or LocalSearch(*given))
     problem = prepare(grid_model(12, 4, 0.2, seed=4), "mpe", {})
     for memory in (MEMORY, 1 << 18):
-        assert Improvement.of(problem, memory, 0, 4) is not None
+        assert AssignmentSearch.of(problem, memory, 0, 4) is not None
     assert made[0] == 4 > made[1] >= 1
 
 

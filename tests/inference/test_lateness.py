@@ -25,7 +25,7 @@ from elimina.planning.order import find_order
 from elimina.problem.preparation import prepare
 from elimina.result import Result
 from elimina.running.plan_choice import plan_problem
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 from tests import calls
 from tests.inference.test_growth import edges
 
@@ -157,7 +157,7 @@ def test_what_a_call_held_is_freed_at_its_end(end):
     seen = []
 
     def call():
-        run = Run("mpe", 0.1 if end == "time-limit" else None)
+        run = Call("mpe", 0.1 if end == "time-limit" else None)
 
         def work():
             held = Held()

@@ -17,8 +17,8 @@ from elimina import Model, Table, Variable, system
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.generate import random_model
 from elimina.methods import and_or_search, weighted_mini_buckets
-from elimina.methods.mini_buckets import Guide, guide_of
-from elimina.methods.search_state import Limits
+from elimina.methods.mini_buckets import PseudoTreeTables, pseudo_tree_tables
+from elimina.methods.search_state import SearchLimits
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.options import Options
@@ -29,7 +29,7 @@ from elimina.result import Result
 from elimina.running.memory_shares import can_copy, shares_of, threads_within
 from elimina.strategies import call, call_plan
 from elimina.strategies import portfolio as portfolio_module
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 from elimina.strategies.strategy import Attempt, Strategy, pursue
 from tests import calls
 from tests.inference.test_weighted import lattice
@@ -82,9 +82,9 @@ def test_moment_matching_only_where_its_records_fit(memory, levelled):
 @pytest.mark.parametrize("is_alone", [True, False])
 def test_a_search_whose_lists_do_not_fit_ends(monkeypatch, is_alone):
     """Soft local consistency goes on as long as it can; then the memory limit is why the call ends."""
-    monkeypatch.setattr(Guide, "bytes", lambda _: (1 << 40, 0))
+    monkeypatch.setattr(PseudoTreeTables, "bytes", lambda _: (1 << 40, 0))
     if is_alone:
-        monkeypatch.setattr(and_or_search._Search, "begin_consistency", lambda *_: None)
+        monkeypatch.setattr(and_or_search._AlternatingSearch, "begin_consistency", lambda *_: None)
     model = many_tables(20)
     found = calls.solve(model, "mpe", method="search", ibound=2, memory=MEMORY)
     assert (found.status, found.ended_by) == (("bounded", "memory-limit") if is_alone else ("optimal", None))
@@ -109,7 +109,7 @@ class Held:
 
 
 def test_a_failure_holds_nothing_of_what_failed():
-    run, seen = Run("count"), []
+    run, seen = Call("count"), []
 
     def fail(_):
         held = Held()
@@ -132,17 +132,17 @@ def test_a_failure_holds_nothing_of_what_failed():
 def test_a_budget_counts_what_the_call_holds(monkeypatch):
     resident = [100]
     monkeypatch.setattr(system, "resident_memory", lambda: resident[0])
-    run = Run("mpe")
+    run = Call("mpe")
     resident[0] = 150
     assert run.budget().held == 50
-    assert call.Part(run, lambda found: found, "part").held == 50
+    assert call.InnerCall(run, lambda found: found, "part").held == 50
     resident[0] = 70
     assert run.held == 0
 
 
 def test_where_the_system_does_not_tell_nothing_is_held(monkeypatch):
     monkeypatch.setattr(system, "resident_memory", lambda: None)
-    assert Run("mpe").budget().held == 0
+    assert Call("mpe").budget().held == 0
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_threads_of_soft_consistency_have_room_for_their_costs():
 def test_threads_of_a_search_have_room_for_their_lists():
     problem = prepare(many_tables(), "mpe", {})
     plan = make_bounded_plan(problem, problem.free, cpu_machine(1), MEMORY, None, "auto", True, seconds=0.2)
-    guide = guide_of(plan, problem.model.sizes)
+    guide = pseudo_tree_tables(plan, problem.model.sizes)
     shared, own = guide.bytes()
     assert guide.threads_within(shared + own - 1, 16) == 0
     assert guide.threads_within(shared + 3 * own, 16) == 3
@@ -283,8 +283,8 @@ def test_a_search_shares_out_what_the_process_has_left(monkeypatch):
     problem = prepare(random_model(20, 3, 0.3, seed=1), "mpe", {})
     resident = 100 << 20
     monkeypatch.setattr(and_or_search.system, "resident_memory", lambda: resident)
-    limited = and_or_search._Search(problem, Options(memory=64 << 20), Limits(), None)
-    small = and_or_search._Search(problem, Options(memory=1 << 20), Limits(), None)
+    limited = and_or_search._AlternatingSearch(problem, Options(memory=64 << 20), SearchLimits(), None)
+    small = and_or_search._AlternatingSearch(problem, Options(memory=1 << 20), SearchLimits(), None)
     before = limited.left()
     assert before == limited.shares
     resident += 44 << 20

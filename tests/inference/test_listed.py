@@ -22,7 +22,7 @@ from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.methods.first_bounds import first_bounds
 from elimina.planning import listed_tables
-from elimina.planning.key_layout import Layout, signed
+from elimina.planning.key_layout import KeyLayout, signed
 from elimina.problem import rewriting
 from elimina.problem.preparation import prepare
 from tests import calls
@@ -271,7 +271,7 @@ def test_decoded_value_of_a_variable(variable, dtype):
     costs = rng.integers(0, 9, (2, *sizes)).astype(dtype)
     listed = rng.random(costs.shape) < 0.6
     tables = SparseTables(CpuRows("min-sum", np.dtype(dtype), 1000))
-    wide = Layout((0, 1, 2), sizes, ((0, 62), (1, 61), (1, 0)), 2)
+    wide = KeyLayout((0, 1, 2), sizes, ((0, 62), (1, 61), (1, 0)), 2)
     rows = [tables.from_dense((0, 1, 2), np.where(listed[0], costs[0], 1000).astype(dtype))]
     rows.append(tables.arrange(tables.from_dense((0, 1, 2), np.where(listed[1], costs[1], 1000).astype(dtype)), wide))
     fields = [[(v, w, signed(1 << s)) for v, (w, s) in enumerate(table.layout.places)] for table in rows]
@@ -297,7 +297,7 @@ def test_decoded_value_of_a_variable(variable, dtype):
 def test_decoding_takes_no_time_in_the_domain():
     """Two tuples of 2^31 values: only listed values are visited."""
     size = 2**31 - 1
-    layout = Layout.of((1, 0), (2, size))
+    layout = KeyLayout.of((1, 0), (2, size))
     place = {v: signed(1 << shift) for v, (_, shift) in zip(layout.scope, layout.places, strict=True)}
     keys = np.array([[5 * place[0] + place[1]], [(size - 1) * place[0]]], dtype=np.uint64)
     keys.sort(axis=0)

@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import elimina
-from elimina.running.scaled import Scaled, ScaledSum
+from elimina.running.scaled import ScaledNumber, ScaledSum
 
 
-def exact(number: Scaled) -> Fraction:
+def exact(number: ScaledNumber) -> Fraction:
     return Fraction(number.fraction) * Fraction(2) ** number.exponent
 
 
-def total(numbers: Iterable[Scaled]) -> Scaled:
+def total(numbers: Iterable[ScaledNumber]) -> ScaledNumber:
     """Add numbers one at a time, by sums that are made again from their state now and then."""
     added = ScaledSum()
     for place, number in enumerate(numbers):
@@ -43,7 +43,7 @@ def total(numbers: Iterable[Scaled]) -> Scaled:
     st.randoms(use_true_random=False),
 )
 def test_sums_are_rounded_once(pairs, rng):
-    numbers = [Scaled(fraction, exponent if fraction else 0) for fraction, exponent in pairs]
+    numbers = [ScaledNumber(fraction, exponent if fraction else 0) for fraction, exponent in pairs]
     exact_sum = sum(map(exact, numbers), Fraction(0))
     top = max((number.exponent for number in numbers), default=0)
     # What lies 2^1074 below the largest number is lost.
@@ -59,25 +59,25 @@ def test_products_and_sums_of_any_size():
     rng = random.Random(0)
     for _ in range(200):
         factors = [rng.choice([5e-324, 1e-300, 0.3, 1.0, 21.0, 1e300]) for _ in range(rng.randint(0, 6))]
-        number = Scaled.product(factors, rng.randint(-5000, 5000))
-        wanted = math.prod(map(Fraction, factors)) * exact(number) / exact(Scaled.product(factors))
+        number = ScaledNumber.product(factors, rng.randint(-5000, 5000))
+        wanted = math.prod(map(Fraction, factors)) * exact(number) / exact(ScaledNumber.product(factors))
         assert abs(exact(number) / wanted - 1) < 1e-15
         assert 0.5 <= number.fraction < 1
-        other = Scaled.product([rng.random() + 0.1], number.exponent + rng.randint(-60, 60))
+        other = ScaledNumber.product([rng.random() + 0.1], number.exponent + rng.randint(-60, 60))
         assert abs(exact(total([number, other])) / (exact(number) + exact(other)) - 1) < 1e-15
         assert abs(exact(number.times(other)) / (exact(number) * exact(other)) - 1) < 1e-15
 
 
 def test_ends_of_floats():
-    assert Scaled.product([1.5], 1023).value == 1.5 * 2.0**1023
-    assert Scaled.product([1.0], 1024).value is None
-    assert Scaled.product([1.0], -1022).value == 2.0**-1022
-    assert Scaled.product([1.0], -1023).value is None
-    assert Scaled.product([3.0, 0.0, 2.0]) == Scaled.from_log2(-math.inf) == ScaledSum().total == (0.0, 0)
-    assert Scaled.product([0.0]).value == 0
-    assert Scaled.product([0.0]).log10 == -math.inf
-    assert Scaled.product([1.0], 20_000).log10 == pytest.approx(20_000 * math.log10(2))
-    assert Scaled.from_log2(-3.0) == Scaled.product([0.125])
+    assert ScaledNumber.product([1.5], 1023).value == 1.5 * 2.0**1023
+    assert ScaledNumber.product([1.0], 1024).value is None
+    assert ScaledNumber.product([1.0], -1022).value == 2.0**-1022
+    assert ScaledNumber.product([1.0], -1023).value is None
+    assert ScaledNumber.product([3.0, 0.0, 2.0]) == ScaledNumber.from_log2(-math.inf) == ScaledSum().total == (0.0, 0)
+    assert ScaledNumber.product([0.0]).value == 0
+    assert ScaledNumber.product([0.0]).log10 == -math.inf
+    assert ScaledNumber.product([1.0], 20_000).log10 == pytest.approx(20_000 * math.log10(2))
+    assert ScaledNumber.from_log2(-3.0) == ScaledNumber.product([0.125])
 
 
 @pytest.mark.parametrize(

@@ -17,16 +17,16 @@ from elimina import InputError, Model, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.methods import and_or_search
 from elimina.methods.and_or_search import searched_optimum
-from elimina.methods.paused_search import Paused
-from elimina.methods.search_state import FIRST_SECONDS, Limits
-from elimina.methods.soft_consistency import Consistency
+from elimina.methods.paused_search import PausedSearch
+from elimina.methods.search_state import FIRST_SECONDS, SearchLimits
+from elimina.methods.soft_consistency import SoftConsistency
 from elimina.model.table import FORBIDDEN, Table
 from elimina.planning import ordering
 from elimina.planning.options import Options
 from elimina.planning.ordering import consistency_order, elimination_order
 from elimina.problem.preparation import prepare
 from elimina.running import plan_choice
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 from elimina.strategies.schedule import by_search, improving
 from tests import calls
 from tests.devices import on_devices
@@ -40,7 +40,7 @@ HARD = random_model(30, 8, 0.5, 0.0, seed=1)
 @pytest.fixture
 def minibuckets_alone(monkeypatch):
     """No turns of soft local consistency."""
-    monkeypatch.setattr(Consistency, "of", staticmethod(lambda *_: None))
+    monkeypatch.setattr(SoftConsistency, "of", staticmethod(lambda *_: None))
 
 
 @on_devices
@@ -54,7 +54,7 @@ def test_small_models(device, kind, data):
     options = {"ibound": ibound, "shift": costs, "device": device, "order": "min-fill"}
     with pytest.MonkeyPatch.context() as patch:
         if data.draw(st.booleans(), label="mini-buckets alone"):
-            patch.setattr(Consistency, "of", staticmethod(lambda *_: None))
+            patch.setattr(SoftConsistency, "of", staticmethod(lambda *_: None))
         brute.check_optimum(model, calls.solve(model, method="search", **options))
 
 
@@ -64,7 +64,7 @@ def test_small_models(device, kind, data):
 def test_bounds_after_a_few_nodes(kind, data):
     model = data.draw(models(kind))
     best = brute.optimum(model)
-    limits = Limits(nodes=data.draw(st.integers(0, 20)))
+    limits = SearchLimits(nodes=data.draw(st.integers(0, 20)))
     result = searched_optimum(prepare(model, "mpe", {}), Options(device="cpu", ibound=1, threads=1), limits)
     if best is None:
         assert result.status == "infeasible" or result.assignment is None
@@ -78,9 +78,9 @@ def test_bounds_after_a_few_nodes(kind, data):
 
 @pytest.mark.parametrize("memory", [None, 1 << 24])
 def test_a_search_goes_on_where_the_one_before_ended(memory):
-    problem, paused = prepare(HARD, "mpe", {}), Paused()
+    problem, paused = prepare(HARD, "mpe", {}), PausedSearch()
     options = Options(device="cpu", threads=1, memory=memory)
-    limits = Limits(nodes=50, rounds=0, first_turn=1000.0)
+    limits = SearchLimits(nodes=50, rounds=0, first_turn=1000.0)
     first = searched_optimum(problem, options, limits, paused=paused)
     consistency, original = paused.consistency, paused.original
     second = searched_optimum(problem, options, limits, tried=first, paused=paused)
@@ -98,7 +98,7 @@ def test_a_search_goes_on_where_the_one_before_ended(memory):
 @pytest.mark.parametrize("memory", [None, 1 << 24])
 def test_local_search_goes_on_in_all_strategies(monkeypatch, memory):
     monkeypatch.setattr(and_or_search, "PROMISING", 0.0)
-    problem, paused, run = prepare(HARD, "mpe", {}), Paused(), Run("mpe")
+    problem, paused, run = prepare(HARD, "mpe", {}), PausedSearch(), Call("mpe")
     options = Options(device="cpu", threads=1, memory=memory)
     run.learn(improving(problem, options, run, paused, 0.01).work(run.budget(0.01)))
     first = paused.improvement
@@ -119,7 +119,7 @@ def test_evidence():
 def test_rounds_have_rising_ibounds(monkeypatch):
     monkeypatch.setattr(and_or_search, "SEARCH_SHARE", 0.0)
     model = grid_model(8, 4, 0.0, seed=3)
-    result = searched_optimum(prepare(model, "mpe", {}), Options(device="cpu"), Limits(messages=1e-6))
+    result = searched_optimum(prepare(model, "mpe", {}), Options(device="cpu"), SearchLimits(messages=1e-6))
     assert result.status == "optimal"
     assert result.stats["rounds"] > 1
     assert result.value == calls.solve(model, method="eliminate", device="cpu").value
@@ -150,7 +150,7 @@ def test_a_gap_ends_it(method):
 @pytest.mark.parametrize(("bound", "ends"), [(12.0 - 1e-11, True), (12.0, True), (11.99, False)])
 def test_bounds_that_meet_up_to_rounding_end_it(bound, ends):
     model = Model.from_arrays([2], [([0], [12.0, 13.0])])
-    search = and_or_search._Search(prepare(model, "mpe", {}), Options(device="cpu"), Limits(), None)
+    search = and_or_search._AlternatingSearch(prepare(model, "mpe", {}), Options(device="cpu"), SearchLimits(), None)
     search.take([0])
     search.bound = bound
     assert search.is_over == ends
@@ -160,8 +160,8 @@ def test_bounds_that_meet_up_to_rounding_end_it(bound, ends):
     ("bound", "shares"), [(10, (1 / and_or_search.LEAD, 1.0)), (12, (1.0, 0.5)), (13.9, (1.0, 1 / and_or_search.LEAD))]
 )
 def test_the_search_with_the_worse_bound_gets_less_time(monkeypatch, bound, shares):
-    kind, given = and_or_search._Search, {}
-    search = kind(prepare(HARD, "mpe", {}), Options(device="cpu", threads=1), Limits(rounds=1), None)
+    kind, given = and_or_search._AlternatingSearch, {}
+    search = kind(prepare(HARD, "mpe", {}), Options(device="cpu", threads=1), SearchLimits(rounds=1), None)
     search.paused.consistency = SimpleNamespace(bound=10)
 
     def raise_bound(*_):
@@ -181,7 +181,7 @@ def test_the_search_with_the_worse_bound_gets_less_time(monkeypatch, bound, shar
 def test_soft_local_consistency_goes_on_while_it_seems_to_end_soon(monkeypatch, promising, status):
     monkeypatch.setattr(and_or_search, "PROMISING", promising)
     problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
-    result = searched_optimum(problem, Options(device="cpu", threads=1), Limits(rounds=0, first_turn=1e-3))
+    result = searched_optimum(problem, Options(device="cpu", threads=1), SearchLimits(rounds=0, first_turn=1e-3))
     assert result.status == status
 
 
@@ -190,7 +190,7 @@ def test_the_first_turn_is_not_short_beside_its_set_up(monkeypatch, share, statu
     monkeypatch.setattr(and_or_search, "PROMISING", -1.0)
     monkeypatch.setattr(and_or_search, "LEAST_TURN", share)
     problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
-    result = searched_optimum(problem, Options(device="cpu", threads=1), Limits(rounds=0, first_turn=1e-9))
+    result = searched_optimum(problem, Options(device="cpu", threads=1), SearchLimits(rounds=0, first_turn=1e-9))
     assert result.status == status
 
 
@@ -206,7 +206,7 @@ def test_soft_local_consistency_goes_on_on_packings(monkeypatch, seconds, status
     excluded = np.array([[0, 0], [0, FORBIDDEN]])
     prices = [((v,), np.array([int(price), 0])) for v, price in enumerate(rng.integers(1, 100, 60))]
     model = Model.from_arrays([2] * 60, [*prices, *((pair, excluded) for pair in pairs)], sense="min-cost")
-    limits = Limits(rounds=0, first_turn=1e-9)
+    limits = SearchLimits(rounds=0, first_turn=1e-9)
     assert searched_optimum(prepare(model, "mpe", {}), Options(device="cpu", threads=1), limits).status == status
 
 
@@ -216,16 +216,16 @@ def test_a_rival_with_another_order_takes_the_place_of_a_search_that_it_is_ahead
     monkeypatch.setattr(and_or_search, "RIVAL", 100.0)
     monkeypatch.setattr(and_or_search, "AHEAD", ahead)
     begun = []
-    begin = and_or_search._Search.begin_consistency
+    begin = and_or_search._AlternatingSearch.begin_consistency
     monkeypatch.setattr(
-        and_or_search._Search,
+        and_or_search._AlternatingSearch,
         "begin_consistency",
         lambda self, number: begun.append((number, begin(self, number))) or begun[-1][1],
     )
 
     def search(**options):
         begun.clear()
-        paused, limits = Paused(), Limits(rounds=0, first_turn=0.05, deadline=time.monotonic() + 1.0)
+        paused, limits = PausedSearch(), SearchLimits(rounds=0, first_turn=0.05, deadline=time.monotonic() + 1.0)
         found = searched_optimum(prepare(HARD, "mpe", {}), Options(threads=1, **options), limits, paused=paused)
         assert found.lower_bound <= found.upper_bound
         return paused
@@ -266,8 +266,10 @@ def test_a_model_that_is_not_divided_is_planned_once(monkeypatch):
 
 def test_later_rounds_take_the_order_whose_minibuckets_bound_best(monkeypatch):
     problem = prepare(grid_model(8, 4, 0.0, seed=3), "mpe", {})
-    limits = Limits(messages=1e-6)
-    search = and_or_search._Search(problem, Options(device="cpu", order_seconds=0.01, threads=4), limits, None)
+    limits = SearchLimits(messages=1e-6)
+    search = and_or_search._AlternatingSearch(
+        problem, Options(device="cpu", order_seconds=0.01, threads=4), limits, None
+    )
     memory, threads = search.left().messages, []
     good = search.best_order(problem, (), 0.01)
     bad = tuple(sorted(good, key=lambda v: v % 7))
@@ -288,7 +290,7 @@ def test_later_rounds_take_the_order_whose_minibuckets_bound_best(monkeypatch):
 def test_nodes_repeat():
     problem = prepare(grid_model(16, 3, 0.0, seed=3), "mpe", {})
     # Without a limit on nodes, local search is given some time, and what it finds differs.
-    limits = Limits(is_alone=True, rounds=1, nodes=10**6)
+    limits = SearchLimits(is_alone=True, rounds=1, nodes=10**6)
     runs = [searched_optimum(problem, Options(device="cpu", threads=1), limits) for _ in range(2)]
     assert runs[0].status == "optimal"
     assert runs[0].stats["nodes"] == runs[1].stats["nodes"] > 100

@@ -13,9 +13,9 @@ import pytest
 
 from elimina import Model, Options, Result, TimeLimitError, solve
 from elimina.running import call_thread
-from elimina.running.garbage_collection import uncollected
+from elimina.running.garbage_collection import without_collection
 from elimina.strategies import call_plan, portfolio
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 
 
 def chain(count=1100):
@@ -24,14 +24,14 @@ def chain(count=1100):
 
 
 def test_nesting_and_the_setting_before():
-    with uncollected():
-        with uncollected():
+    with without_collection():
+        with without_collection():
             assert not gc.isenabled()
         assert not gc.isenabled()
     assert gc.isenabled()
     gc.disable()
     try:
-        with uncollected():
+        with without_collection():
             pass
         assert not gc.isenabled()
     finally:
@@ -79,7 +79,7 @@ def threads_of(calls, work=lambda run: None, **options):
         run.learn(Result("exact", "pr", 1.0))
 
     for _ in range(calls):
-        run = Run("pr", **options)
+        run = Call("pr", **options)
         run.answer(lambda run=run: do(run))
     return found
 
@@ -107,7 +107,7 @@ def test_a_thread_that_rests_holds_nothing_of_its_call():
 
 
 def test_it_ends_if_no_other_call_comes(monkeypatch):
-    monkeypatch.setattr(call_thread, "KEPT_SECONDS", 0.01)
+    monkeypatch.setattr(call_thread, "IDLE_THREAD_SECONDS", 0.01)
     first, *_ = threads_of(3)  # one from before may rest longer
     last = threads_of(1)[0]
     for thread in (first, last):

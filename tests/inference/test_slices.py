@@ -86,7 +86,7 @@ def test_count(device, kind, data):
 
 @pytest.fixture
 def always_bounded(monkeypatch):
-    monkeypatch.setattr(slice_bounds, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(slice_bounds, "MIN_BOUNDED_PLAN_SECONDS", 0.0)
 
 
 @on_devices

@@ -9,7 +9,7 @@ from elimina.result import Result
 from elimina.running import plan_choice
 from elimina.strategies import call_plan, schedule
 from elimina.strategies import portfolio as portfolio_module
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 from elimina.strategies.strategy import Attempt, Strategy, pursue
 from tests import calls
 from tests.simulated import simulate
@@ -28,7 +28,7 @@ def failing(error):
 
 
 def test_a_portfolio_is_told_what_failed_and_goes_on():
-    run, told = Run("count"), []
+    run, told = Call("count"), []
 
     def portfolio():
         told.append((yield Strategy(run, "one", failing(MemoryLimitError("too large")))))
@@ -40,7 +40,7 @@ def test_a_portfolio_is_told_what_failed_and_goes_on():
 
 
 def test_the_last_failure_ends_the_call():
-    run = Run("count")
+    run = Call("count")
 
     def portfolio():
         yield Strategy(run, "one", lambda _: bounded(1, 9))
@@ -51,7 +51,7 @@ def test_the_last_failure_ends_the_call():
 
 
 def test_nothing_else_is_tried_once_the_gap_is_reached():
-    run = Run("count", gap=0.5)
+    run = Call("count", gap=0.5)
 
     def portfolio():
         yield Strategy(run, "one", lambda _: bounded(10, 14))
@@ -62,7 +62,7 @@ def test_nothing_else_is_tried_once_the_gap_is_reached():
 
 
 def test_a_budget_ends_with_the_strategy_or_the_call():
-    run = Run("count", time_limit=50.0)
+    run = Call("count", time_limit=50.0)
     assert run.budget().deadline == run.deadline
     assert run.budget(5.0).deadline < time.monotonic() + 6
 

@@ -13,7 +13,7 @@ from elimina import MemoryLimitError
 from elimina.backends.sparse.session import RowsSession
 from elimina.generate import grid_model
 from elimina.methods.and_or_search import MOST_COST
-from elimina.methods.filtering import why_unsupported
+from elimina.methods.filtering import reason_unsupported
 from elimina.planning import tiers
 from elimina.planning.number_type import cost_bound
 from elimina.problem.preparation import prepare
@@ -75,7 +75,7 @@ def ways_of_dense_tables(model, task, plain, method, share, folder):
         plan = calls.plan(model, task, **plain, **own)
         if plan.fits and (plan.slicing, plan.stream) != (None, None):
             known[name] = {**known["dense"], **own}
-    if plain["device"] == "cpu" and why_unsupported(prepare(model, task, {})) is None:
+    if plain["device"] == "cpu" and reason_unsupported(prepare(model, task, {})) is None:
         known["filtered"] = {"device": "cpu", "method": "filter"}
     return known
 

@@ -382,13 +382,13 @@ def test_plans_of_other_problems_differ(kept):
 
 
 def test_few_and_short_plans_are_kept(kept, monkeypatch):
-    monkeypatch.setattr(planner, "PLANS", 2)
+    monkeypatch.setattr(planner, "MAX_KEPT_PLANS", 2)
     first, second = kept(chain(5, 10)), kept(chain(6, 10))
     assert kept(chain(5, 10)).steps is first.steps
     kept(chain(7, 10))
     assert kept(chain(5, 10)).steps is first.steps
     assert kept(chain(6, 10)).steps is not second.steps
-    monkeypatch.setattr(planner, "KEPT_WORDS", 10)
+    monkeypatch.setattr(planner, "MAX_KEPT_PLAN_WORDS", 10)
     assert kept(chain(8, 10)).steps is not kept(chain(8, 10)).steps
 
 

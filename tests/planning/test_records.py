@@ -10,7 +10,7 @@ import pytest
 
 import elimina
 from elimina import Model, Table, Variable, errors
-from elimina.methods.mini_buckets import guide_of
+from elimina.methods.mini_buckets import pseudo_tree_tables
 from elimina.planning import packed_steps, planner
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
@@ -59,7 +59,7 @@ def test_a_search_reads_records_without_unpacking_them(monkeypatch) -> None:
     monkeypatch.setattr(packed_steps, "_unpack", None)
     fresh = packed_steps.Steps(made.words, made.starts, made.spans, made.factors)
     assert fresh.additions == max(depths)
-    guide = guide_of(plan._replace(steps=fresh), model.sizes)
+    guide = pseudo_tree_tables(plan._replace(steps=fresh), model.sizes)
     assert len(guide.parents) == len(guide.starts) - 1 == 9
     assert sum(map(len, guide.homes())) == sum(len(step.operands) for step in unpacked)
 

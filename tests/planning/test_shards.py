@@ -41,13 +41,13 @@ def divide(monkeypatch, divisions=None):
     for name in ("SHARED_SECONDS", "SHARDS_FROM_SECONDS"):
         monkeypatch.setattr(plan_choice, name, -1.0)
     if divisions is not None:
-        chosen = shards._Search._divisions
+        chosen = shards._DivisionSearch._divisions
 
         def search(self):
             found = [divisions(chosen(self, step)) for step in self._steps]
             return found, 0.0
 
-        monkeypatch.setattr(shards._Search, "best", search)
+        monkeypatch.setattr(shards._DivisionSearch, "best", search)
     made = make_shards
 
     def first(*given):

@@ -19,7 +19,7 @@ from elimina.planning import sparse
 from elimina.planning.machine import cpu_machine
 from elimina.planning.order import find_order
 from elimina.planning.planner import make_plan
-from elimina.planning.sparse import Fill, in_rows, predicted_shares
+from elimina.planning.sparse import Density, make_sparse_plan, predicted_shares
 from elimina.problem.preparation import prepare
 from elimina.running import plan_choice
 from tests import calls
@@ -43,7 +43,7 @@ def sparse_plan(model, task="count", memory=1 << 30, whole=False, order=None):
     machine = cpu_machine(2)
     dtype = None if task == "count" else "int32"
     dense = make_plan(problem, problem.free if order is None else order, machine, memory, dtype)
-    return dense, in_rows(dense, problem, machine, whole)
+    return dense, make_sparse_plan(dense, problem, machine, whole)
 
 
 def test_a_plan_without_forbidden_cells_stays_dense():
@@ -55,11 +55,11 @@ def test_rows_of_small_tables_are_not_forecast(monkeypatch, size, cannot_pay):
     """The bound on the longest step agrees with the forecast that it saves."""
     model = chain(0.1, length=6, size=size)
     dense, plan = sparse_plan(model)
-    assert sparse.rows_cannot_pay(dense, prepare(model, "count", {}), cpu_machine(2)) == cannot_pay
+    assert sparse.tuples_cannot_pay(dense, prepare(model, "count", {}), cpu_machine(2)) == cannot_pay
     assert plan is None or not cannot_pay
     forecasts = []
     monkeypatch.setattr(plan_choice, "TUPLES_FROM_SECONDS", -1.0)
-    monkeypatch.setattr(plan_choice, "in_rows", lambda *parts: forecasts.append(parts))
+    monkeypatch.setattr(plan_choice, "make_sparse_plan", lambda *parts: forecasts.append(parts))
     calls.plan(model, "count", device="cpu")
     assert bool(forecasts) != cannot_pay
 
@@ -67,7 +67,7 @@ def test_rows_of_small_tables_are_not_forecast(monkeypatch, size, cannot_pay):
 def test_rows_of_a_model_without_variables_cannot_pay():
     model = elimina.Model.from_arrays({}, [])
     plan = elimina.plan(model, device="cpu")
-    assert sparse.rows_cannot_pay(plan, prepare(model, "mpe", {}), cpu_machine(2))
+    assert sparse.tuples_cannot_pay(plan, prepare(model, "mpe", {}), cpu_machine(2))
 
 
 def test_large_sparse_tables_are_on_rows():
@@ -100,8 +100,8 @@ def test_less_memory_has_more_steps_on_rows():
     problem, machine = prepare(model, "count", {}), cpu_machine(2)._replace(rows_step=1e-6)
     scopes = [group.scope for group in problem.groups]
     order = find_order(model.sizes, scopes, method="min-fill", iterations=1).order
-    quickest = in_rows(make_plan(problem, order, machine, 1 << 40), problem, machine)
-    smaller = in_rows(make_plan(problem, order, machine, quickest.peak_bytes // 2), problem, machine)
+    quickest = make_sparse_plan(make_plan(problem, order, machine, 1 << 40), problem, machine)
+    smaller = make_sparse_plan(make_plan(problem, order, machine, quickest.peak_bytes // 2), problem, machine)
     assert 0 < quickest.sparse.predicted[0] < smaller.sparse.predicted[0]
     assert quickest.fits
     assert smaller.fits
@@ -122,7 +122,7 @@ def test_expected_rows_of_independent_tables():
 
 @given(st.lists(st.floats(0, 1), max_size=5), st.integers(1, 50))
 def test_shares_are_shares(tables, domain):
-    joint, kept = predicted_shares(domain, [Fill.independent(share, domain) for share in tables])
+    joint, kept = predicted_shares(domain, [Density.independent(share, domain) for share in tables])
     assert joint - 1e-9 <= kept <= 0 or joint == kept == -math.inf
 
 

@@ -25,7 +25,7 @@ from elimina.backends.cpu import dense_session
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
-from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_record
+from elimina.planning.stream import Copy, Schedule, StreamedStep, StreamTile, tile_record
 from elimina.problem.tasks import SEMIRINGS
 from elimina.system import available_threads
 
@@ -287,13 +287,13 @@ class DiskSession(TiledSession):
             self._wait(self._reads)
             self._wait(self._writes)
 
-    def _is_readable(self, tile: Tile, current: int) -> bool:
+    def _is_readable(self, tile: StreamTile, current: int) -> bool:
         """Return whether a tile's inputs are written and its slots free while another tile is computed."""
         last = max(tile.written, tile.fetched)
         under_way = [n for n, jobs in self._writes.items() if n <= last and not all(job.done() for job in jobs)]
         return last < current and tile.ran < current and not under_way
 
-    def _read(self, tile: Tile) -> None:
+    def _read(self, tile: StreamTile) -> None:
         parts = _jobs(tile.uploads, self._item)
         self._reads[tile.number] = [self._pool.submit(self._read_pieces, part) for part in parts]
 
@@ -311,7 +311,7 @@ class DiskSession(TiledSession):
             for job in jobs.pop(number):
                 job.result()
 
-    def _compute(self, tile: Tile, report: Report | None) -> int:
+    def _compute(self, tile: StreamTile, report: Report | None) -> int:
         """Compute a tile; return its work."""
         key = (tile.step, *tile.lengths, *tile.offsets)
         if key not in self._cores:

@@ -42,7 +42,7 @@ from elimina.io.files import save
 from elimina.io.globals import is_auxiliary
 from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.methods.batch import Batch, with_observations
-from elimina.methods.small_networks import with_small_sums
+from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model import states
 from elimina.model.model import Model
 from elimina.model.states import indices_of
@@ -61,7 +61,7 @@ from elimina.result import (
     with_reading,
 )
 from elimina.running.advice import advice_on
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -94,7 +94,7 @@ def solve_cases(
     asked = None if named is None else indices_of(model, named, "query")
     summed = observed.model
     if asked is not None:
-        summed = with_small_sums(Observed(summed, {}), {*cases.columns, *asked}).model
+        summed = rewritten_for_sums(Observed(summed, {}), {*cases.columns, *asked}).model
     count = len(cases.values)
     planning = planning_of(options, model)
     variables = model.variables if asked is None else [model.variables[v] for v in asked]
@@ -226,7 +226,7 @@ def solve(
     if cases is None and (cluster is not None or local is not None):
         _check_goes_with_clusters(options["method"], options["task"])
     file = source_of(file)
-    model, total = Run("read", time_limit).result(lambda: read_with_total(file, no_check=no_check))
+    model, total = Call("read", time_limit).result(lambda: read_with_total(file, no_check=no_check))
     reading = time.monotonic() - started
     device = "cuda" if options["device"] == "cuda" else "cpu"
     if cases is not None:

@@ -26,7 +26,7 @@ from elimina.planning.devices import cards_of
 from elimina.planning.machine import Machine, machine_of
 from elimina.planning.number_type import exact_integer
 from elimina.planning.packed_steps import Factors, Steps
-from elimina.planning.plan import MOST_BYTES, Plan
+from elimina.planning.plan import MAX_BYTES, Plan
 from elimina.planning.program import Program, pack, place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.step import FactorLayout, Output
@@ -188,7 +188,7 @@ class Engine:
 
     def _shape(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> _Shaped:
         device = "cpu" if math.prod(sizes) < LEAST_WORK else self.device
-        plan = plan_bucket(sizes, scopes, dtype, machine_of(device.partition(":")[0], 1), MOST_BYTES)
+        plan = plan_bucket(sizes, scopes, dtype, machine_of(device.partition(":")[0], 1), MAX_BYTES)
         # Nothing is copied to the host when it has run, and all tables are put in after it is there.
         program = pack(plan, len(sizes))._replace(outputs=_NO_OUTPUTS, factor_cells=0)
         step = plan.steps[-1]

@@ -24,7 +24,7 @@ from elimina.methods.first_bounds import first_bounds
 from elimina.model.model import Model
 from elimina.model.table import Ends
 from elimina.planning.devices import device_name
-from elimina.planning.mini_buckets import LARGEST_IBOUND
+from elimina.planning.mini_buckets import MAX_IBOUND
 from elimina.planning.options import MOST_THREADS
 from elimina.problem.preparation import prepare
 from elimina.problem.rewriting import is_rewritten, with_needed_values
@@ -32,7 +32,7 @@ from elimina.problem.unpacked import rows_of
 from elimina.result import Delivery, EndedBy, Result, phase_seconds
 from elimina.running.bounded_results import result_between
 from elimina.running.combination import combine
-from elimina.running.garbage_collection import uncollected
+from elimina.running.garbage_collection import without_collection
 from elimina.running.rounding import check_sum, check_value, epsilon
 from elimina.system import memory_errors_in_words
 
@@ -141,7 +141,7 @@ DEFAULT = AgentOptions()
 
 
 # Agents and their messages make no reference cycles: there is no garbage to look for.
-@uncollected()
+@without_collection()
 @memory_errors_in_words("while its agents solved the problem")
 @arguments.with_options(AgentOptions._fields, "elimina.dcop.AgentOptions")
 def solve(
@@ -409,11 +409,11 @@ def settings_of(model: Model, algorithm: Algorithm, options: AgentOptions, memor
     if algorithm == "mb-dpop" and memory is None:
         raise InputError("mb-dpop needs a memory limit for each agent, such as --memory 500MB")
     if ibound is not None:
-        ibound = min(arguments.integer("ibound", ibound, 1), LARGEST_IBOUND)
+        ibound = min(arguments.integer("ibound", ibound, 1), MAX_IBOUND)
     if filtering is not None and algorithm != "dpop":
         raise InputError(f"filtering needs the algorithm dpop, not {algorithm}; leave out --filter, or use --algo dpop")
     if filtering is not None:
-        filtering = min(arguments.integer("filtering", filtering, 1), LARGEST_IBOUND)
+        filtering = min(arguments.integer("filtering", filtering, 1), MAX_IBOUND)
     if filtering is not None and not model.is_integer:
         raise InputError("filtering needs integer costs; scale and round them, or leave out --filter")
     if not model.is_integer:

@@ -23,7 +23,7 @@ from elimina.dcop.engine import Engine, row
 from elimina.dcop.problem import Cost, CostsError, Limit, Listed, Send, Utility, Value
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
-from elimina.planning.key_layout import Layout
+from elimina.planning.key_layout import KeyLayout
 
 _BYTES_OF_A_ROW = 48
 """A row that is made takes that much, with what it is made from."""
@@ -32,7 +32,7 @@ _WIDEST = {"int32": 1 << 29, "int64": 1 << 61}
 """The largest number for 'forbidden'."""
 
 
-_NOTHING = Rows(Layout.of((), ()), np.zeros((0, 1), dtype=np.uint64), np.zeros(0, dtype=np.int32))
+_NOTHING = Rows(KeyLayout.of((), ()), np.zeros((0, 1), dtype=np.uint64), np.zeros(0, dtype=np.int32))
 
 
 class _Scale(NamedTuple):

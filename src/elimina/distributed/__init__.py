@@ -12,7 +12,7 @@ from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import ClusterBatch, Job, least_memory, options_for, plan_on, run_slices, solve_slices
 from elimina.errors import InputError, TimeLimitError
 from elimina.io import EvidenceLike, as_evidence
-from elimina.methods.search_state import Limits
+from elimina.methods.search_state import SearchLimits
 from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.planning.options import DEFAULT, Options
@@ -20,7 +20,7 @@ from elimina.problem.evidence import known_total, observe
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result, own_assignment
 from elimina.running.budget import Budget
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 from elimina.strategies.schedule import LONGEST_SEARCH, SEARCHED_FROM_SECONDS
 from elimina.strategies.strategy import Portfolio, Strategy, pursue
 
@@ -78,10 +78,10 @@ def solve_optimum(
         )
     upper_bound = known_total(model, asked.upper_bound)
     gap = float(asked.gap)
-    run = Run("mpe", time_limit, asked.on_bounds, gap)
+    run = Call("mpe", time_limit, asked.on_bounds, gap)
     run.sign = model.sign
     optimum = _Optimum(
-        model, client, as_evidence(evidence, model), planning, Limits(run.deadline, gap, upper_bound), run
+        model, client, as_evidence(evidence, model), planning, SearchLimits(run.deadline, gap, upper_bound), run
     )
 
     return own_assignment(run.answer(lambda: pursue(run, optimum.portfolio(asked))), model)
@@ -96,8 +96,8 @@ class _Optimum:
         client: Client,
         evidence: Evidence | None,
         options: Options,
-        limits: Limits,
-        run: Run,
+        limits: SearchLimits,
+        run: Call,
     ) -> None:
         self.model, self.client, self.evidence, self.options = model, client, evidence, options
         self.limits, self.run = limits, run

@@ -29,9 +29,9 @@ from elimina.methods.and_or_search import (
     check_costs,
     searched_optimum,
 )
-from elimina.methods.cost_shifting import LONGEST_SHIFT, Original, shift_tables
-from elimina.methods.search_state import FIRST_SECONDS, Knowledge, Limits, Listener
-from elimina.methods.soft_consistency import Consistency, Units
+from elimina.methods.cost_shifting import MAX_SHIFT_SECONDS, ShiftedProblem, shift_tables
+from elimina.methods.search_state import FIRST_SECONDS, Listener, SearchLimits, SearchState
+from elimina.methods.soft_consistency import CoreUnits, SoftConsistency
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import Problem
@@ -136,7 +136,7 @@ class _Job(NamedTuple):
     """Data that all tasks share; a worker caches by the key the objects made from them."""
 
     key: str
-    original: Original
+    original: ShiftedProblem
     shift_seconds: float
     order: tuple[int, ...]
     options: Options
@@ -161,7 +161,7 @@ class _Turn(NamedTuple):
     left: Nodes
     bound: int
     top: int
-    units: Units
+    units: CoreUnits
     chosen: list[int] | None
     nodes: int
     bytes: int
@@ -174,7 +174,7 @@ class _Running(NamedTuple):
     nodes: Nodes | None
 
 
-class ClusterSearch(Knowledge):
+class ClusterSearch(SearchState):
     """A search that can be continued, on the workers present at that time.
 
     Args:
@@ -187,14 +187,14 @@ class ClusterSearch(Knowledge):
         UnsupportedError: Integer costs are too large.
     """
 
-    def __init__(self, problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> None:
+    def __init__(self, problem: Problem, options: Options, limits: SearchLimits, listener: Listener | None) -> None:
         check_costs(problem)
         super().__init__(problem, limits, listener)
         self.options = options
         self.stats["tasks"] = 0
         self._job: _Job | None = None
         self._pool = Pool(ROOT)
-        self._units: Units | None = None
+        self._units: CoreUnits | None = None
         self._top: int | None = None
         self._is_spent = self._is_stale = False
         self._unit: int | float = 0
@@ -239,7 +239,7 @@ class ClusterSearch(Knowledge):
         """Shift the costs that mini-buckets read, once for all workers."""
         self._is_stale = False
         if self._job is None:
-            seconds = min(LONGEST_SHIFT, max(0.0, until - time.monotonic()) / 10)
+            seconds = min(MAX_SHIFT_SECONDS, max(0.0, until - time.monotonic()) / 10)
             with self.phase("shift"):
                 self._job = tasks.wait_for(tasks.keep(_job, self.problem, self.options, seconds))
         if self._units is None:
@@ -372,7 +372,7 @@ def _job(problem: Problem, options: Options, seconds: float) -> _Job:
     return _Job("", original, shift_seconds, order, options, host_memory(options), None, False)
 
 
-def _round(job: _Job, number: int, limits: Limits, tried: Result | None, seconds: float) -> tuple[int, Result]:
+def _round(job: _Job, number: int, limits: SearchLimits, tried: Result | None, seconds: float) -> tuple[int, Result]:
     """Return a round of mini-buckets on the whole problem."""
     limits = limits._replace(deadline=None if math.isinf(seconds) else time.monotonic() + seconds)
     try:
@@ -382,7 +382,7 @@ def _round(job: _Job, number: int, limits: Limits, tried: Result | None, seconds
     return number, found
 
 
-_idle: dict[str, list[Consistency]] = {}
+_idle: dict[str, list[SoftConsistency]] = {}
 _taking = threading.Lock()
 
 
@@ -410,7 +410,7 @@ def _poll(*_: Any) -> bool:
     return True
 
 
-def _search_of(job: _Job) -> Consistency | None:
+def _search_of(job: _Job) -> SoftConsistency | None:
     """Return the search that this worker kept from an earlier budget, or a new one."""
     with _taking:
         for key in _idle.keys() - {job.key}:
@@ -419,4 +419,4 @@ def _search_of(job: _Job) -> Consistency | None:
             return _idle[job.key].pop()
     threads = job.options.threads or 1
     problem, seconds = job.original.problem, job.shift_seconds
-    return Consistency.of(problem, job.order, job.score, job.is_found, threads, job.memory, seconds)
+    return SoftConsistency.of(problem, job.order, job.score, job.is_found, threads, job.memory, seconds)

@@ -22,7 +22,7 @@ from elimina.io.cases import Codes
 from elimina.methods.batch import Batch
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.first_bounds import first_bounds
-from elimina.methods.optimum import first_state
+from elimina.methods.optimum import initial_state
 from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.planning.machine import DEALT_SECONDS
@@ -38,11 +38,11 @@ from elimina.running.budget import Budget
 from elimina.running.checkpoint import State
 from elimina.running.execution import Execution
 from elimina.running.host import limits_of
-from elimina.running.planned_problem import Planned
+from elimina.running.planned_problem import PlannedProblem
 from elimina.running.propagated_tables import Posteriors
 from elimina.running.rounding import TOLERANCES
-from elimina.running.scaled import Scaled, ScaledSum, partition_result
-from elimina.strategies.call import Run
+from elimina.running.scaled import ScaledNumber, ScaledSum, partition_result
+from elimina.strategies.call import Call
 from elimina.strategies.call_plan import plan_call
 from elimina.strategies.strategy import Strategy, portfolio_of, pursue
 
@@ -120,7 +120,7 @@ def solve_slices(
         tasks = ", ".join(tasks_that(lambda task: task.merges_slices))
         raise InputError(f"a cluster runs slices of the tasks {tasks}, and cases of mar; not {task}")
     asked, options = options, options_for(options)
-    run = Run(task, time_limit)
+    run = Call(task, time_limit)
     run.sign = model.sign
 
     def slices(_: Budget) -> Result:
@@ -154,7 +154,7 @@ def plan_on(
 def run_slices(
     tasks: Tasks,
     job: Job,
-    run: Run,
+    run: Call,
     asked: Options,
     tried: Result | None = None,
 ) -> Result:
@@ -218,7 +218,7 @@ def _plan(
     return Job(planned.problem, plan, options.threads or 1, planned.seconds)
 
 
-def _finer(planned: Planned, options: Options, lanes: int) -> Plan:
+def _finer(planned: PlannedProblem, options: Options, lanes: int) -> Plan:
     plan = planned.plan
     number = 1 if plan.slicing is None else plan.slicing.number
     can = plan.fits and plan.sparse is None and plan.stream is None and options.slices != "never"
@@ -262,7 +262,7 @@ class _Shares:
         self,
         tasks: Tasks,
         job: Job,
-        run: Run,
+        run: Call,
         progress: Callable[[float], None] | None,
         tried: Result | None,
     ) -> None:
@@ -327,7 +327,7 @@ class _Shares:
             self._run.learn(Result("bounded", task, found.value, *ends, found.assignment, stats=stats))
         elif described(task).is_sum and found.log10_z is not None:
             value, log2 = found.value, found.log10_z / math.log10(2)
-            self._total.add(Scaled.from_log2(log2) if value is None else Scaled.product([value]))
+            self._total.add(ScaledNumber.from_log2(log2) if value is None else ScaledNumber.product([value]))
             self._run.learn(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
 
     def _known(self) -> State:
@@ -372,7 +372,7 @@ def _execution(job: Job, left: float | None, share: range | None, known: State) 
 
 
 def _first(job: Job, left: float | None) -> State:
-    return first_state(_execution(job, left, None, {}))
+    return initial_state(_execution(job, left, None, {}))
 
 
 def _share(job: Job, first: State, left: float | None, share: range, known: State) -> Result:

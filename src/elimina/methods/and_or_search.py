@@ -16,12 +16,12 @@ from elimina import system
 from elimina._core import search_tree
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.methods.cost_shifting import LONGEST_SHIFT, Original, shift_tables
-from elimina.methods.local_search import Improvement
-from elimina.methods.mini_buckets import Guide, Heuristic, division, heuristic_of
-from elimina.methods.paused_search import LEAST_KEPT, Paused
-from elimina.methods.search_state import Knowledge, Limits, Listener
-from elimina.methods.soft_consistency import Consistency
+from elimina.methods.cost_shifting import MAX_SHIFT_SECONDS, ShiftedProblem, shift_tables
+from elimina.methods.local_search import AssignmentSearch
+from elimina.methods.mini_buckets import Heuristic, PseudoTreeTables, heuristic_of, mini_bucket_statistics
+from elimina.methods.paused_search import MIN_KEPT_MEMORY_BYTES, PausedSearch
+from elimina.methods.search_state import Listener, SearchLimits, SearchState
+from elimina.methods.soft_consistency import SoftConsistency
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.order import LARGEST_SEED
@@ -113,11 +113,11 @@ def check_costs(problem: Problem) -> None:
 def searched_optimum(
     problem: Problem,
     options: Options,
-    limits: Limits,
+    limits: SearchLimits,
     tried: Result | None = None,
     listener: Listener | None = None,
-    original: Original | None = None,
-    paused: Paused | None = None,
+    original: ShiftedProblem | None = None,
+    paused: PausedSearch | None = None,
 ) -> Result:
     """Find the optimum and an assignment, or bounds on it where time ends before (``bounded``).
 
@@ -138,7 +138,7 @@ def searched_optimum(
         Stopped: The call is to end; what is known was told.
     """
     check_costs(problem)
-    search = _Search(problem, options, limits, listener, paused)
+    search = _AlternatingSearch(problem, options, limits, listener, paused)
     if tried is not None:
         search.learn(tried)
     try:
@@ -149,22 +149,22 @@ def searched_optimum(
     return search.result()
 
 
-class _Search(Knowledge):
+class _AlternatingSearch(SearchState):
     """Both searches, and the bounds and assignment so far."""
 
     def __init__(
         self,
         problem: Problem,
         options: Options,
-        limits: Limits,
+        limits: SearchLimits,
         listener: Listener | None,
-        paused: Paused | None = None,
+        paused: PausedSearch | None = None,
     ) -> None:
         super().__init__(problem, limits, listener)
         self.options = options
         self.is_improving = True
         self.memory = host_memory(options)
-        self.paused = (paused or Paused()).within(problem, self.memory)
+        self.paused = (paused or PausedSearch()).within(problem, self.memory)
         self.shares = shares_of(problem, self.memory)
         self.resident = system.resident_memory()
 
@@ -183,7 +183,7 @@ class _Search(Knowledge):
         now = shared(host_memory(self.options.beside(self.grown)))
         return Shares(*map(min, now, self.shares))
 
-    def threads_for(self, guide: Guide) -> int:
+    def threads_for(self, guide: PseudoTreeTables) -> int:
         """Return how many threads' lists fit beside what the process holds; 0: not even one's.
 
         Of large problems, those of sixteen threads take more than the tables.
@@ -205,14 +205,14 @@ class _Search(Knowledge):
             )
         return threads
 
-    def run(self, original: Original | None) -> None:
+    def run(self, original: ShiftedProblem | None) -> None:
         """Search round after round, until the bounds meet or the time is up."""
         options, limits = self.options, self.limits
         self.propagate(limits.first_turn)
         self.improve(limits.first_turn / 2)
         if self.is_over or limits.rounds == 0:
             return
-        seconds = min(LONGEST_SHIFT, limits.seconds / 10)
+        seconds = min(MAX_SHIFT_SECONDS, limits.seconds / 10)
         with self.phase("shift"):
             original = original or self.paused.original or shift_tables(self.problem, options, seconds)
         self.paused.original = original
@@ -240,7 +240,9 @@ class _Search(Knowledge):
             heuristic = heuristic_of(execution, self.clock)
             self.is_empty = math.isinf(heuristic.cost)
             self.raise_bound(original, heuristic, heuristic.cost)
-            self.stats.update({**statistics(execution, {}), **division(plan), "rounds": self.stats["rounds"] + 1})
+            self.stats.update(
+                {**statistics(execution, {}), **mini_bucket_statistics(plan), "rounds": self.stats["rounds"] + 1}
+            )
             turn = SEARCH_SHARE * budget * turn_share(options)
             is_end = self.stats["rounds"] >= limits.rounds or (is_last and limits.nodes < math.inf)
             while not self.is_over:
@@ -308,7 +310,7 @@ class _Search(Knowledge):
         gap = self.sign * (self.score - search.bound)
         return max(1 / LEAD, self.sign * (self.score - self.bound) / gap) if gap > 0 else 1.0
 
-    def search(self, original: Original, heuristic: Heuristic, seconds: float) -> None:
+    def search(self, original: ShiftedProblem, heuristic: Heuristic, seconds: float) -> None:
         """Run one round."""
         if self.is_over or not (threads := self.threads_for(heuristic.guide)):
             return
@@ -379,12 +381,12 @@ class _Search(Knowledge):
             self.is_exhausted = paused.is_spent
             paused.consistency, paused.unit = None, unit
 
-    def begin_rival(self, search: Consistency) -> Consistency | None:
+    def begin_rival(self, search: SoftConsistency) -> SoftConsistency | None:
         """Search for a while with another order, which decides on some problems; return that search if it is ahead."""
         share = RIVAL_OF_PACKING if search.reduction.is_packing else RIVAL
         seconds = share * search.seconds - search.setup
         is_free = isinstance(self.options.order, str) and self.limits.nodes == math.inf
-        if seconds <= 0 or not is_free or self.memory < LEAST_KEPT or self.is_over:
+        if seconds <= 0 or not is_free or self.memory < MIN_KEPT_MEMORY_BYTES or self.is_over:
             return None
         self.paused.orders += 1
         rival = self.begin_consistency(self.paused.orders)
@@ -396,7 +398,7 @@ class _Search(Knowledge):
         self.paused.order = self.paused.orders
         return rival
 
-    def turn(self, search: Consistency, seconds: float) -> None:
+    def turn(self, search: SoftConsistency, seconds: float) -> None:
         """Give one search its time budget."""
         if self.chosen is not None and self.score is not None:
             search.know(self.score, self.chosen)
@@ -433,7 +435,7 @@ class _Search(Knowledge):
         if self.paused.improvement is None:
             with self.phase("improve"):
                 threads = sharing_threads(self.options)
-                self.paused.improvement = Improvement.of(self.problem, self.memory, self.options.seed, threads)
+                self.paused.improvement = AssignmentSearch.of(self.problem, self.memory, self.options.seed, threads)
         search = self.paused.improvement
         if search is None:
             return
@@ -449,7 +451,7 @@ class _Search(Knowledge):
                 self.report()
         self.is_improving = self.score != before
 
-    def begin_consistency(self, order: int) -> Consistency | None:
+    def begin_consistency(self, order: int) -> SoftConsistency | None:
         """Return a search with the order of a number, if it is possible."""
         options = self.options
         seconds = min(ROOT_SHIFT, self.limits.seconds / 10) if options.shifts_tables else 0.0
@@ -457,9 +459,9 @@ class _Search(Knowledge):
             ordered = consistency_order(self.problem, options, order, self.paused.first_order)
             threads = options.host_threads
             is_found = self.chosen is not None
-            return Consistency.of(self.problem, ordered, self.score, is_found, threads, self.memory, seconds)
+            return SoftConsistency.of(self.problem, ordered, self.score, is_found, threads, self.memory, seconds)
 
-    def raise_bound(self, original: Original, heuristic: Heuristic, cost: float) -> None:
+    def raise_bound(self, original: ShiftedProblem, heuristic: Heuristic, cost: float) -> None:
         """Keep a bound if it is the best one."""
         if math.isfinite(cost):
             self.raise_to(original.bound(heuristic.bound_of(cost)))

@@ -39,11 +39,11 @@ from elimina.planning.program import case_planner, pack
 from elimina.problem.cases import prepare_batch
 from elimina.problem.preparation import Problem, with_units
 from elimina.running.advice import check_kept
-from elimina.running.host import asked_backend
+from elimina.running.host import backend_of
 from elimina.running.plan_choice import plan_on
-from elimina.running.planned_problem import Planned
+from elimina.running.planned_problem import PlannedProblem
 from elimina.running.pool import spread
-from elimina.running.propagated_tables import Answer, Posteriors, normalised
+from elimina.running.propagated_tables import Posteriors, PropagatedTables, normalised
 from elimina.running.propagator import Propagator
 from elimina.system import cached_property
 
@@ -64,7 +64,7 @@ class CaseByCase:
         columns: The variables that some case may observe.
     """
 
-    def __init__(self, planned: Planned, columns: tuple[int, ...]) -> None:
+    def __init__(self, planned: PlannedProblem, columns: tuple[int, ...]) -> None:
         self.planned, self.columns = planned, columns
         self._asked = [output.scope[0] for output in planned.plan.outputs if output.scope]
 
@@ -100,7 +100,7 @@ class CaseByCase:
                 table[~sound] = again[v]
         return dict(zip(self._asked, tables, strict=True)), sums
 
-    def _answer(self, own: dict[str, Propagator], values: Codes) -> tuple[Answer, NDArray[np.bool_]]:
+    def _answer(self, own: dict[str, Propagator], values: Codes) -> tuple[PropagatedTables, NDArray[np.bool_]]:
         return self._propagator(own, "sum-product").run_cases(self.columns, values)
 
     def _unsound(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
@@ -141,7 +141,7 @@ class PlannedCases(CaseByCase):
         """Return the cases so that those which observe the same variables follow each other, and share a plan."""
         return np.argsort(_patterns(values), kind="stable")
 
-    def _answer(self, own: dict[str, Propagator], values: Codes) -> tuple[Answer, NDArray[np.bool_]]:
+    def _answer(self, own: dict[str, Propagator], values: Codes) -> tuple[PropagatedTables, NDArray[np.bool_]]:
         return self._propagator(own, "sum-product").run_cases(self.columns, values, own_plans=True)
 
     def _unsound(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
@@ -292,11 +292,11 @@ class Batch:
     def _prepare(self, cases: int) -> Problem:
         return prepare_batch(with_units(self.model), self.columns, self._query, cases)
 
-    def _plan_on(self, backend: Backend, problem: Problem) -> Planned:
-        return Planned(problem, plan_on(backend, problem, self._order, self._options), backend, {})
+    def _plan_on(self, backend: Backend, problem: Problem) -> PlannedProblem:
+        return PlannedProblem(problem, plan_on(backend, problem, self._order, self._options), backend, {})
 
     def _plan_chunks(self, probe: Problem, count: int, threads: int) -> None:
-        backend = asked_backend(self._options)
+        backend = backend_of(self._options)
         first = self._plan_on(backend, probe)
         expected = first.plan.seconds / _UNIT * count / threads
         if self._options.chooses_device and outlasts_card_start(expected):
@@ -408,7 +408,7 @@ class Batch:
 
     def _chunk(
         self,
-        planned: Planned,
+        planned: PlannedProblem,
         own: dict[str, Propagator],
         way: CaseByCase | None,
         values: Codes,
@@ -435,7 +435,7 @@ class Batch:
                     normalised(table[:, : len(values)], answer.logarithmic, out=shares[part, rows])
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
 
-    def _propagate(self, planned: Planned, own: dict[str, Propagator], values: Codes) -> Answer:
+    def _propagate(self, planned: PlannedProblem, own: dict[str, Propagator], values: Codes) -> PropagatedTables:
         """Propagate a chunk on a thread's own propagators, which are made when first needed."""
         wide = [self.model.variables[v].size > 1 for v in self.columns]
         codes = np.full((sum(wide), self.cases), -1, dtype=np.intp)

@@ -33,7 +33,7 @@ _LEAST_WIDTH, _MOST_WIDTH, _WIDER = 1 << 10, 1 << 19, 8
 """Partial assignments that the first search keeps, the most that one keeps, and the growth from search to search."""
 
 
-class Found(NamedTuple):
+class BeamResult(NamedTuple):
     """Assignment at the end of a beam search.
 
     Attributes:
@@ -56,7 +56,7 @@ _HELD_BYTES = 20
 
 def beam_searches(
     graph: JoinGraph, tables: Sequence[Floats], until: float, arrays: Any = np, room: float = math.inf
-) -> Iterator[Found]:
+) -> Iterator[BeamResult]:
     """Yield the ends of wider and wider searches, until one is exact or there is no time or memory for the next.
 
     Args:
@@ -79,7 +79,9 @@ def beam_searches(
         width, seconds = _WIDER * width, time.monotonic() - began
 
 
-def beam_search(graph: JoinGraph, tables: Sequence[Floats], width: int, until: float, arrays: Any = np) -> Found | None:
+def beam_search(
+    graph: JoinGraph, tables: Sequence[Floats], width: int, until: float, arrays: Any = np
+) -> BeamResult | None:
     """Assign all variables, the last one eliminated first.
 
     Of partial assignments that agree on the variables of all tables to come, one of least cost is kept.
@@ -135,7 +137,7 @@ def beam_search(graph: JoinGraph, tables: Sequence[Floats], width: int, until: f
     for v, parents, values in reversed(trail):
         chosen[v], at = int(values[at]), int(parents[at])
     cost = float(costs[0])
-    return Found(chosen, cost, min(least_left, cost))
+    return BeamResult(chosen, cost, min(least_left, cost))
 
 
 def _last_reads(graph: JoinGraph) -> dict[int, int]:

@@ -27,7 +27,7 @@ from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import Problem, allowed_ranges, prepare
 from elimina.running.content_partition import partition_by_content
 from elimina.running.encoding import distances, largest_of, tables_of
-from elimina.running.host import asked_backend, host_memory
+from elimina.running.host import backend_of, host_memory
 from elimina.running.memory_shares import can_copy, cells_of
 from elimina.running.rounding import widened
 
@@ -42,7 +42,7 @@ _MOST_TOTAL = 2**48
 _MOST_SPREAD = 2.0**900
 """Largest total of floats that are shifted: sums of shifted costs stay in the range of floats."""
 
-LONGEST_SHIFT = 10.0
+MAX_SHIFT_SECONDS = 10.0
 """Seconds after which no further pass is begun by default."""
 
 _PARTS = 1000
@@ -52,11 +52,11 @@ _HEADROOM = 2**27
 _LEAST_PASSES = 4
 """Passes over clusters that the time has to suffice for."""
 
-LEAST_GAIN = 1e-5
+MIN_SHIFT_GAIN = 1e-5
 """A pass that raises the bound by less of the tables' spread is the last one."""
 
 
-class Shifted(NamedTuple):
+class ShiftedTables(NamedTuple):
     """A problem whose costs were shifted.
 
     Attributes:
@@ -89,11 +89,11 @@ class Shifted(NamedTuple):
         return self.sign * total * self.scale
 
 
-class Original(NamedTuple):
+class ShiftedProblem(NamedTuple):
     """A problem, and the problem after cost shifting, if its costs were shifted."""
 
     problem: Problem
-    shifted: Shifted | None
+    shifted: ShiftedTables | None
 
     @property
     def moved(self) -> Problem:
@@ -113,7 +113,7 @@ class Original(NamedTuple):
         return total if self.shifted is None else self.shifted.shifted(total)
 
 
-def shift_tables(problem: Problem, options: Options, seconds: float) -> Original:
+def shift_tables(problem: Problem, options: Options, seconds: float) -> ShiftedProblem:
     """Shift costs between tables if that is asked for and possible.
 
     Args:
@@ -121,10 +121,10 @@ def shift_tables(problem: Problem, options: Options, seconds: float) -> Original
         options: Options of the shifts, with the memory that they may take.
         seconds: After which no further pass is begun.
     """
-    return Original(problem, shift(problem, seconds, host_memory(options)) if options.shifts_tables else None)
+    return ShiftedProblem(problem, shift(problem, seconds, host_memory(options)) if options.shifts_tables else None)
 
 
-def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[Original, Options]:
+def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[ShiftedProblem, Options]:
     """Shift costs between tables and between clusters, whichever is asked for and possible.
 
     Args:
@@ -142,7 +142,7 @@ def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[Origi
     return shift_clusters(original, options, order, seconds), options._replace(order=order)
 
 
-def shift_clusters(original: Original, options: Options, order: Sequence[int], seconds: float) -> Original:
+def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[int], seconds: float) -> ShiftedProblem:
     """Join tables to clusters of mini-buckets, and shift costs between these, if time and memory suffice.
 
     Args:
@@ -159,7 +159,7 @@ def shift_clusters(original: Original, options: Options, order: Sequence[int], s
     if options.partition != "scope":
         partition = partition_by_content(problem, order, ibound, memory, seconds, options.host_threads)
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
-    card = cast("CudaDevice", devices_of(asked_backend(options))[0]) if options.needs_gpu else None
+    card = cast("CudaDevice", devices_of(backend_of(options))[0]) if options.needs_gpu else None
     least = _LEAST_PASSES * graph.pass_seconds if card is None else CARD_CLUSTER_SECONDS * len(graph.clusters)
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
     if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
@@ -190,7 +190,7 @@ def _shifted_in(
     tables = [(group.scope, table) for group, table in zip(problem.groups, given, strict=True)]
     exact = [graph.join(cluster, tables) for cluster in graph.clusters]
     moved = [np.rint(table * unit) for table in exact]
-    least_gain = max(1.0, LEAST_GAIN * spread * unit)
+    least_gain = max(1.0, MIN_SHIFT_GAIN * spread * unit)
     if card is None:
         constant = graph.shift(moved, seconds, least_gain)
     else:
@@ -225,7 +225,7 @@ def parts_of(problem: Problem) -> int:
     return max(1, min(_PARTS, _HEADROOM // cost_bound(problem)))
 
 
-def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
+def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None:
     """Shift costs between tables; None if these are too large for it, or forbid everything.
 
     Args:
@@ -249,7 +249,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     if not known.possible or spread > _MOST_SPREAD or spread * unit > _MOST_TOTAL:
         return None
     given = _in_units(known.costs, unit, limit)
-    gain = max(1, int(LEAST_GAIN * spread * unit))
+    gain = max(1, int(MIN_SHIFT_GAIN * spread * unit))
     bound, found = shift_costs(*problem.network, given, 0, FORBIDDEN_COST, seconds, gain, lambda *_: None)
     factors = _tables(problem, known.costs, given, found[2], unit)
     constant = scale * known.offset + bound if model.is_integer else known.offset + bound / unit
@@ -257,7 +257,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> Shifted | None:
     worst = None if model.upper_bound is None else sign * scale * model.upper_bound
     shifted = Model(model.variables, factors, sense="min-cost", constant=constant, upper_bound=worst)
     slack = 0.0 if model.is_integer else -widened(0.0, known.offset, bound / unit)
-    return Shifted(prepare(shifted, "mpe", problem.fixed), scale, sign, slack)
+    return ShiftedTables(prepare(shifted, "mpe", problem.fixed), scale, sign, slack)
 
 
 def _in_units(given: Array, unit: float, limit: float) -> Array:

@@ -26,31 +26,31 @@ from elimina.errors import InternalError, MemoryLimitError, TimeLimitError, Unsu
 from elimina.methods.and_or_search import MOST_COST as MOST_SEARCHED
 from elimina.methods.and_or_search import searched_optimum
 from elimina.methods.bucket_elimination import eliminate
-from elimina.methods.cost_shifting import Original, shift_tables
-from elimina.methods.search_state import Limits, Listener
-from elimina.methods.soft_consistency import Units
+from elimina.methods.cost_shifting import ShiftedProblem, shift_tables
+from elimina.methods.search_state import Listener, SearchLimits
+from elimina.methods.soft_consistency import CoreUnits
 from elimina.model.model import Model
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.planning.planner import make_plan
 from elimina.planning.record import MAX_OPERANDS
-from elimina.planning.sparse import in_rows, outside
+from elimina.planning.sparse import make_sparse_plan, outside
 from elimina.problem.preparation import Problem, allowed_ranges, prepare
 from elimina.problem.tasks import INTEGERS
 from elimina.result import Bounds, Result
 from elimina.running.bounded_results import result_between
-from elimina.running.combination import ends_beyond
+from elimina.running.combination import bounds_beyond
 from elimina.running.encoding import distances
 from elimina.running.execution import Execution
-from elimina.running.host import asked_backend, limits_of
+from elimina.running.host import backend_of, limits_of
 from elimina.running.plan_choice import FINER, rows_in_fine_slices
-from elimina.running.planned_problem import Planned
+from elimina.running.planned_problem import PlannedProblem
 
-MOST_COST = 2**38
+MAX_FILTERED_COST = 2**38
 """Sums of costs stay below it, in parts of a thousandth they fit the core's type."""
 
-MOST_CELLS = 2**26
+MAX_FILTERED_CELLS = 2**26
 """Most cells of all tables together: they are kept as dense ones, their sizes rounded up to powers of two."""
 
 _ROW_BYTES = 64
@@ -66,20 +66,20 @@ _LEAST_COPIES = 1 << 23
 """Bytes of copies that are always allowed."""
 
 
-def why_unsupported(problem: Problem) -> str | None:
+def reason_unsupported(problem: Problem) -> str | None:
     """Why a problem cannot be filtered; None if it can."""
     if not problem.described.is_optimum or not problem.model.is_integer:
         return "filtering needs the task mpe and integer costs"
-    if _cells(problem) > MOST_CELLS:
-        return f"filtering needs tables of at most {MOST_CELLS} cells together"
+    if _cells(problem) > MAX_FILTERED_CELLS:
+        return f"filtering needs tables of at most {MAX_FILTERED_CELLS} cells together"
     ranges = allowed_ranges(problem.tables, problem.model.sense)
     spread = sum([known[1] - known[0] for known in ranges if known is not None])
-    if spread >= MOST_COST:
-        return f"filtering adds costs up to {MOST_COST}, and the tables' ranges add up to {spread}"
+    if spread >= MAX_FILTERED_COST:
+        return f"filtering adds costs up to {MAX_FILTERED_COST}, and the tables' ranges add up to {spread}"
     return None
 
 
-def why_too_large(problem: Problem, memory: int) -> str | None:
+def reason_too_large(problem: Problem, memory: int) -> str | None:
     """Return why the copies that filtering makes of a problem's tables pass a memory limit in bytes, or None."""
     copies = _COPIES * (_TABLE_BYTES * len(problem.tables) + _CELL_BYTES * _cells(problem))
     if copies <= max(memory, _LEAST_COPIES):
@@ -94,7 +94,7 @@ def _cells(problem: Problem) -> int:
 
 
 def filtered_optimum(
-    problem: Problem, limits: Limits, memory: int, seed: int = 0, listener: Listener | None = None
+    problem: Problem, limits: SearchLimits, memory: int, seed: int = 0, listener: Listener | None = None
 ) -> Result:
     """Find the optimum and an assignment, or bounds on it where time ends before.
 
@@ -113,16 +113,16 @@ def filtered_optimum(
         MemoryLimitError: Copies of its tables do not fit.
         InternalError: The assignment's value, recomputed on the model, is not the value found.
     """
-    reason = why_unsupported(problem)
+    reason = reason_unsupported(problem)
     if reason is not None:
         way = "use --method eliminate" if limits.upper_bound is None else "use --method search, or give no upper bound"
         raise UnsupportedError(f"{reason}; {way}")
-    large = why_too_large(problem, memory)
+    large = reason_too_large(problem, memory)
     if large is not None:
         raise MemoryLimitError(f"{large}; give more memory (--memory), or use --method search")
     started = time.perf_counter()
     model, given = problem.model, distances(problem, FORBIDDEN_COST)
-    units = Units(model.sign, given.offset, 1)
+    units = CoreUnits(model.sign, given.offset, 1)
     upper = _upper(problem, units, limits.upper_bound)
 
     chosen: list[int] | None = None
@@ -167,14 +167,14 @@ def filtered_optimum(
         result = known(found["bound"])
     else:
         reached = limits.upper_bound
-        ends = (None, None) if reached is None else ends_beyond(reached, model.sign)
+        ends = (None, None) if reached is None else bounds_beyond(reached, model.sign)
         result = Result("infeasible", "mpe", None, *ends)
     return result.replace(stats=_statistics(found, clock))
 
 
-def _upper(problem: Problem, units: Units, given: int | float | None) -> int:
+def _upper(problem: Problem, units: CoreUnits, given: int | float | None) -> int:
     """Return the least distance of assignments that are not solutions, or worse than a known total."""
-    limits = [MOST_COST + 1]
+    limits = [MAX_FILTERED_COST + 1]
     if problem.model.upper_bound is not None:
         limits.append(math.ceil(units.sign * problem.model.upper_bound - units.offset))
     if given is not None:
@@ -204,7 +204,7 @@ _SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
 """Limit after which no further pass begins, and the order search ends."""
 
 
-class Known(NamedTuple):
+class FilterBounds(NamedTuple):
     """Knowledge before tuples are made.
 
     Attributes:
@@ -216,7 +216,7 @@ class Known(NamedTuple):
 
     result: Result
     upper_bound: int | None
-    original: Original
+    original: ShiftedProblem
     order: tuple[int, ...]
 
     @property
@@ -262,10 +262,12 @@ class Known(NamedTuple):
         value, given = self.result.value, self.upper_bound
         if value is not None and (given is None or self.sign * value <= self.sign * given):
             return self.result.replace(status="optimal", lower_bound=value, upper_bound=value)
-        return Result("infeasible", "mpe", None, *((None, None) if given is None else ends_beyond(given, self.sign)))
+        return Result("infeasible", "mpe", None, *((None, None) if given is None else bounds_beyond(given, self.sign)))
 
 
-def optimum_on_rows(problem: Problem, options: Options, limits: Limits, listener: Listener | None = None) -> Result:
+def optimum_on_rows(
+    problem: Problem, options: Options, limits: SearchLimits, listener: Listener | None = None
+) -> Result:
     """Do the same as ``filtered_optimum`` by the engine's steps on tuples, on any device.
 
     Args:
@@ -293,7 +295,7 @@ def optimum_on_rows(problem: Problem, options: Options, limits: Limits, listener
         raise UnsupportedError(
             f"filtering adds costs up to {MOST_SEARCHED}, and the tables' ranges add up to more; use --method eliminate"
         )
-    backend = asked_backend(options)
+    backend = backend_of(options)
     started = time.perf_counter()
     known = _first_bounds(problem, options, limits._replace(nodes=0, rounds=1), listener)
     clock = {"bounds": time.perf_counter() - started}
@@ -309,7 +311,7 @@ def optimum_on_rows(problem: Problem, options: Options, limits: Limits, listener
 
 
 def _better(
-    known: Known, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
+    known: FilterBounds, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
 ) -> Result:
     """Look for a better solution; in slices, ever finer ones, if the tuples exceed the memory."""
     while True:
@@ -323,7 +325,7 @@ def _better(
         options = options._replace(refined=options.refined + 1)
 
 
-def _climb(known: Known, planned: Planned, deadline: float | None, clock: dict[str, float]) -> Result:
+def _climb(known: FilterBounds, planned: PlannedProblem, deadline: float | None, clock: dict[str, float]) -> Result:
     """Run one plan with one limit after another, until it finds a solution."""
     made = filtered = 0
     for worst in known.rungs:
@@ -341,7 +343,7 @@ def _with_figures(result: Result) -> Result:
     return result.replace(stats={"rows_made": 0, "rows_filtered": 0, **result.stats, "method": "filter"})
 
 
-def _first_bounds(problem: Problem, options: Options, limits: Limits, listener: Listener | None) -> Known:
+def _first_bounds(problem: Problem, options: Options, limits: SearchLimits, listener: Listener | None) -> FilterBounds:
     """Shift costs, and follow small mini-buckets to a solution."""
     on_host = options._replace(device="cpu", ibound=None)
     if options.needs_gpu:
@@ -354,10 +356,10 @@ def _first_bounds(problem: Problem, options: Options, limits: Limits, listener: 
     ordered = on_host._replace(order=order)
     result = searched_optimum(problem, ordered, limits, listener=listener, original=original)
     bound = limits.upper_bound
-    return Known(result, None if bound is None else int(bound), original, order)
+    return FilterBounds(result, None if bound is None else int(bound), original, order)
 
 
-def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
+def filtered_plan(known: FilterBounds, backend: Backend, options: Options) -> PlannedProblem:
     """Return a plan on rows that looks for a better solution than is known.
 
     Raises:
@@ -369,13 +371,13 @@ def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
     wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
     dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
     # Bounds are made of the factors' cells.
-    plan = in_rows(dense, problem, machine, whole=True, listed=False)
+    plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
     if plan is not None and options.refined:
         # What independent tables would make says nothing of what bounds leave, but much of how slices divide it.
         room = plan.peak_bytes // FINER**options.refined
         plan = rows_in_fine_slices(machine, problem, options, plan, room)
     if plan is None or plan.sparse is None:
-        return Planned(problem, dense, backend, {"plan": time.perf_counter() - started})
+        return PlannedProblem(problem, dense, backend, {"plan": time.perf_counter() - started})
     bounds = outside(plan, problem.model.sizes)
     factor_bytes = plan.factor_cells * plan.itemsize
     # How many rows bounds leave is only known afterwards.
@@ -386,4 +388,4 @@ def filtered_plan(known: Known, backend: Backend, options: Options) -> Planned:
         # What other tables cost in a slice decides which rows a step keeps: the next slice needs them all again.
         slicing = slicing._replace(levels=(len(slicing.variables),) * len(plan.steps))
     plan = plan._replace(sparse=sparse, slicing=slicing, bytes=machine.tiers(size, factor_bytes, plan.planning_bytes))
-    return Planned(problem, plan, backend, {"plan": time.perf_counter() - started})
+    return PlannedProblem(problem, plan, backend, {"plan": time.perf_counter() - started})

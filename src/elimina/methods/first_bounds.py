@@ -13,8 +13,8 @@ from elimina.model.table import Ends, Sense, forbidden_value
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.problem.preparation import Problem
 from elimina.result import Result
-from elimina.running.bounded_results import meet, result_between, sum_between
-from elimina.running.combination import NO_PLAN, ends_beyond
+from elimina.running.bounded_results import bounds_meet, result_between, sum_between
+from elimina.running.combination import NO_PLAN, bounds_beyond
 
 _MOST_CELLS = 1 << 20
 """Most cells of a table that the first assignment is improved on."""
@@ -48,9 +48,9 @@ def first_bounds(
         return found
     sign = 1 if problem.model.sense == "min-cost" else -1
     bound = found.lower_bound if sign == 1 else found.upper_bound
-    if bound is None or sign * bound <= sign * given or meet(given, bound):
+    if bound is None or sign * bound <= sign * given or bounds_meet(given, bound):
         return found
-    ends = ends_beyond(given, sign, problem.model.is_integer)
+    ends = bounds_beyond(given, sign, problem.model.is_integer)
     return Result("infeasible", "mpe", None, *ends, stats=found.stats)
 
 
@@ -74,7 +74,7 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
     cells = int(min(memory, sys.maxsize)) // _COPY_BYTES
     for v, value in tables.incumbent(model.sense, _DESCENT_CELLS, 0, _MOST_CELLS, _MOST_LISTED_CELLS, cells)[0]:
         chosen[v] = value
-    return between(problem, best - slack, chosen)
+    return result_of_assignment(problem, best - slack, chosen)
 
 
 def _cost(value: float, sense: Sense) -> float:
@@ -83,7 +83,7 @@ def _cost(value: float, sense: Sense) -> float:
     return value if sense == "min-cost" else -value
 
 
-def between(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
+def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
     """Return the answer that the least cost of all tables and an assignment prove.
 
     Args:

@@ -11,8 +11,16 @@ from typing import TYPE_CHECKING
 from elimina._core import FORBIDDEN_COST, count_path
 from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
-from elimina.methods.beam_search import Found, beam_searches
-from elimina.methods.join_graph import BEAM_SHARE, BEAM_STEP_SECONDS, LEAST_GAIN, JoinGraph, Units, in_units, rungs
+from elimina.methods.beam_search import BeamResult, beam_searches
+from elimina.methods.join_graph import (
+    BEAM_SHARE,
+    BEAM_STEP_SECONDS,
+    MIN_PASS_GAIN,
+    ClusterUnits,
+    JoinGraph,
+    in_units,
+    rungs,
+)
 from elimina.planning.options import Options
 from elimina.result import Result
 from elimina.running.content_partition import partition_by_content
@@ -21,7 +29,7 @@ from elimina.running.host import host_memory
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice
-    from elimina.methods.cost_shifting import Original
+    from elimina.methods.cost_shifting import ShiftedProblem
     from elimina.running.budget import Budget
 
 logger = logging.getLogger("elimina")
@@ -29,11 +37,11 @@ logger = logging.getLogger("elimina")
 _BYTES = 24
 """Bytes of a GPU for each cell: the table, and what a pass derives from it."""
 
-_TOLD_SECONDS = 0.05
+_REPORT_SECONDS = 0.05
 """Seconds between two bounds that are told."""
 
 
-class _Learnt:
+class _GpuBounds:
     """Bounds and assignment that clusters on a GPU have found.
 
     Attributes:
@@ -41,7 +49,7 @@ class _Learnt:
         found: Result of the bounds.
     """
 
-    def __init__(self, original: Original, units: Units, budget: Budget, device: str) -> None:
+    def __init__(self, original: ShiftedProblem, units: ClusterUnits, budget: Budget, device: str) -> None:
         self.bound, self.found = -math.inf, Result("bounded", "mpe")
         self._original, self._units, self._budget, self._device = original, units, budget, device
         self._least, self._told = math.inf, -math.inf
@@ -50,11 +58,11 @@ class _Learnt:
     def tell(self, constant: float) -> None:
         """Learn the constant of a pass, unless another one was told just before."""
         now = time.monotonic()
-        if now > self._told + _TOLD_SECONDS:
+        if now > self._told + _REPORT_SECONDS:
             self.learn(constant)
             self._told = now
 
-    def learn(self, bound: float, end: Found | None = None, constant: float = 0.0) -> None:
+    def learn(self, bound: float, end: BeamResult | None = None, constant: float = 0.0) -> None:
         """Take a lower bound, and the assignment of a search in tables besides a constant, if they are better."""
         from elimina.running.bounded_results import result_between
 
@@ -75,8 +83,8 @@ class _Learnt:
         self._budget.learn(self.found)
 
 
-def bounds_on_card(
-    original: Original, order: Sequence[int], options: Options, card: CudaDevice, budget: Budget
+def bounds_on_gpu(
+    original: ShiftedProblem, order: Sequence[int], options: Options, card: CudaDevice, budget: Budget
 ) -> Result:
     """Bound an optimum by passes over clusters on a GPU: larger and larger ones, each for a part of the time.
 
@@ -99,7 +107,7 @@ def bounds_on_card(
     if original.shifted is None:
         raise UnsupportedError("costs cannot be shifted")
     units = in_units(problem, distances(problem, FORBIDDEN_COST))
-    learnt = _Learnt(original, units, budget, card.name)
+    learnt = _GpuBounds(original, units, budget, card.name)
     most = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES
     ibounds = list(rungs(problem, order, most))
     for number, ibound in enumerate(ibounds):
@@ -125,7 +133,7 @@ def bounds_on_card(
 
 
 def _shift_and_search(
-    graph: JoinGraph, units: Units, card: CudaDevice, until: float, learnt: _Learnt, room: int
+    graph: JoinGraph, units: ClusterUnits, card: CudaDevice, until: float, learnt: _GpuBounds, room: int
 ) -> None:
     """Bound an optimum by one graph of clusters, and search in its tables within so many bytes besides them."""
     began = time.monotonic()
@@ -136,7 +144,7 @@ def _shift_and_search(
         uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
         tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
         shifted = began + (1.0 - BEAM_SHARE if is_searched else 1.0) * left - time.monotonic()
-        constant = graph.shift(tables, shifted, max(1.0, LEAST_GAIN * units.spread), card, learnt.tell)
+        constant = graph.shift(tables, shifted, max(1.0, MIN_PASS_GAIN * units.spread), card, learnt.tell)
         learnt.learn(constant)
         if is_searched and constant < math.inf:
             for end in beam_searches(graph, tables, until, arrays, room):

@@ -24,7 +24,7 @@ from elimina.errors import UnsupportedError
 from elimina.planning.machine import SHIFTED_CELL_SECONDS, SHIFTED_CLUSTER_SECONDS
 from elimina.planning.tree import Node, Partition, bucket_tree
 from elimina.problem.preparation import Problem
-from elimina.running.encoding import Distances, tables_of
+from elimina.running.encoding import CostDistances, tables_of
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice
@@ -223,14 +223,14 @@ _MOST_TOTAL = 2.0**48
 _LEAST_CELLS, _MORE_CELLS = 1 << 21, 8
 """Cells of the first graph on a GPU; times as many that the next one may have."""
 
-LEAST_GAIN = 1e-8
+MIN_PASS_GAIN = 1e-8
 """A pass there that raises the bound by less of the tables' spread is the last one."""
 
 BEAM_SHARE, BEAM_STEP_SECONDS = 0.4, 1e-3
 """Share of a graph's time that is left to this search, and the seconds that a variable takes it."""
 
 
-class Units(NamedTuple):
+class ClusterUnits(NamedTuple):
     """Tables of a problem in units: whole numbers, none more than the costs.
 
     Attributes:
@@ -246,7 +246,7 @@ class Units(NamedTuple):
     spread: float
 
 
-def in_units(problem: Problem, known: Distances) -> Units:
+def in_units(problem: Problem, known: CostDistances) -> ClusterUnits:
     """Return a problem's tables in units."""
     costs = [
         np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64)
@@ -260,7 +260,7 @@ def in_units(problem: Problem, known: Distances) -> Units:
         raise UnsupportedError(f"costs add up to {spread:.3g}, more than clusters on a GPU take")
     scopes = [group.scope for group in problem.groups]
     tables = [(scope, np.floor(table * unit)) for scope, table in zip(scopes, costs, strict=True)]
-    return Units(tables, known.offset, unit, spread * unit)
+    return ClusterUnits(tables, known.offset, unit, spread * unit)
 
 
 def rungs(problem: Problem, order: Sequence[int], most: int) -> Iterator[int]:

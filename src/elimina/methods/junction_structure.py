@@ -28,7 +28,7 @@ from elimina.planning.machine import (
     cuda_machine,
 )
 from elimina.planning.options import Options
-from elimina.planning.order import MOST_CELLS, Order
+from elimina.planning.order import MAX_CELLS, Order
 from elimina.planning.ordering import rough_order
 from elimina.problem.merging import Merged
 from elimina.problem.preparation import Problem, prepare
@@ -66,7 +66,7 @@ class Structure(NamedTuple):
         return JUNCTION_TREE if self.trees == 1 else f"{self.trees} eliminations"
 
 
-class _Group(NamedTuple):
+class _QueryGroup(NamedTuple):
     """Factors (a set of bits) of one elimination, the variables asked for there, and the estimated seconds."""
 
     factors: int
@@ -92,7 +92,7 @@ def choose_structure(
         InputError: The task does not fit the model.
     """
     sizes = model.sizes
-    search, rough = _Search(model, evidence, options), None
+    search, rough = _StructureSearch(model, evidence, options), None
     if query is None:
         problem = prepare(model, "mar", evidence)
         free: Sequence[int] = problem.wanted
@@ -142,7 +142,7 @@ def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
     return relevance if relevance.acyclic else None
 
 
-class _Search:
+class _StructureSearch:
     """Estimates by quick orders, which may take a share of the time of the single tree."""
 
     def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
@@ -157,11 +157,11 @@ class _Search:
         return self._both_passes(rough.total_cells) < PLANNED_FACTOR_SECONDS * factors
 
     def _both_passes(self, cells: float) -> float:
-        return BOTH_PASSES * min(cells, MOST_CELLS) / self._speed
+        return BOTH_PASSES * min(cells, MAX_CELLS) / self._speed
 
     def best(
         self, relevance: Relevance, everything: int, variables: tuple[int, ...], rough: Order | None
-    ) -> list[_Group]:
+    ) -> list[_QueryGroup]:
         """Return the structure with the least estimated time.
 
         Args:
@@ -172,7 +172,7 @@ class _Search:
         """
         running = self._running(everything) if rough is None else self._both_passes(rough.total_cells)
         planning = PLANNED_FACTOR_SECONDS * everything.bit_count()
-        tree = _Group(everything, variables, running + planning)
+        tree = _QueryGroup(everything, variables, running + planning)
         if running < planning:
             return [tree]
         # By count, not by the clock: the choice is the same on every run.
@@ -194,12 +194,12 @@ class _Search:
         merged = self._merged(_shared_out(groups, marks, maximal))
         return merged if self._allowed >= 0 and sum(group.seconds for group in merged) < tree.seconds else [tree]
 
-    def _merged(self, groups: Sequence[tuple[int, tuple[int, ...]]]) -> list[_Group]:
+    def _merged(self, groups: Sequence[tuple[int, tuple[int, ...]]]) -> list[_QueryGroup]:
         """Merge each group with the one that needs the fewest additional factors, if the estimate is lower.
 
         Groups that go to the same one are estimated together, twice as many after each success.
         """
-        merged = [_Group(*groups[0], self._seconds(groups[0][0]))]
+        merged = [_QueryGroup(*groups[0], self._seconds(groups[0][0]))]
         done = together = 1
         while done < len(groups) and self._allowed >= 0:
             places = [_nearest(factors, merged) for factors, _ in groups[done : done + together]]
@@ -215,10 +215,10 @@ class _Search:
                 continue
             done += len(some)
             if not is_cheap and (alone := self._seconds(some[0][0])) <= more:
-                merged.append(_Group(*some[0], alone))
+                merged.append(_QueryGroup(*some[0], alone))
                 continue
             variables = itertools.chain(other.variables, *(own for _, own in some))
-            merged[nearest] = _Group(union, tuple(variables), other.seconds + more)
+            merged[nearest] = _QueryGroup(union, tuple(variables), other.seconds + more)
             together = 2 * len(some)
         return merged
 
@@ -238,7 +238,7 @@ class _Search:
         return self._both_passes(cells_of_part(*self._network, marks))
 
 
-def _nearest(factors: int, groups: Sequence[_Group]) -> int:
+def _nearest(factors: int, groups: Sequence[_QueryGroup]) -> int:
     """Return the place of the group that lacks the fewest of some factors."""
     missing = [(factors & ~group.factors).bit_count() for group in groups]
     return missing.index(min(missing))
@@ -267,7 +267,7 @@ def _shared_out(
     return [(factors, tuple(variables)) for factors, variables in held.items()]
 
 
-def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_Group]) -> tuple[Problem, dict[int, int]]:
+def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_QueryGroup]) -> tuple[Problem, dict[int, int]]:
     """Return one problem of all groups, each with variables of its own."""
     variables: list[Variable] = []
     factors: list[Table] = []
@@ -287,7 +287,7 @@ def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_Group])
     return prepare(forest, "mar", observed, list(wanted.values())), wanted
 
 
-class Inquiry(NamedTuple):
+class MarginalQuery(NamedTuple):
     """Posteriors that are asked for.
 
     Attributes:

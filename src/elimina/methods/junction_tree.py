@@ -18,7 +18,7 @@ from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.marginals import joint_table
-from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small, with_small_sums
+from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small, rewritten_for_sums
 from elimina.model.model import Model
 from elimina.model.states import State, changes_of, evidence_of, indices_of, state_array
 from elimina.planning.machine import KEPT_TREE_RUNS
@@ -33,8 +33,8 @@ from elimina.running.advice import check_kept
 from elimina.running.execution import Execution
 from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_problem
-from elimina.running.planned_problem import Planned
-from elimina.running.propagated_tables import Answer
+from elimina.running.planned_problem import PlannedProblem
+from elimina.running.propagated_tables import PropagatedTables
 from elimina.running.propagator import WHOLE_SECONDS, Propagator
 from elimina.system import cached_property, memory_errors_in_words
 
@@ -146,7 +146,7 @@ class JunctionTree(Displayed):
             self._known, self._answer = state["known"], None
 
     @cached_property
-    def _planned(self) -> Planned:
+    def _planned(self) -> PlannedProblem:
         try:
             planned = plan_problem(prepare(with_units(self.model), "mar", {}), self._options, runs=KEPT_TREE_RUNS)
             check_kept(planned.plan, self._options)
@@ -269,7 +269,7 @@ class JunctionTree(Displayed):
             twice = next(v for v in asked if asked.count(v) > 1)
             raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
         self._check_possible()
-        model, hard, merged = with_small_sums(with_leaves(self.model, self._known))
+        model, hard, merged = rewritten_for_sums(with_leaves(self.model, self._known))
         needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)
         if merged.keys() & asked and needed > room:
             raise MemoryLimitError(
@@ -348,7 +348,7 @@ class JunctionTree(Displayed):
         self._check_possible()
         if self._merged is None or self._merged[0] is not self._known:
             model, hard, _ = with_leaves(self.model, self._known)
-            small, _, merged = with_small_sums(Observed(condition(model, hard), {}))
+            small, _, merged = rewritten_for_sums(Observed(condition(model, hard), {}))
             if self._merged is not None:
                 self._merged[1].close()
             tree = JunctionTree(small, options=self._options._replace(order="auto"))
@@ -461,7 +461,7 @@ class JunctionTree(Displayed):
     def _model_of_cases(self, model: Model, whole: frozenset[int]) -> Model:
         """Return a model with fewer values of all variables but some, which is kept for the next cases."""
         if self._summed is None or self._summed[0] is not model or self._summed[1] != whole:
-            self._summed = model, whole, with_small_sums(Observed(model, {}), whole).model
+            self._summed = model, whole, rewritten_for_sums(Observed(model, {}), whole).model
         return self._summed[2]
 
     @_alone
@@ -524,7 +524,7 @@ class JunctionTree(Displayed):
         return propagator
 
     @_IN_WORDS
-    def _run(self, semiring: str, outputs: Sequence[int]) -> Answer:
+    def _run(self, semiring: str, outputs: Sequence[int]) -> PropagatedTables:
         answer = self._propagator(semiring).run(outputs)
         if not answer.sound:
             answer = self._propagator("log-sum-exp").run(outputs)

@@ -14,13 +14,13 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from elimina._core import FORBIDDEN_COST, LocalSearch
-from elimina.methods.first_bounds import SLACK, between
+from elimina.methods.first_bounds import SLACK, result_of_assignment
 from elimina.model.states import named
 from elimina.model.table import Ends
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
-from elimina.running.bounded_results import meet
+from elimina.running.bounded_results import bounds_meet
 from elimina.running.combination import NO_PLAN
 from elimina.running.encoding import distances
 from elimina.running.memory_shares import can_copy, cells_of, threads_within
@@ -30,7 +30,7 @@ COMPLETION_CELLS, COMPLETION_PASSES = 3e7, 1000
 it visits each cell at most, on average: small models take milliseconds."""
 
 
-class Improvement:
+class AssignmentSearch:
     """A local search that continues where its last time budget ended.
 
     Args:
@@ -44,7 +44,7 @@ class Improvement:
         self.start([0] * len(problem.model.variables))
 
     @staticmethod
-    def of(problem: Problem, memory: int, seed: int, threads: int = 1) -> Improvement | None:
+    def of(problem: Problem, memory: int, seed: int, threads: int = 1) -> AssignmentSearch | None:
         """Prepare a local search; None if the tables are too large, or forbid everything.
 
         Args:
@@ -62,7 +62,7 @@ class Improvement:
         if problem.model.is_integer:
             costs[costs >= FORBIDDEN_COST] = math.inf
         search = LocalSearch(*problem.network, costs, seed, threads_within(problem, threads, memory))
-        return Improvement(problem, search, given.offset - _slack(problem))
+        return AssignmentSearch(problem, search, given.offset - _slack(problem))
 
     def found(self) -> Result | None:
         """Return the best assignment; None if it is not allowed."""
@@ -70,7 +70,7 @@ class Improvement:
         score = self.problem.model.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return None
-        found = between(self.problem, self._least, chosen)
+        found = result_of_assignment(self.problem, self._least, chosen)
         return found.replace(stats={**found.stats, "method": "local search"})
 
     def start(self, chosen: Sequence[int]) -> None:
@@ -121,7 +121,7 @@ def first_assignment(problem: Problem, hint: Mapping[int, int], options: Options
         return None
     sign = 1 if model.sense == "min-cost" else -1
     limit = options.upper_bound
-    if limit is not None and sign * score > sign * limit and not meet(limit, score):
+    if limit is not None and sign * score > sign * limit and not bounds_meet(limit, score):
         return None
     lower, upper = (None, score) if sign == 1 else (score, None)
     stats = {**NO_PLAN, "method": "hint", "seconds": {}}
@@ -139,7 +139,7 @@ def _slack(problem: Problem) -> float:
 
 
 def _improved(problem: Problem, chosen: list[int], options: Options, memory: int) -> list[int]:
-    search = Improvement.of(problem, memory, options.seed)
+    search = AssignmentSearch.of(problem, memory, options.seed)
     if search is None:
         return chosen
     search.start(chosen)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elimina.display import bytes_text, sample, seconds_text
 from elimina.errors import MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
-from elimina.methods.junction_structure import Inquiry
+from elimina.methods.junction_structure import MarginalQuery
 from elimina.model.model import Model, Variable
 from elimina.model.table import Table
 from elimina.planning.options import Options
@@ -26,8 +26,8 @@ from elimina.result import Marginals, Result
 from elimina.running.advice import check_fits, check_kept
 from elimina.running.execution import Execution, statistics
 from elimina.running.plan_choice import plan_problem
-from elimina.running.planned_problem import Planned
-from elimina.running.propagated_tables import Answer, normalised
+from elimina.running.planned_problem import PlannedProblem
+from elimina.running.propagated_tables import PropagatedTables, normalised
 from elimina.running.propagator import Propagator
 from elimina.system import available_memory
 
@@ -44,7 +44,7 @@ _LARGE = 1 << 26
 """Bytes of posteriors from which the free memory is asked for."""
 
 
-def posteriors(inquiry: Inquiry, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
+def posteriors(inquiry: MarginalQuery, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
     """Run the plan of an inquiry's structure.
 
     Args:
@@ -70,9 +70,9 @@ def posteriors(inquiry: Inquiry, execution: Execution, options: Options, seconds
     return Result("exact", "mar", log10_z=log10_z, marginals=found, stats=stats)
 
 
-def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:
+def _propagate(execution: Execution, clock: dict[str, float]) -> PropagatedTables:
     outputs = Outputs.packed(execution.plan.outputs).marginals.tolist()
-    planned = Planned(execution.problem, execution.plan, execution.backend, {})
+    planned = PlannedProblem(execution.problem, execution.plan, execution.backend, {})
     clock.update(encode=0.0, run=0.0)
     for semiring in ("sum-product", "log-sum-exp"):
         started = time.perf_counter()
@@ -87,7 +87,7 @@ def _propagate(execution: Execution, clock: dict[str, float]) -> Answer:
     return answer
 
 
-def _log10_z(inquiry: Inquiry, answer: Answer, execution: Execution, options: Options) -> float | None:
+def _log10_z(inquiry: MarginalQuery, answer: PropagatedTables, execution: Execution, options: Options) -> float | None:
     """Return minus infinity for evidence that proves impossible; None if the structure does not yield log10 Z."""
     model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
     log_sum = float(answer.log_sum)
@@ -149,7 +149,7 @@ def _is_contradicted(
     return False
 
 
-def _marginals(inquiry: Inquiry, problem: Problem, plan: Plan, answer: Answer) -> Marginals:
+def _marginals(inquiry: MarginalQuery, problem: Problem, plan: Plan, answer: PropagatedTables) -> Marginals:
     """Return the marginals that are asked for; a known state has probability 1."""
     shares, starts = answer.shares()
     outputs, model = Outputs.packed(plan.outputs), inquiry.model

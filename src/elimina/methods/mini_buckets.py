@@ -27,7 +27,7 @@ from elimina.running.rounding import rounding
 from elimina.running.scales import roots
 
 if TYPE_CHECKING:
-    from elimina.methods.cost_shifting import Original
+    from elimina.methods.cost_shifting import ShiftedProblem
 
 _TABLE_BYTES, _OWN_BYTES = 150, 320
 """Bytes of a table of a few variables in the core's lists, and in those of each thread, its local search included."""
@@ -36,7 +36,7 @@ _CONTEXT_BYTES, _PASSED_BYTES = 28, 4
 """Bytes of an ancestor in a context (there and in the keys of the cache), and of a variable that a message passes."""
 
 
-class Guide(NamedTuple):
+class PseudoTreeTables(NamedTuple):
     """A pseudo-tree (Dechter and Mateescu 2007) and the tables that a search looks up.
 
     A variable's tables are those of all its mini-buckets; the messages among them bound what their subtrees cost at
@@ -82,9 +82,9 @@ class Guide(NamedTuple):
             _OWN_BYTES * tables,
         )
 
-    def homes(self) -> list[list[Placed]]:
+    def homes(self) -> list[list[TableStrides]]:
         """Return the tables of each variable."""
-        result: list[list[Placed]] = [[] for _ in self.sizes]
+        result: list[list[TableStrides]] = [[] for _ in self.sizes]
         words = self.tables.tolist()
         at = 0
         while at < len(words):
@@ -92,11 +92,11 @@ class Guide(NamedTuple):
             others = words[at + 5 : at + 5 + 2 * count]
             at += 5 + 2 * count
             if home >= 0:
-                result[home].append(Placed(offset, stride, tuple(zip(others[::2], others[1::2], strict=True))))
+                result[home].append(TableStrides(offset, stride, tuple(zip(others[::2], others[1::2], strict=True))))
         return result
 
 
-class Placed(NamedTuple):
+class TableStrides(NamedTuple):
     """Place of a table: its offset, the stride of its home, and the strides of other variables."""
 
     offset: int
@@ -104,7 +104,7 @@ class Placed(NamedTuple):
     others: tuple[tuple[int, int], ...]
 
 
-def guide_of(plan: Plan, sizes: Sequence[int]) -> Guide:
+def pseudo_tree_tables(plan: Plan, sizes: Sequence[int]) -> PseudoTreeTables:
     """Find the tables of a plan for the task ``mpe`` that keeps its messages.
 
     Args:
@@ -134,7 +134,7 @@ def guide_of(plan: Plan, sizes: Sequence[int]) -> Guide:
     starts, members = tree.separators
     places = np.zeros(len(sizes), dtype=np.int32)
     places[list(plan.order)] = np.arange(len(plan.order))
-    return Guide(
+    return PseudoTreeTables(
         np.frombuffer(words, dtype=np.int64),
         [sizes[v] for v in plan.order],
         tree.parents.tolist(),
@@ -196,7 +196,7 @@ class Heuristic(NamedTuple):
     problem: Problem
     plan: Plan
     encoded: Encoded
-    guide: Guide
+    guide: PseudoTreeTables
     arena: NDArray[np.generic]
     cost: int | float
 
@@ -298,17 +298,19 @@ def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
         MemoryLimitError: The plan does not fit.
         TimeLimitError: The deadline passed.
     """
-    with running(execution, clock) as (heuristic, session):
+    with run_mini_buckets(execution, clock) as (heuristic, session):
         if session is None:
             return heuristic
         started = time.perf_counter()
         arena = session.fetch(0, execution.plan.arena_cells)
-        note(clock, "download", time.perf_counter() - started)
+        add_seconds(clock, "download", time.perf_counter() - started)
     return heuristic._replace(arena=arena)
 
 
 @contextlib.contextmanager
-def running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heuristic, GatheringSession | None]]:
+def run_mini_buckets(
+    execution: Execution, clock: dict[str, float]
+) -> Iterator[tuple[Heuristic, GatheringSession | None]]:
     """Run a plan; its messages are in the session until the end (None: the factors alone forbid everything).
 
     Raises:
@@ -320,8 +322,8 @@ def running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heu
     count_path("mini-buckets" if plan.semiring == "min-sum" else "weighted-mini-buckets")
     started = time.perf_counter()
     encoded = encode(problem, plan)
-    guide = guide_of(plan, problem.model.sizes)
-    note(clock, "encode", time.perf_counter() - started)
+    guide = pseudo_tree_tables(plan, problem.model.sizes)
+    add_seconds(clock, "encode", time.perf_counter() - started)
     heuristic = Heuristic(problem, plan, encoded, guide, np.zeros(0, dtype=plan.dtype), math.inf)
     if encoded.impossible:
         yield heuristic, None
@@ -330,7 +332,7 @@ def running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heu
     try:
         run = session.run(progress=execution.report)
         for phase, seconds in run.seconds.items():
-            note(clock, phase, seconds)
+            add_seconds(clock, phase, seconds)
         values = roots(plan, run)
         if plan.forbidden in values:
             yield heuristic, session
@@ -341,7 +343,7 @@ def running(execution: Execution, clock: dict[str, float]) -> Iterator[tuple[Heu
         session.close()
 
 
-def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original: Original) -> Result:
+def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original: ShiftedProblem) -> Result:
     """Bound the optimum by one run of mini-buckets, and follow them to an assignment, whose value is the other bound.
 
     Args:
@@ -355,17 +357,19 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
     """
     clock = dict(seconds)
     bound, chosen = None, None
-    with running(execution, clock) as (heuristic, session):
+    with run_mini_buckets(execution, clock) as (heuristic, session):
         if session is not None and math.isfinite(heuristic.cost):
             started = time.perf_counter()
             bound = original.bound(heuristic.bound_of(heuristic.cost))
             (chosen,) = heuristic.decode(session)
-            note(clock, "decode", time.perf_counter() - started)
+            add_seconds(clock, "decode", time.perf_counter() - started)
     result = result_between(original.problem.model, bound, chosen)
-    return result.replace(stats={**statistics(execution, clock), "method": "mbe", **division(heuristic.plan)})
+    return result.replace(
+        stats={**statistics(execution, clock), "method": "mbe", **mini_bucket_statistics(heuristic.plan)}
+    )
 
 
-def division(plan: Plan) -> dict[str, int | str]:
+def mini_bucket_statistics(plan: Plan) -> dict[str, int | str]:
     """Return the figures of mini-buckets for ``Result.stats``."""
     if plan.minibuckets is None:
         return {}
@@ -374,6 +378,6 @@ def division(plan: Plan) -> dict[str, int | str]:
     return {"ibound": known.ibound, "divided": known.divided, "parts": known.parts, "partition": partition}
 
 
-def note(clock: dict[str, float], phase: str, seconds: float) -> None:
+def add_seconds(clock: dict[str, float], phase: str, seconds: float) -> None:
     """Add seconds to a phase."""
     clock[phase] = clock.get(phase, 0.0) + seconds

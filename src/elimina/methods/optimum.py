@@ -15,7 +15,7 @@ from elimina.model.model import Model
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
 from elimina.result import Result
-from elimina.running.bounded_results import meet, result_between
+from elimina.running.bounded_results import bounds_meet, result_between
 from elimina.running.encoding import Encoded
 from elimina.running.execution import Execution, statistics
 from elimina.running.rounding import TOLERANCES, check_value, rounding
@@ -37,7 +37,7 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
         sweep.reserve()
         bounds = _slice_bounds(execution, state)
     clock["bounds"] = time.perf_counter() - started
-    _tell_best(execution, state, bounds)
+    _report_best(execution, state, bounds)
     numbers = _sequence(execution, bounds, sweep.count)[state["done"] :]
     sweep.done = state["done"]
 
@@ -62,7 +62,7 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
             assert part.run.assignment is not None
             values = part.run.assignment.tolist()
             state.update(best=value, chosen=part.problem.complete(range(len(values)), values), slack=slack)
-            _tell_best(execution, state, bounds)
+            _report_best(execution, state, bounds)
         state["done"] += 1
         execution.save(state)
     best, chosen = state["best"], state["chosen"]
@@ -76,9 +76,9 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
     score = problem.model.total(terms)
     check_value(plan.dtype, best, score, [problem.model.constant, *terms], state["slack"])
     if plan.dtype.startswith("int"):
-        return valued(problem.model, score, chosen, score).replace(stats=stats)
+        return optimum_result(problem.model, score, chosen, score).replace(stats=stats)
     bound = sign * score if state["least"] is None else min(sign * score, state["least"])
-    return valued(problem.model, sign * bound, chosen, score, TOLERANCES[plan.dtype]).replace(stats=stats)
+    return optimum_result(problem.model, sign * bound, chosen, score, TOLERANCES[plan.dtype]).replace(stats=stats)
 
 
 def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int | float]) -> int | float | None:
@@ -98,16 +98,16 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int
     return math.fsum([*encoded.constants, *(sign * root for root in roots)])
 
 
-def valued(
+def optimum_result(
     model: Model, bound: int | float, chosen: Sequence[int], score: int | float, tolerance: float = 0.0
 ) -> Result:
     """Return the answer from a bound and an assignment; the model's own upper bound may rule the assignment out."""
     found = result_between(model, bound, chosen, tolerance, score)
-    is_none = found.value is None and (meet(bound, score, tolerance) or model.is_beyond_bound(bound))
+    is_none = found.value is None and (bounds_meet(bound, score, tolerance) or model.is_beyond_bound(bound))
     return Result("infeasible", "mpe") if is_none else found
 
 
-def _tell_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
+def _report_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
     """Report the best assignment of the slices that have run, and the bound on all of them."""
     if execution.learn is None or execution.plan.slicing is None:
         return
@@ -121,7 +121,7 @@ def _tell_best(execution: Execution, state: State, bounds: SliceBounds | None) -
     execution.learn(Result("bounded", "mpe", value, *ends, assignment, stats=statistics(execution, {})))
 
 
-def first_state(execution: Execution) -> State:
+def initial_state(execution: Execution) -> State:
     """Return the state before the first slice, which several runs may share: see ``Execution.known``."""
     state: State = {"best": None, "chosen": [], **execution.state}
     if execution.problem.described.is_optimum and execution.plan.slicing is not None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from elimina.result import Result
 from elimina.running.execution import Execution, statistics
-from elimina.running.scaled import Scaled, ScaledSum, partition_result
+from elimina.running.scaled import ScaledNumber, ScaledSum, partition_result
 from elimina.running.scales import Scales, roots
 from elimina.running.sweep import Sweep
 
@@ -49,6 +49,6 @@ def partition(execution: Execution, clock: dict[str, float]) -> Result:
         done += 1
         if part.run is not None:
             log = part.encoded.offset + math.fsum(roots(plan, part.run))
-            total.add(Scaled.from_log2(log / math.log(2)))
+            total.add(ScaledNumber.from_log2(log / math.log(2)))
         save()
     return partition_result(total.total)

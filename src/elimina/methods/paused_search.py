@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 from elimina.problem.preparation import Problem
 
 if TYPE_CHECKING:
-    from elimina.methods.cost_shifting import Original
-    from elimina.methods.local_search import Improvement
-    from elimina.methods.soft_consistency import Consistency
+    from elimina.methods.cost_shifting import ShiftedProblem
+    from elimina.methods.local_search import AssignmentSearch
+    from elimina.methods.soft_consistency import SoftConsistency
 
-FIRST_TURN = 0.25
+FIRST_CONSISTENCY_SECONDS = 0.25
 """Seconds of soft local consistency before anything else is tried."""
 
-LEAST_KEPT = 1 << 30
+MIN_KEPT_MEMORY_BYTES = 1 << 30
 """Limit of the memory in bytes from which a search is kept for the next one."""
 
 
-class Paused:
+class PausedSearch:
     """State that a search leaves to the next one of the same problem.
 
     Attributes:
@@ -36,10 +36,10 @@ class Paused:
     def __init__(self) -> None:
         self.clear()
 
-    def within(self, problem: Problem, memory: int) -> Paused:
+    def within(self, problem: Problem, memory: int) -> PausedSearch:
         """Return the state for a problem: itself, without what other problems left, or a new one in little memory."""
-        if memory < LEAST_KEPT:
-            return Paused()
+        if memory < MIN_KEPT_MEMORY_BYTES:
+            return PausedSearch()
         if self.problem is not problem:
             self.clear(problem)
         return self
@@ -47,9 +47,9 @@ class Paused:
     def clear(self, problem: Problem | None = None) -> None:
         """Leave nothing, or no more than the problem."""
         self.problem = problem
-        self.original: Original | None = None
-        self.improvement: Improvement | None = None
-        self.consistency: Consistency | None = None
+        self.original: ShiftedProblem | None = None
+        self.improvement: AssignmentSearch | None = None
+        self.consistency: SoftConsistency | None = None
         self.first_order: tuple[int, ...] | None = None
         self.order = self.orders = 0
         self.is_spent = False

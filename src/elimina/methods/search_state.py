@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 from elimina._core import stopped
 from elimina.errors import TimeLimitError
-from elimina.methods.paused_search import FIRST_TURN
+from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS
 from elimina.problem.preparation import Problem
 from elimina.result import Bounds, Result, timed
-from elimina.running.bounded_results import meet, result_between
-from elimina.running.combination import NO_PLAN, ends_beyond
+from elimina.running.bounded_results import bounds_meet, result_between
+from elimina.running.combination import NO_PLAN, bounds_beyond
 
 FIRST_SECONDS = 0.05
 """Estimated time of the first round's mini-buckets."""
@@ -23,7 +23,7 @@ Listener = Callable[[Result], None]
 """Function that is told what is known by now."""
 
 
-class Limits(NamedTuple):
+class SearchLimits(NamedTuple):
     """Conditions that end a search before the optimum is proven.
 
     Attributes:
@@ -44,7 +44,7 @@ class Limits(NamedTuple):
     nodes: float = math.inf
     rounds: float = math.inf
     messages: float = FIRST_SECONDS
-    first_turn: float = FIRST_TURN
+    first_turn: float = FIRST_CONSISTENCY_SECONDS
     is_alone: bool = False
 
     @property
@@ -53,7 +53,7 @@ class Limits(NamedTuple):
         return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
 
-class Knowledge:
+class SearchState:
     """Knowledge so far, in the units of the problem's model.
 
     Args:
@@ -62,7 +62,7 @@ class Knowledge:
         listener: Called with what is known.
     """
 
-    def __init__(self, problem: Problem, limits: Limits, listener: Listener | None) -> None:
+    def __init__(self, problem: Problem, limits: SearchLimits, listener: Listener | None) -> None:
         self.problem, self.limits, self.listener = problem, limits, listener
         self.sign = problem.model.sign
         self.chosen: list[int] | None = None
@@ -95,7 +95,7 @@ class Knowledge:
         """True if the bounds are close enough."""
         if self.chosen is None or self.score is None or self.bound is None:
             return False
-        return meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap
+        return bounds_meet(self.bound, self.score) or self.known(self.score).gap <= self.limits.gap
 
     def end(self, is_in_doubt: bool) -> None:
         """Note that nothing is left to be searched.
@@ -107,7 +107,7 @@ class Knowledge:
         limits = [limit for limit in (self.problem.model.upper_bound, self.limits.upper_bound) if limit is not None]
         worst = min((self.sign * limit for limit in limits), default=math.inf)
         bound = -math.inf if self.bound is None else self.sign * self.bound
-        is_beyond = math.isfinite(worst) and (bound >= worst or meet(bound, float(worst)))
+        is_beyond = math.isfinite(worst) and (bound >= worst or bounds_meet(bound, float(worst)))
         self.is_empty = self.chosen is None and (is_beyond or not is_in_doubt)
 
     def take(self, chosen: list[int]) -> None:
@@ -116,7 +116,7 @@ class Knowledge:
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return
         given = self.limits.upper_bound
-        if given is not None and self.sign * score > self.sign * given and not meet(given, score):
+        if given is not None and self.sign * score > self.sign * given and not bounds_meet(given, score):
             return
         if self.score is None or self.chosen is None or self.sign * score < self.sign * self.score:
             self.chosen, self.score = chosen, score
@@ -159,7 +159,7 @@ class Knowledge:
         found = result_between(self.problem.model, None if self.is_empty else self.bound, self.chosen)
         given = self.limits.upper_bound
         if self.is_empty and given is not None:
-            ends = ends_beyond(given, self.sign, self.problem.model.is_integer)
+            ends = bounds_beyond(given, self.sign, self.problem.model.is_integer)
             found = found.replace(lower_bound=ends[0], upper_bound=ends[1])
         clock = {name: round(seconds, 6) for name, seconds in self.clock.items()}
         return found.replace(stats={**self.stats, "method": "search", "seconds": clock})

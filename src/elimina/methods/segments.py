@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from elimina._core import count_path
 from elimina.backends.choose import devices_of
-from elimina.methods.optimum import optimum, valued
+from elimina.methods.optimum import optimum, optimum_result
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
 from elimina.planning.number_type import cost_bound
@@ -36,7 +36,7 @@ _ROUNDINGS = 4
 """Further roundings in each segment of an optimum of floats."""
 
 
-class _Stored(NamedTuple):
+class _StoredTable(NamedTuple):
     """A table as distances from its best value: a factor, or a message that a later segment reads."""
 
     scope: tuple[int, ...]
@@ -52,7 +52,7 @@ class _Stored(NamedTuple):
         return Table(self.scope, values)
 
 
-class _Runs:
+class _SegmentRuns:
     """The runs of an order in segments.
 
     Args:
@@ -72,7 +72,7 @@ class _Runs:
         starts = (0, *self._segments.ends)
         self._orders = [plan.order[start:end] for start, end in itertools.pairwise(starts)]
         self._number = {v: number for number, order in enumerate(self._orders) for v in order}
-        self._stored: list[list[_Stored]] = [[] for _ in self._orders]
+        self._stored: list[list[_StoredTable]] = [[] for _ in self._orders]
         self._held, self._share = 0, 0.0
         forbidden = cost_bound(problem)
         known = distances(problem, forbidden)
@@ -80,12 +80,12 @@ class _Runs:
         self.costs: list[int | float] = []
         self.chosen = problem.complete((), ())
         for group, cells in zip(problem.groups, tables_of(problem, known.costs), strict=True):
-            self._store(_Stored(group.scope, cells, forbidden if problem.model.is_integer else math.inf))
+            self._store(_StoredTable(group.scope, cells, forbidden if problem.model.is_integer else math.inf))
 
     def __len__(self) -> int:
         return len(self._orders)
 
-    def _store(self, stored: _Stored) -> None:
+    def _store(self, stored: _StoredTable) -> None:
         """Keep a table for the first segment that reads it."""
         self._stored[min(map(self._number.__getitem__, stored.scope))].append(stored)
         self._held += int(stored.values.nbytes)
@@ -126,7 +126,7 @@ class _Runs:
         self.costs.append(encoded.offset)
         for scope, cells in kept_tables(execution, encoded.arena):
             if scope:
-                self._store(_Stored(scope, np.array(cells), execution.plan.forbidden))
+                self._store(_StoredTable(scope, np.array(cells), execution.plan.forbidden))
             elif (root := cells.item()) >= execution.plan.forbidden:
                 return False
             else:
@@ -164,7 +164,7 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
     """
     problem, plan, started = execution.problem, execution.plan, time.perf_counter()
     count_path("segments")
-    runs = _Runs(execution)
+    runs = _SegmentRuns(execution)
     possible = runs.possible and all(map(runs.pass_on, range(len(runs) - 1)))
     possible = possible and all(map(runs.decode, range(len(runs) - 1, -1, -1)))
     clock["run"] = time.perf_counter() - started
@@ -174,9 +174,9 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
     score = problem.model.total(terms)
     if plan.dtype.startswith("int"):
         check_value(plan.dtype, sign * (int(runs.offset) + sum(map(int, runs.costs))), score, terms)
-        return valued(problem.model, score, runs.chosen, score)
+        return optimum_result(problem.model, score, runs.chosen, score)
     cost = math.fsum(runs.costs)
     slack = rounding(problem, plan, cost, [runs.offset], _ROUNDINGS * len(runs))
     check_value(plan.dtype, sign * (runs.offset + cost), score, [problem.model.constant, *terms], slack)
     bound = min(sign * score, runs.offset + cost - slack)
-    return valued(problem.model, sign * bound, runs.chosen, score, TOLERANCES[plan.dtype])
+    return optimum_result(problem.model, sign * bound, runs.chosen, score, TOLERANCES[plan.dtype])

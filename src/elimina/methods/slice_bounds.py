@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from elimina.backends.choose import devices_of
 from elimina.backends.cpu import CpuBackend
 from elimina.errors import MemoryLimitError
-from elimina.methods.search_state import Limits
+from elimina.methods.search_state import SearchLimits
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.number_type import cost_bound
@@ -28,12 +28,12 @@ from elimina.running.execution import Execution
 from elimina.running.kept_tables import kept_tables
 
 if TYPE_CHECKING:
-    from elimina.methods.cost_shifting import Original
+    from elimina.methods.cost_shifting import ShiftedProblem
 
-WORTH_SECONDS = 1.0
+MIN_BOUNDED_PLAN_SECONDS = 1.0
 """Estimated time of all slices from which bounds are made, in a tenth of it at most."""
 
-MOST_SLICES = 1 << 16
+MAX_BOUNDED_SLICES = 1 << 16
 _LONGEST = 10.0
 _SHARE = 0.1
 
@@ -92,7 +92,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
 
     problem, plan = execution.problem, execution.plan
     slicing = plan.slicing
-    if slicing is None or slicing.number > MOST_SLICES or plan.seconds < WORTH_SECONDS:
+    if slicing is None or slicing.number > MAX_BOUNDED_SLICES or plan.seconds < MIN_BOUNDED_PLAN_SECONDS:
         return None
     if problem.model.is_integer and cost_bound(problem) > MOST_COST:
         return None
@@ -111,7 +111,9 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
         return None
     slack = 0.0 if problem.model.is_integer else _ROUNDING * _spread(problem)
     try:
-        first = searched_optimum(problem, options, Limits(execution.deadline, nodes=0, rounds=1), original=original)
+        first = searched_optimum(
+            problem, options, SearchLimits(execution.deadline, nodes=0, rounds=1), original=original
+        )
     except MemoryLimitError:
         return SliceBounds(costs, slack), None
     sign = problem.model.sign
@@ -140,7 +142,7 @@ def _bounding_plan(
     return make_bounded_plan(kept, plan.order, machine, memory, None, "auto", levelled=False, seconds=seconds)
 
 
-def _costs(original: Original, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any] | None:
+def _costs(original: ShiftedProblem, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any] | None:
     """Return the bounds of all slices, by one run; None if integers do not hold them."""
     problem = original.moved
     encoded = encode(problem, plan)

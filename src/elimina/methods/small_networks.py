@@ -19,10 +19,10 @@ from elimina.problem.evidence import Observed
 from elimina.problem.rewriting import is_rewritten, with_small_tables
 from elimina.problem.tasks import Task, described
 from elimina.result import JUNCTION_TREE, Marginals, Result, phase_seconds
-from elimina.running.scaled import Scaled, partition_result
+from elimina.running.scaled import ScaledNumber, partition_result
 
 
-def with_small_sums(observed: Observed, whole: Collection[int] = ()) -> Observed:
+def rewritten_for_sums(observed: Observed, whole: Collection[int] = ()) -> Observed:
     """Return an observed probability model whose sums are the same, and large listed tables or domains small.
 
     Args:
@@ -35,7 +35,7 @@ def with_small_sums(observed: Observed, whole: Collection[int] = ()) -> Observed
 
 
 _MOST_VARIABLES = 1024
-MOST_CELLS = 1 << 18
+MAX_SMALL_CELLS = 1 << 18
 """Largest number of cells of all tables, 8 bytes each."""
 
 _MOST_COMBINATIONS = 4e6
@@ -73,11 +73,11 @@ class SmallAnswer(NamedTuple):
     cells: int
 
     @property
-    def total(self) -> Scaled:
+    def total(self) -> ScaledNumber:
         """The sum, as exact as it is known."""
         if sys.float_info.min <= self.sum < math.inf:
-            return Scaled.product([self.sum])
-        return Scaled.from_log2(self.log_sum / math.log(2))
+            return ScaledNumber.product([self.sum])
+        return ScaledNumber.from_log2(self.log_sum / math.log(2))
 
 
 class SmallNetwork:
@@ -95,7 +95,7 @@ class SmallNetwork:
         is_counted, is_asked = task == "count", described(task).is_marginal
         rule = "support" if is_counted else "products"
         tables = model.tables.listed
-        self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MOST_CELLS, _MOST_COMBINATIONS, is_asked)
+        self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MAX_SMALL_CELLS, _MOST_COMBINATIONS, is_asked)
         self._constant = 0.0 if is_counted else float(model.constant)
         self.keeps_plan = False
 
@@ -122,7 +122,7 @@ def is_small(model: Model, options: Options) -> bool:
         len(model.variables) <= _MOST_VARIABLES
         and math.isfinite(model.constant)
         and not options.needs_gpu
-        and (options.room is None or options.room >= 8 * MOST_CELLS)
+        and (options.room is None or options.room >= 8 * MAX_SMALL_CELLS)
         and options.order == "auto"
         and options.dtype in (None, "float64")
     )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, ConsistencySearch, Reduction, shift_costs
-from elimina.methods.cost_shifting import LEAST_GAIN, parts_of
+from elimina.methods.cost_shifting import MIN_SHIFT_GAIN, parts_of
 from elimina.model.table import BLOCK_CELLS
 from elimina.problem.preparation import Problem
 from elimina.running.encoding import distances, largest_of
@@ -26,7 +26,7 @@ from elimina.running.rounding import widened
 
 Array = NDArray[Any]
 
-MOST_TOTAL = 2**48
+MAX_TOTAL_COST = 2**48
 """Costs from here on are not looked for: the core adds them up."""
 
 _CELL_BYTES = 16
@@ -46,7 +46,7 @@ _LEAST_SHARE = 0.01
 which can be hundreds (warehouse location)."""
 
 
-class Turn(NamedTuple):
+class ConsistencyState(NamedTuple):
     """State after a time budget, in the model's units.
 
     Attributes:
@@ -62,7 +62,7 @@ class Turn(NamedTuple):
     interrupted: bool
 
 
-class Units(NamedTuple):
+class CoreUnits(NamedTuple):
     """Units of the core's costs.
 
     Attributes:
@@ -85,10 +85,10 @@ class Units(NamedTuple):
     def cost(self, total: int | float) -> int:
         """Return a total of the model as a cost of the core, rounded down, and the largest one beyond its range."""
         distance = self.sign * total - self.offset
-        return math.floor(min(max(0, distance * self.unit), 2 * MOST_TOTAL))
+        return math.floor(min(max(0, distance * self.unit), 2 * MAX_TOTAL_COST))
 
 
-class Consistency:
+class SoftConsistency:
     """A search that continues where its last time budget ended.
 
     Attributes:
@@ -102,7 +102,7 @@ class Consistency:
     """
 
     def __init__(
-        self, problem: Problem, core: ConsistencySearch, reduction: Reduction, units: Units, begun: float
+        self, problem: Problem, core: ConsistencySearch, reduction: Reduction, units: CoreUnits, begun: float
     ) -> None:
         self.problem, self.core, self.reduction, self.units = problem, core, reduction, units
         self.bytes = _CELL_BYTES * cells_of(problem)
@@ -118,7 +118,7 @@ class Consistency:
         threads: int,
         memory: int,
         shift_seconds: float = 0.0,
-    ) -> Consistency | None:
+    ) -> SoftConsistency | None:
         """Make the root consistent; None if the tables or the costs are too large, or forbid everything.
 
         Args:
@@ -156,7 +156,7 @@ class Consistency:
             top = top if distance * unit >= top else math.ceil(max(0, distance * unit))
         if known is not None and is_found:
             top = min(top, max(0, int(most * unit) - step + 1))
-        if top > MOST_TOTAL:
+        if top > MAX_TOTAL_COST:
             return None
         number = {v: n for n, v in enumerate(problem.free)}
         costs = _in_units(flat, unit, limit, top)
@@ -168,7 +168,7 @@ class Consistency:
         sizes, constant, rest = reduction.rest
         # The bound of cliques of such pairs is stronger, and shifted costs would hide them.
         if shift_seconds > 0 and not reduction.is_packing:
-            gain = max(1, int(LEAST_GAIN * most * unit))
+            gain = max(1, int(MIN_SHIFT_GAIN * most * unit))
             bound, shifted = shift_costs(sizes, *rest, constant, top, shift_seconds, gain, _gains_enough())
             if bound < top:
                 constant, rest = bound, shifted
@@ -182,7 +182,7 @@ class Consistency:
             0 if model.is_integer else int(_SLACK * top),
             threads_within(problem, threads, memory),
         )
-        return Consistency(problem, core, reduction, Units(sign, offset, unit), begun)
+        return SoftConsistency(problem, core, reduction, CoreUnits(sign, offset, unit), begun)
 
     @property
     def bound(self) -> int | float:
@@ -196,7 +196,7 @@ class Consistency:
 
     def run(
         self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, list[int] | None, int], bool]
-    ) -> Turn:
+    ) -> ConsistencyState:
         """Return one turn.
 
         Args:
@@ -219,7 +219,7 @@ class Consistency:
         chosen = self._whole(found["value"]) if found["value"] else None
         count, self.nodes = found["nodes"] - self.nodes, found["nodes"]
         self.is_done = found["done"]
-        return Turn(self.bound, chosen, count, found["interrupted"])
+        return ConsistencyState(self.bound, chosen, count, found["interrupted"])
 
     def _whole(self, values: Sequence[int]) -> list[int]:
         """Return a value for each variable of the model, given those that the core searches for."""
@@ -243,8 +243,8 @@ def _units(problem: Problem, most: float, known: int | float | None, is_shifted:
     if problem.model.is_integer:
         parts = parts_of(problem) if is_shifted else 1
         return parts, parts
-    unit = min(_FINEST, 2.0 ** math.floor(math.log2((MOST_TOTAL // 2) / max(most, 1e-9))))
-    return unit, max(1, int(min(MOST_TOTAL, _STEP * max(1.0, abs(known or 0.0)) * unit)))
+    unit = min(_FINEST, 2.0 ** math.floor(math.log2((MAX_TOTAL_COST // 2) / max(most, 1e-9))))
+    return unit, max(1, int(min(MAX_TOTAL_COST, _STEP * max(1.0, abs(known or 0.0)) * unit)))
 
 
 def _in_units(given: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from elimina.model.states import State
 from elimina.problem.preparation import Problem
 from elimina.running.advice import does_not_fit
-from elimina.running.planned_problem import Planned
+from elimina.running.planned_problem import PlannedProblem
 
 
-def summation_does_not_fit(planned: Planned) -> str:
+def summation_does_not_fit(planned: PlannedProblem) -> str:
     """Return the error of a plan that does not fit: its needs, and the options that help."""
     problem = planned.problem
     return (
@@ -19,7 +19,7 @@ def summation_does_not_fit(planned: Planned) -> str:
     )
 
 
-def with_known(problem: Problem, assignment: Mapping[str, State] | None) -> dict[str, State] | None:
+def with_observed(problem: Problem, assignment: Mapping[str, State] | None) -> dict[str, State] | None:
     """Return the assignment of a query and of the variables observed before."""
     if assignment is None:
         return None

@@ -17,9 +17,9 @@ from elimina.backends import Backend
 from elimina.backends.choose import devices_of
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.methods.bucket_elimination import eliminate
-from elimina.methods.mini_buckets import division, note, running
+from elimina.methods.mini_buckets import add_seconds, mini_bucket_statistics, run_mini_buckets
 from elimina.methods.search_state import Listener
-from elimina.methods.summation import summation_does_not_fit, with_known
+from elimina.methods.summation import summation_does_not_fit, with_observed
 from elimina.model.model import Model
 from elimina.planning.mini_buckets import IBound
 from elimina.planning.options import Options
@@ -28,11 +28,11 @@ from elimina.planning.ordering import elimination_order
 from elimina.planning.tree import Bound, bucket_tree
 from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
-from elimina.running.bounded_results import meet, sum_between
+from elimina.running.bounded_results import bounds_meet, sum_between
 from elimina.running.combination import combine
 from elimina.running.execution import Execution, Progress, statistics
 from elimina.running.plan_choice import bounding_plan, plan_on, plan_problem, plan_within
-from elimina.running.planned_problem import Planned
+from elimina.running.planned_problem import PlannedProblem
 from elimina.running.pool import spread
 
 LONGEST_SECONDS = 20.0
@@ -114,7 +114,9 @@ def bounded_sum(
 
     def known() -> Result:
         result = sum_between(lower / math.log(10), upper.log / math.log(10))
-        return result.replace(stats={**statistics(execution, clock), "method": "mbe", **division(execution.plan)})
+        return result.replace(
+            stats={**statistics(execution, clock), "method": "mbe", **mini_bucket_statistics(execution.plan)}
+        )
 
     def side(backend: Backend, sides: Iterator[Bound]) -> Iterator[_Timed]:
         for name in sides:
@@ -123,13 +125,13 @@ def bounded_sum(
             yield (_run(own, spent, name, _SLICES) if name == "upper" else _from_below(own, options, spent)), spent
 
     with contextlib.closing(_shared_out(execution, execution.plan.seconds, _SIDES, side)) as found:
-        upper = _noted(next(found), clock)
+        upper = _timed_bound(next(found), clock)
         if upper.chosen:
             lower = _product(execution.problem.model, upper.chosen[0])
             with contextlib.suppress(TimeLimitError):
                 if learn is not None:
                     learn(known())
-                lower = max(lower, _noted(next(found), clock).log)
+                lower = max(lower, _timed_bound(next(found), clock).log)
                 if learn is not None:
                     learn(known())
                 lower = max(lower, _conditioned(execution, options, clock, upper.chosen))
@@ -143,17 +145,17 @@ def _product(model: Model, chosen: Sequence[int]) -> float:
     return score - _ROUNDED * math.fsum(map(abs, terms)) if score > -math.inf else -math.inf
 
 
-def _noted(found: _Timed | None, clock: dict[str, float]) -> _Bound:
+def _timed_bound(found: _Timed | None, clock: dict[str, float]) -> _Bound:
     """Return a bound, and add its seconds by phase."""
     assert found is not None
     for phase, seconds in found[1].items():
-        note(clock, phase, seconds)
+        add_seconds(clock, phase, seconds)
     return found[0]
 
 
 def ladder(
     problem: Problem, options: Callable[[], Options], remaining: Callable[[], float], longest: float
-) -> Iterator[Planned]:
+) -> Iterator[PlannedProblem]:
     """Yield plans with rising i-bounds up to the requested one, and the largest one in several orders for a sum.
 
     Args:
@@ -165,7 +167,7 @@ def ladder(
     asked = options()
     largest_ibound = math.inf if asked.ibound in (None, "auto") else int(asked.ibound)
 
-    def plan(order: Sequence[int], seconds: float) -> Planned:
+    def plan(order: Sequence[int], seconds: float) -> PlannedProblem:
         free = options()._replace(ibound=None, partition="scope")
         planned = plan_within(problem, order, free, math.inf, seconds)
         if largest_ibound < math.inf and _ibound_of(planned) > largest_ibound:
@@ -195,7 +197,7 @@ def ladder(
             yield plan(order, top_seconds())
 
 
-def _ibound_of(planned: Planned) -> float:
+def _ibound_of(planned: PlannedProblem) -> float:
     """Return the i-bound of a plan; infinity where no bucket is partitioned."""
     return math.inf if planned.plan.minibuckets is None else planned.plan.minibuckets.ibound
 
@@ -215,7 +217,7 @@ def _orders(problem: Problem, options: Options) -> Iterator[tuple[int, ...]]:
 
 
 def bounded_marginal_map(
-    planned: Planned,
+    planned: PlannedProblem,
     options: Options,
     progress: Progress | None,
     deadline: float | None,
@@ -241,8 +243,8 @@ def bounded_marginal_map(
     options = options.for_bounds if options.ibound is None else options
     order = [*planned.plan.order, *_query_order(planned)]
     joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
-    ibounds = affordable(joint, order, options, deadline) if options.ibound is None else [options.ibound]
-    whole = Planned(joint, planned.plan, planned.backend, planned.seconds)
+    ibounds = affordable_ibounds(joint, order, options, deadline) if options.ibound is None else [options.ibound]
+    whole = PlannedProblem(joint, planned.plan, planned.backend, planned.seconds)
     found: Result | None = None
     try:
         for ibound, shift in itertools.product(
@@ -262,11 +264,11 @@ def bounded_marginal_map(
         if found is None:
             raise
     assert found is not None
-    return found.replace(assignment=with_known(problem, found.assignment))
+    return found.replace(assignment=with_observed(problem, found.assignment))
 
 
 def _marginal_map(
-    joint: Planned,
+    joint: PlannedProblem,
     options: Options,
     own: Options,
     progress: Progress | None,
@@ -278,10 +280,10 @@ def _marginal_map(
     started = time.perf_counter()
     bounding = plan_problem(problem, own)
     clock = dict(joint.seconds)
-    note(clock, "plan", time.perf_counter() - started)
+    add_seconds(clock, "plan", time.perf_counter() - started)
     execution = Execution(problem, bounding.plan, bounding.backend, progress, deadline)
     upper = _run(execution, clock, "upper")
-    stats = {**statistics(execution, clock), "method": "mbe", **division(bounding.plan)}
+    stats = {**statistics(execution, clock), "method": "mbe", **mini_bucket_statistics(bounding.plan)}
     if not upper.chosen:
         return Result("infeasible", "mmap", stats=stats)
     if learn is not None:
@@ -295,7 +297,7 @@ def _marginal_map(
         return Result("bounded", "mmap", None, None, upper.log, stats=stats)
     variables = problem.model.variables
     assignment = {variables[v].name: variables[v].state(x) for v, x in given.items()}
-    is_best = is_exact and meet(upper.log, lower)
+    is_best = is_exact and bounds_meet(upper.log, lower)
     ends = (lower, lower) if is_best else (lower, upper.log)
     return Result(
         "optimal" if is_best else "bounded", "mmap", lower if is_exact else None, *ends, assignment, stats=stats
@@ -303,10 +305,12 @@ def _marginal_map(
 
 
 def _tell(learn: Listener, problem: Problem, found: Result) -> None:
-    learn(found.replace(assignment=with_known(problem, found.assignment)))
+    learn(found.replace(assignment=with_observed(problem, found.assignment)))
 
 
-def affordable(problem: Problem, order: Sequence[int], options: Options, deadline: float | None) -> list[IBound]:
+def affordable_ibounds(
+    problem: Problem, order: Sequence[int], options: Options, deadline: float | None
+) -> list[IBound]:
     """Return the largest i-bounds, ascending, with which a run may take 0.2, 2 and 20 seconds, within the memory.
 
     With a deadline the longest takes an eighth of the time left at most, the others a tenth and a hundredth of that.
@@ -334,13 +338,13 @@ def _shared_out(
 
 def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments: int = 1) -> _Bound:
     """Bound a sum, rounding errors included; the first assignment is greedy, the others are drawn."""
-    with running(execution, clock) as (heuristic, session):
+    with run_mini_buckets(execution, clock) as (heuristic, session):
         if session is None or not math.isfinite(heuristic.cost):
             return _Bound(-math.inf, ())
         started = time.perf_counter()
         chosen = heuristic.decode(session, assignments)
         slack = heuristic.rounding(session, chosen[0])
-        note(clock, "decode", time.perf_counter() - started)
+        add_seconds(clock, "decode", time.perf_counter() - started)
         return _Bound(float(heuristic.total_of(heuristic.cost)) + (slack if side == "upper" else -slack), chosen)
 
 
@@ -350,7 +354,7 @@ def _from_below(execution: Execution, options: Options, clock: dict[str, float])
     started = time.perf_counter()
     ibound = options.ibound if plan.minibuckets is None else plan.minibuckets.ibound
     below = bounding_plan(backend, execution.problem, plan.order, options._replace(ibound=ibound), "lower")
-    note(clock, "plan", time.perf_counter() - started)
+    add_seconds(clock, "plan", time.perf_counter() - started)
     return _run(execution._replace(plan=below), clock, "lower")
 
 
@@ -369,7 +373,7 @@ def _conditioned(
     first = restrict(execution.problem, dict(zip(divided, given[0], strict=True)))
     whole = plan_on(execution.backend, first, order, options)
     del first
-    note(clock, "plan", time.perf_counter() - started)
+    add_seconds(clock, "plan", time.perf_counter() - started)
     if not whole.fits:
         return -math.inf
 
@@ -382,7 +386,7 @@ def _conditioned(
             yield _Bound(_exact(own, spent), ()), spent
 
     found = _shared_out(execution, whole.seconds, given, work)
-    return float(np.logaddexp.reduce([_noted(bound, clock).log for bound in found]))
+    return float(np.logaddexp.reduce([_timed_bound(bound, clock).log for bound in found]))
 
 
 def _value(
@@ -393,7 +397,7 @@ def _value(
     part = restrict(execution.problem, given)
     order = options.order if isinstance(options.order, str) else [v for v in execution.plan.order if v not in given]
     planned = plan_problem(part, options._replace(ibound=None, slices="never", order=order))
-    note(clock, "plan", time.perf_counter() - started)
+    add_seconds(clock, "plan", time.perf_counter() - started)
     whole = Execution(part, planned.plan, planned.backend, deadline=execution.deadline)
     if planned.plan.fits:
         return _exact(whole, clock), True
@@ -403,12 +407,12 @@ def _value(
 def _exact(execution: Execution, clock: dict[str, float]) -> float:
     answer = eliminate(execution, {})
     for phase, seconds in answer.stats["seconds"].items():
-        note(clock, phase, seconds)
+        add_seconds(clock, phase, seconds)
     assert answer.log10_z is not None
     return answer.log10_z * math.log(10)
 
 
-def _query_order(planned: Planned) -> list[int]:
+def _query_order(planned: PlannedProblem) -> list[int]:
     """Return an order of the variables that stay, for the problem in which the others are summed out."""
     problem, order = planned.problem, planned.plan.order
     tree = bucket_tree([group.scope for group in problem.groups], order, problem.kept)

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from elimina.errors import UnsupportedError
 
 WORD = 64
-MOST_WORDS = 4
+MAX_KEY_WORDS = 4
 DTYPES = ("int32", "int64", "float32", "float64", "uint64")
 """Number types of the values of sparse tables."""
 
 
-class Layout(NamedTuple):
+class KeyLayout(NamedTuple):
     """Place of each variable's value index in a key of 64-bit words; no field is cut by the end of a word.
 
     Attributes:
@@ -32,7 +32,7 @@ class Layout(NamedTuple):
     words: int
 
     @staticmethod
-    def of(scope: Sequence[int], sizes: Sequence[int]) -> Layout:
+    def of(scope: Sequence[int], sizes: Sequence[int]) -> KeyLayout:
         """Pack fields as tightly as words allow.
 
         Raises:
@@ -46,14 +46,14 @@ class Layout(NamedTuple):
                 word, shift = word + 1, 0
             backwards.append((word, shift))
             shift += bits
-        if word >= MOST_WORDS:
+        if word >= MAX_KEY_WORDS:
             bits = sum(map(field_bits, sizes))
             raise UnsupportedError(
-                f"a sparse table over {len(scope)} variables needs {bits} bits a tuple, more than {MOST_WORDS * WORD}: "
-                "use dense tables or a smaller bucket size"
+                f"a sparse table over {len(scope)} variables needs {bits} bits a tuple, more than "
+                f"{MAX_KEY_WORDS * WORD}: use dense tables or a smaller bucket size"
             )
         places = tuple((word - w, s) for w, s in reversed(backwards))
-        return Layout(tuple(scope), tuple(sizes), places, word + 1)
+        return KeyLayout(tuple(scope), tuple(sizes), places, word + 1)
 
     def size(self, variable: int) -> int:
         """Return the domain size of a variable of the scope."""
@@ -72,11 +72,11 @@ class Layout(NamedTuple):
             words[word] |= ((1 << field_bits(self.sizes[at])) - 1) << shift
         return np.array(words, dtype=np.uint64)
 
-    def without_last(self) -> Layout:
+    def without_last(self) -> KeyLayout:
         """Return the layout of the table after the last variable is eliminated: its bits are zero."""
-        return Layout(self.scope[:-1], self.sizes[:-1], self.places[:-1], self.words)
+        return KeyLayout(self.scope[:-1], self.sizes[:-1], self.places[:-1], self.words)
 
-    def segments(self, target: Layout) -> NDArray[np.int64]:
+    def segments(self, target: KeyLayout) -> NDArray[np.int64]:
         """Return the moves of bits to another layout: int64 of (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
         merged: list[list[int]] = []
         for at in sorted(range(len(self.scope)), key=lambda at: self.places[at]):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.model.table import Sense, Table, forbidden_value
-from elimina.planning.key_layout import MOST_WORDS, WORD, Layout, field_bits
+from elimina.planning.key_layout import MAX_KEY_WORDS, WORD, KeyLayout, field_bits
 from elimina.planning.machine import speeds
 from elimina.planning.plan import Plan
 from elimina.planning.step import FactorLayout
@@ -45,7 +45,7 @@ class Section(NamedTuple):
         values: Shape (tuples,).
     """
 
-    layout: Layout
+    layout: KeyLayout
     used: NDArray[np.int64]
     keys: NDArray[np.uint64]
     values: Array
@@ -77,9 +77,9 @@ def section(arena: Array, factor: FactorLayout) -> Section:
     )
 
 
-def layout_of(factor: FactorLayout) -> Layout:
+def layout_of(factor: FactorLayout) -> KeyLayout:
     """Return the layout of a listed factor's keys: the variable that is eliminated first is the lowest field."""
-    return Layout.of(factor.scope[::-1], factor.sizes[::-1])
+    return KeyLayout.of(factor.scope[::-1], factor.sizes[::-1])
 
 
 def listing_table(tables: Sequence[Table], scope: Sequence[int], sense: Sense) -> Table | None:
@@ -119,7 +119,7 @@ def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None
     # Slices restrict the table; it then has no more tuples than before.
     widest = max(tables, key=lambda table: len(table.scope))
     found = listing_table(tables, widest.scope, problem.model.sense)
-    if found is None or sum(map(field_bits, factor.sizes)) > WORD * (MOST_WORDS - 1):
+    if found is None or sum(map(field_bits, factor.sizes)) > WORD * (MAX_KEY_WORDS - 1):
         return None
     tuples = len(found.values)
     takes = _span(factor, tuples, itemsize) * itemsize

@@ -28,7 +28,7 @@ _LEVELLED_RECORDS = 5
 IBound = int | Literal["auto"]
 """The most variables of a message, or as many as memory (and time) allow."""
 
-LARGEST_IBOUND = 2**31 - 1
+MAX_IBOUND = 2**31 - 1
 """Largest i-bound that the core takes; no model has as many variables."""
 
 

@@ -14,7 +14,7 @@ from elimina import arguments
 from elimina.errors import InputError
 from elimina.model.states import Evidence, check_mapping
 from elimina.planning.devices import cards_of, device_name
-from elimina.planning.mini_buckets import LARGEST_IBOUND, IBound
+from elimina.planning.mini_buckets import MAX_IBOUND, IBound
 from elimina.planning.order import LARGEST_SEED, Method
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import FLOATS, Task, described
@@ -427,7 +427,7 @@ def _checked_bound(upper_bound: Any) -> int | float | None:
 
 def _checked_ibound(given: Any) -> IBound:
     ibound = _word_or_count("ibound", given, ("auto",), "auto, a number of variables, or None")
-    return "auto" if ibound == "auto" else min(ibound, LARGEST_IBOUND)
+    return "auto" if ibound == "auto" else min(ibound, MAX_IBOUND)
 
 
 def _word_or_count(name: str, given: Any, words: tuple[str, ...], taken: str) -> Any:

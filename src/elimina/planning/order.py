@@ -33,7 +33,7 @@ _MOST_COUNTED = 2**63
 """Sum up to which 64 bits count."""
 _LONGEST_INDEX = 400
 _MOST_ITERATIONS = 2**62 - 1
-MOST_CELLS = 10**18
+MAX_CELLS = 10**18
 """Cells beyond which an elimination takes decades."""
 LARGEST_SEED = 2**64 - 1
 
@@ -65,7 +65,7 @@ class Order:
 
     def seconds_at(self, cells_per_second: float) -> float:
         """Estimate an elimination's time: a finite float, where the number of cells has none."""
-        return min(self.total_cells, MOST_CELLS) / cells_per_second
+        return min(self.total_cells, MAX_CELLS) / cells_per_second
 
 
 def find_order(

@@ -90,7 +90,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         runs: Runs that are expected of the plan.
     """
     if not isinstance(options.order, str):
-        return _given_order(problem, options.order)
+        return _complete_order(problem, options.order)
     if problem.task == "mmap":
         return _order_around(problem, options)
     if rough is not None and is_rough_enough(problem, options, rough, runs):
@@ -125,7 +125,7 @@ def consistency_order(
         first: The first order, if it is known; None: min-fill.
     """
     if not isinstance(options.order, str):
-        return _given_order(problem, options.order)
+        return _complete_order(problem, options.order)
     if number > 2:
         import random
 
@@ -181,7 +181,7 @@ def _with_auxiliary(problem: Problem, given: Sequence[int], missing: Sequence[in
     return sorted([*given, *missing], key=lambda v: (after.get(v, place.get(v, -1)), v in after))
 
 
-def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
+def _complete_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
     model = problem.model
     count = len(model.variables)
     given = cast(list[int], list(order))
@@ -198,7 +198,7 @@ def _given_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...
         from elimina.io.globals import is_auxiliary
 
         if all(is_auxiliary(model.variables[v].name) for v in missing):
-            return _given_order(problem, _with_auxiliary(problem, given, missing))
+            return _complete_order(problem, _with_auxiliary(problem, given, missing))
         raise InputError(
             f"the order lacks {len(missing)} of the {len(problem.free)} variables to eliminate, "
             f"{model.variables[missing[0]].name!r} among them"

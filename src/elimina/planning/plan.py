@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from elimina.planning.shard_program import Shards
     from elimina.planning.stream import Stream
 
-MOST_BYTES = 2**62
+MAX_BYTES = 2**62
 """No machine has more."""
 
 
-class Form(NamedTuple):
+class StorageForm(NamedTuple):
     """Storage of a step's output.
 
     Attributes:
@@ -48,9 +48,9 @@ class Sparse(NamedTuple):
 
     factors: Sequence[FactorLayout]
     steps: tuple[Step, ...]
-    forms: tuple[Form, ...]
+    forms: tuple[StorageForm, ...]
     memory: int
-    outside: Outside | None = None
+    outside: OutsideBounds | None = None
     lasting: frozenset[int] = frozenset()
 
     @property
@@ -247,13 +247,13 @@ class Plan(NamedTuple):
     def fits(self) -> bool:
         """True if the plan stays within its memory limits, and in no more slices than are allowed."""
         within = all(self.bytes.get(tier, 0) <= limit for tier, limit in self.limits)
-        within = within and self.peak_bytes <= min(self.memory_limit, MOST_BYTES)
+        within = within and self.peak_bytes <= min(self.memory_limit, MAX_BYTES)
         return within and (self.slicing is None or self.slicing.allowed)
 
     @property
     def filled(self) -> float:
         """Share of the memory limit that is used at the peak."""
-        return min(self.peak_bytes, MOST_BYTES) / max(1, self.memory_limit)
+        return min(self.peak_bytes, MAX_BYTES) / max(1, self.memory_limit)
 
     @property
     def has_large_factors(self) -> bool:
@@ -396,7 +396,7 @@ def _tuples_text(tuples: float) -> str:
     return "more than 1e+300 tuples" if tuples > 1e300 else f"{count_text(math.ceil(tuples))} tuples"
 
 
-class Place(NamedTuple):
+class TablePlace(NamedTuple):
     """A table of an arena.
 
     Attributes:
@@ -412,7 +412,7 @@ class Place(NamedTuple):
     strides: tuple[int, ...]
 
 
-class Outside(NamedTuple):
+class OutsideBounds(NamedTuple):
     """A program over a plan's factors, and the places of its answers.
 
     Attributes:
@@ -427,8 +427,8 @@ class Outside(NamedTuple):
 
     steps: Steps
     arena_cells: int
-    factors: tuple[Place, ...]
-    own: tuple[tuple[Place, ...], ...]
-    rest: tuple[tuple[Place, ...], ...]
-    trees: tuple[tuple[Place, ...], ...]
+    factors: tuple[TablePlace, ...]
+    own: tuple[tuple[TablePlace, ...], ...]
+    rest: tuple[tuple[TablePlace, ...], ...]
+    trees: tuple[tuple[TablePlace, ...], ...]
     tree_of: tuple[int, ...]

@@ -18,7 +18,7 @@ from elimina.model.table import Scopes
 from elimina.planning.machine import EXPONENTIAL, SLICE_SECONDS, SLICED_TABLE_SECONDS, Machine, speeds
 from elimina.planning.number_type import Encoding, choose_encoding, cost_bound, incumbent_cost, operand_limits
 from elimina.planning.packed_steps import Factors, Outputs, Steps
-from elimina.planning.plan import MOST_BYTES, MiniBuckets, Plan, Slicing, slice_runs
+from elimina.planning.plan import MAX_BYTES, MiniBuckets, Plan, Slicing, slice_runs
 from elimina.planning.program import place_steps
 from elimina.planning.record import HEADER, MAX_OPERANDS
 from elimina.planning.slice_dependence import dependence, order_slices
@@ -43,10 +43,10 @@ def planning_bytes(records: int) -> int:
 DEFERRED_WORDS, _DEFERRED_BYTES = 1 << 22, 4
 """Words of records from which the host writes each where it runs it, and the bytes for each that this takes at most."""
 
-PLANS = 16
+MAX_KEPT_PLANS = 16
 """Plans that this process keeps for later calls."""
 
-KEPT_WORDS = 1 << 17
+MAX_KEPT_PLAN_WORDS = 1 << 17
 """Words of the records of the longest plan that is kept: those of some 1,000 steps."""
 
 ROOM = 8
@@ -56,7 +56,7 @@ _plans: OrderedDict[tuple[Any, ...], tuple[Plan, Plan | None]] = OrderedDict()
 _plans_lock = lock_for_a_moment()
 
 
-class _Layout(NamedTuple):
+class _PlacedPlan(NamedTuple):
     """A layout, the encoding it is for, and the slices of a plan.
 
     Attributes:
@@ -71,7 +71,7 @@ class _Layout(NamedTuple):
     encoding: Encoding
     placed: PlannedLayout
     outputs: NDArray[np.int64]
-    slices: _Slices
+    slices: _SliceVariables
     keep: bool
     seconds: float
     planning_bytes: int
@@ -96,7 +96,7 @@ class _Layout(NamedTuple):
         return self.tiers(machine)[machine.home] > memory
 
 
-class _Slices(NamedTuple):
+class _SliceVariables(NamedTuple):
     """Variables that slices fix, in order, and the levels of steps and factors (see ``Slicing.levels``)."""
 
     fixed: tuple[int, ...] = ()
@@ -172,14 +172,14 @@ def make_plan(
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
 
-    most_bytes = min(memory // RECORD_SHARE, MOST_BYTES) + LEAST_RECORD_BYTES
+    most_bytes = min(memory // RECORD_SHARE, MAX_BYTES) + LEAST_RECORD_BYTES
 
     @functools.cache
-    def steps_of(operands: int) -> tuple[PlannedSteps, _Slices]:
+    def steps_of(operands: int) -> tuple[PlannedSteps, _SliceVariables]:
         steps = _plan_steps(part, tree, operands, levelled, weights, single is not None)
         return _slice_steps(problem, part, steps, sliced)
 
-    def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _Layout:
+    def lay_out(bound: int, operands: int = MAX_OPERANDS, keep: bool = keep) -> _PlacedPlan:
         steps, slices = steps_of(operands)
         encoding = choose_encoding(problem, steps.most_tables, bound, dtype, bool(weights))
         return _lay_out(part, steps, slices, encoding, keep, machine, most_bytes)
@@ -274,7 +274,7 @@ def kept_plan(
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
-    if len(order) * HEADER > KEPT_WORDS:
+    if len(order) * HEADER > MAX_KEPT_PLAN_WORDS:
         return make_plan(problem, order, machine, memory, dtype, hasty=hasty, once=once, single=single)
     model, bound = problem.model, cost_bound(problem)
     values = model.sense, model.is_integer, bound
@@ -287,13 +287,13 @@ def kept_plan(
             _plans.move_to_end(key)
             return plan._replace(memory_limit=memory)
     plan = make_plan(problem, order, machine, memory, dtype, hasty=hasty, once=once, single=single)
-    is_short = Steps.packed(plan.steps).record_words <= KEPT_WORDS
+    is_short = Steps.packed(plan.steps).record_words <= MAX_KEPT_PLAN_WORDS
     # The values decide on a smaller number for 'forbidden'.
     is_general = plan.dtype not in INTEGERS or plan.forbidden == bound
     if is_short and is_general and ROOM * plan.peak_bytes <= memory:
         with _plans_lock:
             _plans[key] = plan, single
-            while len(_plans) > PLANS:
+            while len(_plans) > MAX_KEPT_PLANS:
                 _plans.popitem(last=False)
     return plan
 
@@ -341,17 +341,17 @@ def _plan_steps(
 
 def _slice_steps(
     problem: Problem, part: Problem, steps: PlannedSteps, sliced: Sequence[int]
-) -> tuple[PlannedSteps, _Slices]:
+) -> tuple[PlannedSteps, _SliceVariables]:
     """Order the sliced variables, and the steps by them: those first that run again least often."""
     if not sliced:
-        return steps, _Slices()
+        return steps, _SliceVariables()
     firsts, sources, factors, work = (array.tolist() for array in steps.tables)
     reads = [list(zip(sources[a:b], factors[a:b], strict=True)) for a, b in itertools.pairwise(firsts)]
     fixed = order_slices(dependence(reads, _factor_masks(problem, part, sliced)), work, problem.model.sizes, sliced)
     masks = _factor_masks(problem, part, fixed)
     levels = [mask.bit_length() for mask in dependence(reads, masks)]
     sequence = sorted(range(len(levels)), key=levels.__getitem__)
-    slices = _Slices(fixed, tuple(levels[old] for old in sequence), tuple(mask.bit_length() for mask in masks))
+    slices = _SliceVariables(fixed, tuple(levels[old] for old in sequence), tuple(mask.bit_length() for mask in masks))
     return steps.moved(np.array(sequence, dtype=np.int32)), slices
 
 
@@ -365,12 +365,12 @@ def _factor_masks(problem: Problem, part: Problem, sliced: Sequence[int]) -> lis
 def _lay_out(
     problem: Problem,
     steps: PlannedSteps,
-    slices: _Slices,
+    slices: _SliceVariables,
     encoding: Encoding,
     keep: bool,
     machine: Machine,
     most_bytes: int,
-) -> _Layout:
+) -> _PlacedPlan:
     itemsize = np.dtype(encoding.dtype).itemsize
     runs = slice_runs([problem.model.sizes[v] for v in slices.fixed])
     may_defer = machine.on_host and encoding.semiring != "log-sum-exp" and not slices.fixed
@@ -386,7 +386,7 @@ def _lay_out(
         again = sum(runs[level] * (SLICED_TABLE_SECONDS + span / speeds().encoded) for span, level in changes if level)
         seconds += again + runs[-1] * SLICE_SECONDS
     planning = planning_bytes(placed.record_words * (_DEFERRED_BYTES if placed.record_words >= deferred_words else 8))
-    return _Layout(encoding, placed, steps.outputs, slices, keep, machine.start + seconds, planning)
+    return _PlacedPlan(encoding, placed, steps.outputs, slices, keep, machine.start + seconds, planning)
 
 
 def _outputs(steps: Steps, found: NDArray[np.int64], kept: Sequence[int]) -> Outputs:

@@ -57,7 +57,7 @@ def make_shards(plan: Plan, machine: Machine, cards: int, memory: int) -> Plan |
     steps = tuple(plan.steps)
     if any(len(step.readers) > 1 for step in steps):
         return None
-    divisions, seconds = _Search(plan, steps, machine, cards, memory).best()
+    divisions, seconds = _DivisionSearch(plan, steps, machine, cards, memory).best()
     if not any(divisions):
         return None
     given = plan, steps, divisions, cards
@@ -72,7 +72,7 @@ _Costs = dict[Division, tuple[float, list[tuple[int, Division]]]]
 """Seconds of a step and all below it by its division, and the divisions of the messages that it reads."""
 
 
-class _Search:
+class _DivisionSearch:
     """The division of each step that takes least time in all, by dynamic programming from the leaves to the roots."""
 
     def __init__(self, plan: Plan, steps: Sequence[Step], machine: Machine, cards: int, memory: int) -> None:

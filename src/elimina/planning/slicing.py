@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 
 from elimina.model.table import Scopes
 from elimina.planning.machine import Machine
-from elimina.planning.plan import MOST_BYTES, Plan, slice_runs
+from elimina.planning.plan import MAX_BYTES, Plan, slice_runs
 from elimina.planning.planner import make_plan
 from elimina.planning.slice_dependence import order_slices
-from elimina.planning.sparse import in_rows, row_bytes
+from elimina.planning.sparse import make_sparse_plan, tuple_bytes
 from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
 
 Floats = NDArray[np.float64]
 
-MOST_SLICES = 1 << 16
-MOST_SLICED_SECONDS = 3600.0
+MAX_SLICES = 1 << 16
+MAX_SLICED_SECONDS = 3600.0
 """Slices, and their estimated time, that ``auto`` takes."""
 
-LARGEST_SLICE_COUNT = 1 << 40
+MAX_SLICE_COUNT = 1 << 40
 MOST_SECONDS = 1e9
 """Most slices to count; slices save memory, but no work, so that more are of no use."""
 
@@ -68,7 +68,7 @@ def make_sliced_plan(
     if unsliced.seconds > MOST_SECONDS:
         return None
     slicer = Slicer(problem, order, machine, unsliced)
-    memory = min(memory, MOST_BYTES)
+    memory = min(memory, MAX_BYTES)
 
     def plan_without(fixed: Sequence[int]) -> Plan:
         left = [v for v in order if v not in fixed]
@@ -77,7 +77,7 @@ def make_sliced_plan(
     target = slicer.cut.bytes * min(memory / unsliced.peak_bytes, 0.999)
     for _ in range(_ROUNDS):
         slicer.reduce(target)
-        if slicer.number > LARGEST_SLICE_COUNT or not slicer.cut.fixed:
+        if slicer.number > MAX_SLICE_COUNT or not slicer.cut.fixed:
             return None
         plan = plan_without(slicer.cut.fixed)
         if plan.peak_bytes <= memory:
@@ -118,7 +118,7 @@ def make_finer_plan(
     return finer if finer.fits and is_gain else plan
 
 
-def rows_in_slices(
+def make_sliced_sparse_plan(
     problem: Problem, machine: Machine, on_rows: Plan, most_bytes: int, most: float, times: float
 ) -> Plan | None:
     """Plan sparse steps in as many slices as the expected tuples need; None if this exceeds the allowed number.
@@ -132,7 +132,7 @@ def rows_in_slices(
         on_rows: The plan without slices; slices list factors only if it does.
         most_bytes: Expected bytes that a slice may take.
         most: Largest number of slices.
-        times: See ``in_rows``.
+        times: See ``make_sparse_plan``.
     """
     fixed: tuple[int, ...] = ()
     plan = on_rows
@@ -144,7 +144,7 @@ def rows_in_slices(
         assert plan.sparse is not None
         weights = dict.fromkeys(plan.order, 0.0)
         for step, form in zip(plan.sparse.steps, plan.sparse.forms, strict=True):
-            size = min(form.rows, 1e100) * row_bytes(step.sizes, plan.itemsize)
+            size = min(form.rows, 1e100) * tuple_bytes(step.sizes, plan.itemsize)
             for v in (*step.axes, *((step.variable,) if step.variable >= 0 else ())):
                 weights[v] += size**2 / math.log(sizes[v])
         halvings = math.log2(plan.peak_bytes / max(1, most_bytes)) / 2
@@ -156,7 +156,7 @@ def rows_in_slices(
             return None
         order = [v for v in on_rows.order if v not in fixed]
         sliced = make_plan(problem, order, machine, on_rows.memory_limit, on_rows.dtype, fixed, on_rows)
-        found = in_rows(sliced, problem, machine, True, times, listed)
+        found = make_sparse_plan(sliced, problem, machine, True, times, listed)
         if found is None:
             return None
         plan = found
@@ -283,7 +283,7 @@ class Slicer:
 
     def reduce(self, target: float) -> None:
         """Fix variables until the estimate is at most so many bytes, or all are fixed."""
-        while self.cut.bytes > target and self.number <= LARGEST_SLICE_COUNT and len(self.cut.fixed) < len(self.order):
+        while self.cut.bytes > target and self.number <= MAX_SLICE_COUNT and len(self.cut.fixed) < len(self.order):
             looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _LOOKED_AT)
             cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]
             last = np.array([cut.fixed[-1] for cut in cuts])

@@ -20,11 +20,11 @@ from elimina._core import row_bounds
 from elimina.errors import UnsupportedError
 from elimina.model import table as tables_of_models
 from elimina.model.table import Table, forbidden_value
-from elimina.planning.key_layout import DTYPES, MOST_WORDS, WORD, field_bits
+from elimina.planning.key_layout import DTYPES, MAX_KEY_WORDS, WORD, field_bits
 from elimina.planning.listed_tables import listed_tuples, with_listed
 from elimina.planning.machine import SORTED_TUPLES, Machine, cpu_machine, speeds
 from elimina.planning.packed_steps import Steps
-from elimina.planning.plan import Form, Outside, Place, Plan, Sparse
+from elimina.planning.plan import OutsideBounds, Plan, Sparse, StorageForm, TablePlace
 from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.step import JOIN, FactorLayout, Operand, Output, Step
@@ -40,7 +40,7 @@ _MOST_LOOKED_AT = 1 << 22
 """Cells of a factor whose joint support is counted."""
 
 
-def why_dense(problem: Problem) -> str | None:
+def reason_for_dense(problem: Problem) -> str | None:
     """Why a problem cannot be planned on rows; None if it can."""
     if described(problem.task).has_rows and not problem.kept:
         return None
@@ -48,7 +48,7 @@ def why_dense(problem: Problem) -> str | None:
     return f"sparse tables are for the tasks {tasks}, without cases, not for {problem.task}"
 
 
-class Fill(NamedTuple):
+class Density(NamedTuple):
     """Density of a table.
 
     Attributes:
@@ -60,14 +60,14 @@ class Fill(NamedTuple):
     kept: float
 
     @staticmethod
-    def independent(share: float, domain: int) -> Fill:
+    def independent(share: float, domain: int) -> Density:
         """Return the density of a table whose cells are allowed independently."""
-        return Fill(share, -math.expm1(domain * math.log1p(-min(share, 1 - 1e-16))))
+        return Density(share, -math.expm1(domain * math.log1p(-min(share, 1 - 1e-16))))
 
 
-def fills(
+def densities(
     problem: Problem, factors: Sequence[FactorLayout], sliced: Sequence[int] = (), tuples: Sequence[int | None] = ()
-) -> list[Fill]:
+) -> list[Density]:
     """Return the density of each factor, for the first variable of its scope; large and listed ones by their members.
 
     Args:
@@ -79,24 +79,24 @@ def fills(
     known = tuples or [None] * len(factors)
     forbidding = set(problem.tables.listed.forbidding(problem.model.sense).tolist())
     return [
-        Fill(1.0, 1.0) if forbidding.isdisjoint(factor.members) else _fill(problem, factor, sliced, most)
+        Density(1.0, 1.0) if forbidding.isdisjoint(factor.members) else _table_density(problem, factor, sliced, most)
         for factor, most in zip(factors, known, strict=True)
     ]
 
 
-def _fill(problem: Problem, factor: FactorLayout, sliced: Sequence[int], most: int | None) -> Fill:
+def _table_density(problem: Problem, factor: FactorLayout, sliced: Sequence[int], most: int | None) -> Density:
     tables = [problem.tables[member] for member in factor.members]
     scope = (*factor.scope, *(v for v in sliced if any(v in table.scope for table in tables)))
     sizes = [problem.model.sizes[v] for v in scope]
     if most is not None or math.prod(sizes) > _MOST_LOOKED_AT:
-        return Fill.independent(math.prod(_density(table, problem) for table in tables), factor.sizes[0])
+        return Density.independent(math.prod(_density(table, problem) for table in tables), factor.sizes[0])
     support = np.ones(sizes, dtype=bool)
     for table in tables:
         axes = [table.scope.index(v) for v in scope if v in table.scope]
         shape = [size if v in table.scope else 1 for v, size in zip(scope, sizes, strict=True)]
         allowed = table.dense() != forbidden_value(problem.model.sense, table.values.dtype)
         support &= allowed.transpose(axes).reshape(shape)
-    return Fill(float(support.mean()), float(support.any(axis=0).mean()))
+    return Density(float(support.mean()), float(support.any(axis=0).mean()))
 
 
 def _density(table: Table, problem: Problem) -> float:
@@ -121,7 +121,7 @@ def log_cells(step: Step) -> float:
     return sum(map(math.log, joined_sizes(step))) + math.log(step.domain)
 
 
-def predicted_shares(domain: int, tables: Sequence[Fill]) -> tuple[float, float]:
+def predicted_shares(domain: int, tables: Sequence[Density]) -> tuple[float, float]:
     """Natural logarithms of the share of a step's combinations that all tables allow, and of output cells with one.
 
     The latter is exact for one table among full ones. Else it lies halfway between two guesses: one takes all cells for
@@ -147,12 +147,12 @@ def _any(share: float, number: float) -> float:
     return math.log(-math.expm1(number * math.log1p(-min(math.exp(share), 1 - 1e-16))))
 
 
-def row_bytes(sizes: Sequence[int], itemsize: int) -> int:
+def tuple_bytes(sizes: Sequence[int], itemsize: int) -> int:
     """Return the bytes of a tuple: its key's words and its value."""
     return 8 * max(1, -(-sum(map(field_bits, sizes)) // WORD)) + itemsize
 
 
-def rows_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
+def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
     """Return whether no step of a dense plan can take as long as the shortest one on rows, told without its steps."""
     if not plan.fits or any(table.rows is not None for table in problem.tables):
         return False
@@ -163,7 +163,7 @@ def rows_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
     return longest < machine.rows_step
 
 
-def in_rows(
+def make_sparse_plan(
     plan: Plan, problem: Problem, machine: Machine, whole: bool = False, times: float = 1.0, listed: bool = True
 ) -> Plan | None:
     """Plan steps on rows where that is expected to take less time, or nothing else fits; None if it is so nowhere.
@@ -184,7 +184,7 @@ def in_rows(
     Raises:
         UnsupportedError: All steps are to work on rows, and this is not possible.
     """
-    reason = why_dense(problem)
+    reason = reason_for_dense(problem)
     if reason is None and plan.dtype not in DTYPES:
         reason = f"rows are of {', '.join(DTYPES)}, not of {plan.dtype}"
     if reason is None and sum(bool(output.scope) for output in plan.outputs) < len(problem.wanted):
@@ -195,8 +195,8 @@ def in_rows(
         return None
     sliced = () if plan.slicing is None else plan.slicing.variables
     tuples = listed_tuples(problem, plan) if listed else [None] * len(plan.factors)
-    known = _Known(fills(problem, plan.factors, sliced, tuples), tuples)
-    if not whole and all(table.share == 1 for table in known.fills):
+    known = _FactorDensities(densities(problem, plan.factors, sliced, tuples), tuples)
+    if not whole and all(table.share == 1 for table in known.densities):
         return None
     chosen = _with_forms(plan, machine, known, whole, times, only_fitting=not whole)
     if chosen is None:
@@ -205,15 +205,15 @@ def in_rows(
     return None if chosen is plan else chosen
 
 
-class _Known(NamedTuple):
-    """Knowledge of a plan's factors: their density, and their tuples where they may be listed."""
+class _FactorDensities(NamedTuple):
+    """A plan's factors: their densities, and their tuples where they may be listed."""
 
-    fills: Sequence[Fill]
+    densities: Sequence[Density]
     tuples: Sequence[int | None]
 
 
 def _with_forms(
-    dense: Plan, machine: Machine, known: _Known, whole: bool, times: float, only_fitting: bool = False
+    dense: Plan, machine: Machine, known: _FactorDensities, whole: bool, times: float, only_fitting: bool = False
 ) -> Plan | None:
     """Return the plan with the quickest form of each step, or with all on rows; None if it does not fit, but has to."""
     chooser = _Chooser(dense, machine, known, times)
@@ -256,13 +256,13 @@ def _with_forms(
 class _Chooser:
     """Forecast of the steps in order: the prediction of each message needs those before it."""
 
-    def __init__(self, plan: Plan, machine: Machine, known: _Known, times: float) -> None:
+    def __init__(self, plan: Plan, machine: Machine, known: _FactorDensities, times: float) -> None:
         self._plan, self._machine, self._known, self._times = plan, machine, known, times
         self._shares: list[float] = []
-        self._forms: list[Form] = []
+        self._forms: list[StorageForm] = []
         self.seconds = machine.start
 
-    def choose(self, step: Step, whole: bool, runs: int) -> Form:
+    def choose(self, step: Step, whole: bool, runs: int) -> StorageForm:
         """Return the form of the next step; its expected time, so many times, is added up."""
         joint, kept = predicted_shares(step.domain, [self._fill(operand, step.domain) for operand in step.operands])
         self._shares.append(math.exp(kept))
@@ -279,20 +279,20 @@ class _Chooser:
         listed = sum(o.cells for o in step.operands if o.source < 0 and self._known.tuples[o.factor] is not None)
         dense += listed / speeds().encoded
         possible = bool(step.operands) and sum(map(field_bits, (*joined_sizes(step), step.domain))) <= WORD * (
-            MOST_WORDS - 1
+            MAX_KEY_WORDS - 1
         )
         sparse = self._shares[-1] < _DENSE_SHARE or listed > 0 or any(self._reads_rows(o) for o in step.operands)
-        form = Form(possible and (whole or (sparse and on_rows < dense)), rows)
+        form = StorageForm(possible and (whole or (sparse and on_rows < dense)), rows)
         self._forms.append(form)
         self.seconds += runs * (on_rows if form.in_rows else dense)
         return form
 
-    def _fill(self, operand: Operand, domain: int) -> Fill:
+    def _fill(self, operand: Operand, domain: int) -> Density:
         if operand.source >= 0:
-            return Fill.independent(self._shares[operand.source], domain)
-        factor = self._known.fills[operand.factor]
+            return Density.independent(self._shares[operand.source], domain)
+        factor = self._known.densities[operand.factor]
         # A step that only joins takes no variable away.
-        return factor if domain > 1 else Fill.independent(factor.share, 1)
+        return factor if domain > 1 else Density.independent(factor.share, 1)
 
     def _reads_rows(self, operand: Operand) -> bool:
         return operand.source >= 0 and self._forms[operand.source].in_rows
@@ -309,7 +309,7 @@ def exp(exponent: float) -> float:
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
-def _dense_first(steps: Sequence[Step], forms: Sequence[Form], levels: Sequence[int]) -> list[int]:
+def _dense_first(steps: Sequence[Step], forms: Sequence[StorageForm], levels: Sequence[int]) -> list[int]:
     """Return the steps in a new sequence: on each level, dense ones that read no tuples come first, to run together."""
     late: list[bool] = []
     for step, form in zip(steps, forms, strict=True):
@@ -336,11 +336,11 @@ def _place_outputs(steps: list[Step], outputs: Sequence[Output], first: int) -> 
     return steps
 
 
-def _message_bytes(step: Step, form: Form, item: int) -> int:
+def _message_bytes(step: Step, form: StorageForm, item: int) -> int:
     """Return the bytes of a step's output, on rows or with all cells."""
     if not form.in_rows:
         return step.out_span * item
-    return math.ceil(min(form.rows, 2.0**62)) * row_bytes(joined_sizes(step), item)
+    return math.ceil(min(form.rows, 2.0**62)) * tuple_bytes(joined_sizes(step), item)
 
 
 def _peak(sparse: Sparse, item: int, keep: bool) -> int:
@@ -374,7 +374,7 @@ CELLS = 1 << 12
 """Cells of a mini-bucket's message, unless its tables are larger: larger messages drop few more rows."""
 
 
-def outside(plan: Plan, sizes: Sequence[int]) -> Outside:
+def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:
     """Plan the bounds of a plan's steps.
 
     Args:
@@ -386,11 +386,11 @@ def outside(plan: Plan, sizes: Sequence[int]) -> Outside:
     bounds, up, down = row_bounds(tree, min(MAX_OPERANDS, most), CELLS)
     placed = place_steps(bounds, plan.itemsize, True, cpu_machine(1))
     steps = Steps.of(placed)
-    where = _Places(plan.factors, steps)
+    where = _TablePlaces(plan.factors, steps)
     nodes = {variable: number for number, variable in enumerate(tree.variables.tolist())}
     parents = tree.parents.tolist()
     inside, around = ([where.all(tables) for tables in rows_of(lists)] for lists in (up, down))
-    own: list[tuple[Place, ...]] = []
+    own: list[tuple[TablePlace, ...]] = []
     for step in plan.steps:
         if step.variable == JOIN:
             own.append(tuple(table for operand in step.operands for table in where.under(operand, own)))
@@ -401,7 +401,7 @@ def outside(plan: Plan, sizes: Sequence[int]) -> Outside:
     root_of = [0] * len(parents)
     for number in range(len(parents) - 1, -1, -1):
         root_of[number] = tree_number[number] if parents[number] < 0 else root_of[parents[number]]
-    rest: list[tuple[Place, ...]] = [()] * len(plan.steps)
+    rest: list[tuple[TablePlace, ...]] = [()] * len(plan.steps)
     tree_of = [0] * len(plan.steps)
     for number in range(len(plan.steps) - 1, -1, -1):
         step = plan.steps[number]
@@ -416,29 +416,29 @@ def outside(plan: Plan, sizes: Sequence[int]) -> Outside:
         tree_of[number] = root_of[node]
     trees = tuple(inside[root] for root in roots)
     factors = tuple(where.factor(number) for number in range(len(plan.factors)))
-    return Outside(steps, int(placed.arena_cells), factors, tuple(own), tuple(rest), trees, tuple(tree_of))
+    return OutsideBounds(steps, int(placed.arena_cells), factors, tuple(own), tuple(rest), trees, tuple(tree_of))
 
 
-class _Places:
+class _TablePlaces:
     """Places of the tables of both programs."""
 
     def __init__(self, factors: Sequence[FactorLayout], steps: Sequence[Step]) -> None:
         self._factors, self._steps = factors, steps
 
-    def all(self, tables: Iterable[int]) -> tuple[Place, ...]:
+    def all(self, tables: Iterable[int]) -> tuple[TablePlace, ...]:
         return tuple(self.factor(table) if table >= 0 else self._message(-1 - table) for table in tables)
 
-    def under(self, operand: Operand, own: Sequence[tuple[Place, ...]]) -> tuple[Place, ...]:
+    def under(self, operand: Operand, own: Sequence[tuple[TablePlace, ...]]) -> tuple[TablePlace, ...]:
         """Return the tables that bound what a step of the plan reads."""
         return (self.factor(operand.factor),) if operand.source < 0 else own[operand.source]
 
-    def factor(self, number: int) -> Place:
+    def factor(self, number: int) -> TablePlace:
         factor = self._factors[number]
-        return Place(factor.offset, factor.scope, factor.sizes, factor.strides)
+        return TablePlace(factor.offset, factor.scope, factor.sizes, factor.strides)
 
-    def _message(self, number: int) -> Place:
+    def _message(self, number: int) -> TablePlace:
         step = self._steps[number]
-        return Place(step.out_offset, step.axes, step.sizes, step.out_strides)
+        return TablePlace(step.out_offset, step.axes, step.sizes, step.out_strides)
 
 
 def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:

@@ -78,7 +78,7 @@ class Stream(NamedTuple):
     download_span: int
 
 
-class Table(NamedTuple):
+class StreamedTable(NamedTuple):
     """A table in the arena; ``source``: the step that writes it, or -1."""
 
     offset: int
@@ -87,13 +87,13 @@ class Table(NamedTuple):
     strides: tuple[int, ...]
 
 
-class Record(NamedTuple):
+class StepRecord(NamedTuple):
     """A step as packed; the output is the last table."""
 
     domain: int
     sizes: tuple[int, ...]
     lo: int
-    tables: tuple[Table, ...]
+    tables: tuple[StreamedTable, ...]
 
 
 class Copy(NamedTuple):
@@ -117,7 +117,7 @@ class Copy(NamedTuple):
         return math.prod(count for count, _, _ in self.rows)
 
 
-class Tile(NamedTuple):
+class StreamTile(NamedTuple):
     """Work of one tile of a step. Numbers of tiles count from 1; 0: no tile to wait for.
 
     Attributes:
@@ -147,17 +147,17 @@ class Tile(NamedTuple):
     free: int
 
 
-def read_record(words: NDArray[np.int64], start: int) -> Record:
+def read_record(words: NDArray[np.int64], start: int) -> StepRecord:
     """Read a packed step (``include/elimina/program.hpp``)."""
     record = words[start : start + words[start]].tolist()
     axes, lo = record[3], record[4] + record[5]
     at = HEADER + 3 * axes
     sizes, out_strides = record[HEADER:at:3], record[HEADER + 1 : at : 3]
-    read = [Table(table[0], table[1], table[2], tuple(table[3:])) for table in tables(record)]
-    return Record(record[1], tuple(sizes), lo, (*read, Table(record[12], 0, -1, tuple(out_strides))))
+    read = [StreamedTable(table[0], table[1], table[2], tuple(table[3:])) for table in tables(record)]
+    return StepRecord(record[1], tuple(sizes), lo, (*read, StreamedTable(record[12], 0, -1, tuple(out_strides))))
 
 
-class Shape(NamedTuple):
+class BoxShape(NamedTuple):
     """Layout of a box on the device; ``rows``: axis (-1: the eliminated variable), count, arena stride."""
 
     strides: tuple[int, ...]
@@ -167,7 +167,7 @@ class Shape(NamedTuple):
     rows: tuple[tuple[int, int, int], ...]
 
 
-def shape_of(record: Record, table: Table, lengths: Sequence[int], itemsize: int) -> Shape:
+def shape_of(record: StepRecord, table: StreamedTable, lengths: Sequence[int], itemsize: int) -> BoxShape:
     """Return the layout on the device of the box of a tile.
 
     What the box has in full lies as in the arena, paddings included; slower axes follow closely. The output's fast axes
@@ -199,7 +199,7 @@ def shape_of(record: Record, table: Table, lengths: Sequence[int], itemsize: int
         elif length > 1:
             rows.append((a, length, stride))
         full = full and length == size
-    return Shape(tuple(strides), domain_stride, extent, run, tuple(rows))
+    return BoxShape(tuple(strides), domain_stride, extent, run, tuple(rows))
 
 
 class Schedule:
@@ -216,7 +216,7 @@ class Schedule:
         self._last: dict[int, int] = {}
         self.number = 0
 
-    def tiles(self, streamed: StreamedStep) -> Iterator[Tile]:
+    def tiles(self, streamed: StreamedStep) -> Iterator[StreamTile]:
         """Yield the tiles of the next step; steps come in the plan's order."""
         record = read_record(self._words, int(self._starts[streamed.step]))
         *operands, output = zip(record.tables, streamed.windows, strict=True)
@@ -235,7 +235,7 @@ class Schedule:
             yield self._tile(streamed, views, place, box)
         self._last[streamed.step] = self.number
 
-    def _tile(self, streamed: StreamedStep, views: list[_Operand], place: _Output, box: _Box) -> Tile:
+    def _tile(self, streamed: StreamedStep, views: list[_Operand], place: _Output, box: _Box) -> StreamTile:
         uploads: list[Copy] = []
         offsets: list[int] = []
         written = ran = fetched = 0
@@ -248,7 +248,7 @@ class Schedule:
                 written = max(written, self._last.get(view.table.source, 0))
         offset, free = place.take(box, self.number)
         download = (_copy(box, place.table, place.window, offset),) if streamed.download else ()
-        return Tile(
+        return StreamTile(
             self.number,
             streamed.step,
             box.lengths,
@@ -264,17 +264,17 @@ class Schedule:
 
 
 class _Box(NamedTuple):
-    record: Record
+    record: StepRecord
     first: tuple[int, ...]
     lengths: tuple[int, ...]
     itemsize: int
 
 
-def _start(table: Table, first: Sequence[int]) -> int:
+def _start(table: StreamedTable, first: Sequence[int]) -> int:
     return sum(at * stride for at, stride in zip(first, table.strides, strict=True))
 
 
-def _copy(box: _Box, table: Table, window: Window, device: int) -> Copy:
+def _copy(box: _Box, table: StreamedTable, window: Window, device: int) -> Copy:
     shape = shape_of(box.record, table, box.lengths, box.itemsize)
     own = (*window.strides, window.domain_stride)
     rows = tuple((count, stride, own[axis]) for axis, count, stride in shape.rows)
@@ -290,7 +290,7 @@ class _Operand:
         before: The last tile of earlier steps, which had the slots' memory.
     """
 
-    def __init__(self, table: Table, window: Window, before: int) -> None:
+    def __init__(self, table: StreamedTable, window: Window, before: int) -> None:
         self.table, self.window = table, window
         self._used = [before] * window.slots
         self._before, self._loads = before, 0
@@ -331,7 +331,7 @@ class _Operand:
 class _Output:
     """Destinations of the parts of an output; ``after``: the last tile that downloads the table it overwrites."""
 
-    def __init__(self, table: Table, window: Window, before: int, after: int) -> None:
+    def __init__(self, table: StreamedTable, window: Window, before: int, after: int) -> None:
         self.table, self.window = table, window
         self._used = [before] * window.slots
         self._taken, self._after = 0, after
@@ -346,7 +346,7 @@ class _Output:
         return self.window.place + slot * self.window.span, free
 
 
-def tile_record(words: NDArray[np.int64], start: int, tile: Tile) -> list[int]:
+def tile_record(words: NDArray[np.int64], start: int, tile: StreamTile) -> list[int]:
     """Return the packed step of a tile: other sizes, strides and offsets."""
     record: list[int] = words[start : start + words[start]].tolist()
     axes, outer, lo = record[3], record[4], record[4] + record[5]

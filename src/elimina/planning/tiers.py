@@ -11,7 +11,7 @@ from elimina.errors import InputError
 from elimina.planning.machine import DISK, PINNED, QUEUE_SECONDS, RUN_BYTES, TILE_SECONDS, speeds
 from elimina.planning.plan import Plan
 from elimina.planning.step import Step
-from elimina.planning.stream import Record, Shape, Stream, StreamedStep, Table, Window, shape_of
+from elimina.planning.stream import BoxShape, StepRecord, Stream, StreamedStep, StreamedTable, Window, shape_of
 
 HOST_WORK = 1 << 17
 """Combinations up to which a step is done by the host, where its tables are."""
@@ -25,7 +25,7 @@ _SMALL = 32
 _UNIT = 256
 
 
-class _Choice(NamedTuple):
+class _Tiling(NamedTuple):
     seconds: float
     lengths: tuple[int, ...]
     loops: tuple[int, ...]
@@ -55,12 +55,12 @@ def plan_stream(
     """
     unit = _UNIT // itemsize
     staging = min(cells // 2, _STAGING_BYTES // itemsize) // unit * unit
-    room = _Room(max(0, cells - staging) // unit * unit, unit)
+    room = _MessageArea(max(0, cells - staging) // unit * unit, unit)
     on_device = {n for n, step in enumerate(steps) if step.work > host_work}
     made: list[StreamedStep] = []
     wanted = {n for n in on_device if decode or n in outputs or not on_device.issuperset(steps[n].readers)}
     seconds, up = 0.0, 0
-    choices: dict[tuple[Any, ...], _Choice | None] = {}
+    choices: dict[tuple[Any, ...], _Tiling | None] = {}
     for number in sorted(on_device):
         step = steps[number]
         here = {o.source for o in step.operands if o.source in room.places}
@@ -103,14 +103,14 @@ def _tile_spans(streamed: StreamedStep) -> tuple[int, int]:
     return sum(window.span for window in operands if window.slots), output.span
 
 
-def record_of(step: Step) -> Record:
+def record_of(step: Step) -> StepRecord:
     """Return the same as the packed step."""
-    tables = [Table(o.offset, o.domain_stride, o.source, o.strides) for o in step.operands]
-    output = Table(step.out_offset, 0, -1, step.out_strides)
-    return Record(step.domain, step.sizes, step.outer + step.mid, (*tables, output))
+    tables = [StreamedTable(o.offset, o.domain_stride, o.source, o.strides) for o in step.operands]
+    output = StreamedTable(step.out_offset, 0, -1, step.out_strides)
+    return StepRecord(step.domain, step.sizes, step.outer + step.mid, (*tables, output))
 
 
-class _Room:
+class _MessageArea:
     """The part of the device where messages stay.
 
     Args:
@@ -176,11 +176,11 @@ class _Room:
         return start if self.cells - start >= span else None
 
 
-def _choose(record: Record, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Choice | None:
+def _choose(record: StepRecord, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Tiling | None:
     """Return the tile and the order of tiles with the least estimated time whose parts have room."""
-    best: _Choice | None = None
+    best: _Tiling | None = None
     whole = _whole_shapes(record, itemsize)
-    known: dict[tuple[int, ...], list[_Part]] = {}  # priorities have most of their tiles in common
+    known: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities have most of their tiles in common
     for priority in _priorities(record):
         if best is not None and best.seconds <= _GOOD * _least(record, here, itemsize):
             break
@@ -206,14 +206,14 @@ def _tiles(sizes: Sequence[int], lengths: Sequence[int]) -> int:
     return math.prod([-(-size // length) for size, length in zip(sizes, lengths, strict=True)])
 
 
-def _least(record: Record, here: Collection[int], itemsize: int) -> float:
+def _least(record: StepRecord, here: Collection[int], itemsize: int) -> float:
     """Return a lower bound on the time: everything is copied once."""
     operands = [table for table in record.tables[:-1] if table.source not in here]
     whole = [shape_of(record, table, record.sizes, itemsize).span for table in (*operands, record.tables[-1])]
     return max(sum(whole[:-1]), whole[-1]) * itemsize / speeds().gpu_link + TILE_SECONDS
 
 
-def _priorities(record: Record) -> Iterator[tuple[int, ...]]:
+def _priorities(record: StepRecord) -> Iterator[tuple[int, ...]]:
     """Yield orders in which axes are cut: the slowest ones first; then with another one, or two, before these."""
     strides = record.tables[-1].strides
     natural = sorted((a for a, n in enumerate(record.sizes) if n > 1), key=lambda a: -strides[a])
@@ -233,7 +233,7 @@ def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple
             yield tuple(lengths), tuple(priority[: position + 1])
 
 
-def _in_one_row(record: Record, lengths: Sequence[int], stays: bool) -> bool:
+def _in_one_row(record: StepRecord, lengths: Sequence[int], stays: bool) -> bool:
     """Return whether each tile writes its fast cells contiguously, as kernels assume.
 
     In the whole output (``stays``) they do so only if the axes behind the first one along which a tile has several
@@ -252,24 +252,29 @@ def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
         yield (*cut[1:], cut[0])
 
 
-class _Part(NamedTuple):
+class _TiledTable(NamedTuple):
     """A table of a step in a tile: how it lies in a slot, a slot's elements, slots, whether that is the whole table."""
 
-    table: Table
-    shape: Shape
+    table: StreamedTable
+    shape: BoxShape
     span: int
     slots: int
     whole: bool
 
 
-def _whole_shapes(record: Record, itemsize: int) -> list[Shape]:
+def _whole_shapes(record: StepRecord, itemsize: int) -> list[BoxShape]:
     """Return the layouts of a step's tables that no tile cuts."""
     return [shape_of(record, table, record.sizes, itemsize) for table in record.tables]
 
 
 def _parts(
-    record: Record, lengths: tuple[int, ...], here: Collection[int], itemsize: int, room: int, shapes: Sequence[Shape]
-) -> list[_Part]:
+    record: StepRecord,
+    lengths: tuple[int, ...],
+    here: Collection[int],
+    itemsize: int,
+    room: int,
+    shapes: Sequence[BoxShape],
+) -> list[_TiledTable]:
     """Return all tables of a step, the output at last; ``room``: elements for parts; ``shapes``: of whole tables."""
     unit = _UNIT // itemsize
     parts = []
@@ -280,13 +285,13 @@ def _parts(
         if cut and not whole:
             shape = shape_of(record, table, lengths, itemsize)
         slots = 0 if table.source in here else SLOTS if cut and not whole else 1
-        parts.append(_Part(table, shape, -(-shape.span // unit) * unit, slots, whole))
+        parts.append(_TiledTable(table, shape, -(-shape.span // unit) * unit, slots, whole))
     return parts
 
 
 def _estimate(
-    record: Record, lengths: tuple[int, ...], loops: tuple[int, ...], parts: Sequence[_Part], itemsize: int
-) -> _Choice:
+    record: StepRecord, lengths: tuple[int, ...], loops: tuple[int, ...], parts: Sequence[_TiledTable], itemsize: int
+) -> _Tiling:
     counts = [-(-record.sizes[a] // lengths[a]) for a in loops]
     tiles = math.prod(counts)
     moved, charged, first = 0, 0.0, 0
@@ -301,16 +306,16 @@ def _estimate(
     back = tiles * _charge(parts[-1], itemsize)
     copies = max(max(charged, back) / speeds().gpu_link, tiles * QUEUE_SECONDS)
     seconds = copies + (first + parts[-1].span) * itemsize / speeds().gpu_link + tiles * TILE_SECONDS
-    return _Choice(seconds, lengths, loops, moved)
+    return _Tiling(seconds, lengths, loops, moved)
 
 
-def _charge(part: _Part, itemsize: int) -> int:
+def _charge(part: _TiledTable, itemsize: int) -> int:
     """Return the bytes of a copy, and the cost of its runs besides."""
     return part.span * itemsize + RUN_BYTES * math.prod(count for _, count, _ in part.shape.rows)
 
 
 def _windows(
-    record: Record, lengths: tuple[int, ...], room: _Room, stays: int, itemsize: int, staging: int
+    record: StepRecord, lengths: tuple[int, ...], room: _MessageArea, stays: int, itemsize: int, staging: int
 ) -> tuple[Window, ...]:
     """Return slots one after another behind the room; ``stays``: the step, if its output has a place of its own."""
     windows: list[Window] = []

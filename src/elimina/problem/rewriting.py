@@ -80,7 +80,7 @@ def with_small_tables(
     made = with_needed_values(model, observed, purpose, maximised, whole)
     model, values = made.model, dict(observed)
     if purpose == "best":
-        values.update(best_alone(model, observed))
+        values.update(solved_alone(model, observed))
     counted = {v: one.multiplicity for v, one in made.merged.items() if one.multiplicity > 1}
     return Rewritten(_with_auxiliary_variables(model, values, counted, purpose), values, made.merged)
 
@@ -113,7 +113,7 @@ def _is_written(table: Table, sense: Sense, most: int) -> bool:
     return table.default != forbidden_value(sense, table.values.dtype)
 
 
-def best_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
+def solved_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
     """Return the best values of the variables of each large table that stands alone.
 
     None of these is observed, or in another table.

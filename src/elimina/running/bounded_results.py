@@ -8,21 +8,21 @@ from collections.abc import Sequence
 from elimina.model.model import Model
 from elimina.result import Result, Status
 from elimina.running.rounding import TOLERANCES
-from elimina.running.scaled import Scaled, partition_result
+from elimina.running.scaled import ScaledNumber, partition_result
 
 _SUM_TOLERANCE = 1e-12
 """Gap between the bounds of a sum's logarithm, relative to it (or to 1), up to which only rounding parts them."""
 
 
-def meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["float64"]) -> bool:
+def bounds_meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["float64"]) -> bool:
     """Return whether a bound and an assignment's total are the same number, up to rounding of floats."""
     return bound == score or (not isinstance(score, int) and abs(bound - score) <= tolerance * max(1.0, abs(score)))
 
 
 def sum_between(lower: float, upper: float) -> Result:
     """Return the result that bounds on the base-10 logarithm of a sum prove."""
-    if upper == -math.inf or meet(lower, upper, _SUM_TOLERANCE):
-        return partition_result(Scaled.from_log2(upper / math.log10(2)))
+    if upper == -math.inf or bounds_meet(lower, upper, _SUM_TOLERANCE):
+        return partition_result(ScaledNumber.from_log2(upper / math.log10(2)))
     return Result("bounded", "pr", None, lower, upper)
 
 
@@ -48,7 +48,7 @@ def result_between(
         score = model.score(chosen)
     if chosen is None or score is None or math.isinf(score) or model.is_beyond_bound(score):
         return Result("bounded", "mpe", None, *model.ends(bound, None))
-    is_same = meet(bound, score, tolerance)
+    is_same = bounds_meet(bound, score, tolerance)
     if is_same:
         bound = score
     status: Status = "optimal" if is_same else "bounded"

@@ -24,19 +24,19 @@ _EXIT_SECONDS = 60.0
 TURN_SECONDS = 0.02
 """Between looks of threads that wait at whether they are to end."""
 
-KEPT_SECONDS = 1.0
+IDLE_THREAD_SECONDS = 1.0
 """Seconds for which a thread waits for the next call: a new one often begins on a core whose caches hold nothing."""
 
 threads: dict[int, int] = {}
 """Depth of ``shielded`` blocks by thread."""
 
-_left_alone: list[threading.Thread] = []
+_abandoned_threads: list[threading.Thread] = []
 
-resting: list[CallThread] = []
-_hiring = lock_for_a_moment()
+idle_threads: list[CallThread] = []
+_hiring_lock = lock_for_a_moment()
 """Held while a thread begins or ends to rest."""
 
-_hooking = lock_for_a_moment()
+_hook_lock = lock_for_a_moment()
 """Held while the interpreter's hook for dropped exceptions is replaced."""
 
 
@@ -78,19 +78,19 @@ class CallThread(threading.Thread):
     def _next(self) -> Callable[[], None] | None:
         while True:
             try:
-                return self.works.get(timeout=KEPT_SECONDS)
+                return self.works.get(timeout=IDLE_THREAD_SECONDS)
             except Empty:
-                with _hiring:
-                    if self in resting:
-                        resting.remove(self)
+                with _hiring_lock:
+                    if self in idle_threads:
+                        idle_threads.remove(self)
                     if self.works.empty():
                         return None
 
     def rest(self) -> None:
         """Be there for another call. Little of the present one is left: the next work waits for it."""
-        with _hiring:
+        with _hiring_lock:
             self.is_free = True
-            resting.append(self)
+            idle_threads.append(self)
 
 
 def do_in_thread(work: Callable[[], None]) -> None:
@@ -101,10 +101,10 @@ def do_in_thread(work: Callable[[], None]) -> None:
     """
     # A thread that was started earlier may be bound to others.
     processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
-    with _hiring:
-        for place in reversed(range(len(resting))):
-            if resting[place].processors == processors:
-                resting.pop(place).works.put(work)
+    with _hiring_lock:
+        for place in reversed(range(len(idle_threads))):
+            if idle_threads[place].processors == processors:
+                idle_threads.pop(place).works.put(work)
                 return
     thread = CallThread(processors)
     thread.works.put(work)
@@ -112,10 +112,10 @@ def do_in_thread(work: Callable[[], None]) -> None:
 
 
 @atexit.register
-def _end_resting() -> None:
-    with _hiring:
-        threads = list(resting)
-        resting.clear()
+def _end_idle_threads() -> None:
+    with _hiring_lock:
+        threads = list(idle_threads)
+        idle_threads.clear()
         for thread in threads:
             thread.works.put(None)
     for thread in threads:
@@ -145,7 +145,7 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
         if unraisable.exc_type is Stopped and threading.get_ident() == thread.ident:
             is_due.set()
 
-    with _hooking:
+    with _hook_lock:
         before, sys.unraisablehook = sys.unraisablehook, notice
         try:
             until = time.monotonic() + patience
@@ -158,13 +158,13 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
         finally:
             # Of a thread that is left alone, the exception may come later: it is not the user's.
             sys.unraisablehook = functools.partial(_report, before) if thread.is_alive() else before
-    leave_alone(thread)
+    abandon_thread(thread)
 
 
-def leave_alone(thread: threading.Thread) -> None:
+def abandon_thread(thread: threading.Thread) -> None:
     """Note a thread that goes on, for which the interpreter's end will wait."""
     if thread.is_alive():
-        _left_alone.append(thread)
+        _abandoned_threads.append(thread)
 
 
 def _report(before: Callable[[sys.UnraisableHookArgs], object], unraisable: sys.UnraisableHookArgs) -> None:
@@ -174,8 +174,8 @@ def _report(before: Callable[[sys.UnraisableHookArgs], object], unraisable: sys.
 
 
 @atexit.register
-def _wait_for_those_left() -> None:
+def _wait_for_abandoned_threads() -> None:
     # A thread that comes back from the core into an interpreter that has ended takes the process down.
     until = time.monotonic() + _EXIT_SECONDS
-    for thread in _left_alone:
+    for thread in _abandoned_threads:
         thread.join(max(0.0, until - time.monotonic()))

@@ -22,7 +22,7 @@ from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
 from elimina.running.call_thread import shielded
-from elimina.running.planned_problem import Choice, Planned, choice_of
+from elimina.running.planned_problem import PlannedProblem, PlanRecipe, recipe_of
 
 State = dict[str, Any]
 """State of a run."""
@@ -93,9 +93,9 @@ class Checkpoint:
         return not self._known
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> PlanRecipe:
         """Basis of the plan of the run to resume."""
-        return Choice(*self._known["choice"])
+        return PlanRecipe(*self._known["choice"])
 
     def check(self, model: Model, problem: Problem, options: Options) -> None:
         """Make sure that the run that goes on was for the same.
@@ -112,7 +112,7 @@ class Checkpoint:
                     "go on with the same one, or give another directory"
                 )
 
-    def begin(self, model: Model, problem: Problem, planned: Planned, options: Options) -> None:
+    def begin(self, model: Model, problem: Problem, planned: PlannedProblem, options: Options) -> None:
         """Start to keep a run of a plan, or go on with one.
 
         Raises:
@@ -121,7 +121,7 @@ class Checkpoint:
         digest = _plan_digest(planned.plan)
         if not self._known:
             asked = _identity(model, problem, options._replace(memory=self._memory))
-            self._known = {"asked": asked, "choice": list(choice_of(planned)), "plan": digest, "state": {}}
+            self._known = {"asked": asked, "choice": list(recipe_of(planned)), "plan": digest, "state": {}}
             self._write({})
         elif self._known["plan"] != digest:
             raise InputError(

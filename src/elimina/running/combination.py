@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from elimina.result import Result
-from elimina.running.bounded_results import meet, sum_between
+from elimina.running.bounded_results import bounds_meet, sum_between
 
 NO_PLAN: dict[str, Any] = {
     "induced_width": None,
@@ -39,7 +39,7 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
     if _is_better(known, found, sign):
         best = known
     bound = lower if sign == 1 else upper
-    if best.value is not None and bound is not None and meet(bound, best.value):
+    if best.value is not None and bound is not None and bounds_meet(bound, best.value):
         return best.replace(status="optimal", lower_bound=best.value, upper_bound=best.value, stats=found.stats)
     return best.replace(status="bounded", lower_bound=lower, upper_bound=upper, stats=found.stats)
 
@@ -54,7 +54,7 @@ def _is_better(one: Result, other: Result, sign: int) -> bool:
     return sign * mine < sign * its
 
 
-def ends_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:
+def bounds_beyond(given: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:
     """Return the bounds of an optimum that does not reach a given total: the next total, where costs are integers.
 
     Args:

@@ -18,7 +18,7 @@ from elimina._core import TableList, rows_sort, rows_sorted
 from elimina.model import table as tables_of_models
 from elimina.model.table import Ends, Sense, Table, cell_numbers
 from elimina.planning.arrays import view_of
-from elimina.planning.key_layout import Layout, field_bits
+from elimina.planning.key_layout import KeyLayout, field_bits
 from elimina.planning.listed_tables import listing_table, section
 from elimina.planning.packed_steps import Factors
 from elimina.planning.plan import Plan
@@ -26,7 +26,7 @@ from elimina.planning.step import FactorLayout
 from elimina.problem.preparation import Problem, allowed_ranges
 from elimina.problem.tasks import FLOATS, INTEGERS
 from elimina.running.rounding import check_sum
-from elimina.running.scaled import Scaled
+from elimina.running.scaled import ScaledNumber
 
 Array = NDArray[Any]
 
@@ -59,7 +59,7 @@ class Encoded(NamedTuple):
     ranges: NDArray[np.float64]
     impossible: bool
     exact: bool
-    factor: Scaled = Scaled(1.0, 0)
+    factor: ScaledNumber = ScaledNumber(1.0, 0)
 
     @property
     def offset(self) -> int | float:
@@ -151,7 +151,7 @@ class Encoder:
             exponent = int(self._exponents.sum())
             logs = constant / math.log(2), exponent, *(math.log2(v) for v in values if v > 0)
             possible, exact = possible and all(values), bool(self._exact.all())
-            factor = Scaled.product(values, exponent).times(Scaled.from_log2(constant / math.log(2)))
+            factor = ScaledNumber.product(values, exponent).times(ScaledNumber.from_log2(constant / math.log(2)))
             return Encoded(self.arena, logs, self._ranges.copy(), not possible, exact, factor)
         if self._rule == "support":
             ends = allowed_ranges(constants, self._sense)
@@ -246,7 +246,7 @@ def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded
     return Encoder(problem, plan, semiring).encoded(problem)
 
 
-class Distances(NamedTuple):
+class CostDistances(NamedTuple):
     """A problem of the task ``mpe`` as costs to be minimised.
 
     Attributes:
@@ -261,7 +261,7 @@ class Distances(NamedTuple):
     possible: bool
 
 
-def distances(problem: Problem, forbidden: int) -> Distances:
+def distances(problem: Problem, forbidden: int) -> CostDistances:
     """Join the tables of each group.
 
     Args:
@@ -283,12 +283,12 @@ def distances(problem: Problem, forbidden: int) -> Distances:
     if limit is None and possible and len(factors):
         # Tables that each allow something may forbid everything together.
         possible = bool(np.logical_or.reduceat(np.isfinite(costs), factors.offsets).all())
-    return Distances(costs, offset, possible)
+    return CostDistances(costs, offset, possible)
 
 
 def distances_of(
     tables: TableList, scope: tuple[int, ...], sizes: tuple[int, ...], sense: Sense, forbidden: int | None
-) -> Distances:
+) -> CostDistances:
     """Join tables to one, of the values' distances from the best that each of them has.
 
     Args:
@@ -301,7 +301,7 @@ def distances_of(
     costs: Array = np.empty(math.prod(sizes), dtype=np.float64 if forbidden is None else np.int64)
     tables.join(sense, "distances", forbidden or 0, scope, sizes, costs, tables_of_models.BLOCK_CELLS)
     offset, are_allowed = _offset(tables, sense, forbidden)
-    return Distances(costs, offset, bool(np.isfinite(costs).any() if forbidden is None else are_allowed.all()))
+    return CostDistances(costs, offset, bool(np.isfinite(costs).any() if forbidden is None else are_allowed.all()))
 
 
 def tables_of(problem: Problem, costs: Array) -> list[Array]:
@@ -358,7 +358,7 @@ def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     return np.ldexp(values, -exponent) if exponent else values, exponent
 
 
-class Written(NamedTuple):
+class ListedFactor(NamedTuple):
     """Properties of a listed factor that was written.
 
     Attributes:
@@ -376,7 +376,7 @@ class Written(NamedTuple):
 
 def write_listed(
     factor: FactorLayout, tables: Sequence[Table], sense: Sense, rule: Rule, limit: int, arena: Array
-) -> Written:
+) -> ListedFactor:
     """Write the join of tables to a listed factor's place.
 
     Args:
@@ -393,7 +393,7 @@ def write_listed(
     assert table.rows is not None
     if not len(table.rows):
         place.write(place.keys[:0], place.values[:0])
-        return Written([None] * len(tables), np.zeros(2), 0, True)
+        return ListedFactor([None] * len(tables), np.zeros(2), 0, True)
     values: Array = np.empty(len(table.rows), dtype=arena.dtype)
     # The tuples as the values of one variable.
     line = FactorLayout(tuple(range(len(tables))), (0,), (len(values),), (1,), 0, len(values))
@@ -404,9 +404,9 @@ def write_listed(
     place.write(*_sorted(keys, values[is_allowed]))
     ends = own.ends(sense)
     if rule != "products":
-        return Written(ends, np.zeros(2), 0, True)
+        return ListedFactor(ends, np.zeros(2), 0, True)
     ranges, exponents, exact = found
-    return Written(ends, ranges[0], int(exponents[0]), bool(exact[0]))
+    return ListedFactor(ends, ranges[0], int(exponents[0]), bool(exact[0]))
 
 
 def _zero(rule: Rule, dtype: np.dtype[Any], limit: int) -> float:
@@ -466,7 +466,7 @@ def _at(table: Table, scope: Sequence[int], rows: NDArray[np.int32]) -> Array:
     return values
 
 
-def _keys(layout: Layout, scope: Sequence[int], rows: NDArray[np.int32]) -> NDArray[np.uint64]:
+def _keys(layout: KeyLayout, scope: Sequence[int], rows: NDArray[np.int32]) -> NDArray[np.uint64]:
     keys = np.zeros((len(rows), layout.words), dtype=np.uint64)
     for v, (word, shift) in zip(layout.scope, layout.places, strict=True):
         keys[:, word] |= rows[:, scope.index(v)].astype(np.uint64) << np.uint64(shift)

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 
-from elimina.running.call_thread import resting, threads
+from elimina.running.call_thread import idle_threads, threads
 
 _MANY_TABLES = 10_000
 """Tables of a model from which a search for garbage takes some milliseconds."""
@@ -18,7 +18,7 @@ _to_undo: set[tuple[int, Callable[[], None]]] = set()
 
 
 @contextlib.contextmanager
-def uncollected() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """Make many lasting objects without the search for garbage among all others, which takes a third of a plan's time.
 
     An exception that ends a thread may come before the last line: who started the thread sees to it, too.
@@ -65,7 +65,7 @@ def _undo_for_others() -> None:
         entry[1]()
     for thread in threads.keys() - {own}:
         del threads[thread]
-    resting.clear()
+    idle_threads.clear()
 
 
 if hasattr(os, "register_at_fork"):

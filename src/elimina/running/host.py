@@ -9,7 +9,7 @@ from elimina.planning.machine import Machine
 from elimina.planning.options import Options
 
 
-def asked_backend(options: Options) -> Backend:
+def backend_of(options: Options) -> Backend:
     """Return the backend that is asked for; the CPU where the estimates choose.
 
     Raises:

@@ -34,13 +34,19 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import WORTH_A_SOLUTION, kept_plan, make_plan
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.shards import make_shards
-from elimina.planning.slicing import MOST_SLICED_SECONDS, MOST_SLICES, make_finer_plan, make_sliced_plan, rows_in_slices
-from elimina.planning.sparse import in_rows, rows_cannot_pay, why_dense
+from elimina.planning.slicing import (
+    MAX_SLICED_SECONDS,
+    MAX_SLICES,
+    make_finer_plan,
+    make_sliced_plan,
+    make_sliced_sparse_plan,
+)
+from elimina.planning.sparse import make_sparse_plan, reason_for_dense, tuples_cannot_pay
 from elimina.planning.tree import Bound, Partition
 from elimina.problem.preparation import Problem, restrict
 from elimina.problem.tasks import INTEGERS
-from elimina.running.host import asked_backend, host_memory, limits_of
-from elimina.running.planned_problem import Choice, Planned
+from elimina.running.host import backend_of, host_memory, limits_of
+from elimina.running.planned_problem import PlannedProblem, PlanRecipe
 
 DIVISION_SECONDS = 5.0
 DIVISION_SHARE = 4.0
@@ -87,7 +93,7 @@ def plan_problem(
     rough: Order | None = None,
     order: Sequence[int] | None = None,
     runs: int = 1,
-) -> Planned:
+) -> PlannedProblem:
     """Find an order, and plan on the requested device, or (``auto``) on the faster one.
 
     Args:
@@ -104,7 +110,7 @@ def plan_problem(
     started = time.perf_counter()
     order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
-    backend = asked_backend(options)
+    backend = backend_of(options)
     # Where a card may do the work, the CPU's plan may be for comparison only. One that turns out slow is made again.
     is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < WORTH_A_SOLUTION
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
@@ -120,7 +126,7 @@ def plan_problem(
         plan = fitting_plan(backend, problem, order, options)
     if not isinstance(backend, CpuBackend):
         backend, plan = _shared_out(backend, problem, order, options, plan)
-    return Planned(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
+    return PlannedProblem(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
 
 
 def _shared_out(
@@ -162,7 +168,7 @@ def shared_plan(backend: Backend, count: int, problem: Problem, options: Options
     if is_slow and reach_each_other(backend, count):
         whole = plan.whole._replace(stream=None, scratch=None, limits=())
         plans += filter(None, [make_shards(whole, machine, count, memory)])
-    most = 0 if options.slices == "never" else MOST_SLICES if options.slices == "auto" else int(options.slices)
+    most = 0 if options.slices == "never" else MAX_SLICES if options.slices == "auto" else int(options.slices)
     if plan.fits and plan.stream is None and most:
         fixed = () if plan.slicing is None else plan.slicing.variables
         for least in (count, *(count * times for times in FINER_SHARES)):
@@ -172,7 +178,7 @@ def shared_plan(backend: Backend, count: int, problem: Problem, options: Options
     return min(allowed, key=lambda found: shared_seconds(found, backend, count), default=plan)
 
 
-def without_lost(planned: Planned, options: Options) -> Planned | None:
+def without_lost(planned: PlannedProblem, options: Options) -> PlannedProblem | None:
     """Return a plan for the devices that are left of those that a plan was divided among; None if there is none."""
     left = [device for device in devices_of(planned.backend) if _works(device)]
     if not left:
@@ -196,7 +202,9 @@ def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
     return (plan.seconds - backend.machine.start) * -(-number // count) / number
 
 
-def plan_within(problem: Problem, order: Sequence[int], options: Options, most: float, seconds: float) -> Planned:
+def plan_within(
+    problem: Problem, order: Sequence[int], options: Options, most: float, seconds: float
+) -> PlannedProblem:
     """Plan mini-buckets whose messages go to the host.
 
     Args:
@@ -211,7 +219,7 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, most: 
     """
     backend: Backend = CpuBackend(options.threads)
     if options.may_use_gpu and (options.needs_gpu or outlasts_card_start(seconds)):
-        backend = asked_backend(options) if options.needs_gpu else find_cuda() or backend
+        backend = backend_of(options) if options.needs_gpu else find_cuda() or backend
     machine, memory = limits_of(backend, options)
     memory = int(min(memory, most, host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
@@ -220,10 +228,10 @@ def plan_within(problem: Problem, order: Sequence[int], options: Options, most: 
     plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds, side, divide)
     if plan.has_large_factors:
         plan = _with_other_tables(machine, problem, order, options, plan)
-    return Planned(problem, plan, backend, {})
+    return PlannedProblem(problem, plan, backend, {})
 
 
-def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
+def plan_again(problem: Problem, choice: PlanRecipe, options: Options) -> PlannedProblem:
     """Make a plan again; it does not fit if less memory is left now than it needs.
 
     Raises:
@@ -231,7 +239,7 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
         DeviceError: The device is missing or cannot be used.
     """
     started = time.perf_counter()
-    backend = asked_backend(options) if options.needs_gpu else get_backend(choice.device, options.threads)
+    backend = backend_of(options) if options.needs_gpu else get_backend(choice.device, options.threads)
     machine = machine_of(choice.device, choice.threads)
     plan = make_plan(problem, choice.unsliced, machine, choice.memory, options.dtype)
     if options.tables == "sparse":
@@ -240,11 +248,11 @@ def plan_again(problem: Problem, choice: Choice, options: Options) -> Planned:
         dtype = plan.dtype if options.tables == "sparse" else options.dtype
         plan = make_plan(problem, choice.order, machine, choice.memory, dtype, choice.sliced, plan)
         if options.tables == "sparse":
-            plan = in_rows(plan, problem, machine, whole=True) or plan
+            plan = make_sparse_plan(plan, problem, machine, whole=True) or plan
     plan = with_fused_steps(machine, problem, options.dtype, plan)
     if options.room is None:
         plan = plan._replace(memory_limit=min(choice.memory, backend.memory()))
-    return Planned(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
+    return PlannedProblem(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
 
 
 def plan_on(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
@@ -306,7 +314,7 @@ def fitting_plan(
         written = seconds_written(problem)
     cells = machine.cell_seconds(whole.seconds, len(whole.steps))
     is_quick = whole.fits and cells < TUPLES_FROM_SECONDS and written < LISTED_SECONDS
-    is_quick = is_quick or rows_cannot_pay(whole, problem, machine)
+    is_quick = is_quick or tuples_cannot_pay(whole, problem, machine)
     if options.tables == "sparse" or (options.tables == "auto" and not is_quick):
         on_rows = _on_rows(machine, memory, problem, order, options, whole)
     if on_rows is not None and options.tables == "sparse":
@@ -320,9 +328,9 @@ def fitting_plan(
         )
     segmented = tiered = sliced = None
     if whole.decode and not (options.is_kept or options.asks_for_slices):
-        from elimina.running.segment_plan import in_segments
+        from elimina.running.segment_plan import make_segmented_plan
 
-        segmented = in_segments(problem, order, machine, whole, options)
+        segmented = make_segmented_plan(problem, order, machine, whole, options)
     if segmented is None or segmented.seconds - whole.seconds > OTHERS_FROM_SECONDS:
         tiered = whole if options.is_kept else _in_tiers(whole, options)
         sliced = _sliced(machine, memory, problem, order, options, whole)
@@ -366,7 +374,7 @@ def _seconds_on(plan: Plan, backend: Backend) -> float:
 
 def _with_other_tables(machine: Machine, problem: Problem, order: Sequence[int], options: Options, plan: Plan) -> Plan:
     """Note in a dense plan that does not fit whether an exact one on rows would."""
-    if plan.fits or options.refined or why_dense(problem) is not None:
+    if plan.fits or options.refined or reason_for_dense(problem) is not None:
         return plan
     free = options._replace(tables="auto", ibound=None)
     whole = make_plan(problem, order, machine, plan.memory_limit, options.dtype)
@@ -381,7 +389,7 @@ def _on_rows(
     if whole.dtype == "int16" and options.dtype is None:
         wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
         whole = make_plan(problem, order, machine, memory, "int64" if wide else "int32")
-    return in_rows(whole, problem, machine, options.tables == "sparse", FINER**options.refined)
+    return make_sparse_plan(whole, problem, machine, options.tables == "sparse", FINER**options.refined)
 
 
 def rows_in_fine_slices(
@@ -395,12 +403,12 @@ def rows_in_fine_slices(
         options: True if there may be slices.
         plan: Plan without slices.
         room: Bytes that may be used.
-        times: See ``in_rows``.
+        times: See ``make_sparse_plan``.
     """
     if options.slices == "never" or not problem.described.merges_slices:
         return plan
-    most = MOST_SLICES if options.slices == "auto" else int(options.slices)
-    return rows_in_slices(problem, machine, plan, room, most, times) or plan
+    most = MAX_SLICES if options.slices == "auto" else int(options.slices)
+    return make_sliced_sparse_plan(problem, machine, plan, room, most, times) or plan
 
 
 def _sliced(
@@ -424,7 +432,7 @@ def _sliced(
         plan = min((plan, *(p for p in others if p is not None and p.fits)), key=lambda p: p.seconds)
         slicing = plan.slicing or slicing
     if options.slices == "auto":
-        allowed = slicing.number <= MOST_SLICES and plan.seconds <= MOST_SLICED_SECONDS
+        allowed = slicing.number <= MAX_SLICES and plan.seconds <= MAX_SLICED_SECONDS
     else:
         allowed = slicing.number <= int(options.slices)
     return plan._replace(slicing=slicing._replace(allowed=allowed))

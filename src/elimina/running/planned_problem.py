@@ -11,7 +11,7 @@ from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
 
 
-class Planned(NamedTuple):
+class PlannedProblem(NamedTuple):
     """A plan, the backend that it is for, and the seconds that planning took by phase."""
 
     problem: Problem
@@ -20,7 +20,7 @@ class Planned(NamedTuple):
     seconds: dict[str, float]
 
 
-class Choice(NamedTuple):
+class PlanRecipe(NamedTuple):
     """Data from which a plan can be made again, in another process.
 
     Attributes:
@@ -40,9 +40,9 @@ class Choice(NamedTuple):
     unsliced: Sequence[int]
 
 
-def choice_of(planned: Planned) -> Choice:
+def recipe_of(planned: PlannedProblem) -> PlanRecipe:
     """Return the data that a plan was made from."""
     plan, backend = planned.plan, planned.backend
     sliced = () if plan.slicing is None else plan.slicing.variables
     threads = backend.threads if isinstance(backend, CpuBackend) else 1
-    return Choice(plan.device, threads, plan.memory_limit, plan.order, sliced, plan.whole.order)
+    return PlanRecipe(plan.device, threads, plan.memory_limit, plan.order, sliced, plan.whole.order)

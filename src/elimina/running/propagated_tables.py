@@ -28,7 +28,7 @@ _SAFE_TOTAL = 1e-280
 """Sums from which probabilities are had by one division."""
 
 
-class Places:
+class OutputPlaces:
     """Places of a program's outputs within the range of the arena that holds all of them.
 
     Args:
@@ -89,7 +89,7 @@ class Places:
         return np.stack([at, sizes, ones, ones, starts], axis=1)
 
 
-class Answer(NamedTuple):
+class PropagatedTables(NamedTuple):
     """Output of a propagation.
 
     Attributes:
@@ -102,7 +102,7 @@ class Answer(NamedTuple):
     """
 
     zone: Array
-    places: Places
+    places: OutputPlaces
     is_possible: bool
     total: Callable[[], NDArray[np.float64]] | None
     logarithmic: bool

@@ -24,8 +24,8 @@ from elimina.planning.slice_dependence import Reach
 from elimina.planning.step import FactorLayout
 from elimina.problem.evidence import weights_of
 from elimina.running.encoding import ListedValues, encode, factor_view, scaled
-from elimina.running.planned_problem import Planned
-from elimina.running.propagated_tables import Answer, Places, step_table
+from elimina.running.planned_problem import PlannedProblem
+from elimina.running.propagated_tables import OutputPlaces, PropagatedTables, step_table
 from elimina.running.scales import Scales, log2_lows, root_outputs, root_places
 from elimina.system import cached_property
 
@@ -63,7 +63,7 @@ class Propagator:
         seconds: Time of the last run by phase: see ``Run.seconds``.
     """
 
-    def __init__(self, planned: Planned, semiring: str = "sum-product", *, once: bool = False) -> None:
+    def __init__(self, planned: PlannedProblem, semiring: str = "sum-product", *, once: bool = False) -> None:
         problem, self._plan = planned.problem, planned.plan
         self._semiring = semiring
         self._sign = -1 if semiring == "min-sum" else 1
@@ -84,7 +84,7 @@ class Propagator:
         self._stale = np.ones(len(self._plan.steps), dtype=bool)
         self._roots = root_outputs(self._plan)
         self._root_places = root_places(self._plan)
-        self._places: dict[tuple[int, ...], Places] = {}
+        self._places: dict[tuple[int, ...], OutputPlaces] = {}
         self._zone = program.zone[0]
         self._new_planner = functools.partial(case_planner, self._plan, program, problem.model.sizes)
         self.seconds: dict[str, float] = {}
@@ -211,7 +211,9 @@ class Propagator:
                 found.setdefault(key, []).append(number)
         return {key: tuple(steps) for key, steps in found.items()}
 
-    def run(self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None) -> Answer:
+    def run(
+        self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None
+    ) -> PropagatedTables:
         """Compute outputs of the plan (and the sum of all), except those known from earlier runs."""
         count_path("upward-and-downward")
         steps = self._stale.nonzero()[0]
@@ -228,13 +230,13 @@ class Propagator:
         zone = run.zone if self._sign == 1 else np.negative(run.zone)
         total = self._sum_of(zone, run.peaks) if log_sum else None
         possible = not log_sum or self._is_possible(zone)
-        answer = Answer(zone, self._places_of(tuple(outputs)), possible, total, self.logarithmic, True)
+        answer = PropagatedTables(zone, self._places_of(tuple(outputs)), possible, total, self.logarithmic, True)
         is_sound = self.logarithmic or self._is_sound(outputs, answer, run.peaks)
         return answer if is_sound else answer._replace(sound=False)
 
     def run_cases(
         self, variables: Sequence[int], values: NDArray[np.int32], *, own_plans: bool = False
-    ) -> tuple[Answer, NDArray[np.bool_]]:
+    ) -> tuple[PropagatedTables, NDArray[np.bool_]]:
         """Compute everything for one row of observations after another; earlier observations are dropped.
 
         Args:
@@ -243,7 +245,8 @@ class Propagator:
             own_plans: Make a plan for each case (``sum-product``); one that does not fit is not sound.
 
         Returns:
-            The answer, with the cases as the first axis of its zone, and which cases are sound: see ``Answer.sound``.
+            The tables, with the cases as the first axis of their zone, and which cases are sound: see
+            ``PropagatedTables.sound``.
         """
         assert self._slicing is not None
         columns = np.array(variables, dtype=np.int32)
@@ -253,13 +256,15 @@ class Propagator:
         if own_plans:
             zone, logs, sound = self._slicing.run_planned(self._planner, columns, values)
             log_sum = logs + (-math.inf if self._encoded.impossible else math.log(2) * self._encoded.offset)
-            return Answer(
+            return PropagatedTables(
                 zone, self._places_of(outputs), True, lambda: log_sum, False, True
             ), sound & self._encoded.exact
         zone, peaks = self._slicing.run_cases(columns, values)
         self._values = self._unobserved.copy()
         self._values[columns] = values[-1]
-        answer = Answer(zone, self._places_of(outputs), True, self._sum_of(zone, peaks), self.logarithmic, True)
+        answer = PropagatedTables(
+            zone, self._places_of(outputs), True, self._sum_of(zone, peaks), self.logarithmic, True
+        )
         sound = np.ones(len(values), dtype=bool)
         if not self.logarithmic and (not self._encoded.exact or self._scales.may_underflow(self._ranges, peaks)):
             for case, run in enumerate(zip(zone, peaks, strict=True)):
@@ -270,7 +275,7 @@ class Propagator:
     def _planner(self) -> CasePlanner:
         return self._new_planner(log2_lows(self._encoded.ranges[:, 1]))
 
-    def _is_sound(self, outputs: Sequence[int], answer: Answer, peaks: NDArray[np.float64]) -> bool:
+    def _is_sound(self, outputs: Sequence[int], answer: PropagatedTables, peaks: NDArray[np.float64]) -> bool:
         """Return whether no product can have become 0, or lost products are negligible."""
         if not self._encoded.exact:
             return False
@@ -287,10 +292,10 @@ class Propagator:
                 return False
         return True
 
-    def _places_of(self, outputs: tuple[int, ...]) -> Places:
+    def _places_of(self, outputs: tuple[int, ...]) -> OutputPlaces:
         if outputs not in self._places:
             own = Steps.packed(self._plan.steps), self._plan.outputs
-            self._places[outputs] = Places(*own, outputs, self._zone)
+            self._places[outputs] = OutputPlaces(*own, outputs, self._zone)
         return self._places[outputs]
 
     def _is_possible(self, zone: Array) -> bool:
@@ -374,7 +379,7 @@ class Resident:
         InternalError: The plan's tables do not lie in one piece on one device.
     """
 
-    def __init__(self, planned: Planned, variables: Sequence[int]) -> None:
+    def __init__(self, planned: PlannedProblem, variables: Sequence[int]) -> None:
         plan, model = planned.plan, planned.problem.model
         encoded = encode(planned.problem, plan, _RESIDENT_SEMIRING)
         program = pack(plan, len(model.variables), _RESIDENT_SEMIRING, -math.inf)
@@ -390,7 +395,7 @@ class Resident:
         ends = list(itertools.accumulate(sizes.values(), initial=0))
         starts = dict(zip(sizes, ends, strict=False))
         outputs = {output.scope[0]: number for number, output in enumerate(plan.outputs) if output.scope}
-        places = Places(Steps.packed(plan.steps), plan.outputs, [outputs[v] for v in own], program.zone[0])
+        places = OutputPlaces(Steps.packed(plan.steps), plan.outputs, [outputs[v] for v in own], program.zone[0])
         homes: dict[int, list[int]] = {}
         for v, number in _smallest_factors(plan).items():
             if v in starts:

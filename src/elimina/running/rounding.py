@@ -72,7 +72,7 @@ def check_sum(model: Model, tables: Sequence[Table] | TableList, dtype: str) -> 
         )
 
 
-_MORE = 8
+_SAFETY_FACTOR = 8
 """Roundings of a sum besides its additions: of the tables' own differences, of constants, and of the total."""
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
@@ -87,7 +87,7 @@ def epsilon(dtype: str) -> float:
 
 def additions(plan: Plan) -> int:
     """Return the largest number of additions on a path from a cell to the roots of a plan."""
-    return Steps.packed(plan.steps).additions + Factors.packed(plan.factors).joined + _MORE
+    return Steps.packed(plan.steps).additions + Factors.packed(plan.factors).joined + _SAFETY_FACTOR
 
 
 def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[float], more: int = 0) -> float:
@@ -102,9 +102,11 @@ def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[floa
     """
     slack = (additions(plan) + more) * epsilon(plan.dtype) * abs(cost)
     # Logarithms are rounded themselves.
-    return slack + _MORE * epsilon("float64") * math.fsum(map(abs, constants)) * (problem.model.sense == "probability")
+    return slack + _SAFETY_FACTOR * epsilon("float64") * math.fsum(map(abs, constants)) * (
+        problem.model.sense == "probability"
+    )
 
 
 def widened(bound: float, *parts: float) -> float:
     """Return a lower bound that is the sum of some floats, less the possible rounding of the sum."""
-    return bound - _MORE * epsilon("float64") * sum(map(abs, parts), abs(bound))
+    return bound - _SAFETY_FACTOR * epsilon("float64") * sum(map(abs, parts), abs(bound))

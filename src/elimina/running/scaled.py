@@ -10,7 +10,7 @@ from typing import NamedTuple
 from elimina.result import Result
 
 
-class Scaled(NamedTuple):
+class ScaledNumber(NamedTuple):
     """The number ``fraction * 2**exponent``, which is not negative. Whole numbers below 2^53 are exact.
 
     Attributes:
@@ -22,7 +22,7 @@ class Scaled(NamedTuple):
     exponent: int
 
     @staticmethod
-    def product(factors: Iterable[float], exponent: int = 0) -> Scaled:
+    def product(factors: Iterable[float], exponent: int = 0) -> ScaledNumber:
         """Return the product of some finite factors, times a power of two."""
         fraction, exponent = 1.0, int(exponent)
         for factor in factors:
@@ -31,19 +31,19 @@ class Scaled(NamedTuple):
             fraction, carried = math.frexp(fraction * own)
             exponent += power + carried
         own, carried = math.frexp(fraction)
-        return Scaled(own, exponent + carried) if own else Scaled(0.0, 0)
+        return ScaledNumber(own, exponent + carried) if own else ScaledNumber(0.0, 0)
 
     @staticmethod
-    def from_log2(log: float) -> Scaled:
+    def from_log2(log: float) -> ScaledNumber:
         """Return the number of a base-2 logarithm; of minus infinity, 0."""
         if log == -math.inf:
-            return Scaled(0.0, 0)
+            return ScaledNumber(0.0, 0)
         exponent = math.floor(log)
-        return Scaled.product([2.0 ** (log - exponent)], exponent)
+        return ScaledNumber.product([2.0 ** (log - exponent)], exponent)
 
-    def times(self, other: Scaled) -> Scaled:
+    def times(self, other: ScaledNumber) -> ScaledNumber:
         """Return the product with another number."""
-        return Scaled.product([self.fraction, other.fraction], self.exponent + other.exponent)
+        return ScaledNumber.product([self.fraction, other.fraction], self.exponent + other.exponent)
 
     @property
     def value(self) -> float | None:
@@ -79,7 +79,7 @@ class ScaledSum:
         """Arguments that make the same sum."""
         return self._top, list(self._parts)
 
-    def add(self, number: Scaled) -> None:
+    def add(self, number: ScaledNumber) -> None:
         """Add a number."""
         if not number.fraction:
             return
@@ -96,11 +96,11 @@ class ScaledSum:
         self._parts = [*parts, rest]
 
     @property
-    def total(self) -> Scaled:
+    def total(self) -> ScaledNumber:
         """The sum."""
-        return Scaled.product([math.fsum(self._parts)], self._top)
+        return ScaledNumber.product([math.fsum(self._parts)], self._top)
 
 
-def partition_result(total: Scaled) -> Result:
+def partition_result(total: ScaledNumber) -> Result:
     """Return the answer to the task ``pr``."""
     return Result("exact" if total.fraction else "infeasible", "pr", total.value, log10_z=total.log10)

@@ -14,7 +14,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.program import library_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.problem.tasks import scale_exponents
-from elimina.running.scaled import Scaled
+from elimina.running.scaled import ScaledNumber
 from elimina.system import cached_property
 
 
@@ -48,9 +48,9 @@ class Scales:
         sources = self._steps.sources
         return np.where(sources >= 0, sources, len(self._steps) + self._steps.factors)
 
-    def sum_of(self, run: Run) -> Scaled:
+    def sum_of(self, run: Run) -> ScaledNumber:
         """Return the product of the roots' values, without scaling."""
-        return Scaled.product(roots(self._plan, run), int(self.root_exponents(run.peaks)))
+        return ScaledNumber.product(roots(self._plan, run), int(self.root_exponents(run.peaks)))
 
     def root_exponents(self, peaks: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the power of two by which the roots' values have to be multiplied, all of them together.

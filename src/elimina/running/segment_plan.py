@@ -9,7 +9,7 @@ import numpy as np
 from elimina.planning.machine import STORED_CELL_SECONDS, Machine
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan, Segments
-from elimina.planning.slicing import MOST_SLICED_SECONDS
+from elimina.planning.slicing import MAX_SLICED_SECONDS
 from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
 from elimina.running.host import host_memory
@@ -86,7 +86,9 @@ class _Profile:
         return 1 + float(self._work[: ends[-2]].sum() / self._work.sum())
 
 
-def in_segments(problem: Problem, order: Sequence[int], machine: Machine, whole: Plan, options: Options) -> Plan | None:
+def make_segmented_plan(
+    problem: Problem, order: Sequence[int], machine: Machine, whole: Plan, options: Options
+) -> Plan | None:
     """Plan an optimum in as few segments as it takes to fit; None if none do, or it takes too long.
 
     Args:
@@ -96,7 +98,7 @@ def in_segments(problem: Problem, order: Sequence[int], machine: Machine, whole:
         whole: The plan that keeps all messages.
         options: Planning options.
     """
-    if whole.seconds > MOST_SLICED_SECONDS:
+    if whole.seconds > MAX_SLICED_SECONDS:
         return None
     profile = _Profile(problem, order, whole.itemsize)
     limits = () if machine.on_host else (("host", host_memory(options)),)
@@ -119,5 +121,5 @@ def in_segments(problem: Problem, order: Sequence[int], machine: Machine, whole:
             segments=Segments(tuple(ends), whole, options.dtype),
         )
         if plan.fits:
-            return plan if plan.seconds <= MOST_SLICED_SECONDS else None
+            return plan if plan.seconds <= MAX_SLICED_SECONDS else None
     return None

@@ -23,7 +23,7 @@ from elimina.model.table import Tables
 from elimina.planning.machine import SAVED
 from elimina.planning.plan import Plan
 from elimina.planning.program import Program
-from elimina.planning.sparse import row_bytes
+from elimina.planning.sparse import tuple_bytes
 from elimina.problem.preparation import Problem, restrict
 from elimina.problem.tasks import SEMIRINGS
 from elimina.running.encoding import Encoded, Encoder
@@ -48,7 +48,7 @@ def ends_of_groups(plan: Plan) -> list[int]:
     if plan.sparse is not None:
         rows = [math.ceil(min(form.rows, 2.0**62)) for form in plan.sparse.forms]
         work = [count + 1 for count in rows]
-        sizes = [count * row_bytes(step.sizes, item) for count, step in zip(rows, plan.steps, strict=True)]
+        sizes = [count * tuple_bytes(step.sizes, item) for count, step in zip(rows, plan.steps, strict=True)]
     rate = plan.seconds / max(1, sum(work))
     last = [max(step.readers, default=len(plan.steps)) for step in plan.steps]
     ends: list[int] = []
@@ -66,7 +66,7 @@ def ends_of_groups(plan: Plan) -> list[int]:
     return [*(end for end in ends if end < len(plan.steps)), len(plan.steps)]
 
 
-class Groups:
+class StepGroups:
     """A plan's groups, run one after another; after each one but the last, its messages are kept.
 
     Args:
@@ -171,7 +171,7 @@ class Sweep:
         self._execution, self._clock, self._semiring = execution, clock, semiring
         is_divided = execution.plan.shards is not None
         self._devices = (execution.backend,) if is_divided else devices_of(execution.backend)
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, _DeviceSlices] = {}
         self.done = 0
 
     @property
@@ -225,7 +225,7 @@ class Sweep:
         def work(device: int, taken: Iterator[int]) -> Iterator[Slice]:
             if device not in self._lanes:
                 own = execution._replace(backend=self._devices[device])
-                self._lanes[device] = _Lane(own, self._semiring)
+                self._lanes[device] = _DeviceSlices(own, self._semiring)
             return self._lanes[device].run(taken, parameter, functools.partial(self._report, told))
 
         together = 1 if slicing is None else slicing.sizes[-1]
@@ -246,7 +246,7 @@ class Sweep:
         execution.report((self.done + share) / self.count)
 
 
-class _Lane:
+class _DeviceSlices:
     """Slices on one device, in one session at a time.
 
     From one slice to the next, only factors with a variable whose value changes are written again, and only steps that
@@ -275,7 +275,7 @@ class _Lane:
         if self._variables:
             self._problem = restrict(self._whole, dict.fromkeys(self._variables, 0))
         self._tables = list(self._problem.tables) if self._variables else []
-        self._touched = _touched(self._whole, plan, self._variables)
+        self._touched = _dependent_parts(self._whole, plan, self._variables)
         self._encoder = Encoder(self._problem, plan, semiring, self._whole)
         self.rows = [0, 0]
         self.clock: dict[str, float] = {}
@@ -338,7 +338,7 @@ class _Lane:
             ends = ends_of_groups(plan)
             if len(ends) > 1:
                 semiring = self._semiring or plan.semiring
-                yield from Groups(plan, checkpoint, semiring, f"{semiring} {parameter}").run(session, ends, report)
+                yield from StepGroups(plan, checkpoint, semiring, f"{semiring} {parameter}").run(session, ends, report)
                 return
         yield session.run(self._steps_from(first) if first else None, report)
 
@@ -381,19 +381,19 @@ class _Lane:
         self.clock[phase] = self.clock.get(phase, 0.0) + seconds
 
 
-class _Touched(NamedTuple):
+class _DependentParts(NamedTuple):
     """Tables and steps that a conditioned variable's value is part of."""
 
     tables: tuple[int, ...]
     factors: tuple[int, ...]
 
 
-def _touched(problem: Problem, plan: Plan, variables: Sequence[int]) -> list[_Touched]:
+def _dependent_parts(problem: Problem, plan: Plan, variables: Sequence[int]) -> list[_DependentParts]:
     result = []
     for v in variables:
         tables = {number for number, table in enumerate(problem.tables) if v in table.scope}
         factors = (number for number, factor in enumerate(plan.factors) if not tables.isdisjoint(factor.members))
-        result.append(_Touched(tuple(tables), tuple(factors)))
+        result.append(_DependentParts(tuple(tables), tuple(factors)))
     return result
 
 

@@ -18,7 +18,7 @@ from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import ClusterError, DeviceError, EliminaError, MemoryLimitError, TimeLimitError
 from elimina.result import Bounds, EndedBy, Result, phase_seconds
 from elimina.running.budget import Budget
-from elimina.running.call_thread import CallThread, do_in_thread, is_shielded, leave_alone, stop_thread
+from elimina.running.call_thread import CallThread, abandon_thread, do_in_thread, is_shielded, stop_thread
 from elimina.running.combination import combine
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ HARD_SECONDS = 0.05
 _WRITING_SECONDS = 2.0
 """Seconds for a checkpoint to be written."""
 
-FIRST_BOUNDS_AFTER, _FIRST_SECONDS = 1.0, 5.0
+FIRST_BOUNDS_AGE_SECONDS, _FIRST_SECONDS = 1.0, 5.0
 """Age of a call that has found nothing from which first bounds are made, and their limit in seconds."""
 
 _TURNS = 100
@@ -64,7 +64,7 @@ class _Event(NamedTuple):
     returned: Lock | None
 
 
-class Run:
+class Call:
     """One call, and the bounds and assignment so far.
 
     The work runs in a thread of its own, and the caller's thread waits for it. So an interrupt never comes between two
@@ -101,7 +101,7 @@ class Run:
         self.sign = 1
         self.known: Result | None = None
         self.fallback: Callable[[float], Result | None] | None = None
-        self.fallback_after = FIRST_BOUNDS_AFTER
+        self.fallback_after = FIRST_BOUNDS_AGE_SECONDS
         self._listener = listener
         self._stop = Stop()
         self._events: SimpleQueue[_Event | None] = SimpleQueue()
@@ -215,7 +215,7 @@ class Run:
         finally:
             self._bounding_stop.request()
             if self._bounding is not None:
-                leave_alone(self._bounding)
+                abandon_thread(self._bounding)
             self._forget()
         # An interrupt here would only take away what is known.
         with contextlib.suppress(KeyboardInterrupt):
@@ -423,7 +423,7 @@ class Run:
         return known.replace(stats={**known.stats, "seconds": seconds})
 
 
-class Part(Run):
+class InnerCall(Call):
     """A problem within a call, whose answers are translated to answers of the call.
 
     Args:
@@ -432,7 +432,7 @@ class Part(Run):
         name: Prefix of its phases.
     """
 
-    def __init__(self, whole: Run, translated: Callable[[Result], Result], name: str) -> None:
+    def __init__(self, whole: Call, translated: Callable[[Result], Result], name: str) -> None:
         super().__init__("mpe", gap=whole.gap)
         self.deadline, self._resident = whole.deadline, whole._resident
         self._whole, self._translated, self._name = whole, translated, name

@@ -15,26 +15,26 @@ from elimina.problem.evidence import Observed, indices_asked, observe
 from elimina.problem.preparation import Problem, prepare
 from elimina.problem.tasks import Task, described
 from elimina.running.plan_choice import plan_again, plan_problem
-from elimina.running.planned_problem import Planned
+from elimina.running.planned_problem import PlannedProblem
 
 if TYPE_CHECKING:
-    from elimina.methods.cost_shifting import Original
-    from elimina.methods.junction_structure import Inquiry
+    from elimina.methods.cost_shifting import ShiftedProblem
+    from elimina.methods.junction_structure import MarginalQuery
     from elimina.running.checkpoint import Checkpoint
 
 _ORDER_PART = 6.0
 """Time limit of a call, by that of its search for an order, which the clock ends only after ten times as long."""
 
 
-class Prepared(NamedTuple):
+class PlannedCall(NamedTuple):
     """A plan, its inputs, and for mini-buckets the inputs of its problem."""
 
-    first: First
-    planned: Planned
-    original: Original | None
+    first: Preparation
+    planned: PlannedProblem
+    original: ShiftedProblem | None
 
 
-class First(NamedTuple):
+class Preparation(NamedTuple):
     """Preparations of a call, made once however often it plans.
 
     Attributes:
@@ -47,7 +47,7 @@ class First(NamedTuple):
     problem: Problem
     rough: Order | None = None
     order: Sequence[int] | None = None
-    inquiry: Inquiry | None = None
+    inquiry: MarginalQuery | None = None
 
 
 def plan_call(
@@ -59,8 +59,8 @@ def plan_call(
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
     shift_seconds: float = math.inf,
-    first: First | None = None,
-) -> Prepared:
+    first: Preparation | None = None,
+) -> PlannedCall:
     """Prepare a call's problem, shift its costs if mini-buckets are asked for, and plan.
 
     Args:
@@ -87,15 +87,15 @@ def plan_call(
         observed = observe(model, task, {} if evidence is None else evidence, asked)
         if described(task).is_marginal:
             inquiry = _inquire(model, observed, asked, options)
-            first = First(inquiry.structure.problem, inquiry.structure.rough, inquiry=inquiry)
+            first = Preparation(inquiry.structure.problem, inquiry.structure.rough, inquiry=inquiry)
         else:
-            first = First(prepare(observed.model, described(task).problem or task, observed.values, asked))
+            first = Preparation(prepare(observed.model, described(task).problem or task, observed.values, asked))
     problem, rough, order, _ = first
     original = None
     if options.ibound is not None and described(task).is_optimum:
-        from elimina.methods.cost_shifting import LONGEST_SHIFT, shift_all
+        from elimina.methods.cost_shifting import MAX_SHIFT_SECONDS, shift_all
 
-        most = min(LONGEST_SHIFT, (time_limit or math.inf) / 10, shift_seconds)
+        most = min(MAX_SHIFT_SECONDS, (time_limit or math.inf) / 10, shift_seconds)
         original, options = shift_all(problem, options, most)
         problem, rough, order = original.moved, None, None
     prepared = time.perf_counter()
@@ -110,12 +110,12 @@ def plan_call(
         planned = plan_again(problem, checkpoint.choice, options)
         checkpoint.begin(model, problem, planned, given)
     seconds = {"prepare": prepared - started, **planned.seconds}
-    return Prepared(first, planned._replace(seconds=seconds), original)
+    return PlannedCall(first, planned._replace(seconds=seconds), original)
 
 
-def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> Inquiry:
-    from elimina.methods.junction_structure import Inquiry, choose_structure
+def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> MarginalQuery:
+    from elimina.methods.junction_structure import MarginalQuery, choose_structure
 
     asked = range(len(model.variables)) if query is None else query
     structure = choose_structure(observed.model, observed.values, None if query is None else tuple(asked), options)
-    return Inquiry(observed.model, observed.values, asked, query is None, structure, observed.merged)
+    return MarginalQuery(observed.model, observed.values, asked, query is None, structure, observed.merged)

@@ -13,7 +13,7 @@ import numpy as np
 
 from elimina.display import count_text
 from elimina.errors import MemoryLimitError, UnsupportedError
-from elimina.methods.mini_buckets import Heuristic, running
+from elimina.methods.mini_buckets import Heuristic, run_mini_buckets
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.result import Result
@@ -21,7 +21,7 @@ from elimina.running.advice import NO_MACHINE, does_not_fit
 from elimina.running.execution import statistics
 from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_on
-from elimina.strategies.call import Part
+from elimina.strategies.call import InnerCall
 from elimina.strategies.portfolio import Question, Solver
 from elimina.strategies.strategy import Portfolio, Strategy
 
@@ -55,7 +55,7 @@ def count_optima(solver: Solver) -> Portfolio:
     execution = solver.begun(planned, run.budget())
     result = Result("infeasible", "count-optima", count=0, stats=statistics(execution, {}))
     tables: list[Table] = []
-    with run.phase("minimise") as parts, running(execution, parts) as (found, session):
+    with run.phase("minimise") as parts, run_mini_buckets(execution, parts) as (found, session):
         if session is not None and math.isfinite(found.cost) and not model.is_beyond_bound(found.total_of(found.cost)):
             ends = dict.fromkeys(("value", "lower_bound", "upper_bound"), found.total_of(found.cost))
             result = result.replace(status="bounded", assignment=model.states_at(found.decode(session)[0]), **ends)
@@ -63,7 +63,7 @@ def count_optima(solver: Solver) -> Portfolio:
     if result.status == "infeasible":
         return (yield Strategy(run, "minimise", lambda _: result))
     run.fallback = lambda _: result.replace(count=None)
-    part = Part(run, lambda counted: result.replace(status="exact", count=counted.value), "count")
+    part = InnerCall(run, lambda counted: result.replace(status="exact", count=counted.value), "count")
     # Variables in no table are not part of the plan, and count with all their values.
     idle = set(range(len(model.variables))).difference(plan.order, planned.problem.fixed)
     rest = Model([model.variables[v] for v in (*plan.order, *idle)], tables, sense="probability")

@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina.errors import MemoryLimitError
-from elimina.methods.summation import summation_does_not_fit, with_known
+from elimina.methods.summation import summation_does_not_fit, with_observed
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.result import Result
 from elimina.running.budget import Budget
 from elimina.running.execution import Execution, Progress, statistics
-from elimina.running.planned_problem import Planned
+from elimina.running.planned_problem import PlannedProblem
 from elimina.running.propagator import Propagator
-from elimina.strategies.call import Part
+from elimina.strategies.call import InnerCall
 from elimina.strategies.portfolio import Question, Solver
 from elimina.strategies.strategy import Portfolio, Strategy
 
@@ -49,7 +49,7 @@ def marginal_map(solver: Solver) -> Portfolio:
         return (yield Strategy(run, "sum out", lambda _: Result("infeasible", "mmap", stats=stats)))
 
     def whole(found: Result) -> Result:
-        assignment = with_known(problem, found.assignment)
+        assignment = with_observed(problem, found.assignment)
         return found.replace(task="mmap", assignment=assignment, stats={**stats, **found.stats, "summation": stats})
 
     own = options._replace(
@@ -60,7 +60,7 @@ def marginal_map(solver: Solver) -> Portfolio:
         refined=0,
         is_kept=False,
     )
-    return (yield from Solver(Question(rest, "mpe", {}, None), own, Part(run, whole, "max")).portfolio())
+    return (yield from Solver(Question(rest, "mpe", {}, None), own, InnerCall(run, whole, "max")).portfolio())
 
 
 class Summed(NamedTuple):
@@ -70,7 +70,7 @@ class Summed(NamedTuple):
     stats: dict[str, Any]
 
 
-def sum_out(planned: Planned, progress: Progress | None = None) -> Summed:
+def sum_out(planned: PlannedProblem, progress: Progress | None = None) -> Summed:
     """Sum out all variables but those of the query.
 
     Args:

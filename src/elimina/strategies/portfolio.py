@@ -15,7 +15,7 @@ from elimina.errors import DeviceError, InputError, MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.first_bounds import first_bounds
 from elimina.methods.local_search import first_assignment
-from elimina.methods.paused_search import Paused
+from elimina.methods.paused_search import PausedSearch
 from elimina.model.model import Model
 from elimina.model.states import Evidence, assignment_of
 from elimina.planning.listed_tables import seconds_written
@@ -31,13 +31,13 @@ from elimina.result import Result
 from elimina.running.advice import does_not_fit
 from elimina.running.budget import Budget
 from elimina.running.execution import Execution
-from elimina.running.garbage_collection import uncollected
+from elimina.running.garbage_collection import without_collection
 from elimina.running.host import host_memory, turn_share
 from elimina.running.memory_shares import can_copy, cells_of
 from elimina.running.plan_choice import LISTED_SECONDS, plan_problem, without_lost
-from elimina.running.planned_problem import Planned
-from elimina.strategies.call import FIRST_BOUNDS_AFTER, Run
-from elimina.strategies.call_plan import First, Prepared, plan_call
+from elimina.running.planned_problem import PlannedProblem
+from elimina.strategies.call import FIRST_BOUNDS_AGE_SECONDS, Call
+from elimina.strategies.call_plan import PlannedCall, Preparation, plan_call
 from elimina.strategies.schedule import (
     HOPELESS_SECONDS,
     SEARCHED_FROM_SECONDS,
@@ -54,8 +54,8 @@ from elimina.strategies.schedule import (
 from elimina.strategies.strategy import Attempt, Portfolio, Strategy
 
 if TYPE_CHECKING:
-    from elimina.methods.cost_shifting import Original
-    from elimina.methods.junction_structure import Inquiry
+    from elimina.methods.cost_shifting import ShiftedProblem
+    from elimina.methods.junction_structure import MarginalQuery
     from elimina.running.checkpoint import Checkpoint
 
 logger = logging.getLogger("elimina")
@@ -95,12 +95,12 @@ class Solver:
         kept: Checkpoint that keeps what elimination knows.
     """
 
-    def __init__(self, question: Question, options: Options, run: Run, kept: Checkpoint | None = None) -> None:
+    def __init__(self, question: Question, options: Options, run: Call, kept: Checkpoint | None = None) -> None:
         self.question, self.options, self.run, self._kept = question, options, run, kept
         run.sign = question.model.sign
-        self._first: First | None = None
-        self._paused = Paused()
-        self._ladder: Iterator[Planned] | None = None
+        self._first: Preparation | None = None
+        self._paused = PausedSearch()
+        self._ladder: Iterator[PlannedProblem] | None = None
         self._grown = 0  # bytes, while it prepared and found orders: a plan counts them as its own
 
     def begin(self) -> None:
@@ -126,14 +126,14 @@ class Solver:
             yield from self._bounds(self.options) if self.options.method == "mbe" else self._elimination(self.options)
         )
 
-    @uncollected()
+    @without_collection()
     def _prepare(self, asked: tuple[int, ...] | None) -> None:
         """Prepare the problem, and provide first bounds: at the end of the call, or now if that were too late."""
         model, task, evidence, _ = self.question
         with self.run.phase("prepare"), self._for_planning():
             observed = observe(model, task, evidence, asked)
             problem = prepare(observed.model, described(task).problem or task, observed.values, asked)
-            self._first = First(problem)
+            self._first = Preparation(problem)
 
             def bounds(seconds: float) -> Result | None:
                 room = host_memory(self.options) / _FIRST_SHARE
@@ -145,7 +145,7 @@ class Solver:
 
             if self.run.deadline is None or len(problem.tables) < _MANY_TABLES:
                 self.run.fallback = bounds
-                self.run.fallback_after = max(FIRST_BOUNDS_AFTER, BOUNDED_TABLE_SECONDS * len(problem.tables))
+                self.run.fallback_after = max(FIRST_BOUNDS_AGE_SECONDS, BOUNDED_TABLE_SECONDS * len(problem.tables))
             elif (found := bounds(math.inf)) is not None:
                 self.run.fallback = lambda _: found
 
@@ -197,9 +197,9 @@ class Solver:
             return False
         if self.options.needs_gpu or self.options.tables == "sparse":
             return not self._problem.model.is_integer
-        from elimina.methods.filtering import why_unsupported
+        from elimina.methods.filtering import reason_unsupported
 
-        return why_unsupported(self._problem) is not None
+        return reason_unsupported(self._problem) is not None
 
     def _quick_bounds(self) -> Portfolio:
         """Bound a large sum by small mini-buckets in a quick order, before the search for a good order."""
@@ -217,7 +217,7 @@ class Solver:
 
     def _next_rung(self) -> Strategy | None:
         """Return the next run of the ladder of mini-buckets; None at its end."""
-        from elimina.methods.cost_shifting import Original
+        from elimina.methods.cost_shifting import ShiftedProblem
         from elimina.methods.weighted_mini_buckets import LONGEST_SECONDS, ladder
 
         run, options, longest = self.run, self.options, math.inf
@@ -227,7 +227,7 @@ class Solver:
             self._ladder = ladder(self._problem, lambda: options.beside(run.held), lambda: run.seconds, longest)
         with run.phase("plan"):
             planned = next(self._ladder, None)
-        return None if planned is None else self._bounding(planned, options, Original(self._problem, None))
+        return None if planned is None else self._bounding(planned, options, ShiftedProblem(self._problem, None))
 
     def _rough_order(self) -> Order:
         """Find a quick order of the problem, once."""
@@ -345,13 +345,13 @@ class Solver:
         problem, left = self._problem, options.beside(self.run.held)
         return can_copy(cells_of(problem), len(problem.groups), host_memory(left))
 
-    def _bounds_instead(self, planned: Planned, options: Options) -> Portfolio:
+    def _bounds_instead(self, planned: PlannedProblem, options: Options) -> Portfolio:
         """Mini-buckets as large as time allows, small ones first, in the order of a plan that does not fit."""
-        from elimina.methods.weighted_mini_buckets import affordable
+        from elimina.methods.weighted_mini_buckets import affordable_ibounds
 
         logger.info("mini-buckets bound the sum, as no plan fits")
         order, options = planned.plan.whole.order, options.for_bounds
-        ibound = affordable(planned.problem, order, options.beside(self.run.held), self.run.deadline)[-1]
+        ibound = affordable_ibounds(planned.problem, order, options.beside(self.run.held), self.run.deadline)[-1]
         return (yield from self._bounds(options._replace(ibound=ibound, order=order)))
 
     def _may_be_bounded(self) -> bool:
@@ -373,8 +373,8 @@ class Solver:
             and self._kept is None
         )
 
-    @uncollected()
-    def plan(self, options: Options) -> Prepared:
+    @without_collection()
+    def plan(self, options: Options) -> PlannedCall:
         """Plan the prepared problem, beside what the call holds once it is planned."""
         held = max(0, self.run.held - self._grown)
         prepared = self._plan(options.beside(held))
@@ -387,7 +387,7 @@ class Solver:
                 prepared = self._plan(options.beside(held))
         return self._explained(prepared, options, held)
 
-    def _explained(self, prepared: Prepared, options: Options, held: int) -> Prepared:
+    def _explained(self, prepared: PlannedCall, options: Options, held: int) -> PlannedCall:
         """Return a plan with a limit that would be enough, if it does not fit the one that is given."""
         plan = prepared.planned.plan
         if plan.fits or options.room is None or not plan.on_host:
@@ -408,7 +408,7 @@ class Solver:
         room = options.beside(self.run.held).room
         return options.is_shared and room is not None and needed > room
 
-    def _plan(self, options: Options) -> Prepared:
+    def _plan(self, options: Options) -> PlannedCall:
         model, task, evidence, query = self.question
         limit = max(_LEAST_SECONDS, self.run.seconds)
         with self.run.phase("plan") as parts:
@@ -420,7 +420,7 @@ class Solver:
         _log_plan(plan)
         return prepared._replace(planned=prepared.planned._replace(seconds={}))
 
-    def _execution(self, prepared: Prepared, options: Options) -> Strategy:
+    def _execution(self, prepared: PlannedCall, options: Options) -> Strategy:
         """Return the run of a plan."""
         first, planned, original = prepared
         if planned.plan.minibuckets is not None or original is not None:
@@ -440,11 +440,11 @@ class Solver:
 
         return Strategy(self.run, "eliminate", work, planned.plan)
 
-    def begun(self, planned: Planned, budget: Budget) -> Execution:
+    def begun(self, planned: PlannedProblem, budget: Budget) -> Execution:
         """Return a plan that begins to run."""
         return Execution(planned.problem, planned.plan, planned.backend, self.tell_progress, budget.deadline)
 
-    def _bounding(self, planned: Planned, options: Options, original: Original | None) -> Strategy:
+    def _bounding(self, planned: PlannedProblem, options: Options, original: ShiftedProblem | None) -> Strategy:
         """Return the run of a plan with mini-buckets; an optimum's was made from the original problem."""
 
         def work(budget: Budget) -> Result:
@@ -484,7 +484,7 @@ def _log_plan(plan: Plan) -> None:
     )
 
 
-def _eliminate(inquiry: Inquiry | None, execution: Execution, options: Options) -> Result:
+def _eliminate(inquiry: MarginalQuery | None, execution: Execution, options: Options) -> Result:
     if inquiry is not None:
         from elimina.methods.marginals import posteriors
 

@@ -11,7 +11,7 @@ from elimina.backends.choose import devices_of, find_cuda, outlasts_card_start
 from elimina.backends.cpu import CpuBackend
 from elimina.display import count_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.methods.paused_search import FIRST_TURN, Paused
+from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS, PausedSearch
 from elimina.planning.machine import cpu_machine, speeds
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
@@ -19,13 +19,13 @@ from elimina.planning.ordering import QUICK_SECONDS
 from elimina.problem.preparation import Problem
 from elimina.result import Result
 from elimina.running.budget import Budget
-from elimina.running.host import asked_backend, sharing_threads, turn_share
-from elimina.running.planned_problem import Planned
+from elimina.running.host import backend_of, sharing_threads, turn_share
+from elimina.running.planned_problem import PlannedProblem
 from elimina.strategies.strategy import Attempt, Portfolio, Strategy
 
 if TYPE_CHECKING:
     from elimina.backends.cuda.backend import CudaBackend
-    from elimina.strategies.call import Run
+    from elimina.strategies.call import Call
 
 logger = logging.getLogger("elimina")
 
@@ -105,8 +105,8 @@ def before_planning(
     rough: Callable[[], Order],
     quick: Callable[[float], Order],
     options: Options,
-    run: Run,
-    paused: Paused,
+    run: Call,
+    paused: PausedSearch,
 ) -> Portfolio:
     """Filter and search for a short time before a plan is made, where elimination would take long.
 
@@ -210,7 +210,7 @@ def _is_loose(order: Order) -> bool:
     return variables <= min(FEW_VARIABLES, LOOSE_SHARE * (order.width + 1))
 
 
-def _filter_for(seconds: float, problem: Problem, order: Order, options: Options, run: Run) -> Strategy:
+def _filter_for(seconds: float, problem: Problem, order: Order, options: Options, run: Call) -> Strategy:
     if logger.isEnabledFor(logging.INFO):
         logger.info(f"filter first, for {seconds:.3g} s: a quick order has {count_text(order.total_cells)} cells")
     return filtering(problem, options, run, seconds)
@@ -221,12 +221,12 @@ def is_out_of_reach(order: Order, options: Options) -> bool:
     return order.largest_table > OUT_OF_REACH and order.largest_table > OUT_OF_REACH * _memory(options)
 
 
-def clusters_first(planned: Planned, options: Options, run: Run) -> Portfolio:
+def clusters_first(planned: PlannedProblem, options: Options, run: Call) -> Portfolio:
     """Bound an optimum whose plan does not fit by passes over clusters on a GPU, if there is one."""
     seconds = min(LONGEST_CLUSTERS, CLUSTERS_SHARE * run.seconds)
     if planned.plan.fits or not options.may_use_gpu or not options.shifts_clusters or not outlasts_card_start(seconds):
         return Attempt()
-    backend = asked_backend(options) if options.needs_gpu else find_cuda()
+    backend = backend_of(options) if options.needs_gpu else find_cuda()
     if backend is None:
         return Attempt()
     card = cast("CudaBackend", devices_of(backend)[0])
@@ -234,19 +234,19 @@ def clusters_first(planned: Planned, options: Options, run: Run) -> Portfolio:
 
     def work(budget: Budget) -> Result:
         from elimina.methods.cost_shifting import shift_tables
-        from elimina.methods.gpu_bounds import bounds_on_card
+        from elimina.methods.gpu_bounds import bounds_on_gpu
 
         left = options.beside(budget.held)
         original = shift_tables(problem, left, budget.seconds / 4)
         try:
-            return bounds_on_card(original, order, left, card, budget)
+            return bounds_on_gpu(original, order, left, card, budget)
         except DeviceError as error:
             raise UnsupportedError(str(error)) from error
 
     return (yield Strategy(run, "clusters", work, seconds=seconds))
 
 
-def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Paused) -> Portfolio:
+def search_for_a_while(planned: PlannedProblem, options: Options, run: Call, paused: PausedSearch) -> Portfolio:
     """Search before a plan that takes long runs, or before one that does not fit is cut into slices.
 
     Args:
@@ -266,10 +266,10 @@ def search_for_a_while(planned: Planned, options: Options, run: Run, paused: Pau
     return (yield by_search(planned.problem, options, run, paused, most))
 
 
-def search_to_the_end(problem: Problem, reason: str, options: Options, run: Run) -> Portfolio:
+def search_to_the_end(problem: Problem, reason: str, options: Options, run: Call) -> Portfolio:
     """Filter and search with growing time budgets, or only search, until the end: no plan fits."""
     logger.info("search and filter to the end, as no plan fits")
-    most, paused = LONGEST_SEARCH, Paused()
+    most, paused = LONGEST_SEARCH, PausedSearch()
     while run.known is not None and _can_filter(problem, options.beside(run.held)):
         outcome = yield filtering(problem, options, run, most / 4)
         if outcome.failure is not None:
@@ -284,11 +284,11 @@ def search_to_the_end(problem: Problem, reason: str, options: Options, run: Run)
 def by_search(
     problem: Problem,
     options: Options,
-    run: Run,
-    paused: Paused,
+    run: Call,
+    paused: PausedSearch,
     seconds: float = math.inf,
     rounds: float = math.inf,
-    first_turn: float = FIRST_TURN,
+    first_turn: float = FIRST_CONSISTENCY_SECONDS,
     nodes: float = math.inf,
 ) -> Strategy:
     """Return a search that starts from the known bounds and assignment.
@@ -307,9 +307,9 @@ def by_search(
 
     def work(budget: Budget) -> Result:
         from elimina.methods.and_or_search import searched_optimum
-        from elimina.methods.search_state import Limits
+        from elimina.methods.search_state import SearchLimits
 
-        limits = Limits(
+        limits = SearchLimits(
             budget.deadline,
             run.gap,
             options.upper_bound,
@@ -324,17 +324,17 @@ def by_search(
     return Strategy(run, "search", work, seconds=seconds)
 
 
-def improving(problem: Problem, options: Options, run: Run, paused: Paused, most: float) -> Strategy:
+def improving(problem: Problem, options: Options, run: Call, paused: PausedSearch, most: float) -> Strategy:
     """Return a local search for so many seconds, from the best assignment known; it proves nothing."""
 
     def work(budget: Budget) -> Result:
-        from elimina.methods.local_search import Improvement
+        from elimina.methods.local_search import AssignmentSearch
 
         memory = _memory(options.beside(budget.held))
         kept = paused.within(problem, memory)
         search = kept.improvement
         if search is None:
-            search = Improvement.of(problem, memory, options.seed, sharing_threads(options))
+            search = AssignmentSearch.of(problem, memory, options.seed, sharing_threads(options))
             kept.improvement = search
         if search is not None:
             known = budget.known
@@ -349,16 +349,16 @@ def improving(problem: Problem, options: Options, run: Run, paused: Paused, most
     return Strategy(run, "improve", work, seconds=most)
 
 
-def filtering(problem: Problem, options: Options, run: Run, most: float) -> Strategy:
+def filtering(problem: Problem, options: Options, run: Call, most: float) -> Strategy:
     """Return filtered elimination for so many seconds, of assignments that are not worse than the best one known."""
 
     def work(budget: Budget) -> Result:
         known = budget.known
         upper = options.upper_bound if known is None or known.value is None else int(known.value)
         from elimina.methods.filtering import filtered_optimum, optimum_on_rows
-        from elimina.methods.search_state import Limits
+        from elimina.methods.search_state import SearchLimits
 
-        limits, left = Limits(budget.deadline, run.gap, upper), options.beside(budget.held)
+        limits, left = SearchLimits(budget.deadline, run.gap, upper), options.beside(budget.held)
         if options.looks_for_optimum and (options.needs_gpu or options.tables == "sparse"):
             return optimum_on_rows(problem, left, limits, budget.learn)
         return filtered_optimum(problem, limits, _memory(left), options.seed, budget.learn)
@@ -367,11 +367,11 @@ def filtering(problem: Problem, options: Options, run: Run, most: float) -> Stra
 
 
 def _can_filter(problem: Problem, options: Options) -> bool:
-    from elimina.methods.filtering import why_too_large, why_unsupported
+    from elimina.methods.filtering import reason_too_large, reason_unsupported
 
     if options.needs_gpu:
         return False
-    return why_unsupported(problem) is None and why_too_large(problem, _memory(options)) is None
+    return reason_unsupported(problem) is None and reason_too_large(problem, _memory(options)) is None
 
 
 def _memory(options: Options) -> int:

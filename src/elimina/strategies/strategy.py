@@ -18,7 +18,7 @@ from elimina.planning.plan import Plan
 from elimina.result import Result
 from elimina.running.advice import does_not_fit
 from elimina.running.budget import Budget
-from elimina.strategies.call import Run
+from elimina.strategies.call import Call
 
 logger = logging.getLogger("elimina")
 
@@ -34,7 +34,7 @@ class Strategy(NamedTuple):
         seconds: Time budget; the call's time limit holds as well.
     """
 
-    run: Run
+    run: Call
     name: str
     work: Callable[[Budget], Result]
     plan: Plan | None = None
@@ -88,7 +88,7 @@ def attempt(strategy: Strategy) -> Attempt:
     return Attempt(found)
 
 
-def pursue(run: Run, portfolio: Portfolio) -> None:
+def pursue(run: Call, portfolio: Portfolio) -> None:
     """Run the strategies of a portfolio in turn until it ends, or the answer is good enough.
 
     Raises:

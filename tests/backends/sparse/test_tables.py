@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import Filter, Lookup, SparseTables
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
-from elimina.planning.key_layout import DTYPES, Layout, field_bits
+from elimina.planning.key_layout import DTYPES, KeyLayout, field_bits
 from elimina.problem.tasks import SEMIRINGS
 from tests.reference import rows as reference
 from tests.reference.rows import Reference, Ring
@@ -317,7 +317,7 @@ def test_more_rows_than_the_memory_of_a_device():
 
 def test_errors(make):
     with pytest.raises(UnsupportedError, match="needs 258 bits"):
-        Layout.of(range(43), [50] * 43)
+        KeyLayout.of(range(43), [50] * 43)
     with pytest.raises(InputError, match="no min-sum in int16"):
         make("min-sum", "int16", 100)
     with pytest.raises(InputError, match="forbidden cost"):

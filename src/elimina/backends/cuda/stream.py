@@ -18,7 +18,7 @@ from elimina.backends.cuda import tile as cuda_tile
 from elimina.backends.tiers import Piece, Report, Scratch, TiledSession, pieces, with_following
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER, tables
-from elimina.planning.stream import Copy, Schedule, StreamedStep, Tile, tile_record
+from elimina.planning.stream import Copy, Schedule, StreamedStep, StreamTile, tile_record
 from elimina.planning.tiers import DOWNLOAD_STAGES, MARGIN, RECORD_BYTES, RECORDS, UPLOAD_STAGES, fixed_bytes
 from elimina.system import available_threads
 
@@ -70,10 +70,10 @@ class PinnedArena:
         target[: len(given)] = given
         target[len(given) :] = 0
 
-    def prepare(self, tile: Tile) -> None:
+    def prepare(self, tile: StreamTile) -> None:
         """Nothing: the device copies by itself."""
 
-    def upload(self, tile: Tile, base: int, stream: Any) -> None:
+    def upload(self, tile: StreamTile, base: int, stream: Any) -> None:
         """Queue the uploads of the tile to the device's memory."""
         for part in tile.uploads:
             rows = [(n, own * self._item, host * self._item) for n, host, own in part.rows]
@@ -82,7 +82,7 @@ class PinnedArena:
                 self._runtime, base + part.device * self._item, source, part.run * self._item, rows, stream.ptr
             )  # fmt: skip
 
-    def download(self, tile: Tile, base: int, stream: Any) -> None:
+    def download(self, tile: StreamTile, base: int, stream: Any) -> None:
         """Queue the downloads of the tile."""
         for part in tile.downloads:
             rows = [(n, host * self._item, own * self._item) for n, host, own in part.rows]
@@ -117,13 +117,13 @@ class FileArena:
         self._queued = 0
         self._writes: dict[int, list[Future[None]]] = {}
 
-    def prepare(self, tile: Tile) -> None:
+    def prepare(self, tile: StreamTile) -> None:
         """Begin to read the data of a later tile, if they are written already."""
         known = tile.written <= self._queued and not any(n <= tile.written for n in self._unwritten())
         if known and tile.number not in self._prepared:
             self._begin(tile)
 
-    def _begin(self, tile: Tile) -> None:
+    def _begin(self, tile: StreamTile) -> None:
         self._prepared.add(tile.number)
         stage = self._up[tile.number % UPLOAD_STAGES]
         stage.wait()
@@ -137,7 +137,7 @@ class FileArena:
         for at, offset, size in job:
             self._file.read(stage.view[at : at + size], offset)
 
-    def upload(self, tile: Tile, base: int, stream: Any) -> None:
+    def upload(self, tile: StreamTile, base: int, stream: Any) -> None:
         """Queue the uploads of the tile to the device's memory."""
         if tile.number not in self._prepared:
             self._finish(tile.written)
@@ -154,7 +154,7 @@ class FileArena:
         stage.copied = self._cuda.Event(disable_timing=True)
         stage.copied.record(stream)
 
-    def download(self, tile: Tile, base: int, stream: Any) -> None:
+    def download(self, tile: StreamTile, base: int, stream: Any) -> None:
         """Queue the downloads of the tile."""
         self._queued = tile.number
         if not tile.downloads:
@@ -316,7 +316,7 @@ class StreamSession(TiledSession):
         if self.scaled:
             self._copy_peaks(self.peaks.ctypes.data, self._base)
 
-    def _queue(self, tile: Tile, events: list[list[Any]], over: int) -> None:
+    def _queue(self, tile: StreamTile, events: list[list[Any]], over: int) -> None:
         """Queue a tile's copies and its kernel; ``over``: tiles up to here are."""
         slot = tile.number % RECORDS
         waits = {UP: ((RUN, tile.ran), (DOWN, max(tile.fetched, tile.written))), RUN: ((DOWN, tile.free),), DOWN: ()}
@@ -341,7 +341,7 @@ class StreamSession(TiledSession):
         self._place.download(tile, self._tables_at, down)
         events[DOWN][slot].record(down)
 
-    def _launch(self, tile: Tile, slot: int, up: Any) -> Callable[[], None]:
+    def _launch(self, tile: StreamTile, slot: int, up: Any) -> Callable[[], None]:
         """Queue the upload of a tile's packed words; return a function that launches its kernel."""
         program, backend = self.program, self._backend
         cut, record = self._cut(tile)
@@ -362,7 +362,7 @@ class StreamSession(TiledSession):
         )
         return lambda: kernel((cut.blocks,), (cut.threads,), arguments, shared_mem=cut.shared)
 
-    def _cut(self, tile: Tile) -> tuple[cuda_tile.Tile, list[int]]:
+    def _cut(self, tile: StreamTile) -> tuple[cuda_tile.Tile, list[int]]:
         """Return the cut of a tile into blocks, the same for many tiles, and the tile's packed words."""
         program, backend = self.program, self._backend
         vector = VECTOR_BYTES // program.dtype.itemsize

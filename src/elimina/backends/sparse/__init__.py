@@ -19,7 +19,7 @@ from elimina._core import (
     rows_to_dense,
 )
 from elimina.errors import InputError, MemoryLimitError
-from elimina.planning.key_layout import DTYPES, Layout
+from elimina.planning.key_layout import DTYPES, KeyLayout
 from elimina.problem.tasks import SEMIRINGS
 from elimina.system import available_threads
 
@@ -40,7 +40,7 @@ class Rows(NamedTuple):
             a sum that reaches the forbidden cost is forbidden.
     """
 
-    layout: Layout
+    layout: KeyLayout
     keys: Any
     values: Any
 

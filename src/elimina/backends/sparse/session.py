@@ -17,12 +17,12 @@ from elimina.backends.sparse.tables import Lookup, RowBounds, SparseTables
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
 from elimina.planning.arrays import view_of
-from elimina.planning.key_layout import Layout, signed
+from elimina.planning.key_layout import KeyLayout, signed
 from elimina.planning.listed_tables import cells_span, section
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Sparse
 from elimina.planning.program import Program
-from elimina.planning.sparse import Fill, exp, groups, joined_sizes, log_cells, predicted_shares, row_bytes
+from elimina.planning.sparse import Density, exp, groups, joined_sizes, log_cells, predicted_shares, tuple_bytes
 from elimina.planning.step import FactorLayout, Operand, Step
 from elimina.problem.tasks import SEMIRINGS, scale_exponents
 
@@ -122,7 +122,7 @@ class RowsSession:
         head = data[: 8 * words].view(np.int64)
         rows, key_words = head[1:3].tolist()
         scope, sizes, word, shift = (tuple(column) for column in head[3:].reshape(-1, 4).T.tolist())
-        layout = Layout(scope, sizes, tuple(zip(word, shift, strict=True)), key_words)
+        layout = KeyLayout(scope, sizes, tuple(zip(word, shift, strict=True)), key_words)
         end = 8 * words + 8 * rows * key_words
         keys = data[8 * words : end].view(np.uint64).reshape(rows, key_words).copy()
         values = data[end:].view(self._program.dtype).copy()
@@ -193,7 +193,7 @@ class RowsSession:
         options: dict[str, Any] = {"tables": [table for _, table in lookups]}
         if self._bounds is not None:
             options["guard"] = self._bounds.guard(number, parts, [operand for operand, _ in lookups])
-        most = self._free() // (_IN_WORK * row_bytes(joined_sizes(step), self._item))
+        most = self._free() // (_IN_WORK * tuple_bytes(joined_sizes(step), self._item))
         variable = step.variable if step.variable >= 0 else None
         try:
             tables = [table for _, table in parts]
@@ -214,7 +214,7 @@ class RowsSession:
 
     def _expected(self, step: Step, tables: Sequence[Rows | Flat]) -> float:
         """Return the number of tuples that a step is expected to make of these tables."""
-        fills = [Fill.independent(self._share(table), step.domain) for table in tables]
+        fills = [Density.independent(self._share(table), step.domain) for table in tables]
         return exp(predicted_shares(step.domain, fills)[1] + log_cells(step)) / step.domain
 
     def _split(
@@ -374,7 +374,7 @@ class RowsSession:
                 self._drop(source)
 
     def _is_smaller_dense(self, step: Step, rows: float) -> bool:
-        return step.out_cells * self._item <= min(rows * row_bytes(joined_sizes(step), self._item) / 2, self._free())
+        return step.out_cells * self._item <= min(rows * tuple_bytes(joined_sizes(step), self._item) / 2, self._free())
 
     def _free(self) -> int:
         """Return the bytes that the memory limit leaves."""

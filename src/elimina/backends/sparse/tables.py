@@ -16,9 +16,9 @@ from elimina.backends import Backend
 from elimina.backends.sparse import Order, Rows, RowsDevice
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.arrays import view_of
-from elimina.planning.key_layout import Layout, field_bits, signed
+from elimina.planning.key_layout import KeyLayout, field_bits, signed
 from elimina.planning.packed_steps import Steps
-from elimina.planning.plan import Outside, Place
+from elimina.planning.plan import OutsideBounds, TablePlace
 from elimina.planning.program import Program
 from elimina.planning.sparse import CELLS
 from elimina.planning.step import Operand
@@ -83,7 +83,7 @@ class SparseTables:
 
     def from_dense(self, scope: Sequence[int], cells: Any) -> Rows:
         """Return the allowed tuples of a device's dense array with an axis for each variable, the last one lowest."""
-        layout = Layout.of(scope, cells.shape)
+        layout = KeyLayout.of(scope, cells.shape)
         axes = _axes(layout, [math.prod(cells.shape[axis + 1 :]) for axis in range(cells.ndim)])
         sizes = np.array(cells.shape, dtype=np.int64)
         return Rows(layout, *self.device.from_dense(cells.reshape(-1), axes, sizes, layout.words))
@@ -97,7 +97,7 @@ class SparseTables:
             rows: Integers of shape (rows, variables), value indices.
             values: Feasible values, shape (rows,).
         """
-        layout = Layout.of(scope, sizes)
+        layout = KeyLayout.of(scope, sizes)
         keys = np.zeros((len(values), layout.words), dtype=np.uint64)
         for axis, (word, shift) in enumerate(layout.places):
             keys[:, word] |= rows[:, axis].astype(np.uint64) << np.uint64(shift)
@@ -110,7 +110,7 @@ class SparseTables:
         strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
         return self.device.to_dense(rows, rows.layout.terms(scope, strides), math.prod(sizes)).reshape(sizes)
 
-    def arrange(self, rows: Rows, layout: Layout) -> Rows:
+    def arrange(self, rows: Rows, layout: KeyLayout) -> Rows:
         """Return the tuples in another layout, sorted. Variables that it has besides get zero bits."""
         if layout == rows.layout:
             return rows
@@ -146,7 +146,7 @@ class SparseTables:
         """Eliminate a variable of one table."""
         rows = self.arrange(rows, _with_last(rows.layout, variable)) if rows.layout.scope[-1] != variable else rows
         if rows.layout.places[-1] != (rows.layout.words - 1, 0):
-            rows = self.arrange(rows, Layout.of(rows.layout.scope, rows.layout.sizes))
+            rows = self.arrange(rows, KeyLayout.of(rows.layout.scope, rows.layout.sizes))
         keys, values = self.device.project(rows, rows.layout.low())
         return Made(Rows(rows.layout.without_last(), keys, values), len(rows.values))
 
@@ -281,7 +281,7 @@ class SparseTables:
         made = layout.without_last() if order.eliminate else layout
         return Made(Rows(made, keys, values), candidates)
 
-    def _sorted(self, layout: Layout, keys: Any, values: Any) -> Rows:
+    def _sorted(self, layout: KeyLayout, keys: Any, values: Any) -> Rows:
         if not self.device.is_sorted(keys):
             keys, values = self.device.sort(keys, values)
         return Rows(layout, keys, values)
@@ -310,7 +310,7 @@ def _runs(rows: Rows, variable: int) -> float:
     return -runs * math.expm1(-len(rows.values) / runs)
 
 
-def join_layout(left: Rows, right: Rows, last: int | None) -> Layout:
+def join_layout(left: Rows, right: Rows, last: int | None) -> KeyLayout:
     """Return the layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
 
     Within each part the order is that of the larger table, which then needs no sorting more often.
@@ -320,7 +320,7 @@ def join_layout(left: Rows, right: Rows, last: int | None) -> Layout:
     shared = [v for v in larger.layout.scope if v in smaller.layout.scope and v != last]
     own = [v for table in (left, right) for v in table.layout.scope if v not in shared and v != last]
     scope = (*shared, *own, *(() if last is None else (last,)))
-    return Layout.of(scope, [sizes[v] for v in scope])
+    return KeyLayout.of(scope, [sizes[v] for v in scope])
 
 
 def _added_bits(rows: Rows, part: Rows) -> int:
@@ -328,17 +328,17 @@ def _added_bits(rows: Rows, part: Rows) -> int:
     return sum(field_bits(size) for v, size in fields if v not in rows.layout.scope)
 
 
-def _with_last(layout: Layout, variable: int) -> Layout:
+def _with_last(layout: KeyLayout, variable: int) -> KeyLayout:
     scope = (*(v for v in layout.scope if v != variable), variable)
-    return Layout.of(scope, [layout.size(v) for v in scope])
+    return KeyLayout.of(scope, [layout.size(v) for v in scope])
 
 
-def _part(layout: Layout, at: tuple[int, ...]) -> Layout:
+def _part(layout: KeyLayout, at: tuple[int, ...]) -> KeyLayout:
     scope, sizes = tuple(layout.scope[n] for n in at), tuple(layout.sizes[n] for n in at)
-    return Layout(scope, sizes, tuple(layout.places[n] for n in at), layout.words)
+    return KeyLayout(scope, sizes, tuple(layout.places[n] for n in at), layout.words)
 
 
-def _axes(layout: Layout, strides: Sequence[int]) -> NDArray[np.int64]:
+def _axes(layout: KeyLayout, strides: Sequence[int]) -> NDArray[np.int64]:
     axes = [
         [word, shift, signed((1 << field_bits(size)) - 1), stride]
         for (word, shift), size, stride in zip(layout.places, layout.sizes, strides, strict=True)
@@ -358,7 +358,7 @@ class RowBounds:
     """
 
     def __init__(
-        self, host: Backend, device: RowsDevice, program: Program, outside: Outside, factors: NDArray[np.generic]
+        self, host: Backend, device: RowsDevice, program: Program, outside: OutsideBounds, factors: NDArray[np.generic]
     ) -> None:
         self._device, self._outside, self._forbidden = device, outside, int(program.parameter)
         packed = Steps.packed(outside.steps)
@@ -399,7 +399,7 @@ class RowBounds:
             return self._tables(self._outside.own[operand.source])
         return self._tables((self._outside.factors[operand.factor],))
 
-    def _tables(self, places: Iterable[Place]) -> list[Lookup]:
+    def _tables(self, places: Iterable[TablePlace]) -> list[Lookup]:
         return [Lookup(place.scope, view_of(self._arena, place.offset, place.sizes, place.strides)) for place in places]
 
 

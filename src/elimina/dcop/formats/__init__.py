@@ -13,7 +13,7 @@ from elimina import arguments
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError
 from elimina.io.files import holds_cfn, parsed, root_of, save, suffix_of
-from elimina.running.garbage_collection import uncollected
+from elimina.running.garbage_collection import without_collection
 
 __all__ = ["FORMATS", "is_distributed", "read", "write"]
 
@@ -59,7 +59,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
     """
     path = arguments.file("path", path)
     reader = _module(_name_of(path, format))
-    with uncollected():
+    with without_collection():
         return parsed(path, reader.open_text, reader.parse)
 
 
