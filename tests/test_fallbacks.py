@@ -169,14 +169,14 @@ def test_more_rows_than_fit_become_dense_tables(monkeypatch, task):
 )
 def test_sums_are_bounded_where_too_many_slices_are_needed(monkeypatch, device, options):
     simulate(monkeypatch, 12_000, 12_000)
-    monkeypatch.setattr(plan_choice, "MOST_SLICES", 1)
+    monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
     result = solved(clique(), "pr", device=device, **options)
     assert (result.status, result.stats["method"]) == ("bounded", "mbe")
 
 
 def test_sums_are_bounded_where_files_are_too_small(monkeypatch, tmp_path):
     simulate(monkeypatch, 12_000, 12_000)
-    monkeypatch.setattr(plan_choice, "MOST_SLICES", 1)
+    monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
     monkeypatch.setattr("elimina.planning.tiers._free", lambda folder: 1000)
     assert solved(clique(), "pr", device="cpu", scratch=str(tmp_path)).status == "bounded"
 
@@ -194,14 +194,14 @@ def test_marginal_map_is_bounded_where_the_summation_does_not_fit(monkeypatch, d
 def test_optima_are_searched_for_where_nothing_fits(monkeypatch, device, kind):
     bytes = 8_000 if kind == "integer" else 20_000
     simulate(monkeypatch, bytes, bytes)
-    monkeypatch.setattr(plan_choice, "MOST_SLICES", 1)
+    monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
     result = solved(clique(kind=kind), "mpe", device=device, memory=bytes)
     assert (result.status, result.stats["method"]) == ("optimal", "search")
 
 
 def test_filtering_and_search_by_turns_where_nothing_fits(monkeypatch):
     simulate(monkeypatch, 5000)
-    monkeypatch.setattr(plan_choice, "MOST_SLICES", 1)
+    monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
     monkeypatch.setattr(method_module, "LARGE_WORK", 1)
     monkeypatch.setattr(method_module, "FIRST_TRY", 0.0)
     assert solved(clique(14, "integer"), "mpe", device="cpu", memory=5000).status == "optimal"
@@ -218,7 +218,7 @@ def test_costs_too_large_for_a_search_say_what_is_needed(monkeypatch):
 @pytest.mark.parametrize("task", ["mar", "count"])
 def test_tasks_without_bounds_say_what_is_needed(monkeypatch, device, task):
     simulate(monkeypatch, 5000, 5000)
-    monkeypatch.setattr(plan_choice, "MOST_SLICES", 1)
+    monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
     with pytest.raises(MemoryLimitError, match=r"the plan needs .* on ") as error:
         elimina.solve(constrained(task), task, device=device)
     assert "--method mbe" not in str(error.value)
@@ -312,7 +312,7 @@ def test_whatever_does_not_fit(model, data):
         options["query"] = data.draw(query)
     with pytest.MonkeyPatch.context() as patch:
         simulate(patch, data.draw(BYTES), data.draw(BYTES))
-        patch.setattr(plan_choice, "MOST_SLICES", data.draw(st.sampled_from([1, 4, 1 << 16])))
+        patch.setattr(plan_choice, "MAX_SLICES", data.draw(st.sampled_from([1, 4, 1 << 16])))
         if data.draw(st.booleans()):
             patch.setattr(method_module, "LARGE_WORK", 5)
         if data.draw(st.booleans()):

@@ -146,7 +146,7 @@ def test_no_bound_of_slices_passes_the_optimum(model, dtype):
     """Each slice has constants of its own."""
     with pytest.MonkeyPatch.context() as patch:
         simulate(patch, 1 << 30)
-        patch.setattr(plan_choice, "MOST_SLICES", 1 << 16)
+        patch.setattr(plan_choice, "MAX_SLICES", 1 << 16)
         try:
             result = calls.solve(model, method="eliminate", device="cuda", memory=200, dtype=dtype, tables="dense")
         except elimina.MemoryLimitError:

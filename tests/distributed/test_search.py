@@ -33,7 +33,7 @@ HARD = random_model(30, 8, 0.5, 0.0, seed=1)
 
 SEVERAL_TURNS = random_model(22, 8, 0.35, 0.0, seed=3)
 
-TURN = ("elimina.methods.soft_consistency", "Consistency", "run")
+TURN = ("elimina.methods.soft_consistency", "SoftConsistency", "run")
 
 
 def searched(model, client, **options):
