@@ -290,6 +290,7 @@ class Encoder {
         for (i64 i = 0; i < count; ++i) total_[i] *= part_[i];
         box.ends = positive(total_);
         box.exponent += scale(total_, box.ends);
+        exact &= !(box.ends.low < DBL_MIN);
       }
       exact &= store_product(box);
       boxes.push_back(box);
@@ -303,9 +304,7 @@ class Encoder {
       if (box.ends.high > 0 && box.exponent != exponent) {
         total_.resize(box.count);
         fetch(box.start, box.count, total_.data());
-        const int shift = int(std::max<i64>(box.exponent - exponent, -4000));
-        exact &= std::ldexp(box.ends.low, shift) > 0;  // what becomes 0 is no longer among the positive values
-        multiply(total_, box.ends, shift);
+        multiply(total_, box.ends, int(std::max<i64>(box.exponent - exponent, -4000)));
         exact &= store_product(box);
       }
       ends = {std::max(ends.high, box.ends.high), std::min(ends.low, box.ends.low)};
@@ -316,18 +315,20 @@ class Encoder {
     written.exact.push_back(exact);
   }
 
-  // Write the product of a box, whose ends become those of the numbers as they are stored; returns whether no positive one became 0.
+  // Write the product of a box, whose ends become those of the numbers as they are stored; returns whether all positive ones are in the normal range.
   bool store_product(Box& box) {
     store(box.start, box.count, total_);
-    Positive stored;
-    of_type([&]<class To>(To) { stored = {double(To(box.ends.high)), box.ends.high > 0 ? double(To(box.ends.low)) : kInfinity}; });
-    const bool exact = stored.low > 0;
-    if (!exact) {
+    bool is_normal = true;
+    of_float([&]<class To>(To) {
+      // GCC 12 does not round a pair of adjacent numbers that are narrowed and widened again.
+      box.ends = {double(To(box.ends.high)), box.ends.low < kInfinity ? double(To(box.ends.low)) : kInfinity};
+      is_normal = !(box.ends.low < double(std::numeric_limits<To>::min()));
+    });
+    if (box.ends.low == 0) {
       fetch(box.start, box.count, total_.data());
-      stored = positive(total_);
+      box.ends = positive(total_);
     }
-    box.ends = stored;
-    return exact;
+    return is_normal;
   }
 
   // Boxes of at most so many cells, in the sequence of the factor's cells.
@@ -345,6 +346,13 @@ class Encoder {
     const i64 whole = inner * sizes_[axis], step = block_ / inner * inner;
     for (i64 start = 0; start < cells; start += whole)
       for (i64 at = 0; at < whole; at += step) visit(start + at, std::min(step, whole - at));
+  }
+
+  // Products are floats.
+  template <class Act>
+  void of_float(Act act) {
+    if (type_ == Number::f32) act(float{});
+    else act(double{});
   }
 
   template <class Act>
