@@ -10,6 +10,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// Cells between two looks at requests to stop, about a millisecond of work, and those that take as long as the set-up of a factor's table.
+constexpr i64 kLookCells = 1 << 20, kFactorCells = 256;
+
 // The library is slow to take the logarithm of 0, which most values of some networks are.
 double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); }
 
@@ -337,6 +340,7 @@ class Encoder {
     i64 cells = 1;
     for (const i64 size : sizes_) cells *= size;
     if (cells <= block_) {
+      look(cells);
       visit(i64{0}, cells);
       return;
     }
@@ -345,7 +349,19 @@ class Encoder {
     while (inner * sizes_[axis] <= block_) inner *= sizes_[axis--];
     const i64 whole = inner * sizes_[axis], step = block_ / inner * inner;
     for (i64 start = 0; start < cells; start += whole)
-      for (i64 at = 0; at < whole; at += step) visit(start + at, std::min(step, whole - at));
+      for (i64 at = 0; at < whole; at += step) {
+        const i64 count = std::min(step, whole - at);
+        look(count);
+        visit(start + at, count);
+      }
+  }
+
+  // Before so many cells of all members are worked on: looks at requests to stop now and then.
+  void look(i64 cells) {
+    unseen_ += (kFactorCells + cells) * i64(members_.size());
+    if (unseen_ < kLookCells) return;
+    unseen_ = 0;
+    check_stop();
   }
 
   // Products are floats.
@@ -408,6 +424,7 @@ class Encoder {
   std::array<Axis, kMostAxes> out_;
   int out_count_ = 0;
   i64 at_ = 0;
+  i64 unseen_ = 0;  // cells since the last look at requests to stop
   std::vector<Member> members_;
   std::vector<i64> strides_;
   std::vector<Box> boxes_;
@@ -420,11 +437,7 @@ class Encoder {
 Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, std::span<const i64> numbers, Number type, char* arena, i64 block) {
   Encoder encoder(tables, sense, rule, limit, places, type, arena, block);
   Written written;
-  Looks looks;
-  for (const i64 number : numbers) {
-    looks.look();
-    encoder.write(number, written);
-  }
+  for (const i64 number : numbers) encoder.write(number, written);
   return written;
 }
 
