@@ -290,8 +290,11 @@ void join(const TableList& own, const std::string& sense, const std::string& rul
   if (i64(arena.size()) != cells) throw nb::value_error("the arena has another number of cells than the factor");
   const std::array<i64, 2> member_starts{0, i64(members.size())}, starts{0, i64(scope.size())};
   const std::array<i64, 1> offsets{0}, numbers{0};
-  encode(own.tables, sense_of(sense), rule_of(rule), limit, {member_starts, members, starts, scope, sizes, strides, offsets}, numbers, number_of(arena),
-         static_cast<char*>(arena.data()), block);
+  const Number type = number_of(arena);
+  unlocked([&] {
+    return encode(own.tables, sense_of(sense), rule_of(rule), limit, {member_starts, members, starts, scope, sizes, strides, offsets}, numbers, type,
+                  static_cast<char*>(arena.data()), block);
+  });
 }
 
 nb::tuple encode_factors(const TableList& own, const std::string& sense, const std::string& rule, i64 limit, Words<const i64> member_starts, Words<const int> members,

@@ -10,6 +10,9 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
+// Cells between two looks at requests to stop, about a millisecond of work, and those that take as long as the set-up of a factor's table.
+constexpr i64 kLookCells = 1 << 20, kFactorCells = 256;
+
 // The library is slow to take the logarithm of 0, which most values of some networks are.
 double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); }
 
@@ -290,6 +293,7 @@ class Encoder {
         for (i64 i = 0; i < count; ++i) total_[i] *= part_[i];
         box.ends = positive(total_);
         box.exponent += scale(total_, box.ends);
+        exact &= !(box.ends.low < DBL_MIN);
       }
       exact &= store_product(box);
       boxes.push_back(box);
@@ -303,9 +307,7 @@ class Encoder {
       if (box.ends.high > 0 && box.exponent != exponent) {
         total_.resize(box.count);
         fetch(box.start, box.count, total_.data());
-        const int shift = int(std::max<i64>(box.exponent - exponent, -4000));
-        exact &= std::ldexp(box.ends.low, shift) > 0;  // what becomes 0 is no longer among the positive values
-        multiply(total_, box.ends, shift);
+        multiply(total_, box.ends, int(std::max<i64>(box.exponent - exponent, -4000)));
         exact &= store_product(box);
       }
       ends = {std::max(ends.high, box.ends.high), std::min(ends.low, box.ends.low)};
@@ -316,18 +318,20 @@ class Encoder {
     written.exact.push_back(exact);
   }
 
-  // Write the product of a box, whose ends become those of the numbers as they are stored; returns whether no positive one became 0.
+  // Write the product of a box, whose ends become those of the numbers as they are stored; returns whether all positive ones are in the normal range.
   bool store_product(Box& box) {
     store(box.start, box.count, total_);
-    Positive stored;
-    of_type([&]<class To>(To) { stored = {double(To(box.ends.high)), box.ends.high > 0 ? double(To(box.ends.low)) : kInfinity}; });
-    const bool exact = stored.low > 0;
-    if (!exact) {
+    bool is_normal = true;
+    of_float([&]<class To>(To) {
+      // GCC 12 does not round a pair of adjacent numbers that are narrowed and widened again.
+      box.ends = {double(To(box.ends.high)), box.ends.low < kInfinity ? double(To(box.ends.low)) : kInfinity};
+      is_normal = !(box.ends.low < double(std::numeric_limits<To>::min()));
+    });
+    if (box.ends.low == 0) {
       fetch(box.start, box.count, total_.data());
-      stored = positive(total_);
+      box.ends = positive(total_);
     }
-    box.ends = stored;
-    return exact;
+    return is_normal;
   }
 
   // Boxes of at most so many cells, in the sequence of the factor's cells.
@@ -336,6 +340,7 @@ class Encoder {
     i64 cells = 1;
     for (const i64 size : sizes_) cells *= size;
     if (cells <= block_) {
+      look(cells);
       visit(i64{0}, cells);
       return;
     }
@@ -344,7 +349,26 @@ class Encoder {
     while (inner * sizes_[axis] <= block_) inner *= sizes_[axis--];
     const i64 whole = inner * sizes_[axis], step = block_ / inner * inner;
     for (i64 start = 0; start < cells; start += whole)
-      for (i64 at = 0; at < whole; at += step) visit(start + at, std::min(step, whole - at));
+      for (i64 at = 0; at < whole; at += step) {
+        const i64 count = std::min(step, whole - at);
+        look(count);
+        visit(start + at, count);
+      }
+  }
+
+  // Before so many cells of all members are worked on: looks at requests to stop now and then.
+  void look(i64 cells) {
+    unseen_ += (kFactorCells + cells) * i64(members_.size());
+    if (unseen_ < kLookCells) return;
+    unseen_ = 0;
+    check_stop();
+  }
+
+  // Products are floats.
+  template <class Act>
+  void of_float(Act act) {
+    if (type_ == Number::f32) act(float{});
+    else act(double{});
   }
 
   template <class Act>
@@ -400,6 +424,7 @@ class Encoder {
   std::array<Axis, kMostAxes> out_;
   int out_count_ = 0;
   i64 at_ = 0;
+  i64 unseen_ = 0;  // cells since the last look at requests to stop
   std::vector<Member> members_;
   std::vector<i64> strides_;
   std::vector<Box> boxes_;
@@ -412,11 +437,7 @@ class Encoder {
 Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, std::span<const i64> numbers, Number type, char* arena, i64 block) {
   Encoder encoder(tables, sense, rule, limit, places, type, arena, block);
   Written written;
-  Looks looks;
-  for (const i64 number : numbers) {
-    looks.look();
-    encoder.write(number, written);
-  }
+  for (const i64 number : numbers) encoder.write(number, written);
   return written;
 }
 

@@ -8,13 +8,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from elimina.errors import EliminaError, InputError, MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.system import available_memory
 from tests.adversary.models import Spec
 from tests.adversary.oracle import Oracle
 
 ORDERS = ("auto", "min-fill", "weighted-min-fill", "min-degree", "min-weight", "sweep", "pseudo-tree")
 DTYPES = ("int16", "int32", "int64", "float32", "float64")
-MOST_WRITTEN_CELLS = 1 << 26
-"""Cells of a table that filtering still writes out."""
+MOST_FILTERED_CELLS = 1 << 26
+"""Cells of all tables, over domains padded to powers of two, that filtering takes."""
+
+WRITTEN_BYTES = 80
+"""Most bytes for each of these cells where tables are written out: ten copies of filtering; the tables, messages and
+copies of mini-buckets and search."""
 
 LEAST_SPARE = 256 << 20
 """Bytes from which no tiny model may be refused for lack of memory."""
@@ -105,13 +110,16 @@ def is_justified(error: EliminaError, options: dict[str, Any], task: str, oracle
     is_integer, total = span is not None, span or 0
     has_unfit_type = "dtype" in options
     if isinstance(error, MemoryLimitError):
-        return options.get("memory", LEAST_SPARE) < LEAST_SPARE or _writes_too_much(options, oracle)
+        if options.get("memory", LEAST_SPARE) < LEAST_SPARE:
+            return True
+        room = min(options.get("memory", math.inf), available_memory())
+        return options.get("method") in ("search", "mbe", "filter") and WRITTEN_BYTES * _padded_cells(oracle) > room
     if isinstance(error, TimeLimitError):
         return "time_limit" in options
     if isinstance(error, UnsupportedError):
         if options.get("tables") == "sparse" and (has_unfit_type or total > 2**59 or task == "mmap"):
             return True
-        if _writes_too_much(options, oracle):
+        if options.get("method") == "filter" and _padded_cells(oracle) > MOST_FILTERED_CELLS:
             return True
         is_filtered = options.get("method") == "filter" or "upper_bound" in options
         if options.get("method") != "search" and is_filtered:
@@ -123,11 +131,10 @@ def is_justified(error: EliminaError, options: dict[str, Any], task: str, oracle
     return False
 
 
-def _writes_too_much(options: dict[str, Any], oracle: Oracle) -> bool:
-    """Return whether a method that writes tables out is asked for beside a table of more cells than it takes."""
-    sizes = [size for _, size, _ in oracle.spec["variables"]]
-    cells = max((math.prod(sizes[v] for v in scope) for scope in oracle.scopes), default=1)
-    return options.get("method") in ("search", "mbe", "filter") and cells > MOST_WRITTEN_CELLS
+def _padded_cells(oracle: Oracle) -> int:
+    """Return the cells of all tables over domains that are padded to powers of two."""
+    sizes = [1 << (size - 1).bit_length() for _, size, _ in oracle.spec["variables"]]
+    return sum(math.prod(sizes[v] for v in scope) for scope in oracle.scopes)
 
 
 def smaller_options(options: dict[str, Any]) -> Iterator[dict[str, Any]]:

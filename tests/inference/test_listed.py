@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
+import signal
 import subprocess
 import sys
+import threading
 import time
 import tracemalloc
 from collections.abc import Mapping
@@ -20,6 +23,7 @@ from elimina import FORBIDDEN, Model, Table, Variable, dcop
 from elimina._core import rows_decode
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
+from elimina.errors import TimeLimitError
 from elimina.methods.first_bounds import first_bounds
 from elimina.planning import listed_tables
 from elimina.planning.key_layout import KeyLayout, signed
@@ -511,3 +515,31 @@ def test_junction_trees_draw_values_that_no_table_lists():
     drawn = tree.sample(4000, seed=1, indices=True)[:, 0]
     assert (drawn % 2 == 1).all()
     assert np.bincount(drawn // (size // 4), minlength=4) == pytest.approx([1000] * 4, abs=150)
+
+
+def written_out(sizes):
+    """Return a chain with a table that forbids all but a few tuples: a list until a method writes it out."""
+    rng = np.random.default_rng(0)
+    rows = np.unique(rng.integers(0, sizes, (20, len(sizes))).astype(np.int32), axis=0)
+    listed = Table(range(len(sizes)), np.arange(len(rows)), sizes=sizes, rows=rows, default=FORBIDDEN)
+    pairs = [Table([v, v + 1], rng.integers(1, 9, sizes[v : v + 2])) for v in range(len(sizes) - 1)]
+    return Model([Variable(f"x{v}", size) for v, size in enumerate(sizes)], [listed, *pairs])
+
+
+@pytest.mark.parametrize("end", ["time limit", "interrupt"])
+@pytest.mark.parametrize(("method", "sizes"), [("mbe", [4] * 14), ("search", [4] * 14), ("filter", [4] * 12)])
+def test_writing_a_list_out_ends_with_the_call(method, sizes, end):
+    """The call returns in time, and so does its thread, which would take memory for up to a minute."""
+    model, threads = written_out(sizes), set(threading.enumerate())
+    started = time.monotonic()
+    if end == "interrupt":
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        found = calls.solve(model, method=method, time_limit=0.3 if end == "time limit" else None, device="cpu")
+        assert found.status == "bounded"
+    except (TimeLimitError, KeyboardInterrupt):
+        pass  # before anything was known
+    while (rest := set(threading.enumerate()) - threads) and time.monotonic() < started + 2:
+        time.sleep(0.01)
+    assert not rest
+    assert time.monotonic() < started + 2

@@ -7,7 +7,6 @@ tables: 24 bytes for each listed row).
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -326,10 +325,16 @@ class _Product:
         self.exponent += exponent
         if self.values is not None and self.support is not None:
             values, support = self.values * values, self.support & support
-        self.exact = self.exact and float(values.min(where=support, initial=math.inf)) >= sys.float_info.min
-        self.values, exponent = scaled(values)
+        product, (values, exponent) = values, scaled(values)
+        self.exact = self.exact and _is_normal(product, support) and _is_normal(values, support)
+        self.values = values
         self.support = support
         self.exponent += exponent
+
+
+def _is_normal(values: Array, support: NDArray[np.bool_]) -> bool:
+    """Return whether all values of a support are in the normal range of their type."""
+    return bool(values.min(where=support, initial=math.inf) >= np.finfo(values.dtype).tiny)
 
 
 def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
@@ -365,16 +370,16 @@ def _store_product(sources: Sequence[_Source], factor: FactorLayout, view: Array
         assert product.values is not None
         assert product.support is not None
         view[box] = product.values
-        exact = exact and product.exact and np.array_equal(view[box] > 0, product.support)
+        exact = exact and product.exact and _is_normal(view[box], product.support)
         if product.support.any():
             exponents[number] = product.exponent
     exponent = max(exponents.values(), default=0)
     for number, box in enumerate(blocks(factor.sizes)):
         shift = exponents.get(number, exponent) - exponent
         if shift:
-            count = np.count_nonzero(view[box])
+            support = view[box] > 0
             np.ldexp(view[box], shift, out=view[box])
-            exact = exact and count == np.count_nonzero(view[box])
+            exact = exact and _is_normal(view[box], support)
     return exponent, exact
 
 

@@ -50,7 +50,8 @@ class Encoded(NamedTuple):
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``).
         impossible: True if nothing is allowed, seen before the run: a factor without free variables is forbidden or has
             probability 0 (the model's constant, too), or all integer costs of one table are forbidden.
-        exact: False if a product of two positive numbers left the normal range while factors were joined.
+        exact: False if a product of two positive numbers left the normal range while factors were joined: any positive
+            number of the arena may be wrong then. True: each has one rounding for each of its tables.
         factor: Factor of the arena's sum whose logarithm the constants are (``sum-product``), without its rounding.
     """
 
