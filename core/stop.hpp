@@ -21,24 +21,27 @@ struct Stopped : std::exception {
   const char* what() const noexcept override { return "the call was stopped"; }
 };
 
-// Stop request that calls from this thread obey; threads that they start do not.
+// Stop request that calls from this thread obey; the threads that they start look at a copy.
 struct Patience {
   using Time = std::chrono::steady_clock::time_point;
   const Stop* stop = nullptr;
   Time end = Time::max();
+
+  bool is_over() const {
+    if (stop && stop->requested()) return true;
+    return end != Time::max() && std::chrono::steady_clock::now() >= end;
+  }
+  void check() const {
+    if (is_over()) throw Stopped{};
+  }
 };
 
 inline thread_local Patience patience;
 
 // True if the work of this thread has to end.
-inline bool stopped() {
-  if (patience.stop && patience.stop->requested()) return true;
-  return patience.end != Patience::Time::max() && std::chrono::steady_clock::now() >= patience.end;
-}
+inline bool stopped() { return patience.is_over(); }
 
-inline void check_stop() {
-  if (stopped()) throw Stopped{};
-}
+inline void check_stop() { patience.check(); }
 
 // Looks at requests in long loops over short items: once in so many calls.
 class Looks {

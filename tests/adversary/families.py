@@ -716,8 +716,8 @@ def make_relations(parameters: Parameters, draws: random.Random) -> Instance:
     count = arity + step * (parameters["relations"] - 1)
     few = [draws.sample(range(domain), min(domain, 3)) for _ in range(count)]
     is_weights = parameters["sense"] == "probability"
-    listed, joined = [], {(): 1.0 if is_weights else 0.0}
-    # Values of the variables so far -> worth; the first relation begins with none.
+    # Values of the variables so far, and what they are worth; the first relation begins with none.
+    listed, joined, worth = [], np.zeros((1, 0), dtype=np.int32), np.full(1, 1.0 if is_weights else 0.0)
     for number in range(parameters["relations"]):
         scope = tuple(range(number * step, number * step + arity))
         ends = set(scope[:shared]) | set(scope[-shared:])
@@ -729,34 +729,37 @@ def make_relations(parameters: Parameters, draws: random.Random) -> Instance:
             row: float(draws.randint(1, 9)) if is_weights else float(draws.randint(-99, 99)) for row in sorted(rows)
         }
         known = 0 if number == 0 else arity - step
-        by_start: dict[tuple[int, ...], list[tuple[tuple[int, ...], float]]] = {}
-        for row, value in cells.items():
-            by_start.setdefault(row[:known], []).append((row[known:], value))
-        grown = {}
-        for values, worth in joined.items():
-            for rest, value in by_start.get(values[len(values) - known :], []):
-                grown[(*values, *rest)] = worth * value if is_weights else worth + value
-        joined = dict(itertools.islice(grown.items(), MOST_JOINED)) if len(grown) <= MOST_JOINED else None  # type: ignore[assignment]
-        if joined is None:
+        tuples, values = np.array(list(cells), dtype=np.int32), np.array(list(cells.values()))
+        lefts, rights = _matches(joined[:, joined.shape[1] - known :], tuples[:, :known], domain)
+        if len(lefts) > MOST_JOINED:
             return make_relations({**parameters, "tuples": max(1, parameters["tuples"] // 2)}, draws)
-        listed.append(Listed(scope, np.array(list(cells), dtype=np.int32), list(cells.values())))
+        joined = np.concatenate([joined[lefts], tuples[rights, known:]], axis=1)
+        worth = worth[lefts] * values[rights] if is_weights else worth[lefts] + values[rights]
+        listed.append(Listed(scope, tuples, list(cells.values())))
     sizes = [domain] * count
     if not is_weights:
         best = min if parameters["sense"] == "min-cost" else max
-        optimum = best(joined.values(), default=math.inf)
+        optimum = best(worth.tolist(), default=math.inf)
         truth = Truth(count=len(joined), optimum=optimum)
         return _instance(sizes, [], truth, parameters["sense"])._replace(listed=tuple(listed))
-    total = math.fsum(joined.values())
-    marginals = []
-    for v in range(count):
-        sums = [0.0] * domain
-        for values, worth in joined.items():
-            sums[values[v]] += worth / total
-        marginals.append(sums)
-    log_sum = math.log(total) if total else -math.inf
-    optimum = math.log(max(joined.values())) if joined else None
-    truth = Truth(log_sum, marginals if joined else None, len(joined), optimum)
+    if not len(joined):
+        return _instance(sizes, [], Truth(-math.inf, None, 0, None))._replace(listed=tuple(listed))
+    total = math.fsum(worth)
+    marginals = [np.bincount(joined[:, v], weights=worth / total, minlength=domain).tolist() for v in range(count)]
+    truth = Truth(math.log(total), marginals, len(joined), math.log(worth.max()))
     return _instance(sizes, [], truth)._replace(listed=tuple(listed))
+
+
+def _matches(ends: np.ndarray, starts: np.ndarray, domain: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the pairs of equal rows, as their numbers on both sides."""
+    powers = domain ** np.arange(ends.shape[1], dtype=np.int64)
+    left, right = ends @ powers, starts @ powers
+    order = np.argsort(right, kind="stable")
+    first, last = (np.searchsorted(right[order], left, side) for side in ("left", "right"))
+    counts = last - first
+    before = np.cumsum(counts) - counts
+    lefts = np.repeat(np.arange(len(left)), counts)
+    return lefts, order[np.arange(len(lefts)) + np.repeat(first - before, counts)]
 
 
 # One long relation, almost all of whose tuples share a value of the first variable.

@@ -199,7 +199,7 @@ def _plus(cells: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Add costs; what is forbidden stays so."""
     if cells.dtype.kind == "f" or others.dtype.kind == "f":
         as_floats = [
-            np.where(np.abs(part) == FORBIDDEN, math.inf * np.sign(part), part) if part.dtype.kind == "i" else part
+            np.where(np.abs(part) == FORBIDDEN, np.copysign(math.inf, part), part) if part.dtype.kind == "i" else part
             for part in (cells, others)
         ]
         return as_floats[0] + as_floats[1]

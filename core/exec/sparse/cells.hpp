@@ -6,6 +6,7 @@
 #include "exec/paths.hpp"
 #include "exec/share.hpp"
 #include "exec/sparse/join.hpp"
+#include "stop.hpp"
 
 namespace elimina::sparse {
 
@@ -50,6 +51,7 @@ Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const 
   std::vector<i64> digit(std::size_t(count), 0);
   Key<kMostWords> key{};
   for (i64 n = 0, cell = 0; n < all; ++n) {
+    if (n % kRowsPerLook == 0) check_stop();
     if (above ? cells[cell] > zero : cells[cell] < zero) {
       keys = std::copy_n(key.word, words, keys);
       *values++ = cells[cell];
@@ -79,7 +81,10 @@ void cells_of_rows(const Table& table, const i64* terms, i64 count, V* cells) {
   count_path(Path::rows_to_dense);
   const auto* keys = reinterpret_cast<const Key<W>*>(table.keys);
   const auto* values = static_cast<const V*>(table.values);
-  for (i64 i = 0; i < table.rows; ++i) cells[cell_of(keys[i], terms, count)] = values[i];
+  for (i64 i = 0; i < table.rows; ++i) {
+    if (i % kRowsPerLook == 0) check_stop();
+    cells[cell_of(keys[i], terms, count)] = values[i];
+  }
 }
 
 template <int A, int B>
@@ -89,8 +94,10 @@ Buffer move_rows(const u64* words, i64 rows, const i64* segments, i64 count, int
   Buffer made(rows * i64(sizeof(Key<B>)));
   auto* to = made.as<Key<B>>();
   const i64 parts = std::clamp<i64>(rows >> 14, 1, threads);
-  share(threads, 0, parts, [&](i64 part, int) {
-    for (i64 i = rows * part / parts; i < rows * (part + 1) / parts; ++i) to[i] = move_key<A, B>(keys[i], segments, count);
+  share(threads, 0, parts, [&, caller = patience](i64 part, int) {
+    each_look(caller, rows * part / parts, rows * (part + 1) / parts, [&](i64 begin, i64 end) {
+      for (i64 i = begin; i < end; ++i) to[i] = move_key<A, B>(keys[i], segments, count);
+    });
   });
   return made;
 }

@@ -11,6 +11,7 @@
 #include "exec/paths.hpp"
 #include "exec/share.hpp"
 #include "exec/sparse/grid.hpp"
+#include "stop.hpp"
 
 namespace elimina::sparse {
 
@@ -120,6 +121,7 @@ class JoinBlocks {
     if (left.rows() == 0) return;
     Block open{};
     const auto close = [&] {
+      patience_.check();
       if (open.bound > 0) blocks.push_back(open);
       open.bound = 0;
     };
@@ -157,6 +159,7 @@ class JoinBlocks {
     for (i64 i = l.begin; i < l.end;) {
       const i64 i_end = run_end(left_, std::min(i + left_piece, l.end) - 1, l.end, runs_);
       for (i64 j = r.begin; j < r.end;) {
+        patience_.check();
         const i64 j_end = r.rows() <= kBlock ? r.end : run_end(right_, std::min(j + kBlock, r.end) - 1, r.end, runs_);
         blocks.push_back({{i, i_end}, {j, j_end}, most_rows({i, i_end}, {j, j_end})});
         j = j_end;
@@ -165,6 +168,7 @@ class JoinBlocks {
     }
   }
 
+  const Patience patience_ = patience;
   const Key<W>*left_, *right_;
   JoinOrder order_;
   Key<W> group_, runs_;

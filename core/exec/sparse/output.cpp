@@ -25,11 +25,12 @@ class Output {
     share(threads, 0, std::clamp<i64>(blocks, 1, threads), [&](i64, int) {
       Buffer keys, values;
       i64 room = 0;
-      // In ascending order, so that a block only waits for blocks that have begun.
-      for (i64 block = next_++; block < blocks; block = next_++) {
+      // In ascending order, so that a block only waits for blocks that have begun. No block begins after a failure.
+      for (i64 block = next_++; block < blocks; block = failed_ ? blocks : next_++) {
         BlockRows rows{};
         try {
           if (!failed_) {
+            patience_.check();
             if (bound(block) >= room) {
               room = bound(block) + 1;  // what is written and then not counted may lie behind the last row
               keys = Buffer(room * bytes_.key);
@@ -77,6 +78,7 @@ class Output {
     failed_ = true;
   }
 
+  const Patience patience_ = patience;
   RowBytes bytes_;
   Made made_;
   i64 most_;

@@ -1,5 +1,6 @@
 // Sparse tables on the CPU for the bindings; elimina/rows.hpp defines a row.
 #pragma once
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -9,6 +10,7 @@
 #include "exec/dense/dense.hpp"
 #include "elimina/rows.hpp"
 #include "exec/pages.hpp"
+#include "stop.hpp"
 
 namespace elimina::sparse {
 
@@ -53,6 +55,18 @@ class Buffer {
 };
 
 constexpr int kMostWords = 4;
+// Rows between two looks at requests to stop; each may be written to a page that the system has to make.
+constexpr i64 kRowsPerLook = i64(1) << 14;
+
+// Calls `work(begin, end)` for pieces of some rows, and looks at the caller's requests to stop in between.
+template <class Work>
+void each_look(const Patience& caller, i64 begin, i64 end, Work&& work) {
+  for (; begin < end; begin += kRowsPerLook) {
+    caller.check();
+    work(begin, std::min(end, begin + kRowsPerLook));
+  }
+}
+
 // Candidates of a join at most; their bytes have to fit an address space.
 constexpr i64 kMostPairs = i64(1) << 41;
 

@@ -23,9 +23,9 @@ class Sorter {
   bool sorted() const {
     const Key<W> all = all_but<W>(0);
     std::atomic<bool> out_of_order = false;
-    each_part([&](int part) {
-      bool found = false;
-      for (i64 i = std::max<i64>(1, cut(rows_, part)); i < cut(rows_, part + 1) && !found; ++i) found = less(keys_[i], keys_[i - 1], all);
+    each_part(rows_, [&](int, i64 begin, i64 end) {
+      bool found = out_of_order;
+      for (i64 i = std::max<i64>(1, begin); i < end && !found; ++i) found = less(keys_[i], keys_[i - 1], all);
       if (found) out_of_order = true;
     });
     return !out_of_order;
@@ -56,6 +56,7 @@ class Sorter {
     std::vector<Made> spares(static_cast<std::size_t>(threads_));
     for (Made& spare : spares) spare = room<V>(kBucket);
     share(threads_, 0, buckets, [&](i64 n, int thread) {
+      patience_.check();
       if (bucket(n).rows <= kBucket) sort_bucket(bucket(n), rows_of<V>(spares[std::size_t(thread)]), digits);
     });
     for (i64 n = 0; n < buckets; ++n)
@@ -96,18 +97,19 @@ class Sorter {
     return {made.keys.template as<Key<W>>(), made.values.template as<V>(), made.rows};
   }
 
-  i64 cut(i64 rows, int part) const { return rows * part / parts_; }
-
+  // Calls `work(part, begin, end)` for pieces of each part of some rows; the pieces of a part come in ascending order, on one thread.
   template <class Work>
-  void each_part(const Work& work) const {
-    share(threads_, 0, parts_, [&](i64 part, int) { work(int(part)); });
+  void each_part(i64 rows, const Work& work) const {
+    share(threads_, 0, parts_, [&](i64 part, int) {
+      each_look(patience_, rows * part / parts_, rows * (part + 1) / parts_, [&](i64 begin, i64 end) { work(int(part), begin, end); });
+    });
   }
 
   Bits differing_bits() const {
     std::vector<Bits> found(std::size_t(parts_), Bits{});
-    each_part([&](int part) {
-      Bits bits{};
-      for (i64 i = cut(rows_, part); i < cut(rows_, part + 1); ++i)
+    each_part(rows_, [&](int part, i64 begin, i64 end) {
+      Bits bits = found[std::size_t(part)];
+      for (i64 i = begin; i < end; ++i)
         for (int w = 0; w < W; ++w) bits[std::size_t(w)] |= keys_[i].word[w] ^ keys_[0].word[w];
       found[std::size_t(part)] = bits;
     });
@@ -145,9 +147,9 @@ class Sorter {
   std::vector<i64> deal(Digit digit, const Rows<V>& from, const Rows<V>& to) const {
     const i64 kinds = digit.kinds();
     std::vector<i64> next(std::size_t(parts_ * kinds)), starts(std::size_t(kinds) + 1);
-    each_part([&](int part) {
+    each_part(from.rows, [&](int part, i64 begin, i64 end) {
       i64* count = next.data() + part * kinds;
-      for (i64 i = cut(from.rows, part); i < cut(from.rows, part + 1); ++i) ++count[digit.of(from.keys[i])];
+      for (i64 i = begin; i < end; ++i) ++count[digit.of(from.keys[i])];
     });
     i64 start = 0;
     for (i64 kind = 0; kind < kinds; ++kind) {
@@ -155,7 +157,7 @@ class Sorter {
       for (int part = 0; part < parts_; ++part) start += std::exchange(next[std::size_t(part * kinds + kind)], start);
     }
     starts[std::size_t(kinds)] = start;
-    each_part([&](int part) { scatter(digit, from, cut(from.rows, part), cut(from.rows, part + 1), next.data() + part * kinds, to); });
+    each_part(from.rows, [&](int part, i64 begin, i64 end) { scatter(digit, from, begin, end, next.data() + part * kinds, to); });
     return starts;
   }
 
@@ -204,6 +206,7 @@ class Sorter {
     std::copy_n(from.values, rows.rows, rows.values);
   }
 
+  const Patience patience_ = patience;
   const Key<W>* keys_;
   i64 rows_;
   int threads_, parts_;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from elimina._core import Stop, Stopped, obey
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import Filter, Lookup, SparseTables
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
@@ -340,3 +342,49 @@ def test_long_runs_that_meet_short_ones():
     assert time.process_time() - started < 5
     expected = (np.bincount(left[:, 1], minlength=size) * np.bincount(right[:, 0], minlength=size)).sum()
     assert tables.device.download(made.rows.values).sum() == expected
+
+
+MANY = 1 << 17
+"""Tuples of a table that takes several looks at requests to stop."""
+
+
+@pytest.mark.parametrize(
+    "operation", ["join", "group", "project", "semi-join", "sort", "sorted", "move", "dense", "list"]
+)
+def test_long_operations_end_once_a_stop_is_requested(operation):
+    """One operation may take minutes, so looks between operations are not enough."""
+    device = CpuRows("min-sum", np.dtype(np.int64), 1000, threads=2)
+    tables = SparseTables(device)
+    numbers = np.arange(MANY)
+    ones = np.ones(MANY, dtype=np.int64)
+    left = tables.from_rows([0, 1], [MANY, 2], np.stack([numbers, numbers % 2], axis=1), ones)
+    right = tables.from_rows([1, 2], [2, MANY], np.stack([numbers % 2, numbers], axis=1), ones)
+    same = tables.from_rows([0, 3], [MANY, 2], np.stack([numbers, numbers % 2], axis=1), ones)
+    shuffled = np.ascontiguousarray(left.keys[::-1])
+    cells = np.ones(MANY, dtype=np.int64)
+    work = {
+        "join": lambda: tables.join(left, same),
+        # Pairs of one group that all exceed the budget: quick to refuse, but there are 2^33.
+        "group": lambda: tables.join(left, right, eliminate=1, keep=Filter((), 1)),
+        "project": lambda: tables.project(left, 1),
+        "semi-join": lambda: tables.semi_join(left, same),
+        "sort": lambda: device.sort(shuffled, ones),
+        "sorted": lambda: device.is_sorted(left.keys),
+        "move": lambda: tables.arrange(left, Layout.of((1, 0), [2, MANY])),
+        "dense": lambda: tables.to_dense(left, [0, 1]),
+        "list": lambda: tables.from_dense([0], cells),
+    }[operation]
+    stop = Stop()
+    obey(stop)
+    try:
+        if operation == "group":
+            timer = threading.Timer(0.2, stop.request)
+            timer.start()
+        else:
+            stop.request()
+        started = time.monotonic()
+        with pytest.raises(Stopped):
+            work()
+        assert time.monotonic() - started < 2
+    finally:
+        obey(None)
