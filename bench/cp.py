@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from elimina import cp
-from elimina.cp import tsplib
-from elimina.cp.running import accelerate
+from elimina.cp import tour_problem, tsplib
+from elimina.cp.device import accelerate
 
 
 class Instance(NamedTuple):
@@ -223,7 +223,7 @@ def tsp(path: Path, limit: float, program: str | None, devices: list[str], repea
     print(line, flush=True)
 
 
-def tour_flatzinc(problem: tsplib.Problem) -> str:
+def tour_flatzinc(problem: tour_problem.TourProblem) -> str:
     n = problem.cities
     most = problem.distances.max(axis=1).tolist()
     names, costs = ([f"{letter}{i}" for i in range(n)] for letter in "xc")

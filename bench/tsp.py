@@ -17,8 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
+from elimina.cp.tour_distances import distance_matrix
+from elimina.cp.tour_problem import TourProblem
 from elimina.cp.tsp import solve_tsp
-from elimina.cp.tsplib import Problem, distance_matrix, read_tsp
+from elimina.cp.tsplib import read_tsp
 
 SMALL = {
     **{"burma14": 3323, "ulysses16": 6859, "gr17": 2085, "gr21": 2707, "ulysses22": 7013, "gr24": 1272, "fri26": 937},
@@ -45,42 +47,42 @@ PAPER = {
 CLUSTERS = {"fl417": 11861, "p654": 34643, "fl1400": 20127, "fl3795": 28772}
 
 
-def _problem(points: np.ndarray) -> Problem:
-    return Problem("generated", distance_matrix(np.asarray(points, dtype=np.float64), "EUC_2D"))
+def _problem(points: np.ndarray) -> TourProblem:
+    return TourProblem("generated", distance_matrix(np.asarray(points, dtype=np.float64), "EUC_2D"))
 
 
-def _clusters(n: int) -> Problem:
+def _clusters(n: int) -> TourProblem:
     random = np.random.default_rng(0)
     centres = random.uniform(0, 1e6, (n // 100, 2))
     return _problem(np.round(centres[random.integers(0, len(centres), n)] + random.normal(0, 1e6 / n**0.5, (n, 2))))
 
 
-def _line(n: int) -> Problem:
+def _line(n: int) -> TourProblem:
     return _problem(np.c_[np.random.default_rng(0).integers(0, 100_000, n), np.zeros(n)])
 
 
-def _places(n: int, places: int) -> Problem:
+def _places(n: int, places: int) -> TourProblem:
     random = np.random.default_rng(0)
     return _problem(random.integers(0, 1000, (places, 2))[random.integers(0, places, n)])
 
 
-def _two(n: int) -> Problem:
+def _two(n: int) -> TourProblem:
     points = np.random.default_rng(0).integers(0, 1000, (n, 2))
     points[n // 2 :, 0] += 10**6
     return _problem(points)
 
 
-def _circle(n: int) -> Problem:
+def _circle(n: int) -> TourProblem:
     angle = 2 * np.pi * np.arange(n) / n
     return _problem(10_000 * np.c_[np.cos(angle), np.sin(angle)])
 
 
-def _ties(n: int, most: int) -> Problem:
+def _ties(n: int, most: int) -> TourProblem:
     upper = np.triu(np.random.default_rng(0).integers(1, most + 1, (n, n)), 1).astype(np.int32)
-    return Problem("generated", upper + upper.T)
+    return TourProblem("generated", upper + upper.T)
 
 
-GENERATED: dict[str, dict[str, Callable[[], Problem]]] = {
+GENERATED: dict[str, dict[str, Callable[[], TourProblem]]] = {
     "clusters": {f"C{n}": lambda n=n: _clusters(n) for n in (1000, 2000, 5000)},
     "kinds": {
         "line300": lambda: _line(300),
@@ -91,7 +93,7 @@ GENERATED: dict[str, dict[str, Callable[[], Problem]]] = {
         "grid306": lambda: _problem([(10 * i, 10 * j) for i in range(17) for j in range(18)]),
         "grid225": lambda: _problem([(10 * i, 10 * j) for i in range(15) for j in range(15)]),
         "circle300": lambda: _circle(300),
-        "equal200": lambda: Problem("equal", (7 * (1 - np.eye(200))).astype(np.int32)),
+        "equal200": lambda: TourProblem("equal", (7 * (1 - np.eye(200))).astype(np.int32)),
         "ties200": lambda: _ties(200, 3),
     },
 }

@@ -21,7 +21,7 @@ RUN = [
     ROOT / "CONTRIBUTING.md",
     *sorted(page for page in (ROOT / "docs").rglob("*.md") if page.parent.name != "decisions"),
 ]
-MODULES = ("elimina.cp.tsplib", "elimina.errors")  # described as a whole
+MODULES = {"elimina.cp.tsplib", "elimina.errors"}  # described as a whole
 CLUSTER = "tcp://host:8786"  # the address in the documentation
 FOLDERS = ("bench", "core", "docs", "examples", "src", "tests")
 PAGES = sorted(

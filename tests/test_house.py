@@ -37,7 +37,7 @@ KINDS = {
             "src/elimina/backends/choose.py",
             "src/elimina/cli/flatzinc.py",
             "src/elimina/cli/solve.py",
-            "src/elimina/cp/running.py",
+            "src/elimina/cp/device.py",
             "src/elimina/planning/devices.py",
         ],
     ),

@@ -56,7 +56,7 @@ def test_a_tour(monkeypatch, tmp_path):
         "1 0 0\n2 0 5\n3 5 5\n4 5 0\nEOF\n"
     )
     problem = tsplib.read_tsp(path)
-    monkeypatch.setattr(tsp, "_with_fixed_edges", run_out)
+    monkeypatch.setattr(tsp, "with_fixed_edges", run_out)
     with pytest.raises(MemoryLimitError, match="raise the limit of the process"):
         tsp.solve_tsp(problem)
 

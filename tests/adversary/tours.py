@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from elimina.cp.tour_problem import TourProblem
 from elimina.cp.tsp import TourState, solve_tsp
-from elimina.cp.tsplib import Problem
 from elimina.errors import InputError
 from tests.adversary.case import Case, Defect, Setting
 
@@ -37,7 +37,7 @@ def make(rng: random.Random, setting: Setting) -> Case:
 def check(case: Case) -> None:
     """Solve and compare."""
     count = len(case["lengths"])
-    problem = Problem("random", np.array(case["lengths"], np.int32), None, [(i, j) for i, j in case["fixed"]])
+    problem = TourProblem("random", np.array(case["lengths"], np.int32), None, [(i, j) for i, j in case["fixed"]])
     best = _shortest(case)
     known: list[TourState] = []
     try:

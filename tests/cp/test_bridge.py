@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import cp
-from elimina.cp import bridge
+from elimina.cp import to_graphical
 from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.model.table import FORBIDDEN, forbidden_value
 from tests.cp.test_flatzinc_constraints import SIGNATURES, Maker
@@ -37,7 +37,7 @@ def count(model: cp.Model) -> int:
 @pytest.mark.parametrize("small", SMALL)
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_the_count_of_each_constraint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, small: str) -> None:
-    monkeypatch.setattr(bridge, "_SMALL", SMALL[small])
+    monkeypatch.setattr(to_graphical, "_MAX_ENUMERATED_CELLS", SMALL[small])
     maker = Maker(random.Random(name))
     for ties in (0, 0, 0, 0, 0, 0, 1, 2):
         text = maker.model([name], ties)
@@ -60,7 +60,7 @@ def test_the_optimum_of_several_constraints(
     folder = tmp_path_factory.mktemp("fzn")
     model = read(folder, text.replace("solve satisfy;", f"{total} solve {goal} total;"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bridge, "_SMALL", small)
+        patch.setattr(to_graphical, "_MAX_ENUMERATED_CELLS", small)
         graphical = model.to_model()
     found, searched = elimina.solve(graphical), model.solve()
     if searched.assignment is None:

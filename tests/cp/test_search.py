@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 
 from elimina import _core, cp
-from elimina.cp.running import VALUE_ORDERINGS, VARIABLE_ORDERINGS
+from elimina.cp.search_options import VALUE_ORDERINGS, VARIABLE_ORDERINGS
 from elimina.errors import InputError
 from tests import calls
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import cp
-from elimina.cp import bridge, decompose
+from elimina.cp import partial_sums, to_graphical
 
 HOLDS = {"int_lin_eq": np.equal, "int_lin_ne": np.not_equal, "int_lin_le": np.less_equal}
 DOMAIN = st.lists(st.integers(-9, 9), min_size=1, max_size=4, unique=True)
 
 
-@pytest.mark.parametrize("most", [0, decompose._MOST_CELLS], ids=["digits", "chain"])
+@pytest.mark.parametrize("most", [0, partial_sums._MAX_DENSE_CELLS], ids=["digits", "chain"])
 @settings(max_examples=150, deadline=None)
 @given(
     relation=st.sampled_from(sorted(HOLDS)),
@@ -38,8 +38,8 @@ def test_the_count_of_a_sum(
     # With the Boolean false, an implication leaves everything open.
     expected = holds.sum() if not suffix else len(holds) + (holds.sum() if suffix == "_imp" else 0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bridge, "_SMALL", 0)
-        patch.setattr(decompose, "_MOST_CELLS", most)
+        patch.setattr(to_graphical, "_MAX_ENUMERATED_CELLS", 0)
+        patch.setattr(partial_sums, "_MAX_DENSE_CELLS", most)
         assert elimina.solve(model.to_model(), "count").value == expected
 
 

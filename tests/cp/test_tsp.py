@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from elimina import cp
 from elimina._core import RootBound, TourSearch
+from elimina.cp.tour_problem import TourProblem
 from elimina.cp.tsp import solve_tsp
-from elimina.cp.tsplib import Problem, read_tsp
+from elimina.cp.tsplib import read_tsp
 from elimina.errors import InputError
 
 
@@ -40,7 +41,7 @@ def matrices(draw, most=7, low=0, high=30):
 def random_points(n, seed, size=1000):
     points = np.random.default_rng(seed).integers(0, size, (n, 2))
     squares = ((points[:, None] - points[None]) ** 2).sum(axis=2)
-    return Problem("random", np.floor(np.sqrt(squares) + 0.5).astype(np.int32))
+    return TourProblem("random", np.floor(np.sqrt(squares) + 0.5).astype(np.int32))
 
 
 def shortest(problem):
@@ -73,7 +74,7 @@ def length_of(problem, result):
 @settings(deadline=None, max_examples=60)
 @given(matrices(low=-20), st.integers(0, 3))
 def test_every_instance_is_solved(matrix, seed):
-    problem = Problem("x", matrix)
+    problem = TourProblem("x", matrix)
     known = []
     result = solve_tsp(problem, seed=seed, on_known=known.append)
     best = min(problem.length(tour) for tour in tours(len(matrix)))
@@ -120,7 +121,7 @@ def test_all_circuits_are_found(matrix, data):
 @given(matrices(), st.integers(0, 40), st.data())
 def test_filtering_keeps_all_that_is_short_enough(matrix, excess, data):
     """At the root and after decisions: the bound is none too high, and no edge of a tour below the limit is lost."""
-    problem = Problem("x", matrix)
+    problem = TourProblem("x", matrix)
     best = min(problem.length(tour) for tour in tours(len(matrix)))
     model, _, length, has, pairs = circuit_model(matrix)
     model.add(length <= best + excess)
@@ -153,7 +154,7 @@ def test_filtering_decides_edges():
     """Two far groups: both edges between them are known to be the short ones, long ones are ruled out."""
     places = 100 * np.array([[0, 0], [0, 10], [9, 0], [9, 10], [200, 0], [200, 10], [209, 0], [209, 10]])
     matrix = np.sqrt(((places[:, None] - places[None]) ** 2).sum(axis=2)).round().astype(np.int32)
-    problem = Problem("groups", matrix)
+    problem = TourProblem("groups", matrix)
     best = solve_tsp(problem).value
     model, _, length, has, pairs = circuit_model(matrix)
     model.add(length <= best)
@@ -169,7 +170,7 @@ def test_filtering_decides_edges():
 @given(matrices(low=-20), st.integers(0, 25), st.integers(1, 60))
 def test_root_bound(matrix, excess, steps):
     n = len(matrix)
-    lengths = {tour: Problem("x", matrix).length(tour) for tour in tours(n)}
+    lengths = {tour: TourProblem("x", matrix).length(tour) for tour in tours(n)}
     best = min(lengths.values())
     ring = [(i + 1) % n for i in range(n)]
     root = RootBound(matrix, list(range(n)), ring)
@@ -215,7 +216,7 @@ def test_few_cities(n):
 
 
 def test_equal_places():
-    result = solve_tsp(Problem("x", np.zeros((9, 9), dtype=np.int32)))
+    result = solve_tsp(TourProblem("x", np.zeros((9, 9), dtype=np.int32)))
     assert (result.status, result.value) == ("optimal", 0)
 
 
@@ -223,12 +224,12 @@ def test_fixed_edges():
     problem = random_points(7, 4)
     fixed = [(0, 3), (5, 3)]
     best = min(problem.length(tour) for tour in tours(7) if {(0, 3), (3, 5)} <= edges_of(tour))
-    result = solve_tsp(Problem("x", problem.distances, None, fixed))
+    result = solve_tsp(TourProblem("x", problem.distances, None, fixed))
     assert (result.status, result.value) == ("optimal", best)
     assert {(0, 3), (3, 5)} <= edges_of([city - 1 for city in result.tour])
     for bad in ([(0, 1), (0, 2), (0, 3)], [(0, 1), (1, 2), (2, 0)], [(2, 2)]):
         with pytest.raises(InputError, match="cannot be in a tour"):
-            solve_tsp(Problem("x", problem.distances, None, bad))
+            solve_tsp(TourProblem("x", problem.distances, None, bad))
 
 
 def test_a_limit_gives_bounds():
@@ -292,15 +293,15 @@ SQUARE = np.array([[0, 2, 3, 2], [2, 0, 2, 3], [3, 2, 0, 2], [2, 3, 2, 0]])
 )
 def test_problems_that_are_none(distances, fixed, error, words):
     with pytest.raises(error, match=words):
-        Problem("x", distances, None, fixed)
+        TourProblem("x", distances, None, fixed)
 
 
 def test_asymmetry_far_from_the_diagonal():
     distances = np.ones((600, 600), dtype=np.int32)
     distances[20, 580] = 2
     with pytest.raises(InputError, match="from city 20 to 580 is 2, back it is 1"):
-        Problem("x", distances)
-    assert Problem("x", np.ones((600, 600), dtype=np.int64)).distances.dtype == np.int32
+        TourProblem("x", distances)
+    assert TourProblem("x", np.ones((600, 600), dtype=np.int64)).distances.dtype == np.int32
 
 
 @pytest.mark.data

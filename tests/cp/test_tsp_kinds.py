@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina._core import RootBound, TourSearch
+from elimina.cp.tour_distances import distance_matrix
+from elimina.cp.tour_problem import TourProblem
 from elimina.cp.tsp import solve_tsp
-from elimina.cp.tsplib import Problem, distance_matrix
 
 
 def problem_of(points, kind="EUC_2D"):
-    return Problem("points", distance_matrix(np.asarray(points, dtype=np.float64), kind))
+    return TourProblem("points", distance_matrix(np.asarray(points, dtype=np.float64), kind))
 
 
 def line(n, size, seed=0):
@@ -36,7 +37,7 @@ def star(n, arms, seed=0):
     arm, out = random.integers(1, arms + 1, n), random.integers(1, 10_000, n)
     arm[0] = out[0] = 0
     lengths = np.where(arm[:, None] == arm, np.abs(out[:, None] - out), out[:, None] + out)
-    return Problem("star", lengths.astype(np.int32))
+    return TourProblem("star", lengths.astype(np.int32))
 
 
 def grid(rows, columns):
@@ -68,11 +69,11 @@ def clustered(n, seed=0):
 
 def matrix_of_ties(n, high, seed=0):
     upper = np.triu(np.random.default_rng(seed).integers(1, high + 1, (n, n)), 1).astype(np.int32)
-    return Problem("ties", upper + upper.T)
+    return TourProblem("ties", upper + upper.T)
 
 
 def equal_distances(n, length):
-    return Problem("equal", (length * (1 - np.eye(n))).astype(np.int32))
+    return TourProblem("equal", (length * (1 - np.eye(n))).astype(np.int32))
 
 
 KINDS = {
@@ -111,7 +112,7 @@ def test_every_kind_is_proven_soon(kind):
 def shortest(distances):
     n = len(distances)
     if n <= 3:
-        return Problem("x", distances).length(range(n))
+        return TourProblem("x", distances).length(range(n))
     rest = np.array([one for one in itertools.permutations(range(1, n)) if one[0] < one[-1]])
     lengths = distances[0, rest[:, 0]].astype(np.int64) + distances[rest[:, -1], 0]
     return int((lengths + distances[rest[:, :-1], rest[:, 1:]].sum(axis=1, dtype=np.int64)).min())
@@ -143,7 +144,7 @@ def test_bound_is_below_and_tour_above(distances, steps, seed):
     best = shortest(distances)
     search = TourSearch(distances, seed)
     search.kick(20)
-    assert search.length == Problem("x", distances).length(search.tour) >= best
+    assert search.length == TourProblem("x", distances).length(search.tour) >= best
     assert sorted(search.tour) == list(range(len(distances)))
     root = RootBound(distances, *search.edges)
     assert root.bound is None
@@ -155,7 +156,7 @@ def test_bound_is_below_and_tour_above(distances, steps, seed):
 @settings(deadline=None, max_examples=40)
 @given(small(), st.integers(0, 3))
 def test_every_small_instance_is_solved(distances, seed):
-    result = solve_tsp(Problem("x", distances), seed=seed)
+    result = solve_tsp(TourProblem("x", distances), seed=seed)
     assert (result.status, result.value, result.lower_bound) == ("optimal", shortest(distances), result.value)
 
 

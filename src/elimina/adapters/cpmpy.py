@@ -9,7 +9,7 @@ from typing import Any
 from elimina import __version__
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
-from elimina.cp.running import Solution
+from elimina.cp.solution import Solution
 from elimina.errors import UnsupportedError
 from elimina.io.peers import imported
 from elimina.result import Result

@@ -14,9 +14,11 @@ import numpy.typing as npt
 from elimina import arguments
 from elimina._core import TextError, flatzinc_record
 from elimina._core import cp_constraint_names as constraint_names
-from elimina.cp.expressions import LIMIT, Expression, Relation
+from elimina.cp.expressions import Expression, Relation
 from elimina.cp.model import Model
-from elimina.cp.running import SearchOptions, Solution
+from elimina.cp.operands import LIMIT
+from elimina.cp.search_options import SearchOptions
+from elimina.cp.solution import Solution
 from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.io import FORMATS as MODELS
 from elimina.io.files import parsed, reraise, root_of, suffix_of

@@ -2,117 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from functools import partial, reduce
 
 import numpy as np
 
-from elimina.cp.pieces import Marks, Pieces, View, Words, constant
-
-Term = tuple[int, View]
-"""A factor and the expression that it multiplies."""
-
-_MOST_CELLS = 1 << 20
-"""Cells of a table from one partial sum to the next, as a dense one, from which on digits are smaller and faster."""
-
-
-def added(terms: Sequence[Term], values: Sequence[Words]) -> Words:
-    """Return the sum of factors times values of their views."""
-    return sum((factor * x for (factor, _), x in zip(terms, values, strict=True)), np.zeros(1, np.int64))
-
-
-def condensed(pieces: Pieces, terms: Sequence[Term], rest: Term, told_apart: tuple[int, int]) -> list[Term]:
-    """Return a few terms that can replace all, so that comparing their sum and the rest with 0 has the same result.
-
-    Partial sums are one value where whatever is still added leaves them at or below the first total, and one where at
-    or above the second. Where they are many, digits of them take their place: dense tables of n sums have n times as
-    many cells as those of digits have.
-
-    Args:
-        pieces: Get the variables of the partial sums.
-        terms: Terms to add.
-        rest: Terms that are added later.
-        told_apart: Two totals; those below the first one, and those above the second one, are as good as these.
-
-    Raises:
-        InputError: There are too many partial sums.
-    """
-    constants = sum(factor * x.offset for factor, x in terms if x.var < 0)
-    free = [(factor, x) for factor, x in terms if x.var >= 0]
-    if len(free) < 2:
-        return [*free, (1, constant(constants))]
-    ends = [_ends(pieces, term) for term in (*free, rest)]
-    limits = []
-    for done in range(1, len(free) + 1):
-        later = [sum(column) + constants for column in zip(*ends[done:], strict=True)]
-        limits.append((told_apart[0] - later[1], told_apart[1] - later[0]))
-    start = sum(low for low, _ in ends[:-1])
-    beyond = max(limits[-1][1] - start, 0)
-    largest = min(sum(high - low for low, high in ends[:-1]), beyond)
-    base = math.isqrt(largest) + 2
-    fits = (largest // base + 2) * base * pieces.cells([rest[1]]) <= pieces.limit // 2
-    if fits and _cells(pieces, free, limits) > _MOST_CELLS:
-        return [*_digits(pieces, free, base, beyond // base + 1), (1, constant(start + constants))]
-    factor, total = free[0]
-    for (by, x), (low, high) in zip(free[1:], limits[1:], strict=True):
-        total = pieces.define(
-            [total, x], lambda a, b, factor=factor, by=by, low=low, high=high: np.clip(factor * a + by * b, low, high)
-        )
-        factor = 1
-    return [(factor, total), (1, constant(constants))]
-
-
-def _ends(pieces: Pieces, term: Term) -> tuple[int, int]:
-    """Return the smallest and the largest value of a term."""
-    factor, x = term
-    values = factor * pieces.values(x)
-    return int(values.min()), int(values.max())
-
-
-def _cells(pieces: Pieces, terms: Sequence[Term], limits: Sequence[tuple[int, int]]) -> float:
-    """Return the cells of the largest dense table of a chain of partial sums; infinity if tuples exceed the limit."""
-    largest = 0
-    sums: Words = np.zeros(1, np.int64)
-    for (factor, x), (low, high) in zip(terms, limits, strict=True):
-        values = factor * pieces.values(x)
-        if len(sums) * len(values) > pieces.limit:
-            return math.inf
-        made = np.unique(np.clip(np.add.outer(sums, values), low, high))
-        largest = max(largest, len(sums) * len(values) * len(made))
-        sums = made
-    return largest
-
-
-def _digits(pieces: Pieces, terms: Sequence[Term], base: int, most: int) -> list[Term]:
-    """Two digits of the sum of what each term is above its least; the high digit ends at ``most``."""
-    high = low = constant(0)
-    for factor, x in terms:
-        least = _ends(pieces, (factor, x))[0]
-
-        def moved(a: Words, b: Words, factor: int = factor, least: int = least) -> Words:
-            return a + factor * b - least
-
-        carry = pieces.define([low, x], lambda a, b, moved=moved: np.minimum(moved(a, b) // base, most))
-        low = pieces.define([low, x], lambda a, b, moved=moved: moved(a, b) % base)
-        high = carry if high.var < 0 else pieces.define([high, carry], lambda a, b: np.minimum(a + b, most))
-    return [(base, high), (1, low)]
-
+from elimina.cp.constraint_tables import ConstraintTables
+from elimina.cp.partial_sums import condensed, weighted_sum
+from elimina.cp.views import Integers, Mask, View, constant
 
 Arguments = Sequence[list[View]]
 _KINDS = ("int", "bool")
-Rule = Callable[[Pieces, Arguments, str], None]
+Rule = Callable[[ConstraintTables, Arguments, str], None]
 
 
-def _under(suffix: str, holds: Marks, boolean: Sequence[Words]) -> Marks:
+def _under(suffix: str, holds: Mask, boolean: Sequence[Integers]) -> Mask:
     """Return a condition, or its reified form."""
     if not suffix:
         return holds
-    truth: Marks = boolean[0] == 1
+    truth: Mask = boolean[0] == 1
     return np.equal(holds, truth) if suffix == "_reif" else holds | ~truth
 
 
-def _linear(pieces: Pieces, arguments: Arguments, suffix: str, *, relation: str) -> None:
+def _linear(pieces: ConstraintTables, arguments: Arguments, suffix: str, *, relation: str) -> None:
     factors, xs, (right,), *control = arguments
     terms = [(f.offset, x) for f, x in zip(factors, xs, strict=True) if f.offset] + [(-1, right)]
     told_apart = (0, 1) if relation == "le" else (-1, 1)
@@ -122,33 +34,33 @@ def _linear(pieces: Pieces, arguments: Arguments, suffix: str, *, relation: str)
         factor, last = terms.pop()
         few = condensed(pieces, terms, (factor, last), told_apart)
         to = View(last.var, factor * last.scale, factor * last.offset)
-        pieces.define([x for _, x in few], lambda *parts: -added(few, parts), to=to)
+        pieces.define([x for _, x in few], lambda *parts: -weighted_sum(few, parts), to=to)
         return
     final = terms.pop(-2 if right.var < 0 and len(terms) > 1 else -1)
     few = [*condensed(pieces, terms, final, told_apart), final]
 
-    def holds(*values: Words) -> Marks:
-        left, boolean = added(few, values[: len(few)]), values[len(few) :]
+    def holds(*values: Integers) -> Mask:
+        left, boolean = weighted_sum(few, values[: len(few)]), values[len(few) :]
         return _under(suffix, left == 0 if relation == "eq" else left != 0 if relation == "ne" else left <= 0, boolean)
 
     pieces.where([x for _, x in few] + [x for (x,) in control], holds)
 
 
-def _pairwise(pieces: Pieces, xs: Sequence[View], holds: Callable[[Words, Words], Marks]) -> None:
+def _pairwise(pieces: ConstraintTables, xs: Sequence[View], holds: Callable[[Integers, Integers], Mask]) -> None:
     for i, x in enumerate(xs):
         for y in xs[:i]:
             pieces.where([x, y], holds)
 
 
-def _all_different(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _all_different(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     _pairwise(pieces, arguments[0], lambda a, b: a != b)
 
 
-def _all_different_except_0(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _all_different_except_0(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     _pairwise(pieces, arguments[0], lambda a, b: (a != b) | (a == 0))
 
 
-def _counted(pieces: Pieces, xs: Sequence[View], y: View, count: View) -> None:
+def _counted(pieces: ConstraintTables, xs: Sequence[View], y: View, count: View) -> None:
     if not xs:
         pieces.where([count], lambda c: c == 0)
         return
@@ -158,12 +70,12 @@ def _counted(pieces: Pieces, xs: Sequence[View], y: View, count: View) -> None:
     pieces.define([total, xs[-1], y], lambda a, b, c: a + (b == c), to=count)
 
 
-def _count(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _count(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     xs, (y,), (count,) = arguments
     _counted(pieces, xs, y, count)
 
 
-def _cardinality(pieces: Pieces, arguments: Arguments, suffix: str, *, closed: bool) -> None:
+def _cardinality(pieces: ConstraintTables, arguments: Arguments, suffix: str, *, closed: bool) -> None:
     xs, cover, counts = arguments
     for value, count in zip(cover, counts, strict=True):
         _counted(pieces, xs, value, count)
@@ -171,24 +83,26 @@ def _cardinality(pieces: Pieces, arguments: Arguments, suffix: str, *, closed: b
         pieces.where([x], lambda a: np.isin(a, [value.offset for value in cover]))
 
 
-def _present(pieces: Pieces, xs: Sequence[View], value: int) -> View:
+def _present(pieces: ConstraintTables, xs: Sequence[View], value: int) -> View:
     return reduce(lambda p, x: pieces.define([p, x], lambda a, b: a | (b == value)), xs, constant(0))
 
 
-def _distinct_values(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _distinct_values(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     (count,), xs = arguments
     values = np.unique(np.concatenate([pieces.values(x) for x in xs] or [np.zeros(0, np.int64)]))
     present = [_present(pieces, xs, value) for value in values.tolist()]
     _linear(pieces, [[constant(1)] * len(present), present, [count]], "", relation="eq")
 
 
-def _extreme(pieces: Pieces, arguments: Arguments, suffix: str, *, of: Callable[[Words, Words], Words]) -> None:
+def _extreme(
+    pieces: ConstraintTables, arguments: Arguments, suffix: str, *, of: Callable[[Integers, Integers], Integers]
+) -> None:
     (result,), xs = arguments
     last = reduce(lambda a, x: pieces.define([a, x], of), xs[1:], xs[0])
     pieces.define([last], lambda a: a, to=result)
 
 
-def _any(pieces: Pieces, literals: Sequence[View]) -> View:
+def _any(pieces: ConstraintTables, literals: Sequence[View]) -> View:
     return reduce(lambda a, x: pieces.define([a, x], lambda p, q: p | q), literals, constant(0))
 
 
@@ -196,39 +110,39 @@ def _negated(x: View) -> View:
     return View(x.var, -x.scale, 1 - x.offset)
 
 
-def _clause(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _clause(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     positive, negative, *control = arguments
     _settled(pieces, [*positive, *map(_negated, negative)], [x for (x,) in control], suffix)
 
 
-def _settled(pieces: Pieces, literals: Sequence[View], control: Sequence[View], suffix: str) -> None:
+def _settled(pieces: ConstraintTables, literals: Sequence[View], control: Sequence[View], suffix: str) -> None:
     holds = _any(pieces, literals)
     pieces.where([holds, *control], lambda a, *boolean: _under(suffix, a == 1, boolean))
 
 
-def _or(pieces: Pieces, arguments: Arguments, suffix: str, *, half: str = "_reif") -> None:
+def _or(pieces: ConstraintTables, arguments: Arguments, suffix: str, *, half: str = "_reif") -> None:
     xs, (b,) = arguments
     _settled(pieces, xs, [b], half)
 
 
-def _and(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _and(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     xs, (b,) = arguments
     _settled(pieces, [_negated(x) for x in xs], [_negated(b)], "_reif")
 
 
-def _and_imp(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _and_imp(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     xs, (b,) = arguments
     for x in xs:
         pieces.where([b, x], lambda p, q: p <= q)
 
 
-def _odd(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _odd(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     (xs,) = arguments
     last = reduce(lambda a, x: pieces.define([a, x], lambda p, q: p ^ q), xs, constant(0))
     pieces.where([last], lambda a: a == 1)
 
 
-def _element(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _element(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     (index,), items, (result,) = arguments
     pieces.where([index], lambda i: (i >= 1) & (i <= len(items)))
     if all(item.var < 0 for item in items):
@@ -241,7 +155,7 @@ def _element(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
             pieces.where([index, item, result], lambda i, a, b, place=place: (i != place) | (a == b))
 
 
-def _circuit(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _circuit(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     """Assign each node its position along the circuit from node 0."""
     (successors,) = arguments
     n = len(successors)
@@ -258,7 +172,7 @@ def _circuit(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
             )
 
 
-def _inverse(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _inverse(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     fs, gs = arguments
     for xs, count in ((fs, len(gs)), (gs, len(fs))):
         for x in xs:
@@ -268,7 +182,7 @@ def _inverse(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
             pieces.where([f, g], lambda a, b, i=i, j=j: (a == j) == (b == i))
 
 
-def _lexicographic(pieces: Pieces, arguments: Arguments, suffix: str, *, strict: bool) -> None:
+def _lexicographic(pieces: ConstraintTables, arguments: Arguments, suffix: str, *, strict: bool) -> None:
     xs, ys = arguments
     less = constant(0)
     for x, y in zip(xs, ys, strict=False):
@@ -277,12 +191,12 @@ def _lexicographic(pieces: Pieces, arguments: Arguments, suffix: str, *, strict:
     pieces.where([less], lambda e: (e == 1) | equal_is_fine)
 
 
-def _regular(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _regular(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     xs, (states,), (symbols,), table, (start,), accepting = arguments
     moves = np.zeros((states.offset + 1, symbols.offset + 1), np.int64)
     moves[1:, 1:] = np.array([x.offset for x in table]).reshape(states.offset, symbols.offset)
 
-    def move(state: Words, symbol: Words) -> Words:
+    def move(state: Integers, symbol: Integers) -> Integers:
         return moves[state, np.where((symbol >= 1) & (symbol <= symbols.offset), symbol, 0)]
 
     state = start
@@ -292,11 +206,11 @@ def _regular(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
     pieces.where([state], lambda q: np.isin(q, ends))
 
 
-def _table(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _table(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     """Restrict the variables to the listed tuples; repeated variables agree."""
     xs, cells = arguments
     rows = np.array([x.offset for x in cells], np.int64).reshape(-1, len(xs))
-    columns: dict[int, Words] = {}
+    columns: dict[int, Integers] = {}
     marks = np.ones(len(rows), bool)
     for x, column in zip(xs, rows.T, strict=True):
         if x.var < 0:
@@ -312,7 +226,7 @@ def _table(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
     pieces.keep(list(columns), found)
 
 
-def _bin_packing(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _bin_packing(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     loads, bins, sizes = arguments
     for b in bins:
         pieces.where([b], lambda a: (a >= 0) & (a < len(loads)))
@@ -323,7 +237,7 @@ def _bin_packing(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
         pieces.define([total], lambda a: a, to=load)
 
 
-def _cumulative(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
+def _cumulative(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     """Limit the load at each time at which a task may begin."""
     starts, durations, demands, (capacity,) = arguments
     times = np.unique(np.concatenate([pieces.values(s) for s in starts] or [np.zeros(0, np.int64)])).tolist()
@@ -341,7 +255,7 @@ def _cumulative(pieces: Pieces, arguments: Arguments, suffix: str) -> None:
         pieces.where([total, capacity], lambda a, c: (a <= c) | (a == 0))
 
 
-def _used(time: int, start: Words, duration: Words, demand: Words) -> Words:
+def _used(time: int, start: Integers, duration: Integers, demand: Integers) -> Integers:
     return demand * ((start <= time) & (time < start + duration))
 
 

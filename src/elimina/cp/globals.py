@@ -10,17 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from elimina.arguments import flag, wrong_type
-from elimina.cp.expressions import LIMIT, Expression, Operand, several, whole, whole_array
+from elimina.cp.expressions import Expression, Operand
+from elimina.cp.operands import LIMIT, several, whole, whole_array
 from elimina.errors import InputError
 from elimina.model.labels import LabelledTable, labelled_table, listed
 from elimina.model.table import FORBIDDEN
 
 Consistency = Literal["value", "bounds", "domain"]
 Side = Literal["auto", "cpu", "gpu"]
-_MOST_CELLS = 10**8
+_MAX_TRANSITION_CELLS = 10**8
 
 
-class Globals(ABC):
+class GlobalConstraints(ABC):
     """Global constraints and cost functions of a model. All indices count from 0."""
 
     @abstractmethod
@@ -327,7 +328,7 @@ class Globals(ABC):
                 raise InputError(f"regular: there is no state {state}: they are 0 to {states - 1}")
         symbols = sorted({symbol for moves in transitions for symbol in moves})
         least, width = (symbols[0], symbols[-1] - symbols[0] + 1) if symbols else (0, 1)
-        if width * states > _MOST_CELLS:
+        if width * states > _MAX_TRANSITION_CELLS:
             raise InputError(f"regular: {states} states times symbols {least} to {least + width - 1} are too many")
         table = np.zeros((states, width), dtype=np.int64)
         for state, moves in enumerate(transitions):

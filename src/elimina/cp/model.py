@@ -11,47 +11,27 @@ import numpy as np
 
 from elimina._core import CpSearch, CpSolver, cp_falls_without_end, cp_variables_beyond_limits
 from elimina.arguments import choice, flag, shown, with_options, wrong_type
-from elimina.cp.expressions import (
-    LIMIT,
-    Expression,
-    Numbers,
-    Operand,
-    Relation,
-    is_of_numbers,
-    several,
-    whole,
-    whole_array,
-)
-from elimina.cp.globals import Globals
-from elimina.cp.pieces import Domains
-from elimina.cp.running import (
-    DEFAULT,
-    MOST_VARIABLES,
-    THREADS,
+from elimina.cp.branching import SearchRule, search_rules
+from elimina.cp.copies import CopyableModel
+from elimina.cp.device import Device, accelerate
+from elimina.cp.domains import PropagatedDomains
+from elimina.cp.expressions import Expression, Operand, Relation
+from elimina.cp.globals import GlobalConstraints
+from elimina.cp.operands import LIMIT, Numbers, is_of_numbers, several, whole, whole_array
+from elimina.cp.posting import MAX_VARIABLES, Declaration, build_solver, call_core, is_view, view_of
+from elimina.cp.search_options import (
+    DEFAULT_OPTIONS,
+    MAX_THREADS,
     VALUE_ORDERINGS,
     VARIABLE_ORDERINGS,
-    Copied,
-    Declaration,
-    Device,
-    RuleOfSearch,
-    Run,
     SearchOptions,
-    Solution,
     ValueOrdering,
     VariableOrdering,
-    Words,
-    accelerate,
-    bounds_advice,
-    build_solver,
-    called,
-    go_on,
-    is_view,
-    limits_text,
-    memory_in_words,
-    rules_of,
-    view_of,
-    warn_of_limits,
 )
+from elimina.cp.search_run import SearchRun, memory_in_words, never_stop
+from elimina.cp.solution import Solution
+from elimina.cp.unbounded import bounds_advice, missing_bounds_text, warn_of_missing_bounds
+from elimina.cp.views import ViewRows
 from elimina.display import Displayed, sample
 from elimina.errors import InputError, TimeLimitError
 from elimina.result import Result
@@ -62,7 +42,7 @@ if TYPE_CHECKING:
 _MOST_ROWS = 2**62
 
 
-class Model(Copied, Globals, Displayed):
+class Model(CopyableModel, GlobalConstraints, Displayed):
     """A constraint model: variables, constraints, an objective and orderings for the search.
 
     Nothing is propagated before `solve`; a model may be solved again, with more constraints.
@@ -74,7 +54,7 @@ class Model(Copied, Globals, Displayed):
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
         self._posts: list[tuple[str, Sequence[Numbers]]] = []
-        self._rules: list[RuleOfSearch] = []
+        self._rules: list[SearchRule] = []
         self._objective: Expression | None = None
         self._sign = 1
         self._open: set[int] = set()  # Variables without bounds in a file, and those whose bounds follow from theirs.
@@ -89,7 +69,7 @@ class Model(Copied, Globals, Displayed):
         Raises:
             InputError: The model is one of probabilities, a cost has decimals, or a function has too many cells.
         """
-        from elimina.cp.bridge import from_graphical
+        from elimina.cp.from_graphical import from_graphical
 
         return from_graphical(model)
 
@@ -160,8 +140,8 @@ class Model(Copied, Globals, Displayed):
     def int_vars(self, count: int, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> list[Expression]:
         """Make variables of equal domains; with a name, they are ``name[0]``, ``name[1]`` and so on."""
         domain = tuple(lo) if isinstance(lo, Iterable) else lo
-        if not 0 <= whole(count, "a number of variables") <= MOST_VARIABLES:
-            raise InputError(f"a number of variables is from 0 to {MOST_VARIABLES:,}, not {shown(count)}")
+        if not 0 <= whole(count, "a number of variables") <= MAX_VARIABLES:
+            raise InputError(f"a number of variables is from 0 to {MAX_VARIABLES:,}, not {shown(count)}")
         if not isinstance(name, str):
             raise wrong_type("name", name, "a string")
         return [self.int_var(domain, hi, name and f"{name}[{i}]") for i in range(count)]
@@ -344,7 +324,7 @@ class Model(Copied, Globals, Displayed):
         seed: int = 0,
         device: Device = "auto",
         on_solution: Callable[[Solution], object] | None = None,
-        options: SearchOptions = DEFAULT,
+        options: SearchOptions = DEFAULT_OPTIONS,
     ) -> Result:
         """Search for a solution, the best one, or all.
 
@@ -385,7 +365,7 @@ class Model(Copied, Globals, Displayed):
             raise InputError(f"on_solution is a function that gets each solution, not {on_solution!r}")
         aim = self._objective
         task = "satisfy" if aim is None else "minimise" if self._sign > 0 else "maximise"
-        run = Run(self, task, time_limit, options.node_limit, options.fail_limit)
+        run = SearchRun(self, task, time_limit, options.node_limit, options.fail_limit)
         how = options.pace, self._relaxed() if flag("lns", options.lns) else None, free, seed
         is_first = solution_limit is None and not all_solutions and aim is None
         run.progress = options.progress
@@ -415,21 +395,21 @@ class Model(Copied, Globals, Displayed):
             MemoryLimitError: Memory ran out.
             KeyboardInterrupt: Ctrl-C.
         """
-        run = Run(self, "satisfy", time_limit, None, None)
+        run = SearchRun(self, "satisfy", time_limit, None, None)
         incumbent: Solution | None = None
         with memory_in_words():
             try:
                 search = self._start(1, device, (None, None, flag("free", free), seed), run)
             except TimeLimitError:
                 return
-            while (state := search.next(go_on)) == "solution":
+            while (state := search.next(never_stop)) == "solution":
                 incumbent = self.solution_of(search)
                 yield incumbent
         if state == "stopped":
             raise KeyboardInterrupt
         if state == "complete":
             value = None if incumbent is None or self._objective is None else incumbent[self._objective]
-            warn_of_limits(self.unproven_limits(value))
+            warn_of_missing_bounds(self.unproven_limits(value))
 
     @memory_in_words()
     def propagated(self) -> list[list[int]] | None:
@@ -440,7 +420,7 @@ class Model(Copied, Globals, Displayed):
             MemoryLimitError: Memory ran out.
         """
         solver, _ = self._build()
-        return Domains(self._variables, solver).listed(self.name_of) if solver.propagate() else None
+        return PropagatedDomains(self._variables, solver).listed(self.name_of) if solver.propagate() else None
 
     @memory_in_words()
     def to_model(self, *, rows: int = 1 << 18) -> GraphicalModel:
@@ -459,12 +439,14 @@ class Model(Copied, Globals, Displayed):
                 variables have the same name.
             MemoryLimitError: Memory ran out.
         """
-        from elimina.cp.bridge import Posted, tabulate
+        from elimina.cp.to_graphical import PostedModel, tabulate
 
         if names := self.unproven_limits():
-            raise InputError(f"{limits_text(names)}; a table holds all values of its variables: {bounds_advice(names)}")
+            raise InputError(
+                f"{missing_bounds_text(names)}; a table holds all values of its variables: {bounds_advice(names)}"
+            )
         aim = self._objective
-        posted = Posted(
+        posted = PostedModel(
             self._variables,
             self._names,
             self._posts,
@@ -474,7 +456,7 @@ class Model(Copied, Globals, Displayed):
         )
         return tabulate(posted, self._build()[0], min(whole(rows, "a number of rows"), _MOST_ROWS))
 
-    def _build(self, deadline: float = math.inf) -> tuple[CpSolver, Words | None]:
+    def _build(self, deadline: float = math.inf) -> tuple[CpSolver, ViewRows | None]:
         aim = None if self._objective is None else self._objective * self._sign
         return build_solver(self._variables, self._posts, aim, deadline)
 
@@ -482,24 +464,24 @@ class Model(Copied, Globals, Displayed):
         self,
         threads: int,
         device: Device,
-        how: tuple[tuple[str, float, float] | None, tuple[Words, None] | None, bool, int],
-        run: Run,
+        how: tuple[tuple[str, float, float] | None, tuple[ViewRows, None] | None, bool, int],
+        run: SearchRun,
     ) -> CpSearch:
-        if whole(threads, "a number of threads") not in range(1, THREADS + 1):
-            raise InputError(f"a search has from 1 to {THREADS} threads, not {threads}")
+        if whole(threads, "a number of threads") not in range(1, MAX_THREADS + 1):
+            raise InputError(f"a search has from 1 to {MAX_THREADS} threads, not {threads}")
         if not 0 <= whole(how[-1], "a seed") < 2**63:
             raise InputError(f"the seed is {how[-1]}; it must be from 0 to 2^63 - 1")
         solver, objective = self._build(run.deadline)
         accelerate(solver, device, threads)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
-        rules = rules_of(self._rules, self._own(), objective)
-        search: CpSearch = called(CpSearch, solvers, rules, objective, *how, *run.limits)
+        rules = search_rules(self._rules, self._own(), objective)
+        search: CpSearch = call_core(CpSearch, solvers, rules, objective, *how, *run.limits)
         return search
 
-    def _relaxed(self) -> tuple[Words, None]:
+    def _relaxed(self) -> tuple[ViewRows, None]:
         return np.concatenate([xs for xs, _, _ in self._rules]) if self._rules else self._own(), None
 
-    def _own(self) -> Words:
+    def _own(self) -> ViewRows:
         return np.array([(var, 1, 0) for var in range(len(self._variables))], dtype=np.int64).reshape(-1, 3)
 
     def solution_of(self, search: CpSearch) -> Solution:
@@ -524,10 +506,10 @@ class Model(Copied, Globals, Displayed):
         self.add(equal == x)
         return equal
 
-    def _view(self, x: Operand) -> Words:
+    def _view(self, x: Operand) -> ViewRows:
         return view_of(self.variable_of(x))
 
-    def _views(self, xs: Iterable[Operand]) -> Words:
+    def _views(self, xs: Iterable[Operand]) -> ViewRows:
         views = [self._view(x) for x in xs]
         return np.concatenate(views) if views else np.zeros((0, 3), dtype=np.int64)
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from elimina._core import RootBound, TourSearch
 from elimina.arguments import wrong_type
+from elimina.cp.fixed_edges import with_fixed_edges
 from elimina.cp.model import Model
-from elimina.cp.tsplib import Lengths, Problem
-from elimina.errors import InputError
+from elimina.cp.tour_problem import Distances, TourProblem
 from elimina.planning.machine import PROOF_EDGE_SECONDS, PROOF_SECONDS
 from elimina.result import EndedBy, Result, Status, phase_seconds, timed
 from elimina.system import memory_errors_in_words
@@ -44,7 +44,7 @@ class TourState(NamedTuple):
 
 @memory_errors_in_words("while it looked for a tour", None)
 def solve_tsp(
-    problem: Problem,
+    problem: TourProblem,
     *,
     time_limit: float | None = None,
     seed: int = 0,
@@ -69,9 +69,9 @@ def solve_tsp(
         InputError: The distances are too large, or edges cannot all be in a tour.
         MemoryLimitError: Memory ran out before there was a tour.
     """
-    if not isinstance(problem, Problem):
-        raise wrong_type("problem", problem, "an elimina.cp.tsplib.Problem (elimina.cp.tsplib.read_tsp reads one)")
-    shift, distances = _with_fixed_edges(problem)
+    if not isinstance(problem, TourProblem):
+        raise wrong_type("problem", problem, "an elimina.cp.tour_problem.TourProblem (elimina.cp.tsplib.read_tsp reads one)")
+    shift, distances = with_fixed_edges(problem)
     run = _TourRun(problem, distances, shift, time_limit, seed, on_known)
     try:
         run.go()
@@ -82,49 +82,11 @@ def solve_tsp(
     return run.result("time-limit")
 
 
-def _with_fixed_edges(problem: Problem) -> tuple[int, Lengths]:
-    """Shorten fixed edges until short tours contain them; return how much that changes a tour, and the distances."""
-    if not problem.fixed:
-        return 0, problem.distances
-    ends = sorted({(min(edge), max(edge)) for edge in problem.fixed})
-    _check_paths(problem.cities, ends)
-    spread = int(problem.distances.max()) - min(int(problem.distances.min()), 0)
-    bonus = problem.cities * spread + 1
-    if bonus + spread >= 2**31:
-        raise InputError(
-            f"{problem.name}: fixed edges need distances up to {spread}, which is too large: use smaller units"
-        )
-    distances = problem.distances.copy()
-    for i, j in ends:
-        distances[i, j] -= bonus
-        distances[j, i] -= bonus
-    return bonus * len(ends), distances
-
-
-def _check_paths(cities: int, edges: list[tuple[int, int]]) -> None:
-    """Raise InputError unless a tour can have all edges."""
-    root = list(range(cities))
-
-    def find(city: int) -> int:
-        while root[city] != city:
-            city = root[city]
-        return city
-
-    degree = [0] * cities
-    for count, (i, j) in enumerate(edges, 1):
-        degree[i] += 1
-        degree[j] += 1
-        closes = find(i) == find(j) and count < cities
-        if i == j or max(degree[i], degree[j]) > 2 or closes:
-            raise InputError(f"the fixed edge from {i + 1} to {j + 1} cannot be in a tour with those before it")
-        root[find(i)] = find(j)
-
-
 class _TourRun:
     def __init__(
         self,
-        problem: Problem,
-        distances: Lengths,
+        problem: TourProblem,
+        distances: Distances,
         shift: int,
         time_limit: float | None,
         seed: int,

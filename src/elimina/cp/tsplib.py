@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,96 +12,14 @@ import numpy.typing as npt
 
 from elimina import arguments
 from elimina._core import TextError
+from elimina.cp.tour_distances import DISTANCE_RULES, MAX_DISTANCE, distance_matrix
+from elimina.cp.tour_problem import Distances, Points, TourProblem
 from elimina.display import bytes_text
 from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
 from elimina.io.files import load, save
 from elimina.system import available_memory, memory_errors_in_words
 
-MOST = 2**31 - 1
-_ROWS = 32
-"""Rows of distances that are computed at a time: with more, they leave the cache."""
-_EARTH, _PI = 6378.388, 3.141592
-
-Reals = npt.NDArray[np.float64]
-Rule = Callable[[Reals, Reals], Reals]
-
-
-def _differences(rows: Reals, points: Reals) -> list[Reals]:
-    """Return the absolute differences in each coordinate; one array of all would be slow to sum up."""
-    return [np.abs(here[:, None] - there[None, :]) for here, there in zip(rows.T, points.T, strict=True)]
-
-
-def _total(parts: Sequence[Reals]) -> Reals:
-    return functools.reduce(np.add, parts)
-
-
-def _squares(rows: Reals, points: Reals) -> Reals:
-    return _total([difference * difference for difference in _differences(rows, points)])
-
-
-def _nearest(values: Reals) -> Reals:
-    return np.floor(values + 0.5)
-
-
-def _pseudo_euclidean(rows: Reals, points: Reals) -> Reals:
-    exact = np.sqrt(_squares(rows, points) / 10.0)
-    near = _nearest(exact)
-    return np.where(near < exact, near + 1, near)
-
-
-def _radians(points: Reals) -> Reals:
-    # Coordinates are DDD.MM; the published optima belong to degrees that are cut off, not rounded.
-    degrees = np.trunc(points)
-    return _PI * (degrees + 5.0 * (points - degrees) / 3.0) / 180.0
-
-
-def _geographical(rows: Reals, points: Reals) -> Reals:
-    here, there = _radians(rows)[:, None, :], _radians(points)[None, :, :]
-    q1 = np.cos(here[..., 1] - there[..., 1])
-    q2 = np.cos(here[..., 0] - there[..., 0])
-    q3 = np.cos(here[..., 0] + there[..., 0])
-    cosine = 0.5 * ((1.0 + q1) * q2 - (1.0 - q1) * q3)
-    return np.floor(_EARTH * np.arccos(np.clip(cosine, -1.0, 1.0)) + 1.0)
-
-
-RULES: dict[str, Rule] = {
-    "EUC_2D": lambda rows, points: _nearest(np.sqrt(_squares(rows, points))),
-    "EUC_3D": lambda rows, points: _nearest(np.sqrt(_squares(rows, points))),
-    "MAN_2D": lambda rows, points: _nearest(_total(_differences(rows, points))),
-    "MAN_3D": lambda rows, points: _nearest(_total(_differences(rows, points))),
-    "MAX_2D": lambda rows, points: _nearest(functools.reduce(np.maximum, _differences(rows, points))),
-    "MAX_3D": lambda rows, points: _nearest(functools.reduce(np.maximum, _differences(rows, points))),
-    "CEIL_2D": lambda rows, points: np.ceil(np.sqrt(_squares(rows, points))),
-    "ATT": _pseudo_euclidean,
-    "GEO": _geographical,
-}
-
-
-def distance_matrix(points: Reals, kind: str) -> npt.NDArray[np.int32]:
-    """Return the distances between all points.
-
-    Args:
-        points: (n, 2) or (n, 3).
-        kind: Rule for distances, one of `RULES`.
-
-    Returns:
-        (n, n) int32; a city is at distance 0 from itself.
-
-    Raises:
-        InputError: A distance is beyond 2^31.
-    """
-    n = len(points)
-    matrix = np.zeros((n, n), dtype=np.int32)
-    for first in range(0, n, _ROWS):
-        rows = RULES[kind](points[first : first + _ROWS], points)
-        if rows.max() > MOST:
-            raise InputError(f"a distance of {rows.max():g} is beyond 2^31: use smaller units")
-        matrix[first : first + _ROWS] = rows
-    np.fill_diagonal(matrix, 0)
-    return matrix
-
-
-MOST_CITIES = 46_340
+MAX_CITIES = 46_340
 """Cities of which the number of pairs is below 2^31."""
 FORMATS = {
     "FULL_MATRIX": "full",
@@ -127,70 +43,6 @@ _SECTIONS = (
     *("NODE_COORD_SECTION", "EDGE_WEIGHT_SECTION", "DISPLAY_DATA_SECTION", "FIXED_EDGES_SECTION", "TOUR_SECTION"),
     *("EDGE_DATA_SECTION", "DEPOT_SECTION", "DEMAND_SECTION"),
 )
-
-
-Points = npt.NDArray[np.float64]
-Lengths = npt.NDArray[np.int32]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A symmetric travelling salesman problem.
-
-    Attributes:
-        name: Name in the file.
-        distances: (n, n) int32, symmetric; any array of whole numbers within 2^31 is taken.
-        points: (n, 2) coordinates to draw the cities at; None if the file has none.
-        fixed: Edges that each tour has to have; cities count from 0.
-
-    Raises:
-        TypeError: The distances are not an array of integers.
-        InputError: They are not a symmetric matrix within 2^31, or a fixed edge names no city.
-    """
-
-    name: str
-    distances: Lengths
-    points: Points | None = None
-    fixed: list[tuple[int, int]] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "distances", _lengths(self.distances))
-        n = self.cities
-        for edge in self.fixed:
-            if len(edge) != 2 or not all(0 <= city < n for city in edge):
-                raise InputError(f"the fixed edge {edge} is not a pair of different cities from 0 to {n - 1}")
-
-    @property
-    def cities(self) -> int:
-        """Number of cities."""
-        return len(self.distances)
-
-    def length(self, tour: Sequence[int]) -> int:
-        """Return the length of a closed tour of all cities, which count from 0."""
-        here = np.asarray(tour, dtype=np.int64)
-        return int(self.distances[here, np.roll(here, -1)].sum(dtype=np.int64))
-
-
-def _lengths(given: npt.ArrayLike) -> Lengths:
-    """Return distances as int32, checked."""
-    found = np.asarray(given)
-    if found.dtype.kind not in "iu":
-        raise TypeError(f"distances is an array of {found.dtype}; it takes integers, a row and a column for each city")
-    if found.ndim != 2 or found.shape[0] != found.shape[1]:
-        raise InputError(f"distances of shape {found.shape} are not a matrix with a row and a column for each city")
-    if found.size and (found.max() > MOST or found.min() < -MOST):
-        raise InputError("a distance is beyond 2^31: use smaller units")
-    matrix: Lengths = found.astype(np.int32, copy=False)
-    for first in range(0, len(matrix), _ROWS):
-        rows = slice(first, first + _ROWS)
-        unequal = np.argwhere(matrix[rows, first:] != matrix[first:, rows].T)
-        if len(unequal):
-            i, j = (unequal[0] + first).tolist()
-            raise InputError(
-                f"the distance from city {i} to {j} is {matrix[i, j]}, back it is {matrix[j, i]}: a TSP is symmetric "
-                "(elimina.cp.Model has circuit and element for others)"
-            )
-    return matrix
 
 
 class _Lines:
@@ -296,8 +148,8 @@ class _TourFile:
         line = self.lines.lines_of["DIMENSION"]
         if not text.isdecimal() or not text.isascii() or len(text) > 9 or int(text) < 1:
             raise self.lines.fail(f"expected a number of cities from 1 on, found {text[:40]!r}", line)
-        if int(text) > MOST_CITIES:
-            raise self.lines.unsupported(f"{int(text):,} cities; {MOST_CITIES:,} are the most", line)
+        if int(text) > MAX_CITIES:
+            raise self.lines.unsupported(f"{int(text):,} cities; {MAX_CITIES:,} are the most", line)
         return int(text)
 
     def _check_memory(self, n: int) -> None:
@@ -366,14 +218,14 @@ class _TourFile:
         is_geographical = self.lines.words.get("EDGE_WEIGHT_TYPE") == "GEO"
         return points[:, ::-1] if is_geographical else points[:, :2]
 
-    def distances(self) -> Lengths:
+    def distances(self) -> Distances:
         n, kind = self.dimension(), self.lines.words.get("EDGE_WEIGHT_TYPE")
         if kind is None:
             raise self.lines.fail("expected an EDGE_WEIGHT_TYPE")
         self._check_memory(n)
         if kind == "EXPLICIT":
             return self._explicit(n)
-        if kind not in RULES:
+        if kind not in DISTANCE_RULES:
             raise self.lines.unsupported(f"EDGE_WEIGHT_TYPE {kind}", self.lines.lines_of["EDGE_WEIGHT_TYPE"])
         points = self.points.get("NODE_COORD_SECTION")
         if points is None:
@@ -386,7 +238,7 @@ class _TourFile:
         except InputError as error:
             raise self.lines.fail(str(error), self.lines.lines_of["NODE_COORD_SECTION"]) from None
 
-    def _explicit(self, n: int) -> Lengths:
+    def _explicit(self, n: int) -> Distances:
         form = self.lines.words.get("EDGE_WEIGHT_FORMAT")
         if form is None:
             line = self.lines.lines_of["EDGE_WEIGHT_TYPE"]
@@ -403,7 +255,7 @@ class _TourFile:
             raise self.lines.fail(
                 f"expected {count} distances ({form} of {n} cities), found {len(values)}; the last is here", line
             )
-        bad = np.flatnonzero((values != np.floor(values)) | (np.abs(values) > MOST))
+        bad = np.flatnonzero((values != np.floor(values)) | (np.abs(values) > MAX_DISTANCE))
         if len(bad):
             raise self.lines.fail(
                 f"expected whole distances within 2^31, found {values[bad[0]]:.17g}", int(lines[bad[0]])
@@ -419,7 +271,7 @@ class _TourFile:
         np.fill_diagonal(matrix, 0)
         return matrix
 
-    def _checked(self, matrix: Lengths, lines: npt.NDArray[np.int64]) -> Lengths:
+    def _checked(self, matrix: Distances, lines: npt.NDArray[np.int64]) -> Distances:
         unequal = np.argwhere(matrix != matrix.T)
         if len(unequal):
             i, j = (int(x) for x in unequal[0])
@@ -433,7 +285,7 @@ class _TourFile:
 
 
 @memory_errors_in_words("while it read the tour problem", None)
-def read_tsp(path: str | os.PathLike[str]) -> Problem:
+def read_tsp(path: str | os.PathLike[str]) -> TourProblem:
     """Read a symmetric problem (.tsp; also .gz, .xz).
 
     Distances are EUC, MAN, MAX (2D and 3D), CEIL_2D, GEO, ATT or EXPLICIT, rounded as the TSPLIB documentation says.
@@ -451,7 +303,7 @@ def read_tsp(path: str | os.PathLike[str]) -> Problem:
         raise lines.unsupported(f"TYPE {lines.values['TYPE']}; it has to be TSP", lines.lines_of["TYPE"])
     distances = reader.distances()
     name = lines.values.get("NAME", Path(path).name)
-    return Problem(name, distances, reader.picture(), reader.fixed)
+    return TourProblem(name, distances, reader.picture(), reader.fixed)
 
 
 def read_tour(path: str | os.PathLike[str]) -> list[int]:

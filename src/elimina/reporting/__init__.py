@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from elimina import __version__, api, arguments
 from elimina.cp.model import Model as ConstraintModel
+from elimina.cp.tour_problem import TourProblem
 from elimina.cp.tsp import TourState, solve_tsp
-from elimina.cp.tsplib import Problem as TourProblem
 from elimina.cp.tsplib import read_tsp
 from elimina.dcop.problem import Problem as DistributedProblem
 from elimina.dcop.solve import AgentOptions

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.cp.tsplib import Problem
+from elimina.cp.tour_problem import TourProblem
 from elimina.display import count_text, seconds_text
 from elimina.model.model import Model
 from elimina.planning.plan import Plan
@@ -369,7 +369,7 @@ _MOST_CITIES = 20_000
 _MOST_LISTED = 1000
 
 
-def draw_tour(problem: Problem, tour: Sequence[int]) -> Drawing | None:
+def draw_tour(problem: TourProblem, tour: Sequence[int]) -> Drawing | None:
     """Return the tour (cities from 1 on) as a drawing; None if the problem has no coordinates or too many cities."""
     if problem.points is None or problem.cities > _MOST_CITIES:
         return None
@@ -387,7 +387,7 @@ def draw_tour(problem: Problem, tour: Sequence[int]) -> Drawing | None:
     return Drawing("tour", title, names, places, edges, details=details, noun="city")
 
 
-def tour_section(problem: Problem, result: Result, known: Sequence[Bounds]) -> Markup:
+def tour_section(problem: TourProblem, result: Result, known: Sequence[Bounds]) -> Markup:
     """Return the figures of a tour, its bounds over time, and its cities in turn."""
     seconds = result.stats["seconds"]["total"]
     rows: list[tuple[str, object]] = [

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from elimina.cp.model import Model
-from elimina.cp.running import SearchOptions, Solution
+from elimina.cp.search_options import SearchOptions
+from elimina.cp.solution import Solution
 from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Problem
 from elimina.display import bytes_text, seconds_text

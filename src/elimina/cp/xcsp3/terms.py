@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from elimina._core import TextError
-from elimina.cp.expressions import LIMIT, Expression, Relation
+from elimina.cp.expressions import Expression, Relation
 from elimina.cp.model import Model
+from elimina.cp.operands import LIMIT
 from elimina.errors import UnsupportedError
 
 Operand: TypeAlias = Expression | int

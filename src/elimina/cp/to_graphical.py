@@ -1,4 +1,4 @@
-"""Models of constraints as graphical models (a table for each constraint, costs for the objective), and back."""
+"""Graphical models of constraint models: tables of allowed tuples, and costs for the objective."""
 
 from __future__ import annotations
 
@@ -10,63 +10,22 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
-from elimina.arguments import wrong_type
+from elimina.cp.constraint_tables import ConstraintTable, ConstraintTables, Infeasible
 from elimina.cp.decompose import rule_of
-from elimina.cp.expressions import Expression
-from elimina.cp.model import Model
-from elimina.cp.pieces import Domains, Infeasible, Piece, Pieces, View, Words, views_of
-from elimina.cp.running import Declaration
+from elimina.cp.domains import PropagatedDomains
+from elimina.cp.posting import Declaration
+from elimina.cp.views import Integers, View, views_of
 from elimina.errors import InputError
-from elimina.io import convert_sense, integer_costs
 from elimina.model import model as graphical
-from elimina.model.table import FORBIDDEN, Sense, Table, forbidden_value
+from elimina.model.table import Sense, Table, forbidden_value
 
-_MOST_CELLS = 1 << 22
-
-
-def from_graphical(model: graphical.Model) -> Model:
-    """Build a constraint model from a graphical model: see `Model.from_model`."""
-    if not isinstance(model, graphical.Model):
-        raise wrong_type("model", model, "an elimina.Model")
-    if model.sense == "probability":
-        raise InputError("a model of probabilities has no costs to add up: convert it by elimina.io.convert_sense")
-    costs, decimals = integer_costs(convert_sense(model, "min-cost"))
-    if decimals:
-        raise InputError(f"the costs have {decimals} decimals: multiply them by 10^{decimals}")
-    result = Model()
-    xs = [result.int_var(0, v.size - 1, v.name) for v in costs.variables]
-    total = result.expression(round(costs.constant))
-    for number, factor in enumerate(costs.factors):
-        total = total + _posted(result, xs, number, factor)
-    if costs.upper_bound is not None:
-        result.add(total <= math.ceil(costs.upper_bound) - 1)
-    result.search(xs)
-    if not total.terms and not total.constant:
-        return result
-    if model.sense == "min-cost":
-        result.minimize(total)
-    else:
-        result.maximize(-total)
-    return result
-
-
-def _posted(model: Model, xs: list[Expression], number: int, factor: Table) -> Expression:
-    scope = [xs[v] for v in factor.scope]
-    if factor.rows is not None and factor.default == FORBIDDEN:
-        return model.add_cost_rows(scope, factor.rows.astype(np.int64), factor.values)
-    if factor.cells > _MOST_CELLS:
-        names = ", ".join(map(str, scope))
-        raise InputError(f"factor {number} over ({names}) has {factor.cells:,} cells, more than {_MOST_CELLS:,}")
-    return model.add_cost(scope, np.asarray(factor.dense()))
-
-
-_SMALL = 1 << 10
-_FAILURES_A_ROW = 8
+_MAX_ENUMERATED_CELLS = 1 << 10
+_FAILURES_PER_TUPLE = 8
 _SPARSE = 4
-_MOST_COST = 1 << 60
+_MAX_COST = 1 << 60
 
 
-class Posted(NamedTuple):
+class PostedModel(NamedTuple):
     """Everything that was posted to a constraint model.
 
     Attributes:
@@ -86,7 +45,7 @@ class Posted(NamedTuple):
     sense: Sense
 
 
-def tabulate(posted: Posted, solver: CpSolver, rows: int) -> graphical.Model:
+def tabulate(posted: PostedModel, solver: CpSolver, rows: int) -> graphical.Model:
     """Return the graphical model of the posted constraints.
 
     Args:
@@ -100,42 +59,42 @@ def tabulate(posted: Posted, solver: CpSolver, rows: int) -> graphical.Model:
     try:
         if not solver.propagate():
             raise Infeasible
-        return _Bridge(posted, solver, rows).model()
+        return _Tabulation(posted, solver, rows).model()
     except Infeasible:
-        names = [_name(posted.names, v) for v in range(len(posted.variables))]
-        nothing = graphical.Variable(_unlike("nothing", names), 1, ["is allowed"])
+        names = [_name_of(posted.names, v) for v in range(len(posted.variables))]
+        nothing = graphical.Variable(_unused_name("nothing", names), 1, ["is allowed"])
         worst = forbidden_value(posted.sense, np.int64)
         return graphical.Model([nothing], [Table([0], [worst])], sense=posted.sense)
 
 
-def _name(names: Mapping[int, str], v: int) -> str:
+def _name_of(names: Mapping[int, str], v: int) -> str:
     return names.get(v, f"_{v}")
 
 
-def _unlike(name: str, names: Sequence[str]) -> str:
+def _unused_name(name: str, names: Sequence[str]) -> str:
     while name in names:
         name += "_"
     return name
 
 
-class _Bridge:
-    def __init__(self, posted: Posted, solver: CpSolver, rows: int) -> None:
+class _Tabulation:
+    def __init__(self, posted: PostedModel, solver: CpSolver, rows: int) -> None:
         self._posted, self._rows = posted, rows
         self._constraints = [(name, [views_of(a) for a in arguments]) for name, arguments in posted.constraints]
         self._costs = dict(posted.objective or {})
         self._constant = posted.constant
         self._left_out: int | None = None
-        self._known: dict[Any, Words] = {}
-        left = Domains(posted.variables, solver)
+        self._known: dict[Any, Integers] = {}
+        left = PropagatedDomains(posted.variables, solver)
         summed = self._sum_of_objective(solver)
         for v in range(len(posted.variables)):
             if left.sizes[v] > rows and v != self._left_out:
                 raise InputError(
-                    f"variable {_name(posted.names, v)} has {left.sizes[v]:,} values, more than {rows:,}; "
+                    f"variable {_name_of(posted.names, v)} has {left.sizes[v]:,} values, more than {rows:,}; "
                     "narrow its domain, or leave the model to the search (elimina cp, fzn-elimina, Model.solve)"
                 )
         domains = [np.array(left.values(v) if v != self._left_out else [0]) for v in range(len(posted.variables))]
-        self._pieces = Pieces(domains, rows)
+        self._pieces = ConstraintTables(domains, rows)
         if summed is not None:
             self._constraints.pop(summed)
 
@@ -179,7 +138,7 @@ class _Bridge:
                 continue  # propagation knows that it holds
             self._pieces.origin = self._described(number, name, scope)
             rule = rule_of(name)
-            if rule is not None and (name.startswith("table_") or self._pieces.cells(views) > _SMALL):
+            if rule is not None and (name.startswith("table_") or self._pieces.cells(views) > _MAX_ENUMERATED_CELLS):
                 rule[0](self._pieces, arguments, rule[1])
             else:
                 self._pieces.keep(scope, self._enumerated(name, arguments, scope))
@@ -187,10 +146,10 @@ class _Bridge:
         return self._assembled()
 
     def _described(self, number: int, name: str, scope: Sequence[int]) -> str:
-        names = [_name(self._posted.names, v) for v in scope[:4]] + ["..."] * (len(scope) > 4)
+        names = [_name_of(self._posted.names, v) for v in scope[:4]] + ["..."] * (len(scope) > 4)
         return f"constraint {number + 1}, {name}({', '.join(names)})"
 
-    def _enumerated(self, name: str, arguments: Sequence[Sequence[View]], scope: Sequence[int]) -> Words:
+    def _enumerated(self, name: str, arguments: Sequence[Sequence[View]], scope: Sequence[int]) -> Integers:
         """Return the assignments that a constraint allows, by a search of its own."""
         place = {v: k for k, v in enumerate(scope)}
         words = [
@@ -203,13 +162,13 @@ class _Bridge:
             self._known[key] = self._searched(name, words, domains)
         return self._known[key]
 
-    def _searched(self, name: str, words: Sequence[npt.NDArray[Any]], domains: Sequence[Words]) -> Words:
+    def _searched(self, name: str, words: Sequence[npt.NDArray[Any]], domains: Sequence[Integers]) -> Integers:
         solver = CpSolver()
         for values in domains:
             solver.new_variable_of(values)
         solver.post(name, words)
         own = np.array([(v, 1, 0) for v in range(len(domains))], np.int64).reshape(-1, 3)
-        failures = _FAILURES_A_ROW * self._rows
+        failures = _FAILURES_PER_TUPLE * self._rows
         forever = math.inf
         rules = [(own, "input_order", "indomain_min")]
         search = CpSearch((solver,), rules, None, None, None, False, 0, forever, forever, failures)
@@ -239,7 +198,7 @@ class _Bridge:
             inside = np.ones(len(rows), bool)
             for v, column in zip(scope, rows.T, strict=True):
                 inside &= np.isin(column, domains[v])
-            pieces[number] = Piece(scope, rows[inside], origin)
+            pieces[number] = ConstraintTable(scope, rows[inside], origin)
             if not inside.any():
                 raise Infeasible
             for v, column in zip(scope, rows[inside].T, strict=True):
@@ -250,14 +209,14 @@ class _Bridge:
 
     def _assembled(self) -> graphical.Model:
         domains = self._pieces.domains
-        names = [_name(self._posted.names, v) for v in range(len(domains))]
+        names = [_name_of(self._posted.names, v) for v in range(len(domains))]
         kept = [v for v in range(len(domains)) if v != self._left_out]
         index = {v: k for k, v in enumerate(kept)}
         variables = [graphical.Variable(names[v], len(domains[v]), domains[v].tolist()) for v in kept]
         tables = [table for piece in self._pieces.pieces if (table := self._table(piece, index)) is not None]
         constant = self._constant
         for v, factor in self._costs.items():
-            if abs(factor) * max(abs(int(domains[v][0])), abs(int(domains[v][-1]))) > _MOST_COST:
+            if abs(factor) * max(abs(int(domains[v][0])), abs(int(domains[v][-1]))) > _MAX_COST:
                 raise InputError(f"the objective's term {factor} * {names[v]} is beyond 2^60: use smaller coefficients")
             costs = factor * domains[v]
             # Formats that have no negative costs hold it, then, as far as the constant allows.
@@ -266,7 +225,7 @@ class _Bridge:
             constant += best
         return graphical.Model(variables, tables, sense=self._posted.sense, constant=constant)
 
-    def _table(self, piece: Piece, index: Mapping[int, int]) -> Table | None:
+    def _table(self, piece: ConstraintTable, index: Mapping[int, int]) -> Table | None:
         """Return the table of a piece over the variables that are not fixed; None if it allows everything."""
         domains = self._pieces.domains
         axes = [k for k, v in enumerate(piece.scope) if len(domains[v]) > 1]
@@ -282,7 +241,7 @@ class _Bridge:
             return None
         worst = forbidden_value(self._posted.sense, np.int64)
         names = [index[v] for v in scope]
-        if _SPARSE * len(rows) * len(scope) < cells and cells > _SMALL:
+        if _SPARSE * len(rows) * len(scope) < cells and cells > _MAX_ENUMERATED_CELLS:
             return Table(names, np.zeros(len(rows), np.int64), sizes=sizes, rows=rows, default=worst)
         values = np.full(sizes, worst, np.int64)
         values[tuple(rows.T)] = 0

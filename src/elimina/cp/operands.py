@@ -1,0 +1,67 @@
+"""Whole numbers as arguments of constraints, and their limits."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any, TypeAlias, TypeGuard, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from elimina.errors import InputError
+
+Numbers: TypeAlias = npt.NDArray[np.signedinteger[Any]]
+
+T = TypeVar("T")
+
+LIMIT = 2**52
+"""No bound of a variable or an expression is beyond it."""
+
+
+def whole(number: object, what: str) -> int:
+    """Return a whole number as an int.
+
+    Raises:
+        InputError: It is none.
+    """
+    try:
+        return operator.index(number)  # type: ignore[arg-type]
+    except TypeError:
+        raise InputError(f"{what} is a whole number or an expression, not {number!r}") from None
+
+
+def whole_array(numbers: Any) -> Numbers:
+    """Whole numbers as an array of its own, of 32 bits where they fit: thousands of long tables are most of a model.
+
+    Raises:
+        InputError: One of them is not a whole number, or beyond 2^52.
+    """
+    if is_of_numbers(numbers):
+        result = numbers
+    else:
+        numbers = [whole(x, "an argument") for x in numbers]
+        if any(abs(x) > LIMIT for x in numbers):
+            raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
+        result = np.array(numbers, dtype=np.int64)
+    least, most = (int(result.min()), int(result.max())) if len(result) else (0, 0)
+    if most > LIMIT or least < -LIMIT:
+        raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
+    return np.array(result, np.int32 if least >= -(2**31) and most < 2**31 else np.int64)
+
+
+def is_of_numbers(argument: Any) -> TypeGuard[Numbers]:
+    """Return whether a value is an array of signed whole numbers."""
+    return isinstance(argument, np.ndarray) and argument.ndim == 1 and np.issubdtype(argument.dtype, np.signedinteger)
+
+
+def several(items: Iterable[T], what: str) -> list[T]:
+    """Return an iterable as a list.
+
+    Raises:
+        InputError: It cannot.
+    """
+    try:
+        return list(items)
+    except TypeError:
+        raise InputError(f"{what} gets a list of variables or numbers, not {items!r}") from None

@@ -1,0 +1,105 @@
+"""Posting of a model's variables and constraints to the solver of the core."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elimina._core import CpSolver
+from elimina.cp.expressions import Expression
+from elimina.cp.operands import LIMIT, Numbers, whole_array
+from elimina.cp.views import ViewRows
+from elimina.errors import InputError, TimeLimitError
+
+MAX_VARIABLES = 1 << 27
+"""Variables that the core numbers."""
+_MAX_SCALE = 2**30
+"""Largest factor of a view of a variable in the core."""
+
+
+class Declaration(NamedTuple):
+    """A variable before the solver is built: its bounds, and its values where the domain has holes."""
+
+    lo: int
+    hi: int
+    values: tuple[int, ...] | None
+
+
+def build_solver(
+    variables: Iterable[Declaration],
+    posts: Iterable[tuple[str, Sequence[Numbers]]],
+    aim: Expression | None,
+    deadline: float,
+) -> tuple[CpSolver, ViewRows | None]:
+    """Return the solver and a view of the objective; a sum gets a variable that only the solver has.
+
+    Args:
+        variables: Variables of the model.
+        posts: Names of constraints in the core, and their arguments.
+        aim: Objective to be minimised; None without one.
+        deadline: Deadline by ``time.monotonic``.
+
+    Raises:
+        InputError: The core refuses a constraint, or the objective is too large.
+        TimeLimitError: The deadline passed.
+    """
+    solver = CpSolver()
+    for variable in variables:
+        check_time(deadline)
+        if variable.values is None:
+            solver.new_variables(1, variable.lo, variable.hi)
+        else:
+            solver.new_variable_of(np.array(variable.values, dtype=np.int64))
+    for name, arguments in posts:
+        check_time(deadline)
+        call_core(solver.post, name, arguments)
+    if aim is None:
+        return solver, None
+    if is_view(aim):
+        return solver, view_of(aim)
+    lo, hi = aim.model.bounds(aim)
+    if max(abs(lo), abs(hi)) > LIMIT:
+        raise InputError(f"the objective is from {lo} to {hi}, beyond 2^52: use smaller coefficients or bounds")
+    own = call_core(solver.new_variables, 1, lo, hi)
+    terms = np.array([(var, 1, 0) for var in (*aim.terms, own)], dtype=np.int64)
+    call_core(solver.post, "int_lin_eq", [whole_array([*aim.terms.values(), -1]), terms, whole_array([-aim.constant])])
+    return solver, np.array([(own, 1, 0)], dtype=np.int64)
+
+
+def is_view(x: Expression) -> bool:
+    """Return whether the core takes an expression as a view of one variable."""
+    return len(x.terms) < 2 and all(abs(f) <= _MAX_SCALE for f in x.terms.values()) and abs(x.constant) <= LIMIT
+
+
+def view_of(x: Expression) -> ViewRows:
+    """Return an expression of at most one variable as the core takes it: variable, factor and constant."""
+    var, factor = next(iter(x.terms.items()), (-1, 0))
+    return np.array([(var, factor, x.constant)], dtype=np.int64)
+
+
+def call_core(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function of the core.
+
+    Raises:
+        InputError: It refuses its arguments.
+    """
+    try:
+        return function(*arguments)
+    except (ValueError, IndexError) as error:
+        raise InputError(str(error)) from None
+    except TypeError:
+        raise InputError(f"an option has the wrong type: {arguments[2:]}") from None
+
+
+def check_time(deadline: float) -> None:
+    """Check the time limit while constraints are posted.
+
+    Raises:
+        TimeLimitError: The deadline passed.
+    """
+    if deadline < math.inf and time.monotonic() > deadline:
+        raise TimeLimitError("the time limit passed while the constraints were posted; allow more time")

@@ -1,0 +1,81 @@
+"""Settings of a search: orderings, restarts, and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, get_args
+
+from elimina.arguments import choice
+
+MAX_THREADS = 1024
+"""Most threads of a search: more than a machine has, and few enough to start; other calls take as many."""
+
+Restarts = Literal["luby", "geometric", "linear", "constant"]
+RESTARTS: tuple[Restarts, ...] = get_args(Restarts)
+
+VariableOrdering = Literal[
+    "input_order",
+    "first_fail",
+    "anti_first_fail",
+    "smallest",
+    "largest",
+    "occurrence",
+    "most_constrained",
+    "max_regret",
+    "dom_w_deg",
+]
+VARIABLE_ORDERINGS: tuple[VariableOrdering, ...] = get_args(VariableOrdering)
+
+ValueOrdering = Literal[
+    "indomain",
+    "indomain_min",
+    "indomain_max",
+    "indomain_median",
+    "indomain_middle",
+    "indomain_random",
+    "indomain_split",
+    "indomain_reverse_split",
+    "indomain_interval",
+    "outdomain_min",
+    "outdomain_max",
+]
+VALUE_ORDERINGS: tuple[ValueOrdering, ...] = get_args(ValueOrdering)
+
+
+class SearchOptions(NamedTuple):
+    """Settings of a search for experts: options of ``Model.solve`` besides its arguments.
+
+    Attributes:
+        node_limit: Largest number of nodes. A node is a decision, or its opposite, with propagation.
+        fail_limit: Largest number of failures.
+        restarts: Restart after a number of failures: ``luby``, Luby's sequence times the scale; ``geometric``,
+            the scale times powers of the growth; ``linear``; ``constant``. Nogoods exclude subtrees that were refuted
+            before (Lecoutre et al., JSAT 2007), so every search ends, and no solution comes twice.
+        restart_scale: Number of failures that scales the restarts.
+        restart_growth: Growth factor of ``geometric`` restarts.
+        free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
+            try the values of the last solution first, and restart.
+        lns: With an objective, search near the best solution and everywhere in alternation (large neighbourhood search,
+            Shaw 1998; what keeps its value is chosen at random or by propagation, Perron et al., CP 2004). The
+            optimum can still be proven.
+        progress: Function to call with the figures of the search so far (as in ``Result.stats``), now and then.
+    """
+
+    node_limit: int | None = None
+    fail_limit: int | None = None
+    restarts: Restarts | None = None
+    restart_scale: float = 100
+    restart_growth: float = 1.5
+    free: bool = False
+    lns: bool = False
+    progress: Callable[[dict[str, Any]], object] | None = None
+
+    @property
+    def pace(self) -> tuple[str, float, float] | None:
+        """The restarts, as the core takes them."""
+        if self.restarts is None:
+            return None
+        return choice("restarts", self.restarts, RESTARTS), self.restart_scale, self.restart_growth
+
+
+DEFAULT_OPTIONS = SearchOptions()

@@ -1,0 +1,167 @@
+"""Run of a search: its limits, its solutions, and its result."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elimina._core import CpSearch
+from elimina.arguments import wrong_type
+from elimina.cp.solution import Solution
+from elimina.cp.unbounded import warn_of_missing_bounds
+from elimina.errors import InputError
+from elimina.result import EndedBy, Result, Status, phase_seconds
+from elimina.system import InWords, memory_errors_in_words
+
+if TYPE_CHECKING:
+    from elimina.cp.model import Model
+
+_UNLIMITED = 10**18
+"""Limits above it are none."""
+
+
+class SearchRun:
+    """A run, from the posting of the constraints on.
+
+    Args:
+        model: The model to be solved.
+        task: ``satisfy``, ``minimise`` or ``maximise``.
+        time_limit: Seconds; None if there is no limit.
+        node_limit: Number of nodes after which the search ends; None for no limit.
+        fail_limit: Number of failures after which the search ends; None for no limit.
+    """
+
+    def __init__(
+        self, model: Model, task: str, time_limit: float | None, node_limit: int | None, fail_limit: int | None
+    ) -> None:
+        self._model, self._task = model, task
+        self._started = self._posted = time.monotonic()
+        self._seconds = limit_of("time_limit", time_limit)
+        self._nodes = limit_of("node_limit", node_limit)
+        self._failures = limit_of("fail_limit", fail_limit)
+        self.progress: Callable[[dict[str, Any]], object] | None = None
+        self._last: Solution | None = None
+        self._kept: list[Solution] = []
+        self._is_complete = False
+
+    @property
+    def limits(self) -> tuple[float, float, float]:
+        """Seconds that are left, nodes and failures, as the core takes them."""
+        return max(0.0, self.deadline - time.monotonic()), self._nodes, self._failures
+
+    @property
+    def deadline(self) -> float:
+        """By ``time.monotonic``."""
+        return self._started + self._seconds
+
+    def search(
+        self, search: CpSearch, limit: int | None, keeps: bool, on_solution: Callable[[Solution], object] | None
+    ) -> Result:
+        """Search to the end, or to a limit.
+
+        Args:
+            search: The search, which has not begun.
+            limit: Number of solutions to end after; None if there is no limit.
+            keeps: True if all solutions are part of the answer.
+            on_solution: Called with each solution; ends the search by returning False.
+
+        Raises:
+            MemoryError: Memory ran out before there was a solution.
+        """
+        self._posted = time.monotonic()
+        try:
+            ended_by = self._to_the_end(search, limit, keeps, on_solution)
+        except KeyboardInterrupt:
+            ended_by = "interrupt"
+        except MemoryError:
+            if self._last is None:
+                raise
+            ended_by = "memory-limit"
+        return self.result(search.statistics(), ended_by)
+
+    def _to_the_end(
+        self, search: CpSearch, limit: int | None, keeps: bool, on_solution: Callable[[Solution], object] | None
+    ) -> EndedBy | None:
+        count, tell = 0, self.progress
+
+        def told() -> bool:
+            if tell is not None:
+                tell(search.statistics())
+            return True
+
+        while count != limit:
+            state = search.next(never_stop if tell is None else told)
+            if state != "solution":
+                self._is_complete = state == "complete"
+                return None if self._is_complete else "interrupt" if state == "stopped" else self._met(search)
+            self._last = solution = self._model.solution_of(search)
+            count += 1
+            if keeps:
+                self._kept.append(solution)
+            if on_solution is not None and on_solution(solution) is False:
+                return "interrupt"
+            # The search knows its own time only, not that of what is done with its solutions.
+            if count != limit and time.monotonic() > self.deadline:
+                return "time-limit"
+        return "solution-limit"
+
+    def _met(self, search: CpSearch) -> EndedBy:
+        figures = search.statistics()
+        if figures["nodes"] >= self._nodes:
+            return "node-limit"
+        return "failure-limit" if figures["failures"] >= self._failures else "time-limit"
+
+    def result(self, figures: dict[str, Any], ended_by: EndedBy | None) -> Result:
+        """Return the answer, given the search's figures."""
+        aim, last = self._model.objective, self._last
+        value = None if last is None or aim is None else last[aim]
+        names = self._model.unproven_limits(value) if self._is_complete else []
+        is_unbounded = bool(names) and last is not None and self._model.is_unbounded()
+        if names:
+            self._is_complete, ended_by = False, None if is_unbounded else "domain-limit"
+        if ended_by == "domain-limit":
+            warn_of_missing_bounds(names)
+        status: Status = "infeasible" if self._is_complete else "unknown"
+        if last is not None:
+            status = "feasible" if value is None or not self._is_complete else "optimal"
+            status = "unbounded" if is_unbounded else status
+        lower = value if status == "optimal" or self._task == "maximise" else None
+        upper = value if status == "optimal" or self._task == "minimise" else None
+        now = time.monotonic()
+        phases = {"post": self._posted - self._started, "search": now - self._posted}
+        known = {name: figure for name, figure in figures.items() if name not in ("seconds", "interrupted")}
+        stats = {**known, "complete": self._is_complete, "seconds": phase_seconds(phases, now - self._started)}
+        return Result(
+            status, self._task, value, lower, upper, last, ended_by=ended_by, stats=stats, solutions=self._kept
+        )
+
+
+def memory_in_words(threads: int = 1) -> InWords:
+    """Turn a ``MemoryError`` of a search in so many threads, or of propagation, into words."""
+    # The number is not checked yet, and may be anything.
+    fewer = None if isinstance(threads, int) and threads == 1 else "search in fewer threads"
+    return memory_errors_in_words("while it solved the constraint model", fewer)
+
+
+def limit_of(name: str, limit: Any) -> float:
+    """Return a limit as a number; infinity for None.
+
+    Raises:
+        InputError: It is not a number, or negative.
+    """
+    if limit is None:
+        return math.inf
+    if isinstance(limit, bool) or not isinstance(limit, int | float | np.integer | np.floating):
+        raise wrong_type(name, limit, "a number that is at least 0, or None")
+    if not limit >= 0:
+        raise InputError(f"{name} is {limit!r}; it must be a number that is at least 0")
+    return float(min(limit, _UNLIMITED))
+
+
+def never_stop() -> bool:
+    """Let the search go on: a callback of the core in which Python handles signals."""
+    return True

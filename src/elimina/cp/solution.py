@@ -1,0 +1,61 @@
+"""Solutions: a value for each variable."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from elimina.cp.expressions import Expression
+from elimina.display import sample
+from elimina.errors import InputError
+
+if TYPE_CHECKING:
+    from elimina.cp.model import Model
+
+
+class Solution(Mapping[str, int]):
+    """A value for each variable.
+
+    The keys of the mapping are the names of variables that have one. ``solution[x]`` also takes a variable or an
+    expression, or a list of them, for which it returns a list. A solution of a copied or pickled model takes the
+    variables of the original.
+    """
+
+    def __init__(self, model: Model, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
+        self._model, self._values, self._names = model, values, names
+
+    def __getitem__(self, what: Any) -> Any:
+        if isinstance(what, str):
+            if what not in self._names:
+                raise InputError(f"the model has no variable named {what!r}")
+            return int(self._values[self._names[what]])
+        if isinstance(what, Expression):
+            if not all(var < len(self._values) and self._shares(what.model, var) for var in what.terms):
+                raise InputError(f"{what} is not of the model as it was solved: it has no value in this solution")
+            return what.constant + sum(factor * int(self._values[var]) for var, factor in what.terms.items())
+        if isinstance(what, Iterable):
+            return [self[x] for x in what]
+        return what
+
+    def _shares(self, model: Model, var: int) -> bool:
+        return model is self._model or model.maker(var) == self._model.maker(var)
+
+    def __contains__(self, what: object) -> bool:
+        return what in self._names if isinstance(what, str) else False
+
+    def get(self, what: str, default: Any = None) -> Any:
+        """Return the value of a variable by its name, or the default if there is no such variable."""
+        return self[what] if what in self._names else default
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __repr__(self) -> str:
+        values = (f"{name}={self[name]}" for name in self)
+        return f"Solution({sample(values, len(self))})"

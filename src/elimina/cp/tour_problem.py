@@ -1,0 +1,75 @@
+"""Symmetric travelling salesman problems: cities, distances, and fixed edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from elimina.cp.tour_distances import MAX_DISTANCE, ROWS_PER_BLOCK
+from elimina.errors import InputError
+
+Points = npt.NDArray[np.float64]
+Distances = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class TourProblem:
+    """A symmetric travelling salesman problem.
+
+    Attributes:
+        name: Name in the file.
+        distances: (n, n) int32, symmetric; any array of whole numbers within 2^31 is taken.
+        points: (n, 2) coordinates to draw the cities at; None if the file has none.
+        fixed: Edges that each tour has to have; cities count from 0.
+
+    Raises:
+        TypeError: The distances are not an array of integers.
+        InputError: They are not a symmetric matrix within 2^31, or a fixed edge names no city.
+    """
+
+    name: str
+    distances: Distances
+    points: Points | None = None
+    fixed: list[tuple[int, int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "distances", _checked_distances(self.distances))
+        n = self.cities
+        for edge in self.fixed:
+            if len(edge) != 2 or not all(0 <= city < n for city in edge):
+                raise InputError(f"the fixed edge {edge} is not a pair of different cities from 0 to {n - 1}")
+
+    @property
+    def cities(self) -> int:
+        """Number of cities."""
+        return len(self.distances)
+
+    def length(self, tour: Sequence[int]) -> int:
+        """Return the length of a closed tour of all cities, which count from 0."""
+        here = np.asarray(tour, dtype=np.int64)
+        return int(self.distances[here, np.roll(here, -1)].sum(dtype=np.int64))
+
+
+def _checked_distances(given: npt.ArrayLike) -> Distances:
+    """Return distances as int32, checked."""
+    found = np.asarray(given)
+    if found.dtype.kind not in "iu":
+        raise TypeError(f"distances is an array of {found.dtype}; it takes integers, a row and a column for each city")
+    if found.ndim != 2 or found.shape[0] != found.shape[1]:
+        raise InputError(f"distances of shape {found.shape} are not a matrix with a row and a column for each city")
+    if found.size and (found.max() > MAX_DISTANCE or found.min() < -MAX_DISTANCE):
+        raise InputError("a distance is beyond 2^31: use smaller units")
+    matrix: Distances = found.astype(np.int32, copy=False)
+    for first in range(0, len(matrix), ROWS_PER_BLOCK):
+        rows = slice(first, first + ROWS_PER_BLOCK)
+        unequal = np.argwhere(matrix[rows, first:] != matrix[first:, rows].T)
+        if len(unequal):
+            i, j = (unequal[0] + first).tolist()
+            raise InputError(
+                f"the distance from city {i} to {j} is {matrix[i, j]}, back it is {matrix[j, i]}: a TSP is symmetric "
+                "(elimina.cp.Model has circuit and element for others)"
+            )
+    return matrix
