@@ -16,7 +16,7 @@ import cupy
 import numpy as np
 
 from elimina import cp
-from elimina.cp.device import accelerate
+from elimina.cp.gpu_filtering import accelerate
 
 SOURCE = r"""
 typedef unsigned long long u64;

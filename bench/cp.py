@@ -29,7 +29,7 @@ from typing import NamedTuple
 
 from elimina import cp
 from elimina.cp import tour_problem, tsplib
-from elimina.cp.device import accelerate
+from elimina.cp.gpu_filtering import accelerate
 
 
 class Instance(NamedTuple):

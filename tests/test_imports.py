@@ -9,7 +9,6 @@ from tests.imports import circles, imports
 CIRCLES = [
     "elimina: io io.evidence io.files io.network io.peers model.alignment model.model model.states",
     "elimina.backends: cpu cuda.backend cuda.stream sparse sparse.session sparse.tables tiers",
-    "elimina.cp: bridge decompose expressions globals model pieces running",
     "elimina.backends.cuda: device layout matrix",
 ]
 """Circles of modules, each after its package; a further one is ``elimina`` with ``elimina.reporting``.
@@ -17,7 +16,7 @@ CIRCLES = [
 If you untie one, remove it from the list, or shorten it.
 """
 
-INSIDE_FUNCTIONS = 80
+INSIDE_FUNCTIONS = 79
 """Imports of the package's own modules inside functions."""
 
 

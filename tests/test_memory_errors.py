@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from elimina import cp, dcop
-from elimina.cp import tsp, tsplib
+from elimina.cp import flatzinc_reader, tsp, tsplib
 from elimina.errors import MemoryLimitError
 from elimina.generate import random_model
 
@@ -43,7 +43,7 @@ def test_other_calls_of_a_model(monkeypatch, call):
 def test_reading(monkeypatch, tmp_path, call, suffix):
     path = tmp_path / f"model.{suffix}"
     path.write_text("solve satisfy;\n")
-    monkeypatch.setattr(cp, "flatzinc_record", run_out)
+    monkeypatch.setattr(flatzinc_reader, "flatzinc_record", run_out)
     monkeypatch.setattr(tsplib._TourFile, "read", run_out)
     with pytest.raises(MemoryLimitError, match="raise the limit of the process"):
         call(path)

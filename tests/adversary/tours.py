@@ -99,8 +99,8 @@ def script(case: Case) -> str:
         [
             "import numpy as np",
             "from elimina.cp.tsp import solve_tsp",
-            "from elimina.cp.tsplib import Problem",
-            f"problem = Problem('random', np.array({case['lengths']!r}, np.int32), None, {case['fixed']!r})",
+            "from elimina.cp.tour_problem import TourProblem",
+            f"problem = TourProblem('random', np.array({case['lengths']!r}, np.int32), None, {case['fixed']!r})",
             f"print(solve_tsp(problem, seed={case['seed']}, time_limit=20))",
             f"# expected: {_shortest(case)}",
         ]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from elimina.cp import is_of_constraints
+from elimina.cp.reading import is_of_constraints
 from tests.cli.conftest import EXAMPLES
 from tests.cli.schema import validate
 

@@ -13,7 +13,7 @@ def accelerated(model: cp.Model, kind: str) -> _core.CpSolver:
     """A model's solver whose AllDifferents are filtered so, whatever is faster."""
     solver, _ = model._build()
     if kind == "cuda":
-        from elimina.cp.device import cuda_device
+        from elimina.cp.gpu_filtering import cuda_device
 
         solver.accelerate(cuda_device(), False)
     elif kind != "cpu":

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from elimina import _core, cp
-from elimina.cp import device
+from elimina.cp import gpu_filtering
 from elimina.errors import DeviceError, InputError
 from tests import calls
 from tests.conftest import cuda_devices
@@ -106,7 +106,7 @@ def test_a_gpu_without_memory_is_given_up() -> None:
     import cupy
 
     solvers = [queens(520)._build()[0] for _ in range(2)]
-    solvers[1].accelerate(device.cuda_device(), True)
+    solvers[1].accelerate(gpu_filtering.cuda_device(), True)
     held, size = [], 1 << 36
     try:
         while size >= 256:
@@ -122,7 +122,7 @@ def test_a_gpu_without_memory_is_given_up() -> None:
 
 def test_no_device_after_all(monkeypatch) -> None:
     """A device that was found and cannot be used leaves a search to the CPU."""
-    monkeypatch.setattr(device, "_usable_gpu", lambda: _core.CpDevice(0, b"no module", "divide"))
+    monkeypatch.setattr(gpu_filtering, "_usable_gpu", lambda: _core.CpDevice(0, b"no module", "divide"))
     result = queens(520).solve(time_limit=2.6)
     assert result.stats["nodes"] > 0
 
@@ -130,10 +130,10 @@ def test_no_device_after_all(monkeypatch) -> None:
 def test_later(monkeypatch) -> None:
     """A search that lasts for a while looks for a device once."""
     asked = []
-    monkeypatch.setattr(device, "_usable_gpu", lambda: asked.append(1) or _core.CpDevice(1))
+    monkeypatch.setattr(gpu_filtering, "_usable_gpu", lambda: asked.append(1) or _core.CpDevice(1))
     result = queens(520).solve(time_limit=2.6)
     assert asked == [1] or result.stats["seconds"]["total"] < 2
-    monkeypatch.setattr(device, "_usable_gpu", lambda: asked.append(2))
+    monkeypatch.setattr(gpu_filtering, "_usable_gpu", lambda: asked.append(2))
     queens(520).solve(time_limit=0.2)
     queens(520).solve(time_limit=2.2, device="cpu")
     assert 2 not in asked

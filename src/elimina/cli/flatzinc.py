@@ -172,7 +172,7 @@ class _Run:
         except StopIteration:
             return self._end(False)
         if _may_use_device(model, options):
-            from elimina.cp.device import accelerate
+            from elimina.cp.gpu_filtering import accelerate
             from elimina.errors import DeviceError
 
             try:

@@ -128,7 +128,7 @@ def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | 
     if suffix in _ELSEWHERE:
         raise InputError(f"{path} is not a graphical model: {_ELSEWHERE[suffix]}")
     if suffix in ("fzn", "opb", "xml"):
-        from elimina.cp import is_of_constraints
+        from elimina.cp.reading import is_of_constraints
 
         if is_of_constraints(path):
             return _tabulated(path)
@@ -149,7 +149,7 @@ def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | 
 
 
 def _tabulated(path: str) -> tuple[Model, str | None]:
-    from elimina.cp import read as read_constraints
+    from elimina.cp.reading import read as read_constraints
 
     constraints = read_constraints(path)
     model, aim = constraints.to_model(), constraints.objective

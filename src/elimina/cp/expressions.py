@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, NoReturn, SupportsIndex, TypeAlias
+from collections.abc import Collection, Iterable, Mapping
+from typing import NoReturn, Protocol, SupportsIndex, TypeAlias
 
 from elimina.cp.operands import whole
 from elimina.errors import InputError
 from elimina.system import Slotted
 
-if TYPE_CHECKING:
-    from elimina.cp.model import Model
-
 Operand: TypeAlias = "Expression | SupportsIndex"
+
+
+class ExpressionModel(Protocol):
+    """The methods of a constraint model that its expressions and solutions use."""
+
+    def name_of(self, var: int) -> str:
+        """Return the name of a variable's number."""
+
+    def maker(self, var: int) -> bytes:
+        """Return the mark of the object that made a variable."""
+
+    def bounds(self, x: Operand) -> tuple[int, int]:
+        """Return the smallest and the largest value that an expression can take."""
+
+    def product(self, x: Operand, y: Operand) -> Expression:
+        """Return a new variable that is x times y."""
+
+    def maximum(self, xs: Iterable[Operand]) -> Expression:
+        """Return a new variable that is the greatest of several."""
+
+    def all_of(self, booleans: Iterable[Operand]) -> Expression:
+        """Return a new Boolean that is 1 if all of several are 1."""
+
+    def any_of(self, booleans: Iterable[Operand]) -> Expression:
+        """Return a new Boolean that is 1 if at least one of several is."""
 
 
 class Expression(Slotted):
@@ -32,7 +54,7 @@ class Expression(Slotted):
     # The terms are the first `_length` of a list that sums which begin alike share: sum(variables) copies none of them.
     __slots__ = ("_length", "_listed", "_terms", "constant", "model", "name")
 
-    def __init__(self, model: Model, terms: Mapping[int, int], constant: int = 0, name: str = "") -> None:
+    def __init__(self, model: ExpressionModel, terms: Mapping[int, int], constant: int = 0, name: str = "") -> None:
         self.model = model
         self._listed = list(terms.items())
         self._length = len(self._listed)

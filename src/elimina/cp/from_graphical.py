@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from elimina.arguments import wrong_type
 from elimina.cp.expressions import Expression
-from elimina.cp.model import Model
+from elimina.cp.global_constraints import GlobalConstraints
 from elimina.errors import InputError
 from elimina.io import convert_sense, integer_costs
 from elimina.model import model as graphical
@@ -17,8 +18,26 @@ from elimina.model.table import FORBIDDEN, Table
 _MAX_CELLS = 1 << 22
 
 
-def from_graphical(model: graphical.Model) -> Model:
-    """Build a constraint model from a graphical model: see `Model.from_model`."""
+class CostFunctions(NamedTuple):
+    """Cost functions of a graphical model, as posted to a constraint model.
+
+    Attributes:
+        variables: Variables of the constraint model, in the graphical model's order.
+        total: Sum of the costs, to be minimised.
+        max_total: Largest total that the graphical model's upper bound allows; None without one.
+    """
+
+    variables: list[Expression]
+    total: Expression
+    max_total: int | None
+
+
+def add_costs(target: GlobalConstraints, model: graphical.Model) -> CostFunctions:
+    """Add the variables and cost functions of a graphical model to a constraint model.
+
+    Raises:
+        InputError: The model is one of probabilities, a cost has decimals, or a function has too many cells.
+    """
     if not isinstance(model, graphical.Model):
         raise wrong_type("model", model, "an elimina.Model")
     if model.sense == "probability":
@@ -26,28 +45,18 @@ def from_graphical(model: graphical.Model) -> Model:
     costs, decimals = integer_costs(convert_sense(model, "min-cost"))
     if decimals:
         raise InputError(f"the costs have {decimals} decimals: multiply them by 10^{decimals}")
-    result = Model()
-    xs = [result.int_var(0, v.size - 1, v.name) for v in costs.variables]
-    total = result.expression(round(costs.constant))
+    xs = [target.int_var(0, v.size - 1, v.name) for v in costs.variables]
+    total = target.expression(round(costs.constant))
     for number, factor in enumerate(costs.factors):
-        total = total + _cost_of(result, xs, number, factor)
-    if costs.upper_bound is not None:
-        result.add(total <= math.ceil(costs.upper_bound) - 1)
-    result.search(xs)
-    if not total.terms and not total.constant:
-        return result
-    if model.sense == "min-cost":
-        result.minimize(total)
-    else:
-        result.maximize(-total)
-    return result
+        total = total + _cost_of(target, xs, number, factor)
+    return CostFunctions(xs, total, None if costs.upper_bound is None else math.ceil(costs.upper_bound) - 1)
 
 
-def _cost_of(model: Model, xs: list[Expression], number: int, factor: Table) -> Expression:
+def _cost_of(target: GlobalConstraints, xs: list[Expression], number: int, factor: Table) -> Expression:
     scope = [xs[v] for v in factor.scope]
     if factor.rows is not None and factor.default == FORBIDDEN:
-        return model.add_cost_rows(scope, factor.rows.astype(np.int64), factor.values)
+        return target.add_cost_rows(scope, factor.rows.astype(np.int64), factor.values)
     if factor.cells > _MAX_CELLS:
         names = ", ".join(map(str, scope))
         raise InputError(f"factor {number} over ({names}) has {factor.cells:,} cells, more than {_MAX_CELLS:,}")
-    return model.add_cost(scope, np.asarray(factor.dense()))
+    return target.add_cost(scope, np.asarray(factor.dense()))

@@ -13,10 +13,11 @@ from elimina._core import CpSearch, CpSolver, cp_falls_without_end, cp_variables
 from elimina.arguments import choice, flag, shown, with_options, wrong_type
 from elimina.cp.branching import SearchRule, search_rules
 from elimina.cp.copies import CopyableModel
-from elimina.cp.device import Device, accelerate
 from elimina.cp.domains import PropagatedDomains
 from elimina.cp.expressions import Expression, Operand, Relation
-from elimina.cp.globals import GlobalConstraints
+from elimina.cp.from_graphical import add_costs
+from elimina.cp.global_constraints import GlobalConstraints
+from elimina.cp.gpu_filtering import Device, accelerate
 from elimina.cp.operands import LIMIT, Numbers, is_of_numbers, several, whole, whole_array
 from elimina.cp.posting import MAX_VARIABLES, Declaration, build_solver, call_core, is_view, view_of
 from elimina.cp.search_options import (
@@ -30,7 +31,7 @@ from elimina.cp.search_options import (
 )
 from elimina.cp.search_run import SearchRun, memory_in_words, never_stop
 from elimina.cp.solution import Solution
-from elimina.cp.unbounded import bounds_advice, missing_bounds_text, warn_of_missing_bounds
+from elimina.cp.unbounded import UNBOUNDED_LIMIT, bounds_advice, missing_bounds_text, warn_of_missing_bounds
 from elimina.cp.views import ViewRows
 from elimina.display import Displayed, sample
 from elimina.errors import InputError, TimeLimitError
@@ -57,7 +58,8 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         self._rules: list[SearchRule] = []
         self._objective: Expression | None = None
         self._sign = 1
-        self._open: set[int] = set()  # Variables without bounds in a file, and those whose bounds follow from theirs.
+        # Variables without bounds in a file, and those whose bounds follow from theirs.
+        self._unbounded: set[int] = set()
 
     @classmethod
     def from_model(cls, model: GraphicalModel) -> Model:
@@ -69,9 +71,17 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         Raises:
             InputError: The model is one of probabilities, a cost has decimals, or a function has too many cells.
         """
-        from elimina.cp.from_graphical import from_graphical
-
-        return from_graphical(model)
+        result = cls()
+        xs, total, max_total = add_costs(result, model)
+        if max_total is not None:
+            result.add(total <= max_total)
+        result.search(xs)
+        if total.terms or total.constant:
+            if model.sense == "min-cost":
+                result.minimize(total)
+            else:
+                result.maximize(-total)
+        return result
 
     def _figures(self) -> list[tuple[str, str]]:
         kinds = Counter(name for name, _ in self._posts)
@@ -146,13 +156,23 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             raise wrong_type("name", name, "a string")
         return [self.int_var(domain, hi, name and f"{name}[{i}]") for i in range(count)]
 
-    def result_var(self, lo: int, hi: int, of: Iterable[Operand]) -> Expression:
+    def unbounded_var(self, name: str = "") -> Expression:
+        """Make a variable without bounds: it is searched from -2^42 to 2^42, and a proof that needs these ends is none.
+
+        Args:
+            name: Name in messages, and key of the assignment.
+        """
+        variable = self.int_var(-UNBOUNDED_LIMIT, UNBOUNDED_LIMIT, name)
+        self._unbounded.update(variable.terms)
+        return variable
+
+    def result_var(self, lo: int, hi: int, of: Iterable[Operand], name: str = "") -> Expression:
         """Make a variable for a function of operands; it has no bounds of its own if one of them has none."""
-        is_open = not self._open.isdisjoint(var for x in of if isinstance(x, Expression) for var in x.terms)
-        made = self.int_var(lo, hi)
-        if is_open:
-            self._open.update(made.terms)
-        return made
+        is_unbounded = not self._unbounded.isdisjoint(var for x in of if isinstance(x, Expression) for var in x.terms)
+        variable = self.int_var(lo, hi, name)
+        if is_unbounded:
+            self._unbounded.update(variable.terms)
+        return variable
 
     def bool_var(self, name: str = "") -> Expression:
         """Make a variable of 0 and 1."""
@@ -175,7 +195,7 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         Args:
             incumbent: Value of the objective; only better solutions count.
         """
-        if not self._open:
+        if not self._unbounded:
             return []
         bounds, posts = [(variable.lo, variable.hi) for variable in self._variables], list(self._posts)
         if incumbent is not None and self._objective is not None:
@@ -184,15 +204,15 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             variables = np.array([(var, 1, 0) for var in aim.terms], dtype=np.int64).reshape(-1, 3)
             largest = whole_array([incumbent * self._sign - 1 - aim.constant])
             posts.append(("int_lin_le", [factors, variables, largest]))
-        return [self.name_of(var) for var in cp_variables_beyond_limits(bounds, sorted(self._open), posts)]
+        return [self.name_of(var) for var in cp_variables_beyond_limits(bounds, sorted(self._unbounded), posts)]
 
     def is_unbounded(self) -> bool:
         """Return whether every solution can be improved; False if that is not proven."""
         aim = self._objective
-        if not self._open or aim is None or not is_view(aim):
+        if not self._unbounded or aim is None or not is_view(aim):
             return False
         bounds = [(variable.lo, variable.hi) for variable in self._variables]
-        return cp_falls_without_end(bounds, sorted(self._open), self._posts, view_of(aim * self._sign))
+        return cp_falls_without_end(bounds, sorted(self._unbounded), self._posts, view_of(aim * self._sign))
 
     def name_of(self, var: int) -> str:
         """Return the name of a variable's number."""

@@ -5,23 +5,38 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from elimina._core import CpSearch
 from elimina.arguments import wrong_type
+from elimina.cp.expressions import Expression
 from elimina.cp.solution import Solution
 from elimina.cp.unbounded import warn_of_missing_bounds
 from elimina.errors import InputError
 from elimina.result import EndedBy, Result, Status, phase_seconds
 from elimina.system import InWords, memory_errors_in_words
 
-if TYPE_CHECKING:
-    from elimina.cp.model import Model
-
 _UNLIMITED = 10**18
 """Limits above it are none."""
+
+
+class SearchedModel(Protocol):
+    """The methods of a constraint model that a run of its search uses."""
+
+    @property
+    def objective(self) -> Expression | None:
+        """The expression that is minimised or maximised."""
+
+    def solution_of(self, search: CpSearch) -> Solution:
+        """Return the latest solution of a search."""
+
+    def unproven_limits(self, incumbent: int | None = None) -> list[str]:
+        """Return the names of variables without bounds in the file whose limits a complete search relies on."""
+
+    def is_unbounded(self) -> bool:
+        """Return whether every solution can be improved."""
 
 
 class SearchRun:
@@ -36,7 +51,7 @@ class SearchRun:
     """
 
     def __init__(
-        self, model: Model, task: str, time_limit: float | None, node_limit: int | None, fail_limit: int | None
+        self, model: SearchedModel, task: str, time_limit: float | None, node_limit: int | None, fail_limit: int | None
     ) -> None:
         self._model, self._task = model, task
         self._started = self._posted = time.monotonic()

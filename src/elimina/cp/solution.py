@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from elimina.cp.expressions import Expression
+from elimina.cp.expressions import Expression, ExpressionModel
 from elimina.display import sample
 from elimina.errors import InputError
-
-if TYPE_CHECKING:
-    from elimina.cp.model import Model
 
 
 class Solution(Mapping[str, int]):
@@ -24,7 +21,7 @@ class Solution(Mapping[str, int]):
     variables of the original.
     """
 
-    def __init__(self, model: Model, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
+    def __init__(self, model: ExpressionModel, values: npt.NDArray[np.int64], names: dict[str, int]) -> None:
         self._model, self._values, self._names = model, values, names
 
     def __getitem__(self, what: Any) -> Any:
@@ -40,7 +37,7 @@ class Solution(Mapping[str, int]):
             return [self[x] for x in what]
         return what
 
-    def _shares(self, model: Model, var: int) -> bool:
+    def _shares(self, model: ExpressionModel, var: int) -> bool:
         return model is self._model or model.maker(var) == self._model.maker(var)
 
     def __contains__(self, what: object) -> bool:

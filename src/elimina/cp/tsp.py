@@ -70,7 +70,8 @@ def solve_tsp(
         MemoryLimitError: Memory ran out before there was a tour.
     """
     if not isinstance(problem, TourProblem):
-        raise wrong_type("problem", problem, "an elimina.cp.tour_problem.TourProblem (elimina.cp.tsplib.read_tsp reads one)")
+        expected = "an elimina.cp.tour_problem.TourProblem (elimina.cp.tsplib.read_tsp reads one)"
+        raise wrong_type("problem", problem, expected)
     shift, distances = with_fixed_edges(problem)
     run = _TourRun(problem, distances, shift, time_limit, seed, on_known)
     try:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+UNBOUNDED_LIMIT = 2**42
+"""Largest absolute value of a variable without bounds in a file: ``kFree`` in ``core/cp/flatzinc/instance.hpp``."""
+
 logger = logging.getLogger("elimina")
 
 

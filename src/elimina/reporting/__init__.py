@@ -14,6 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from elimina import __version__, api, arguments
 from elimina.cp.model import Model as ConstraintModel
+from elimina.cp.reading import is_of_constraints
+from elimina.cp.reading import read as read_constraints
 from elimina.cp.tour_problem import TourProblem
 from elimina.cp.tsp import TourState, solve_tsp
 from elimina.cp.tsplib import read_tsp
@@ -115,12 +117,8 @@ def read_subject(path: str, *, check: bool = True) -> Model | DistributedProblem
     suffix = suffix_of(Path(path))
     if suffix == "tsp":
         return read_tsp(path)
-    if suffix in ("fzn", "opb", "xml"):
-        from elimina.cp import is_of_constraints
-        from elimina.cp import read as read_constraints
-
-        if is_of_constraints(path):
-            return read_constraints(path)
+    if suffix in ("fzn", "opb", "xml") and is_of_constraints(path):
+        return read_constraints(path)
     if suffix in ("yaml", "yml", "json", "xml"):
         from elimina import dcop
         from elimina.dcop.formats import is_distributed

@@ -29,7 +29,7 @@ class GlobalConstraints(ABC):
         """Make a variable."""
 
     @abstractmethod
-    def result_var(self, lo: int, hi: int, of: Iterable[Operand]) -> Expression:
+    def result_var(self, lo: int, hi: int, of: Iterable[Operand], name: str = "") -> Expression:
         """Make a variable for a function of operands, whose bounds follow from theirs."""
 
     @abstractmethod

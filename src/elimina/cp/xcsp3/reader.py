@@ -1,0 +1,299 @@
+"""XCSP3 files as constraint models: variables, groups, blocks, and an objective."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from elimina._core import TextError
+from elimina.cp.expressions import Expression
+from elimina.cp.model import Model
+from elimina.cp.xcsp3.constraints import CONSTRAINTS, Arguments
+from elimina.cp.xcsp3.elements import Contents
+from elimina.cp.xcsp3.terms import MOST_ITEMS, Array, Terms, number, span, tokens
+from elimina.errors import InputError, UnsupportedError
+from elimina.io.files import Document, Element, reraise
+
+_PLACEHOLDER = re.compile(r"%(\d+|\.\.\.)")
+_SECTIONS = ("variables", "constraints", "objectives", "annotations")
+
+
+class Reader:
+    """Reads a file's elements in their order.
+
+    Args:
+        document: The file; its ``line`` follows what is read.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._model = Model()
+        self._terms = Terms(self._model)
+        self._domains: dict[str, str] = {}
+
+    def model_of(self, root: Element) -> Model:
+        """Return the problem below the outermost element.
+
+        Raises:
+            TextError: The file is malformed.
+            UnsupportedError: An element is not supported.
+        """
+        kind = root.attributes.get("type", "CSP")
+        if root.attributes.get("format") != "XCSP3":
+            raise TextError('expected <instance format="XCSP3">')
+        if kind not in ("CSP", "COP"):
+            raise UnsupportedError(f"problems of the type {kind} are not supported; CSP and COP are")
+        for section in self._document.visit(root):
+            if section.tag not in _SECTIONS:
+                raise TextError(f"expected one of {', '.join(_SECTIONS)}, found <{section.tag}>")
+            # Annotations advise the search, and change no solution.
+            if section.tag != "annotations":
+                _check_frame(section, *(("combination",) if section.tag == "objectives" else ()))
+        _check_frame(root, "format", "type")
+        for tag, read in (("variables", self._variable), ("constraints", self._constraint)):
+            for section in [child for child in root.children if child.tag == tag]:
+                for child in self._document.visit(section):
+                    read(child)
+        aims = [aim for child in root.children if child.tag == "objectives" for aim in child.children]
+        if len(aims) > 1:
+            self._document.line = aims[1].line
+            raise UnsupportedError("several objectives are not supported")
+        for aim in aims:
+            self._document.line = aim.line
+            self._objective(aim)
+        return self._model
+
+    def _variable(self, element: Element) -> None:
+        contents = Contents(element)
+        kind = contents.attribute("type", "integer")
+        if kind != "integer":
+            raise UnsupportedError(f"variables of the type {kind} are not supported")
+        name = contents.attribute("id", "")
+        if not re.fullmatch(r"[A-Za-z_]\w*", name):
+            raise TextError(f"expected a name of a variable as id, found {name[:40]!r}")
+        if name in self._terms.variables or name in self._terms.arrays:
+            raise TextError(f"there are two variables {name!r}")
+        if element.tag == "var":
+            domain = self._domain_of(contents)
+            self._domains[name] = domain
+            self._terms.variables[name] = self._made(domain, name)
+        elif element.tag == "array":
+            self._array(contents, name)
+        else:
+            raise TextError(f"expected <var> or <array>, found <{element.tag}>")
+        contents.check()
+
+    def _domain_of(self, contents: Contents) -> str:
+        like = contents.attribute("as", "")
+        if not like:
+            return contents.text
+        if like not in self._domains:
+            raise TextError(f"there is no variable {like[:40]!r} with the domain")
+        return self._domains[like]
+
+    def _array(self, contents: Contents, name: str) -> None:
+        size = contents.attribute("size", "")
+        sizes = [number(one) for one in re.findall(r"\[([^\[\]]*)\]", size)]
+        if not sizes or min(sizes) < 1:
+            raise TextError(f"expected sizes such as [3][4], found {size[:40]!r}")
+        if math.prod(sizes) > MOST_ITEMS:
+            raise UnsupportedError(
+                f"the array {name} has {math.prod(sizes):,} variables; at most {MOST_ITEMS:,} are supported"
+            )
+        starts = [number(start) for start in re.findall(r"-?\d+", contents.attribute("startIndex", "0"))]
+        starts = starts if len(starts) == len(sizes) else starts[:1] * len(sizes)
+        array = Array(sizes, starts, [None] * math.prod(sizes))
+        domains: list[str | None] = [None] * math.prod(sizes)
+        parts = contents.all("domain")
+        places = [
+            f"{name}{''.join(f'[{i}]' for i in index)}"
+            for index in itertools.product(*(range(a, a + n) for a, n in zip(starts, sizes, strict=True)))
+        ]
+        if parts:
+            self._spread(parts, name, array, places, domains)
+        else:
+            domain = self._domain_of(contents)
+            self._domains[name] = domain
+            domains = [domain] * len(domains)
+        for flat, (place, text) in enumerate(zip(places, domains, strict=True)):
+            if text is not None:
+                array.elements[flat] = self._made(text, place)
+                self._domains[place] = text
+        self._terms.arrays[name] = array
+
+    def _spread(
+        self, parts: Sequence[Contents], name: str, array: Array, places: list[str], domains: list[str | None]
+    ) -> None:
+        """Give the elements of an array the domains that are listed for them."""
+        flat_of = {place: flat for flat, place in enumerate(places)}
+        scratch = Terms(Model(), {}, {name: Array(array.sizes, array.starts, [])})
+        stand_ins: list[Expression | None] = [scratch.model.bool_var(place) for place in places]
+        scratch.arrays[name].elements = stand_ins
+        for part in parts:
+            self._document.line = part.line
+            named = part.attribute("for", "others")
+            if named == "others":
+                chosen = [flat for flat, domain in enumerate(domains) if domain is None]
+            else:
+                chosen = [flat_of[place] for token in named.split() for place in scratch.names(token)]
+            for flat in chosen:
+                domains[flat] = part.text
+
+    def _made(self, domain: str, name: str) -> Expression:
+        parts = domain.split()
+        if not parts:
+            raise TextError(f"the variable {name} has an empty domain")
+        if len(parts) == 1 and ".." in parts[0]:
+            ends = parts[0].split("..")
+            return self._model.int_var(number(ends[0]), number(ends[-1]), name)
+        values: list[int] = []
+        for part in parts:
+            values += span(part) if ".." in part else [number(part)]
+        return self._model.int_var(values, name=name)
+
+    def _constraint(self, element: Element) -> None:
+        self._document.line = element.line
+        if element.tag == "block":
+            _check_frame(element)
+            for child in element.children:
+                self._constraint(child)
+        elif element.tag == "group":
+            self._group(element)
+        elif element.tag == "slide":
+            self._slide(element)
+        elif element.tag in CONSTRAINTS:
+            contents = Contents(element)
+            CONSTRAINTS[element.tag](self._terms, Arguments(contents))
+            contents.check()
+        else:
+            raise UnsupportedError(f"the constraint <{element.tag}> is not supported")
+
+    def _group(self, element: Element) -> None:
+        if not element.children or any(child.tag != "args" for child in element.children[1:]):
+            raise TextError("expected a constraint and then <args> in <group>")
+        _check_frame(element)
+        template = element.children[0]
+        for given in element.children[1:]:
+            self._document.line = given.line
+            contents = Contents(given)
+            arguments = [name for token in tokens(contents.text) for name in self._terms.names(token)]
+            contents.check()
+            self._constraint(_filled(template, arguments, _highest(template)))
+
+    def _slide(self, element: Element) -> None:
+        if not element.children:
+            raise TextError("expected a list and a constraint in <slide>")
+        contents = Contents(element)
+        lists, template = contents.all("list"), element.children[-1]
+        if not lists or len(lists) != len(element.children) - 1:
+            raise TextError("expected lists and then a constraint in <slide>")
+        contents.all(template.tag)
+        names = [[name for token in tokens(each.text) for name in self._terms.names(token)] for each in lists]
+        width = _highest(template) + 1
+        steps = [number(each.attribute("offset", "1")) for each in lists]
+        # The template tells how many variables come from a list that is alone.
+        widths = [number(each.attribute("collect", "1")) for each in lists] if len(lists) > 1 else [width]
+        if len(lists) == 1:
+            lists[0].attribute("collect", "1")
+        if sum(widths) != width:
+            raise TextError(f"<slide> collects {sum(widths)} variables for a constraint of {width}")
+        for each, size, step in zip(names, widths, steps, strict=True):
+            if step < 1 or not 0 < size <= len(each):
+                raise TextError(f"<slide> has {len(each)} variables, {size} at a time with an offset of {step}")
+        for listed in lists:
+            listed.check()
+        is_circular = contents.attribute("circular", "false") == "true"
+        last = len(names[0]) if is_circular else len(names[0]) - widths[0] + 1
+        _check_frame(element, "circular")
+        for turn in range(math.ceil(last / steps[0])):
+            window: list[str] = []
+            for each, size, step in zip(names, widths, steps, strict=True):
+                if not is_circular and turn * step + size > len(each):
+                    raise TextError(
+                        f"<slide> has too few variables in a list of {len(each)}, next to one of {len(names[0])}"
+                    )
+                window += [each[(turn * step + i) % len(each)] for i in range(size)]
+            self._constraint(_filled(template, window, width - 1))
+
+    def _objective(self, element: Element) -> None:
+        if element.tag not in ("minimize", "maximize"):
+            raise TextError(f"expected <minimize> or <maximize>, found <{element.tag}>")
+        contents = Contents(element)
+        kind = contents.attribute("type", "expression")
+        given = Arguments(contents)
+        model, terms = self._model, self._terms
+        if kind == "expression":
+            aim = terms.value(contents.text)
+        elif kind == "sum":
+            aim = given.sum(terms)
+        elif kind in ("minimum", "maximum", "nValues", "product"):
+            xs = given.weighted(terms)
+            if kind == "product":
+                aim = terms.product(xs)
+            else:
+                aim = {"minimum": model.minimum, "maximum": model.maximum, "nValues": model.distinct_values}[kind](xs)
+        else:
+            raise UnsupportedError(f"an objective of the type {kind} is not supported")
+        (model.minimize if element.tag == "minimize" else model.maximize)(aim)
+        contents.check()
+
+
+def _check_frame(element: Element, *attributes: str) -> None:
+    """Check that an element whose children are read one by one has no other attribute and no text."""
+    frame = Element(element.tag, element.attributes, element.line)
+    frame.add_text(element.raw_text)
+    contents = Contents(frame)
+    for name in attributes:
+        contents.attribute(name, "")
+    contents.check()
+
+
+def _highest(template: Element) -> int:
+    """Return the highest number of a placeholder; -1 if there is none."""
+    own = [int(found) for found in _PLACEHOLDER.findall(template.raw_text) if found != "..."]
+    return max([-1, *own, *map(_highest, template.children)])
+
+
+def _filled(template: Element, arguments: Sequence[str], highest: int) -> Element:
+    """Return a template with its placeholders replaced by arguments; ``%...`` is those after the highest one."""
+
+    def argument(found: re.Match[str]) -> str:
+        if found[1] == "...":
+            return " ".join(arguments[highest + 1 :])
+        if int(found[1]) >= len(arguments):
+            raise TextError(f"there is no argument for {found[0]}")
+        return arguments[int(found[1])]
+
+    filled = Element(template.tag, template.attributes, template.line)
+    filled.add_text(_PLACEHOLDER.sub(argument, template.raw_text))
+    filled.children = [_filled(child, arguments, highest) for child in template.children]
+    return filled
+
+
+ROOT = "instance"
+
+
+def read_xcsp3(path: Path, data: bytes) -> Model:
+    """Read a problem; its variables have the names of the file: ``model["x"]``, ``model["q[1][2]"]``.
+
+    Args:
+        path: The file, for errors.
+        data: Content of the file.
+
+    Raises:
+        FormatError: The file is malformed; it names the line.
+        UnsupportedError: An element is not supported.
+    """
+    document = Document(data)
+    try:
+        return Reader(document).model_of(document.root(ROOT))
+    except (TextError, UnsupportedError) as error:
+        reraise(path, document.line, error, document.column)
+    except RecursionError:
+        reraise(path, document.line, TextError("the nesting is too deep"))
+    except InputError as error:
+        # The solver refuses an argument that the file holds.
+        reraise(path, document.line, TextError(str(error)))
