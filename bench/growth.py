@@ -20,8 +20,8 @@ import time
 import numpy as np
 
 from elimina import Model, Options, solve
-from elimina.model.model import Variable
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 from record import Record
 
 FAMILIES = ("tree", "chain", "chords", "grid", "network")

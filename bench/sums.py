@@ -23,10 +23,10 @@ from typing import Any
 import elimina
 from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
-from elimina.model.states import evidence_of
 from elimina.planning.options import Options
 from elimina.planning.order import find_order
 from elimina.planning.program import pack
+from elimina.problem.observations import evidence_of
 from elimina.problem.preparation import prepare
 from elimina.running.encoding import encode
 from elimina.running.plan_choice import bounding_plan

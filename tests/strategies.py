@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table, forbidden_value
+from elimina.model.variable import Variable
 
 KINDS = ("integer", "big-integer", "float", "max-integer", "max-float", "probability")
 

@@ -15,9 +15,10 @@ import elimina
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model
 from elimina.methods import bucket_elimination
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.states import StateIndex
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 from elimina.planning import order as order_module
 from elimina.planning import ordering
 from elimina.result import number_text

@@ -13,7 +13,8 @@ import elimina
 from elimina import cp
 from elimina.errors import InputError
 from elimina.generate import grid_model
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
+from elimina.model.variable import Variable
 
 LONG = "<b>&" + "n" * 3000
 

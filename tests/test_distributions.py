@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.errors import FormatError, InputError
-from elimina.model.model import Model, Variable, distributions
+from elimina.model import distributions
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 
 RAIN, WET = Variable("rain", 2, ["no", "yes"]), Variable("wet", 2, ["dry", "wet"])
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from elimina.errors import InputError
 from elimina.model import table as table_module
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import allowed_ranges, prepare

@@ -15,8 +15,9 @@ from elimina.generate import grid_model
 from elimina.io import convert_sense
 from elimina.methods import junction_structure
 from elimina.methods.junction_structure import choose_structure
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 from elimina.planning.options import Options
 from elimina.problem.relevance import Relevance
 from tests import calls

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.errors import InputError
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.states import StateIndex
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 
 
 def test_states_and_indices():

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     )
     from elimina.io import read, read_evidence, write
     from elimina.methods.junction_tree import JunctionTree
-    from elimina.model.model import Model, Variable
+    from elimina.model.model import Model
     from elimina.model.states import StateIndex
     from elimina.model.table import FORBIDDEN, Table
+    from elimina.model.variable import Variable
     from elimina.planning.options import Options
     from elimina.planning.plan import Plan
     from elimina.reporting import Report, report

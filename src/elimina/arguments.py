@@ -346,3 +346,13 @@ def function(name: str, given: Callable[..., Any] | None) -> None:
     """
     if given is not None and not callable(given):
         raise wrong_type(name, given, "a function, or None")
+
+
+def check_mapping(argument: str, evidence: Any) -> None:
+    """Check that evidence is a mapping.
+
+    Raises:
+        TypeError: It is something else.
+    """
+    if not isinstance(evidence, Mapping):
+        raise wrong_type(argument, evidence, "a mapping from variables to states, such as {'A': 'yes'}")

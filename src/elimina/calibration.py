@@ -22,8 +22,9 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.errors import DeviceError, InputError
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 from elimina.planning.machine import FILE, SORTED_TUPLES, Machine, calibration_file, speeds
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan

@@ -15,8 +15,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from elimina.errors import InputError
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 
 LARGEST_COST = 100
 _MOST_CELLS = 10**8

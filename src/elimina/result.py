@@ -22,7 +22,7 @@ from elimina.problem.tasks import described
 from elimina.system import cached_property
 
 if TYPE_CHECKING:
-    from elimina.model.model import Variable
+    from elimina.model.variable import Variable
     from elimina.system import Library
 
 

@@ -16,8 +16,9 @@ from sklearn.metrics import accuracy_score
 from sklearn.naive_bayes import CategoricalNB
 
 from elimina.adapters.sklearn import BayesNetClassifier
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ import elimina.io as eio
 from elimina.cli.commands import run
 from elimina.errors import InputError
 from elimina.model.model import Model
-from elimina.model.states import index_of_text
+from elimina.model.variable import index_of_text
 from elimina.result import SCHEMA, Result
 from tests.adversary import answers, solving
 from tests.adversary.case import Case, Defect, Setting

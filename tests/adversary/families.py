@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 from tests.adversary.models import Spec
 from tests.adversary.table_oracle import TableOracle
 from tests.reference.contraction import Tables

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from elimina.errors import EliminaError, MemoryLimitError
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 from elimina.result import Result
 from tests import calls
 from tests.adversary import answers

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 
 Spec = dict[str, Any]
 """``sense``, ``variables`` ([name, size, states or None]), ``factors`` ({scope, values, default, dtype}: the values in

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from elimina import FORBIDDEN, Model, Table, Variable
 from elimina.dcop import AgentProfile, Problem, read
-from elimina.model.states import index_of_text
+from elimina.model.variable import index_of_text
 
 YAML = """\
 name: everything

@@ -10,8 +10,9 @@ from elimina.dcop import Agent, Network, Problem
 from elimina.dcop.engine import Engine
 from elimina.dcop.problem import AgentProfile, Settings, views
 from elimina.dcop.simulator import Figures, Simulation
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table, forbidden_value
+from elimina.model.variable import Variable
 
 
 def grouped(model: Model, rng: np.random.Generator) -> Problem:

@@ -21,7 +21,7 @@ from elimina.dcop import AgentProfile, Problem, read, write
 from elimina.dcop.formats import is_distributed
 from elimina.dcop.formats.pydcop import NOISE_SEED
 from elimina.errors import FormatError, InputError, MemoryLimitError
-from elimina.model.states import texts_of
+from elimina.model.variable import texts_of
 from tests.dcop.problems import EXAMPLES, JSON, XCSP, YAML, all_costs, parse, random_problems, total
 
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -10,8 +10,9 @@ import pytest
 from elimina.dcop import Network, Problem
 from elimina.dcop.problem import HEURISTICS
 from elimina.dcop.simulator import ORDERS, Order
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 from elimina.result import Result
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from elimina import ImpossibleEvidenceError, InputError, JunctionTree, Model, solve
 from elimina.methods import small_networks
-from elimina.model.model import Variable
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 from elimina.strategies import call
 from tests import calls
 from tests.reference import brute

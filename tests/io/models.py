@@ -9,9 +9,9 @@ import string
 import numpy as np
 from hypothesis import strategies as st
 
-from elimina.model.model import Model, Variable
-from elimina.model.states import texts_of
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable, texts_of
 
 SIZES = st.lists(st.sampled_from([1, 2, 2, 3, 4]), max_size=5)
 NAMES = st.text(string.ascii_letters + string.digits + "_-<>=éλ .,|(){}[]#/:;", min_size=1, max_size=8)

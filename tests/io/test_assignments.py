@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from elimina.errors import InputError
 from elimina.io.evidence import parse_assignments
-from elimina.model.model import Model, Variable
-from elimina.model.states import evidence_of
+from elimina.model.model import Model
+from elimina.model.variable import Variable
+from elimina.problem.observations import evidence_of
 
 MODEL = Model(
     [

@@ -9,7 +9,7 @@ import elimina
 import elimina.io as eio
 from elimina import Model, Table, Variable
 from elimina.errors import FormatError, UnsupportedError
-from elimina.model.states import evidence_of
+from elimina.problem.observations import evidence_of
 
 NET = """// a comment
 network "my net" { property author "me; myself"; }

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import elimina
 from elimina.errors import FormatError, InputError
 from elimina.io.cases import MISSING, cases_from_frame, read_cases
-from elimina.model.model import Model, Variable
-from elimina.model.states import texts_of
+from elimina.model.model import Model
+from elimina.model.variable import Variable, texts_of
 from tests.io.models import named_variables
 
 MODEL = Model(

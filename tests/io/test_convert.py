@@ -15,8 +15,9 @@ import elimina
 import elimina.io as eio
 from elimina.errors import InputError
 from elimina.io import convert_sense, integer_costs
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 from tests.io.models import integer_models, probability_models
 
 

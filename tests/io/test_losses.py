@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import dcop
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 
 quick = settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

@@ -14,7 +14,7 @@ import pytest
 import elimina
 import elimina.io as eio
 from elimina.errors import InputError, UnsupportedError
-from elimina.model.states import evidence_of
+from elimina.problem.observations import evidence_of
 from tests.io import foreign, stand_ins
 from tests.io.models import assert_same_network, random_network
 

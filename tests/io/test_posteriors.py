@@ -13,7 +13,7 @@ import pytest
 
 from elimina.errors import InputError
 from elimina.io.posteriors import open_posteriors, posterior_columns, write_posteriors
-from elimina.model.model import Variable
+from elimina.model.variable import Variable
 
 VARIABLES = [Variable("HR", 2, ["LOW", "a,b"]), Variable("x", 3)]
 COLUMNS = ["HR=LOW", "HR=a,b", "x=0", "x=1", "x=2"]

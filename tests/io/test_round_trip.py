@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import elimina.io as eio
-from elimina.model.states import texts_of
+from elimina.model.variable import texts_of
 from tests.io import foreign
 from tests.io.models import (
     WORDS,

@@ -18,7 +18,7 @@ from elimina import JunctionTree, Model, StateIndex, Table, Variable, solve
 from elimina.errors import InputError
 from elimina.io.cases import cases_from_frame, read_cases
 from elimina.io.evidence import parse_assignments
-from elimina.model.states import find_text, index_of_text, texts_of
+from elimina.model.variable import find_text, index_of_text, texts_of
 from tests.io import stand_ins
 
 SLOW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from elimina._core import SHARED_WORK, Arena
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError, MemoryLimitError
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 from elimina.planning import number_type, planner
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import kept_plan, make_plan

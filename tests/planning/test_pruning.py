@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina.methods.marginals import joint_table
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare
 from tests import calls

@@ -16,8 +16,9 @@ from hypothesis import given, settings
 import elimina
 from elimina.errors import InputError
 from elimina.generate import grid_model
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 from elimina.result import Bounds
 from elimina.viz import plot
 from elimina.viz.graph import draw_graph, edges_of

@@ -10,9 +10,9 @@ import numpy as np
 from elimina import arguments
 from elimina.errors import InputError
 from elimina.io.peers import imported
-from elimina.model.model import Model, Variable
-from elimina.model.states import listed_states
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable, listed_states
 from elimina.viz.graph import edges_of
 
 

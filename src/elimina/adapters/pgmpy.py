@@ -13,11 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import api, arguments
+from elimina.arguments import check_mapping
 from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.io.peers import from_pgmpy, imported, pgmpy_states
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
-from elimina.model.states import StateIndex, check_mapping, index_of, is_missing, listed_states
+from elimina.model.states import StateIndex, is_missing
+from elimina.model.variable import index_of, listed_states
 from elimina.system import require
 
 _ORDERS = ("greedy", "minfill", "minneighbors", "minweight", "weightedminfill")

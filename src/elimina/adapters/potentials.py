@@ -19,8 +19,9 @@ from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.io.peers import imported
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.labels import without_labels
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare, with_units

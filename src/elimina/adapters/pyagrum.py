@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from elimina import arguments
+from elimina.arguments import check_mapping
 from elimina.errors import InputError
 from elimina.io.peers import arranged, from_pyagrum, imported
 from elimina.methods.junction_tree import JunctionTree
-from elimina.model.states import StateIndex, check_mapping
+from elimina.model.states import StateIndex
 
 Name = str | int
 

@@ -14,8 +14,8 @@ from elimina.io import ModelLike, as_model
 from elimina.io.cases import Cases, as_cases
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
-from elimina.model.states import listed_states
 from elimina.model.table import Table
+from elimina.model.variable import listed_states
 from elimina.system import require
 
 _base: Any = require("sklearn.base", "sklearn", "BayesNetClassifier")

@@ -43,10 +43,9 @@ from elimina.io.globals import is_auxiliary
 from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.methods.batch import Batch, with_observations
 from elimina.methods.small_networks import rewritten_for_sums
-from elimina.model import states
-from elimina.model.model import Model
-from elimina.model.states import indices_of
+from elimina.model.model import Model, variable_indices
 from elimina.planning.options import METHODS, OptimumMethod
+from elimina.problem import observations as evidence_module
 from elimina.problem.evidence import Observed, with_factors
 from elimina.problem.tasks import described
 from elimina.progress import Progress
@@ -86,12 +85,12 @@ def solve_cases(
         raise click.UsageError(f"--cases cannot be combined with --task {options['task']}: use --task mar")
     if output is None:
         raise click.UsageError("--cases needs a file for the posteriors: add -o FILE (.csv, .parquet or .npz)")
-    evidence = states.evidence_of(model, evidence_of(options["evidence"], model))
+    evidence = evidence_module.evidence_of(model, evidence_of(options["evidence"], model))
     columns, codes = read_cases(file, model, ignore_extra=options["ignore_extra"])
     observed = with_factors(model, evidence)
     cases = with_observations(columns, codes, observed.values)
     named = query_of(options["query"], model)
-    asked = None if named is None else indices_of(model, named, "query")
+    asked = None if named is None else variable_indices(model, named, "query")
     summed = observed.model
     if asked is not None:
         summed = rewritten_for_sums(Observed(summed, {}), {*cases.columns, *asked}).model

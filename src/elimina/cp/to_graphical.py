@@ -18,6 +18,7 @@ from elimina.cp.views import Integers, View, views_of
 from elimina.errors import InputError
 from elimina.model import model as graphical
 from elimina.model.table import Sense, Table, forbidden_value
+from elimina.model.variable import Variable
 
 _MAX_ENUMERATED_CELLS = 1 << 10
 _FAILURES_PER_TUPLE = 8
@@ -62,7 +63,7 @@ def tabulate(posted: PostedModel, solver: CpSolver, rows: int) -> graphical.Mode
         return _Tabulation(posted, solver, rows).model()
     except Infeasible:
         names = [_name_of(posted.names, v) for v in range(len(posted.variables))]
-        nothing = graphical.Variable(_unused_name("nothing", names), 1, ["is allowed"])
+        nothing = Variable(_unused_name("nothing", names), 1, ["is allowed"])
         worst = forbidden_value(posted.sense, np.int64)
         return graphical.Model([nothing], [Table([0], [worst])], sense=posted.sense)
 
@@ -212,7 +213,7 @@ class _Tabulation:
         names = [_name_of(self._posted.names, v) for v in range(len(domains))]
         kept = [v for v in range(len(domains)) if v != self._left_out]
         index = {v: k for k, v in enumerate(kept)}
-        variables = [graphical.Variable(names[v], len(domains[v]), domains[v].tolist()) for v in kept]
+        variables = [Variable(names[v], len(domains[v]), domains[v].tolist()) for v in kept]
         tables = [table for piece in self._pieces.pieces if (table := self._table(piece, index)) is not None]
         constant = self._constant
         for v, factor in self._costs.items():

@@ -19,9 +19,11 @@ from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError
 from elimina.io.files import DISTRIBUTED_HINT, Format, holds_cfn, load, parsed, save, shown, suffix_of
-from elimina.model.model import Model, Variable
-from elimina.model.states import UNOBSERVED, Evidence, State, StateIndex, index_of_cell, named
+from elimina.model.cells import UNOBSERVED, index_of_cell
+from elimina.model.model import Model
+from elimina.model.states import Evidence, State, StateIndex
 from elimina.model.table import FORBIDDEN, LARGEST_NUMBER, Sense, Table, cell_numbers
+from elimina.model.variable import Variable, named
 
 if TYPE_CHECKING:
     from fractions import Fraction

@@ -32,7 +32,7 @@ from elimina.errors import InputError, UnsupportedError
 from elimina.io.files import Document, Element, Format, checked_xml, shown
 from elimina.io.network import NetworkBuilder, conditionals, read_probabilities
 from elimina.model.model import Model
-from elimina.model.states import texts_of
+from elimina.model.variable import texts_of
 
 _SEPARATORS = ",|"
 _MARKS = "{}();"

@@ -30,8 +30,9 @@ import numpy as np
 from elimina._core import Text, TextError
 from elimina.errors import UnsupportedError
 from elimina.io.files import Format, shown
-from elimina.model.model import LARGEST_DOMAIN, Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import MAX_STATES, Variable
 
 
 class Lines:
@@ -283,7 +284,7 @@ _LARGEST = 2.0**52
 def parse_terms(text: Text) -> Model:
     """Read a model; it has integer costs if all coefficients are integers."""
     variables, terms = text.integer("a number of variables"), text.integer("a number of terms")
-    text.need(3 * min(abs(terms), LARGEST_DOMAIN), "a number of a term")
+    text.need(3 * min(abs(terms), MAX_STATES), "a number of a term")
     names = _names(abs(variables), _BYTES_OF_A_TERM * abs(terms))
     states = (0, 1) if variables >= 0 else (1, -1)
     sums: dict[tuple[int, int], float] = defaultdict(float)

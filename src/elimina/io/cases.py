@@ -19,8 +19,10 @@ from elimina import arguments
 from elimina._core import TextError
 from elimina.errors import FormatError, InputError
 from elimina.io.files import COMPRESSIONS, load
-from elimina.model.model import Model, Variable
-from elimina.model.states import UNOBSERVED, find_text, index_of_cell, index_of_text, indices_of, is_missing
+from elimina.model.cells import UNOBSERVED, index_of_cell
+from elimina.model.model import Model, variable_indices
+from elimina.model.states import is_missing
+from elimina.model.variable import Variable, find_text, index_of_text
 from elimina.system import require
 
 _WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")
@@ -177,7 +179,7 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
     if extra and len(extra) == len(names):
         raise InputError(f"none of the {len(names)} columns is a variable of the model; the first one is {names[0]!r}")
     places = sorted({*range(len(names))}.difference(extra))
-    variables = indices_of(model, [names[place] for place in places], "cases")
+    variables = variable_indices(model, [names[place] for place in places], "cases")
     if len(set(variables)) != len(variables):
         raise InputError("two columns are about the same variable")
     return dict(zip(places, variables, strict=True))

@@ -27,9 +27,9 @@ from elimina.errors import InputError, UnsupportedError
 from elimina.io import from_tuples
 from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
-from elimina.model.model import LARGEST_DOMAIN, Model, Variable
-from elimina.model.states import texts_of
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Sense, Table
+from elimina.model.variable import MAX_STATES, Variable, texts_of
 
 _logger = logging.getLogger("elimina")
 
@@ -145,8 +145,8 @@ def _read_variables(text: Text) -> list[Variable]:
             variables.append(Variable(name, len(states), states))
             continue
         size = abs(text.integer("a domain: states in brackets, or a size"))
-        if not 1 <= size <= LARGEST_DOMAIN:
-            raise TextError(f"expected a domain size from 1 to {LARGEST_DOMAIN} for variable {name!r}, found {size}")
+        if not 1 <= size <= MAX_STATES:
+            raise TextError(f"expected a domain size from 1 to {MAX_STATES} for variable {name!r}, found {size}")
         variables.append(Variable(name, size))
     _close(text)
     return variables

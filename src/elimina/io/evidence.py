@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.model.model import Model, Variable
-from elimina.model.states import State, find_text, index_of_text
+from elimina.model.model import Model
+from elimina.model.states import State
+from elimina.model.variable import Variable, find_text, index_of_text
 
 open_text = partial(Text, block_comments=True)
 

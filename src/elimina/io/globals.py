@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
 from elimina.io import from_tuples
-from elimina.model.model import Variable
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import Variable
 
 _SMALL_CELLS = 1024
 _LARGEST_DENSE = 10**6

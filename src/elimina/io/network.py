@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.model.model import Model, Variable
-from elimina.model.states import texts_of
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable, texts_of
 
 Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 """The parents and then the child, and the values with the axes in that order."""

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from elimina.errors import InputError, UnsupportedError
 from elimina.io import convert_sense
 from elimina.io.network import Conditional, conditional_tables, is_network
-from elimina.model.model import Model, Variable
-from elimina.model.states import State, listed_states, native
+from elimina.model.model import Model
+from elimina.model.states import State, native
 from elimina.model.table import Table
+from elimina.model.variable import Variable, listed_states
 
 
 def imported(package: str, module: str) -> Any:

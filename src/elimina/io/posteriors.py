@@ -26,8 +26,7 @@ from elimina._core import Text, TextError
 from elimina.errors import FormatError, InputError
 from elimina.io.files import load, replacement_of, shown
 from elimina.io.network import number_starts
-from elimina.model.model import Variable
-from elimina.model.states import texts_of
+from elimina.model.variable import Variable, texts_of
 from elimina.system import require
 
 EVIDENCE = "log10_evidence"

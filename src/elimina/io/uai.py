@@ -27,8 +27,9 @@ from elimina.errors import InputError
 from elimina.io.files import Format, shown
 from elimina.io.network import NOT_A_NETWORK, conditional_tables, is_network
 from elimina.model.distributions import check_structure, find_cycle
-from elimina.model.model import LARGEST_DOMAIN, Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import MAX_STATES, Variable
 
 _LARGEST_EXPONENT = 700.0
 _MOST_CONSTANTS = 64
@@ -99,8 +100,8 @@ def read_sizes(text: Text) -> list[int]:
     """Read the number of variables and their domain sizes."""
     sizes: list[int] = text.integers(read_count(text, "a number of variables"), "a domain size").tolist()
     for v, size in enumerate(sizes):
-        if not 1 <= size <= LARGEST_DOMAIN:
-            raise TextError(f"expected a domain size from 1 to {LARGEST_DOMAIN} for variable {v}, found {size}")
+        if not 1 <= size <= MAX_STATES:
+            raise TextError(f"expected a domain size from 1 to {MAX_STATES} for variable {v}, found {size}")
     return sizes
 
 

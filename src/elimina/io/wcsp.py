@@ -27,8 +27,9 @@ from elimina.io.files import Format, shown
 from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
 from elimina.io.uai import numbered, read_count
-from elimina.model.model import LARGEST_DOMAIN, Model
+from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.model.variable import MAX_STATES
 
 _logger = logging.getLogger("elimina")
 
@@ -168,7 +169,7 @@ def _read_bound(text: Text) -> int:
 def _read_sizes(text: Text, count: int, largest: int) -> list[int]:
     sizes = [abs(size) for size in text.integers(count, "a domain size").tolist()]
     for v, size in enumerate(sizes):
-        if not 1 <= size <= min(largest, LARGEST_DOMAIN):
+        if not 1 <= size <= min(largest, MAX_STATES):
             raise TextError(
                 f"expected a domain size from 1 to {largest} (the header's maximum) for variable {v}, found {size}"
             )

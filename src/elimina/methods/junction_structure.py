@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import cells_of_part
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Scopes, Table
+from elimina.model.variable import Variable
 from elimina.planning.machine import (
     BOTH_PASSES,
     COLLECTED_FACTOR_SECONDS,

@@ -19,14 +19,16 @@ from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.marginals import joint_table
 from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small, rewritten_for_sums
-from elimina.model.model import Model
-from elimina.model.states import State, changes_of, evidence_of, indices_of, state_array
+from elimina.model.model import Model, variable_indices
+from elimina.model.states import State
+from elimina.model.variable import state_array
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
 from elimina.planning.tree_statistics import Statistics, tree_statistics
 from elimina.problem.evidence import Observed, with_factors, with_leaves
 from elimina.problem.merging import Merged
+from elimina.problem.observations import changes_of, evidence_of
 from elimina.problem.preparation import condition, prepare, with_units
 from elimina.problem.rewriting import is_rewritten
 from elimina.running.advice import check_kept
@@ -264,7 +266,7 @@ class JunctionTree(Displayed):
             TypeError: The variables are a set, which has no order.
         """
         arguments.in_order("variables", variables)
-        asked = indices_of(self.model, variables, "variables")
+        asked = variable_indices(self.model, variables, "variables")
         if len(set(asked)) != len(asked):
             twice = next(v for v in asked if asked.count(v) > 1)
             raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
@@ -330,7 +332,7 @@ class JunctionTree(Displayed):
         count = arguments.integer("count", count, 0)
         seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
         variables = self.model.variables
-        asked = list(range(len(variables))) if names is None else indices_of(self.model, names, "names")
+        asked = list(range(len(variables))) if names is None else variable_indices(self.model, names, "names")
         check_room(count, len(variables), host_memory(self._options))
         if is_rewritten(self.model):
             drawn = self._drawn_from_merged(count, seed, asked)
@@ -400,7 +402,7 @@ class JunctionTree(Displayed):
 
     def mutual_information(self, one: Sequence[str | int], other: Sequence[str | int]) -> float:
         """Information that two disjoint sets of variables have about each other given the evidence, in bits."""
-        one, other = indices_of(self.model, one, "one"), indices_of(self.model, other, "other")
+        one, other = variable_indices(self.model, one, "one"), variable_indices(self.model, other, "other")
         table = self.joint([*one, *other])
         axes = tuple(range(table.ndim))
         own, others = table.sum(axis=axes[len(one) :]), table.sum(axis=axes[: len(one)])
@@ -442,7 +444,7 @@ class JunctionTree(Displayed):
         if self._weighted is None or self._weighted[0] is not self._known:
             self._weighted = self._known, with_factors(self.model, self._known)
         columns, values, contradicted = with_observations(named, codes, self._weighted[1].values)
-        asked = None if names is None else tuple(dict.fromkeys(indices_of(self.model, names, "names")))
+        asked = None if names is None else tuple(dict.fromkeys(variable_indices(self.model, names, "names")))
         model = self._weighted[1].model
         if asked is not None and is_rewritten(model):
             model = self._model_of_cases(model, frozenset((*columns, *asked)))
@@ -543,7 +545,7 @@ class JunctionTree(Displayed):
 
     def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
         known = self._at_once(variables is None) if semiring == "sum-product" else None
-        asked = None if variables is None else indices_of(self.model, variables, "variables")
+        asked = None if variables is None else variable_indices(self.model, variables, "variables")
         if known is not None:
             if known.log_sum == -math.inf:
                 raise ImpossibleEvidenceError(impossible_text(self.model, self._known))

@@ -15,8 +15,8 @@ import numpy as np
 
 from elimina._core import FORBIDDEN_COST, LocalSearch
 from elimina.methods.first_bounds import SLACK, result_of_assignment
-from elimina.model.states import named
 from elimina.model.table import Ends
+from elimina.model.variable import named
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result

@@ -14,8 +14,9 @@ from elimina.display import bytes_text, sample, seconds_text
 from elimina.errors import MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.junction_structure import MarginalQuery
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND
 from elimina.planning.ordering import rough_order

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from elimina._core import CaseNetwork
 from elimina.model.model import Model
-from elimina.model.states import Evidence, evidence_of
+from elimina.model.states import Evidence
 from elimina.planning.options import Options
 from elimina.problem.evidence import Observed
+from elimina.problem.observations import evidence_of
 from elimina.problem.rewriting import is_rewritten, with_small_tables
 from elimina.problem.tasks import Task, described
 from elimina.result import JUNCTION_TREE, Marginals, Result, phase_seconds

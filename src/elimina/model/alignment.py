@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError
+from elimina.model.cells import indices_of_labels
 from elimina.model.labels import LabelledAxis, labelled_table, listed
-from elimina.model.states import indices_of_labels
-
-if TYPE_CHECKING:
-    from elimina.model.model import Variable
+from elimina.model.variable import Variable
 
 
 def aligned(variables: Sequence[Variable], values: Any) -> Any:

@@ -13,98 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from elimina import arguments
-from elimina.display import Displayed, cut, sample, table_of
+from elimina.display import Displayed, sample, table_of
 from elimina.errors import InputError
 from elimina.model import distributions
 from elimina.model.alignment import aligned
-from elimina.model.states import State, StateIndex, checked_states, index_of, named, readings_of
+from elimina.model.states import State
 from elimina.model.table import CLOSE, Sense, Table, Tables, batches, forbidden_value, joined_values, misfit
-from elimina.system import Slotted
+from elimina.model.variable import Variable, named
 
 _Part = TypeVar("_Part")
-
-LARGEST_DOMAIN = 2**31 - 1
-"""Most states of a variable: tuples hold indices of 32 bits."""
-
-
-class Variable(Slotted):
-    """A discrete variable.
-
-    Args:
-        name: Name, unique in its model.
-        size: Number of states, from 1 to 2^31 - 1.
-        states: The states: different str, int or bool (also of NumPy). None: the integers from 0 to ``size - 1``.
-
-    Attributes:
-        name: Name, unique in its model.
-        size: Number of states.
-        states: The states as Python objects, in the order of the tables; None if they are ``0, ..., size - 1``.
-    """
-
-    __slots__ = ("_indices", "_readings", "name", "size", "states")
-
-    def __init__(self, name: str, size: int, states: Sequence[State] | None = None) -> None:
-        if not isinstance(name, str):
-            raise arguments.wrong_type("name", name, "text, the name of a variable")
-        try:
-            self.name, self.size = name, operator.index(size)
-        except TypeError:
-            problem = (
-                f"variable {name!r} has {size!r} values; that must be an integer, and states are the next argument"
-            )
-            raise InputError(problem) from None
-        if self.size < 1:
-            raise InputError(f"variable {name!r} has {size} values; at least one is needed")
-        if self.size > LARGEST_DOMAIN:
-            raise InputError(
-                f"variable {name!r} has {arguments.shown(self.size)} values; at most 2^31 - 1 are possible"
-            )
-        self.states = None if states is None else checked_states(name, self.size, states)
-        self._indices: dict[State, int] | None = None
-        self._readings: dict[tuple[type, float], list[int]] | None = None
-
-    @property
-    def all_states(self) -> Sequence[State]:
-        """The states in the order of the tables, also where they are integers."""
-        return range(self.size) if self.states is None else self.states
-
-    def state(self, index: int) -> State:
-        """Return the state of an index."""
-        return operator.index(index) if self.states is None else self.states[index]
-
-    def index(self, state: State | StateIndex) -> int:
-        """Return the index of a state: see ``elimina.model.states.index_of``.
-
-        Raises:
-            InputError: There is no such state.
-        """
-        return index_of(self, state)
-
-    def find(self, state: State) -> int | None:
-        """Return the index of a state of exactly this type and value; None if there is none."""
-        if self.states is None:
-            if isinstance(state, bool) or not isinstance(state, int):
-                return None
-            return int(state) if 0 <= state < self.size else None
-        if self._indices is None:
-            self._indices = {known: i for i, known in enumerate(self.states)}
-        found = self._indices.get(state)
-        # 1 and True are equal in Python.
-        if found is None or isinstance(self.states[found], bool) != isinstance(state, bool):
-            return None
-        return found
-
-    def find_reading(self, cell: float) -> Sequence[int]:
-        """Return the indices of states of another type that readers of tables turn into this Boolean or number."""
-        if self.states is None:
-            return ()
-        if self._readings is None:
-            self._readings = readings_of(self.states)
-        return self._readings.get((type(cell), cell), ())
-
-    def __repr__(self) -> str:
-        named = "" if self.states is None else f", states=({sample(map(repr, self.states), self.size)})"
-        return f"Variable({cut(repr(self.name), 100)}, {self.size}{named})"
 
 
 class Model(Displayed):
@@ -540,3 +457,43 @@ def _indices(name: str, given: Iterable[int]) -> tuple[int, ...]:
         return tuple(map(operator.index, given))
     except TypeError:
         raise arguments.wrong_type(name, given, "integers, the indices of variables, or None") from None
+
+
+def variable_indices(model: Model, names: Iterable[str | int], argument: str) -> list[int]:
+    """Return the indices of variables that are given by names or indices.
+
+    Args:
+        model: The variables' model.
+        names: Names or indices.
+        argument: Name of ``names`` in errors.
+
+    Raises:
+        InputError: There is no such variable.
+        TypeError: ``names`` is a single name, a mapping, or nothing that can be iterated over.
+    """
+    # The names of a mapping alone would leave out what it says of them: it may be meant as evidence.
+    if isinstance(names, str | bytes | Mapping) or not isinstance(names, Iterable):
+        example = f", such as [{names!r}]" if isinstance(names, str) else ""
+        raise arguments.wrong_type(argument, names, f"a sequence of names or indices of variables{example}")
+    try:
+        listed = list(names)
+    except TypeError:  # an array without axes is iterable by its type only
+        raise arguments.wrong_type(argument, names, "a sequence of names or indices of variables") from None
+    return [variable_index(model, name) for name in listed]
+
+
+def variable_index(model: Model, name: str | int) -> int:
+    """Return a variable's index by its name or index.
+
+    Raises:
+        InputError: There is no such variable, or an integer is one variable's index and another one's name: networks
+            of other packages may have integers as names.
+    """
+    found = model.index(name)
+    other = None if isinstance(name, str) else model.find(str(name))
+    if other is not None and other != found:
+        raise InputError(
+            f"variable {name} may be the one named {str(name)!r}, or the one of index {name}, named "
+            f"{model.variables[found].name!r}; give its name"
+        )
+    return found

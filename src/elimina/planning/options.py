@@ -11,8 +11,9 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import numpy as np
 
 from elimina import arguments
+from elimina.arguments import check_mapping
 from elimina.errors import InputError
-from elimina.model.states import Evidence, check_mapping
+from elimina.model.states import Evidence
 from elimina.planning.devices import cards_of, device_name
 from elimina.planning.mini_buckets import MAX_IBOUND, IBound
 from elimina.planning.order import LARGEST_SEED, Method

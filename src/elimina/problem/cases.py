@@ -6,8 +6,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 from elimina.problem.preparation import Problem, children_without, prepare, relevant_factors, with_units
 
 

@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import InputError, UnsupportedError
-from elimina.model.model import Model, Variable
-from elimina.model.states import Evidence, evidence_of, indices_of
+from elimina.model.model import Model, variable_indices
+from elimina.model.states import Evidence
 from elimina.model.table import Table
+from elimina.model.variable import Variable
 from elimina.problem.merging import Merged, Purpose
+from elimina.problem.observations import evidence_of
 from elimina.problem.rewriting import is_rewritten, with_small_tables
 from elimina.problem.tasks import Task, described
 
@@ -136,7 +138,7 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
         is_map = described(task).is_optimum and model.sense == "probability"
         other = ", or take mmap, the best states of some variables" if is_map else ""
         raise InputError(f"a query is for the tasks mar and mmap: leave it out for {task}{other}")
-    asked = None if query is None else tuple(dict.fromkeys(indices_of(model, query, "query")))
+    asked = None if query is None else tuple(dict.fromkeys(variable_indices(model, query, "query")))
     if described(task).keeps_query and not asked:
         raise InputError(
             f"the task {task} needs a query: name the variables whose most probable states are wanted (--query A,B)"

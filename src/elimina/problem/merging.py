@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import Table, forbidden_value
+from elimina.model.variable import Variable
 
 Purpose = Literal["best", "sum", "count", "count-best"]
 """Use of a variable's values: the best one; the sum over all; the number of allowed ones; or of the best ones."""

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 
 from elimina._core import TableList
 from elimina.errors import InputError, MemoryLimitError
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import LARGEST_NUMBER, Scopes, Sense, Table, Tables
+from elimina.model.variable import Variable
 from elimina.problem import tasks
 from elimina.problem.relevance import prune_barren
 from elimina.problem.table_groups import Group, TableGroups

@@ -18,8 +18,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from elimina.model.model import Model, Variable
+from elimina.model.model import Model
 from elimina.model.table import LARGEST_NUMBER, Sense, Table, forbidden_value
+from elimina.model.variable import Variable
 from elimina.problem.merging import Merged, MergedModel, Purpose, first_gap, merge_values
 
 WRITTEN_CELLS = 1 << 20

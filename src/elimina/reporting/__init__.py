@@ -26,8 +26,9 @@ from elimina.display import figures_of
 from elimina.errors import EliminaError, InputError
 from elimina.io import EvidenceLike, as_evidence, read
 from elimina.io.files import save, suffix_of
-from elimina.model.model import Model, Variable
-from elimina.model.states import State, StateIndex, index_of, is_missing
+from elimina.model.model import Model
+from elimina.model.states import State, StateIndex, is_missing
+from elimina.model.variable import Variable, index_of
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.problem.tasks import Task, TaskName, task_of
 from elimina.reporting import page_graph, solvers

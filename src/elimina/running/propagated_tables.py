@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from elimina._core import normalise_columns
 from elimina.display import bars_of, html_of, sample, text_of
-from elimina.model.model import Variable
+from elimina.model.variable import Variable
 from elimina.planning.packed_steps import Outputs, Steps
 from elimina.planning.step import Output, Step
 from elimina.system import cached_property

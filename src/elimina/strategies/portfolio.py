@@ -17,7 +17,7 @@ from elimina.methods.first_bounds import first_bounds
 from elimina.methods.local_search import first_assignment
 from elimina.methods.paused_search import PausedSearch
 from elimina.model.model import Model
-from elimina.model.states import Evidence, assignment_of
+from elimina.model.states import Evidence
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.options import Options
@@ -25,6 +25,7 @@ from elimina.planning.order import Order
 from elimina.planning.ordering import is_rough_enough, is_settled, quick_order, rough_order
 from elimina.planning.plan import Plan
 from elimina.problem.evidence import indices_asked, known_total, observe, values_there
+from elimina.problem.observations import assignment_of
 from elimina.problem.preparation import Problem, prepare
 from elimina.problem.tasks import Task, described
 from elimina.result import Result

@@ -17,7 +17,8 @@ from elimina._core import TextError
 from elimina.dcop.formats.build import Builder, Domain, check_listed, functions, is_worst, parse_cost
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.model.model import Model
-from elimina.model.states import State, listed_states
+from elimina.model.states import State
+from elimina.model.variable import listed_states
 
 
 class JsonFile:

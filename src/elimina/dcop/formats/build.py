@@ -17,9 +17,10 @@ from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError
 from elimina.io import from_tuples
 from elimina.io.network import LARGEST_TABLE
-from elimina.model.model import Model, Variable
-from elimina.model.states import State, integer_of, texts_of
+from elimina.model.model import Model
+from elimina.model.states import State, integer_of
 from elimina.model.table import FORBIDDEN, Sense, Table, forbidden_value
+from elimina.model.variable import Variable, texts_of
 
 LARGEST_DOMAIN = 10**6
 """Most values of a domain that is given by a range."""

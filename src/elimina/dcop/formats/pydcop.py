@@ -28,9 +28,9 @@ from elimina.dcop.formats.pydcop_agents import AgentReader, owners
 from elimina.dcop.formats.yamltree import MappingNode, SequenceNode, YamlFile, YamlNode
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
-from elimina.model.model import Model, Variable
-from elimina.model.states import texts_of
+from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.model.variable import Variable, texts_of
 
 
 def read_tuples(

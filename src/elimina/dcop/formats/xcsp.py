@@ -33,9 +33,10 @@ from elimina.dcop.formats.build import (
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.files import Document, Element, checked_xml, not_xml
-from elimina.model.model import Model, Variable
-from elimina.model.states import integer_of, texts_of
+from elimina.model.model import Model
+from elimina.model.states import integer_of
 from elimina.model.table import Table
+from elimina.model.variable import Variable, texts_of
 
 ROOT = "instance"
 _RANGE = re.compile(r"([+-]?\d{1,18})\.\.([+-]?\d{1,18})")

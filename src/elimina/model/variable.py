@@ -1,0 +1,225 @@
+"""A discrete variable, and the translation between its states and their indices.
+
+Text (files, the command line) is compared with the states' texts.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina import arguments
+from elimina.display import cut, sample
+from elimina.errors import InputError
+from elimina.model.states import (
+    BOOLEANS,
+    State,
+    StateIndex,
+    checked_states,
+    integer_of,
+    is_missing,
+    native,
+    readings_of,
+    states_text,
+)
+from elimina.system import Slotted
+
+MAX_STATES = 2**31 - 1
+"""Most states of a variable: tuples hold indices of 32 bits."""
+
+
+class Variable(Slotted):
+    """A discrete variable.
+
+    Args:
+        name: Name, unique in its model.
+        size: Number of states, from 1 to 2^31 - 1.
+        states: The states: different str, int or bool (also of NumPy). None: the integers from 0 to ``size - 1``.
+
+    Attributes:
+        name: Name, unique in its model.
+        size: Number of states.
+        states: The states as Python objects, in the order of the tables; None if they are ``0, ..., size - 1``.
+    """
+
+    __slots__ = ("_indices", "_readings", "name", "size", "states")
+
+    def __init__(self, name: str, size: int, states: Sequence[State] | None = None) -> None:
+        if not isinstance(name, str):
+            raise arguments.wrong_type("name", name, "text, the name of a variable")
+        try:
+            self.name, self.size = name, operator.index(size)
+        except TypeError:
+            problem = (
+                f"variable {name!r} has {size!r} values; that must be an integer, and states are the next argument"
+            )
+            raise InputError(problem) from None
+        if self.size < 1:
+            raise InputError(f"variable {name!r} has {size} values; at least one is needed")
+        if self.size > MAX_STATES:
+            raise InputError(
+                f"variable {name!r} has {arguments.shown(self.size)} values; at most 2^31 - 1 are possible"
+            )
+        self.states = None if states is None else checked_states(name, self.size, states)
+        self._indices: dict[State, int] | None = None
+        self._readings: dict[tuple[type, float], list[int]] | None = None
+
+    @property
+    def all_states(self) -> Sequence[State]:
+        """The states in the order of the tables, also where they are integers."""
+        return range(self.size) if self.states is None else self.states
+
+    def state(self, index: int) -> State:
+        """Return the state of an index."""
+        return operator.index(index) if self.states is None else self.states[index]
+
+    def index(self, state: State | StateIndex) -> int:
+        """Return the index of a state: see ``elimina.model.variable.index_of``.
+
+        Raises:
+            InputError: There is no such state.
+        """
+        return index_of(self, state)
+
+    def find(self, state: State) -> int | None:
+        """Return the index of a state of exactly this type and value; None if there is none."""
+        if self.states is None:
+            if isinstance(state, bool) or not isinstance(state, int):
+                return None
+            return int(state) if 0 <= state < self.size else None
+        if self._indices is None:
+            self._indices = {known: i for i, known in enumerate(self.states)}
+        found = self._indices.get(state)
+        # 1 and True are equal in Python.
+        if found is None or isinstance(self.states[found], bool) != isinstance(state, bool):
+            return None
+        return found
+
+    def find_reading(self, cell: float) -> Sequence[int]:
+        """Return the indices of states of another type that readers of tables turn into this Boolean or number."""
+        if self.states is None:
+            return ()
+        if self._readings is None:
+            self._readings = readings_of(self.states)
+        return self._readings.get((type(cell), cell), ())
+
+    def __repr__(self) -> str:
+        named = "" if self.states is None else f", states=({sample(map(repr, self.states), self.size)})"
+        return f"Variable({cut(repr(self.name), 100)}, {self.size}{named})"
+
+
+MAX_LISTED_STATES = 10**7
+"""States of a variable that are listed one by one, in files, likelihoods and other packages' objects."""
+
+
+def listed_states(variable: Variable) -> list[State]:
+    """Return the states of a variable, to be listed one by one.
+
+    Raises:
+        InputError: There are more than any list should have.
+    """
+    if variable.size > MAX_LISTED_STATES:
+        raise InputError(
+            f"variable {variable.name!r} has {variable.size:,} states, which would be listed one by one here, and "
+            f"at most {MAX_LISTED_STATES:,} can be: give the variable fewer (.wcsp and .cfn files, for models of "
+            "costs, list none)"
+        )
+    return list(variable.all_states)
+
+
+def texts_of(variable: Variable) -> list[str]:
+    """Return the texts of a variable's states, as files and printed answers have them.
+
+    Raises:
+        InputError: There are more than any list should have.
+    """
+    return list(map(str, listed_states(variable)))
+
+
+def index_of(variable: Variable, state: Any) -> int:
+    """Return the index of a state: an equal str, int or bool (also of NumPy), or a ``StateIndex``.
+
+    A bool is not an int here: True is never the state 1.
+
+    Raises:
+        InputError: The variable has no such state.
+    """
+    if isinstance(state, StateIndex):
+        if 0 <= state.index < variable.size:
+            return state.index
+        raise InputError(
+            f"variable {variable.name!r} has no state of index {state.index}; "
+            f"its {variable.size} states have the indices 0 to {variable.size - 1}"
+        )
+    state = native(state)
+    found = variable.find(state) if isinstance(state, str | int) else None
+    if found is None:
+        raise no_such_state(variable, state)
+    return found
+
+
+def find_text(variable: Variable, text: str) -> int | None:
+    """Return the index of the state with this text; None if there is none.
+
+    A str is written as it is, an int in decimal digits, a bool as true or false, capitalised or not.
+    """
+    found = variable.find(text)
+    if found is None and (integer := integer_of(text)) is not None:
+        found = variable.find(integer)
+    if found is None and text.lower() in BOOLEANS:
+        found = variable.find(BOOLEANS[text.lower()])
+    return found
+
+
+def index_of_text(variable: Variable, text: str) -> int:
+    """Return the index of the state that is written as this text: see ``find_text``.
+
+    Raises:
+        InputError: The variable has no such state.
+    """
+    found = find_text(variable, text)
+    if found is None:
+        raise no_such_state(variable, text)
+    return found
+
+
+def no_such_state(variable: Variable, state: Any) -> InputError:
+    """Return the error about a state that a variable does not have."""
+    known = f"0 to {variable.size - 1}" if variable.states is None else states_text(variable.states)
+    written = str(int(state)) if isinstance(state, float) and state.is_integer() else str(state)
+    like = find_text(variable, written) if isinstance(state, str | int | float) else None
+    if like is None and isinstance(state, int | float):
+        like = next(iter(variable.find_reading(state)), None)
+    hint = ""
+    if like is not None:
+        kinds = type(variable.state(like)).__name__, type(state).__name__
+        hint = f"; {variable.state(like)!r} is a state, but of type {kinds[0]}, not {kinds[1]}"
+    elif type(state) is int and 0 <= state < variable.size:
+        hint = f"; an index is written elimina.StateIndex({state}), and cases of indices are read with indices=True"
+    elif np.ndim(state) == 0 and is_missing(state):
+        hint = "; leave out a variable that is not observed"
+    return InputError(f"variable {variable.name!r} has no state {state!r}; its states are {known}{hint}")
+
+
+def named(variables: Iterable[Variable], indices: Iterable[int]) -> dict[str, State]:
+    """Return an assignment as answers have it: variable name -> state."""
+    pairs = zip(variables, indices, strict=True)
+    return {v.name: operator.index(x) if v.states is None else v.states[x] for v, x in pairs}
+
+
+def state_array(variable: Variable, indices: NDArray[np.integer[Any]]) -> NDArray[Any]:
+    """Return the states of many indices, as an array of int64 or bool, or of objects."""
+    states = variable.all_states
+    kinds = {type(state) for state in states}
+    dtype = {frozenset({int}): np.int64, frozenset({bool}): np.bool_}.get(frozenset(kinds), object)
+    table: NDArray[Any]
+    try:
+        table = np.array(states, dtype=dtype)
+    except OverflowError:
+        table = np.array(states, dtype=object)
+    chosen: NDArray[Any] = table[indices]
+    return chosen
