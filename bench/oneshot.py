@@ -41,7 +41,7 @@ NETWORKS = [
 
 def peer(model: elimina.Model) -> Callable[[], object]:
     """Return a call of pyAgrum on a network."""
-    network = model.to_pyagrum()
+    network = elimina.to_pyagrum(model)
 
     def call() -> None:
         inference = pyagrum.LazyPropagation(network)

@@ -89,7 +89,7 @@ def main() -> None:
     few = cases.iloc[: options.peers]
     names = [v.name for v in model.variables if v.name not in cases.columns]
     columns = [f"{name}_{state}" for name in names for state in model[name].states]
-    theirs, agrum = model.to_pgmpy(), model.to_pyagrum()
+    theirs, agrum = elimina.to_pgmpy(model), elimina.to_pyagrum(model)
     adapter, classifier = VariableElimination(theirs), BayesNetClassifier(model, names[0]).fit(None)
     tasks: list[tuple[str, list[str], Callable[[Any], np.ndarray]]] = [
         ("one posterior", names[:1], classifier.predict_proba),

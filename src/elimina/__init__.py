@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from elimina.version import __version__ as __version__
+
 TYPE_CHECKING = False  # importing typing for it takes longer than all else here
 if TYPE_CHECKING:
+    from elimina.adapters.pgmpy.pgmpy_networks import from_pgmpy, to_pgmpy
+    from elimina.adapters.pyagrum.pyagrum_networks import from_pyagrum, to_pyagrum
     from elimina.api import plan, solve
     from elimina.errors import (
         ClusterError,
@@ -31,8 +35,6 @@ if TYPE_CHECKING:
     from elimina.reporting import Report, report
     from elimina.result import Bounds, Result
 
-__version__ = "0.1.0"
-
 __all__ = [
     "FORBIDDEN",
     "Bounds",
@@ -56,15 +58,21 @@ __all__ = [
     "TimeLimitError",
     "UnsupportedError",
     "Variable",
+    "from_pgmpy",
+    "from_pyagrum",
     "plan",
     "read",
     "read_evidence",
     "report",
     "solve",
+    "to_pgmpy",
+    "to_pyagrum",
     "write",
 ]
 
 _HOMES = {
+    "adapters.pgmpy.pgmpy_networks": ("from_pgmpy", "to_pgmpy"),
+    "adapters.pyagrum.pyagrum_networks": ("from_pyagrum", "to_pyagrum"),
     "api": ("plan", "solve"),
     "methods.junction_tree": ("JunctionTree",),
     "planning.options": ("Options",),

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from elimina import read, solve
+from elimina import from_pgmpy, from_pyagrum, read, solve, to_pyagrum
 from elimina.errors import FormatError, ImpossibleEvidenceError, InputError
 from elimina.model.model import Model
 from tests.adversary.case import Case, Defect, Setting
@@ -161,10 +161,10 @@ def _check_pyagrum(case: Case) -> None:
         _check_file(gum, case, network, names, sizes, factors)
         return
     source = gum.MarkovRandomField.fromBN(network) if case["form"] == "markov" else network
-    model = Model.from_pyagrum(source)
+    model = from_pyagrum(source)
     if case["form"] == "back":
-        source = model.to_pyagrum()
-        model = Model.from_pyagrum(source)
+        source = to_pyagrum(model)
+        model = from_pyagrum(source)
     evidence = {name: what if isinstance(what, list) else model[name].state(what) for name, what in known.items()}
     if joint.sum() == 0:
         if solve(model, "mar", evidence=evidence).status != "infeasible":
@@ -300,7 +300,7 @@ def _check_pgmpy(case: Case) -> None:
             )
         )
     if case["form"] == "back":
-        model = Model.from_pgmpy(network)
+        model = from_pgmpy(network)
         _check_there_and_back(model)
         return
     convert = {"markov": "to_markov_model", "factors": "to_markov_model", "cliques": "to_junction_tree"}

@@ -142,12 +142,12 @@ def test_adapters_do_not_observe_what_is_missing(missing):
     from elimina.adapters.pyagrum import LazyPropagation
 
     network = gum.fastBN("A{x|y}->B{x|y}")
-    model = Model.from_pyagrum(network)
+    model = elimina.from_pyagrum(network)
     engine = LazyPropagation(network)
     engine.setEvidence({"A": missing, "B": "y"})
     expected = elimina.solve(model, "mar", evidence={"B": "y"}).marginals["A"]
     assert engine.posterior("A").tolist() == pytest.approx(list(expected.values()))
-    other = VariableElimination(model.to_pgmpy())
+    other = VariableElimination(elimina.to_pgmpy(model))
     evidence = {"A": missing, "B": "y"}
     assert other.query(["A"], evidence=evidence).values.tolist() == pytest.approx(list(expected.values()))
     assert set(other.map_query(evidence=evidence)) == {"A"}

@@ -19,7 +19,7 @@ from elimina.errors import InputError
 from elimina.io.cases import cases_from_frame, read_cases
 from elimina.io.evidence import parse_assignments
 from elimina.model.variable import find_text, index_of_text, texts_of
-from tests.io import stand_ins
+from tests.adapters import stand_ins
 
 SLOW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 NAMES = ("A", "B", "C", "D")
@@ -144,8 +144,8 @@ def test_evidence_as_pgmpy_takes_it(question):
     package("pgmpy", "pgmpy.models", "pgmpy.factors.discrete")
     inference = import_module("pgmpy.inference")
     model, observed = question
-    network = model.to_pgmpy()
-    back = Model.from_pgmpy(network)
+    network = elimina.to_pgmpy(model)
+    back = elimina.from_pgmpy(network)
     assert {v.name: typed(v.states) for v in back.variables} == {v.name: typed(v.states) for v in model.variables}
     evidence = {model.variables[v].name: model.variables[v].state(x) for v, x in observed.items()}
     expected = solve(model, "mar", evidence=evidence, device="cpu").marginals
@@ -162,8 +162,8 @@ def test_evidence_as_pgmpy_takes_it(question):
 def test_evidence_as_pyagrum_takes_it(question):
     gum = package("pyagrum", "pyagrum.markov_random_field.mrfcpp")
     model, observed = question
-    network = model.to_pyagrum()
-    back = Model.from_pyagrum(network)
+    network = elimina.to_pyagrum(model)
+    back = elimina.from_pyagrum(network)
     for v in model.variables:
         own = list(v.states)
         is_integer = all(type(state) is int for state in own)
@@ -197,7 +197,7 @@ def one_two_three(monkeypatch):
         cpd("A", 3, [[0.2], [0.3], [0.5]], state_names={"A": [1, 2, 3]}),
         cpd("B", 2, [[0.9, 0.5, 0.1], [0.1, 0.5, 0.9]], ["A"], [3], state_names={"B": [False, True], "A": [1, 2, 3]}),
     )
-    return Model.from_pgmpy(network)
+    return elimina.from_pgmpy(network)
 
 
 def test_an_integer_is_a_state(monkeypatch):
@@ -265,7 +265,7 @@ def test_other_states_become_text():
         cpd("a", 3, [[0.2], [0.3], [0.5]], state_names={"a": [0.5, (1, 2), None]}),
         cpd("b", 2, [[0.2], [0.8]], state_names={"b": [np.int64(4), np.str_("x")]}),
     )
-    model = Model.from_pgmpy(network)
+    model = elimina.from_pgmpy(network)
     assert typed(model.variables[0].states) == [(str, "0.5"), (str, "(1, 2)"), (str, "None")]
     assert typed(model.variables[1].states) == [(int, 4), (str, "x")]
 
@@ -306,7 +306,7 @@ def test_integers_as_names():
     network = stand_ins.DiscreteBayesianNetwork()
     network.add_nodes_from([1, 0, 2])
     network.add_cpds(*(cpd(v, 2, [[p], [1 - p]]) for v, p in ((1, 0.1), (0, 0.2), (2, 0.3))))
-    model = Model.from_pgmpy(network)
+    model = elimina.from_pgmpy(network)
     tree = JunctionTree(model)
     calls = (
         lambda v: solve(model, "pr", evidence={v: 0}),

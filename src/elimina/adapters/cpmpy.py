@@ -6,27 +6,27 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from elimina import __version__
+from elimina.adapters.packages import import_package
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.cp.solution import Solution
 from elimina.errors import UnsupportedError
-from elimina.io.peers import imported
 from elimina.result import Result
+from elimina.version import __version__
 
 NAME = "elimina"
 
-_interface: Any = imported("cpmpy", "cpmpy.solvers.solver_interface")
-_decompose: Any = imported("cpmpy", "cpmpy.transformations.decompose_global")
-_safen: Any = imported("cpmpy", "cpmpy.transformations.safening")
-_normalize: Any = imported("cpmpy", "cpmpy.transformations.normalize")
-_variables: Any = imported("cpmpy", "cpmpy.expressions.variables")
-_found_variables: Callable[..., Any] = imported("cpmpy", "cpmpy.transformations.get_variables").get_variables
+_interface: Any = import_package("cpmpy", "cpmpy.solvers.solver_interface")
+_decompose: Any = import_package("cpmpy", "cpmpy.transformations.decompose_global")
+_safen: Any = import_package("cpmpy", "cpmpy.transformations.safening")
+_normalize: Any = import_package("cpmpy", "cpmpy.transformations.normalize")
+_variables: Any = import_package("cpmpy", "cpmpy.expressions.variables")
+_found_variables: Callable[..., Any] = import_package("cpmpy", "cpmpy.transformations.get_variables").get_variables
 
 
 def register() -> None:
     """Add elimina to CPMpy's solvers; a second call changes nothing."""
-    lookup = imported("cpmpy", "cpmpy.solvers.utils").SolverLookup
+    lookup = import_package("cpmpy", "cpmpy.solvers.utils").SolverLookup
     known = lookup.base_solvers
     if all(name != NAME for name, _ in known()):
         lookup.base_solvers = classmethod(lambda cls: [*known(), (NAME, CPM_elimina)])

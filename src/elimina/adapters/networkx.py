@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from elimina import arguments
+from elimina.adapters.packages import import_package
 from elimina.errors import InputError
-from elimina.io.peers import imported
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable, listed_states
@@ -28,7 +28,7 @@ def to_networkx(model: Model) -> Any:
     """
     if not isinstance(model, Model):
         raise arguments.wrong_type("model", model, "a Model")
-    networkx = imported("networkx", "networkx")
+    networkx = import_package("networkx", "networkx")
     names = [v.name for v in model.variables]
     graph = networkx.Graph() if model.children is None else networkx.DiGraph()
     graph.add_nodes_from((v.name, {"states": listed_states(v)}) for v in model.variables)
@@ -53,7 +53,7 @@ def from_networkx(graph: Any) -> Model:
         TypeError: It is not a graph.
         InputError: A node has no states or no table, a table does not fit, or parents form a cycle.
     """
-    networkx = imported("networkx", "networkx")
+    networkx = import_package("networkx", "networkx")
     if not isinstance(graph, networkx.Graph):
         raise arguments.wrong_type("graph", graph, "a graph of networkx")
     index = {node: number for number, node in enumerate(graph.nodes)}

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.adapters.packages import import_package
 from elimina.errors import ImpossibleEvidenceError, InputError
-from elimina.io.peers import imported
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.labels import without_labels
 from elimina.model.model import Model
@@ -170,7 +170,7 @@ def torch_log_z(partition: LogPartition) -> Callable[..., Any]:
     Raises:
         InputError: PyTorch is not installed.
     """
-    torch = imported("torch", "torch")
+    torch = import_package("torch", "torch")
 
     class LogZ(torch.autograd.Function):  # type: ignore[misc, name-defined]
         """log Z, with the marginals as its gradient."""
@@ -202,7 +202,7 @@ def jax_log_z(partition: LogPartition) -> Callable[..., Any]:
     Raises:
         InputError: JAX is not installed.
     """
-    jax = imported("jax", "jax")
+    jax = import_package("jax", "jax")
 
     def both(*tables: Any) -> Any:
         kind = tables[0].dtype

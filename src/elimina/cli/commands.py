@@ -15,10 +15,10 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from elimina import __version__
 from elimina.cli import signals
 from elimina.cli.terminal import Command, CommandGroup, option, show_notices
 from elimina.errors import EliminaError, InputError
+from elimina.version import __version__
 
 _PREFIXES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"))
 

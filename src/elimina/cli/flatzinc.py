@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elimina import __version__
 from elimina.cli import run_command, signals
+from elimina.version import __version__
 
 if TYPE_CHECKING:
     from elimina._core import CpSearch, FlatZinc

@@ -18,11 +18,12 @@ from contextlib import contextmanager, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from elimina import __version__, arguments
+from elimina import arguments
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
 from elimina.planning.devices import DEVICES, cards_of
 from elimina.planning.options import MOST_THREADS
 from elimina.system import require
+from elimina.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -186,7 +186,10 @@ def as_model(model: ModelLike) -> Model:
             "model is a distributed problem; solve it by its agents, elimina.dcop.solve(problem), or as one model: "
             "elimina.solve(problem.model)"
         )
-    taken = "a Model, or the path of a file that elimina.read takes (Model.from_pgmpy and from_pyagrum make Models)"
+    taken = (
+        "a Model, or the path of a file that elimina.read takes (elimina.from_pgmpy and elimina.from_pyagrum make "
+        "Models)"
+    )
     raise arguments.wrong_type("model", model, taken)
 
 

@@ -247,32 +247,6 @@ class Model(Displayed):
             owners = [index[v] if isinstance(v, str) else v for v in owners]
         return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound, children=owners)
 
-    @classmethod
-    def from_pgmpy(cls, network: Any, *, check: bool = True) -> Model:
-        """Build a model from a discrete network of pgmpy: see ``elimina.io.peers.from_pgmpy``."""
-        from elimina.io.peers import from_pgmpy
-
-        return from_pgmpy(network, check=check)
-
-    def to_pgmpy(self) -> Any:
-        """Build pgmpy's network of this model: see ``elimina.io.peers.to_pgmpy``."""
-        from elimina.io.peers import to_pgmpy
-
-        return to_pgmpy(self)
-
-    @classmethod
-    def from_pyagrum(cls, network: Any, *, check: bool = True) -> Model:
-        """Build a model from a BayesNet or MarkovRandomField of pyAgrum: see ``elimina.io.peers.from_pyagrum``."""
-        from elimina.io.peers import from_pyagrum
-
-        return from_pyagrum(network, check=check)
-
-    def to_pyagrum(self) -> Any:
-        """Build pyAgrum's network of this model: see ``elimina.io.peers.to_pyagrum``."""
-        from elimina.io.peers import to_pyagrum
-
-        return to_pyagrum(self)
-
     @property
     def is_integer(self) -> bool:
         """True if the model has costs, and each is an integer (so that the optimum can be computed exactly)."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple, TypeVar
 
-from elimina import __version__, api, arguments
+from elimina import api, arguments
 from elimina.cp.model import Model as ConstraintModel
 from elimina.cp.reading import is_of_constraints
 from elimina.cp.reading import read as read_constraints
@@ -45,6 +45,7 @@ from elimina.reporting.answers import (
 from elimina.reporting.drawing import Drawing, Markup, figures, html, joined, paragraph, short
 from elimina.reporting.page_graph import Layout, draw_graph, draw_tree, lay_out
 from elimina.result import Bounds, Delivery, Result
+from elimina.version import __version__
 
 __all__ = ["Report", "report"]
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from elimina import arguments
+from elimina.adapters.factor_arrays import arranged
+from elimina.adapters.packages import import_package
+from elimina.adapters.pyagrum.pyagrum_networks import from_pyagrum
 from elimina.arguments import check_mapping
 from elimina.errors import InputError
-from elimina.io.peers import arranged, from_pyagrum, imported
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.states import StateIndex
 
@@ -152,7 +154,7 @@ class LazyPropagation:
             ImpossibleEvidenceError: The evidence has probability 0.
         """
         states, log_score = self._tree.mpe()
-        found = imported("pyagrum", "pyagrum").Instantiation()
+        found = import_package("pyagrum", "pyagrum").Instantiation()
         for v in self._tree.model.variables:
             found.add(self._network.variable(v.name))
             found.chgVal(v.name, v.index(states[v.name]))
@@ -193,7 +195,7 @@ class LazyPropagation:
         """Return evidence in elimina's terms: in pyAgrum, an integer is an index, also where labels are integers."""
         size = self._tree.model[name].size
         if isinstance(what, str):
-            gum = imported("pyagrum", "pyagrum")
+            gum = import_package("pyagrum", "pyagrum")
             try:
                 what = self._network.variable(name).index(what)
             except gum.GumException as error:
@@ -208,7 +210,7 @@ class LazyPropagation:
         return StateIndex(int(what))
 
     def _tensor(self, names: list[str], values: Any) -> Any:
-        gum = imported("pyagrum", "pyagrum")
+        gum = import_package("pyagrum", "pyagrum")
         tensor = gum.Tensor()
         for name in names:
             tensor.add(self._network.variable(name))

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import api, arguments
+from elimina.adapters.packages import import_package
+from elimina.adapters.pgmpy.pgmpy_networks import from_pgmpy, node_states
 from elimina.arguments import check_mapping
 from elimina.errors import ImpossibleEvidenceError, InputError
-from elimina.io.peers import from_pgmpy, imported, pgmpy_states
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, is_missing
@@ -48,9 +49,9 @@ class VariableElimination:
         self.model = model if isinstance(model, Model) else from_pgmpy(model)
         states: dict[Any, list[Any]] = {v.name: listed_states(v) for v in self.model.variables}
         if not isinstance(model, Model):
-            states = pgmpy_states(model)
+            states = node_states(model)
         self._nodes = {str(node): node for node in states}
-        self._states = {str(node): node_states for node, node_states in states.items()}
+        self._states = {str(node): list_of_states for node, list_of_states in states.items()}
         # Of pgmpy's classes without conditional distributions, only trees of clusters have normalised answers.
         is_tree = hasattr(model, "get_factors") and all(isinstance(node, tuple) for node in model.nodes())
         self._is_normalised = self.model.children is not None or isinstance(model, Model) or is_tree
@@ -416,7 +417,7 @@ class VariableElimination:
             raise UnknownStateError(str(error)) from None
 
     def _factor(self, names: Sequence[str], values: Any) -> Any:
-        discrete = imported("pgmpy", "pgmpy.factors.discrete")
+        discrete = import_package("pgmpy", "pgmpy.factors.discrete")
         nodes = [self._nodes[name] for name in names]
         states = {self._nodes[name]: list(self._states[name]) for name in names}
         return discrete.DiscreteFactor(nodes, [self.model[name].size for name in names], values, state_names=states)

@@ -1,0 +1,184 @@
+"""Networks of pyAgrum as models, and models as networks of pyAgrum.
+
+A tensor of pyAgrum has its variables' axes in the reverse order of their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.adapters.factor_arrays import arranged, factors_of, states_of
+from elimina.adapters.packages import import_package
+from elimina.errors import InputError, UnsupportedError
+from elimina.io import convert_sense
+from elimina.io.network import conditional_tables, is_network
+from elimina.model.model import Model
+from elimina.model.states import State
+from elimina.model.table import Table
+from elimina.model.variable import Variable
+
+
+def from_pyagrum(network: Any, *, check: bool = True) -> Model:
+    """Build a model from a BayesNet or MarkovRandomField of pyAgrum, its variables in the order of their node ids.
+
+    The states of an IntegerVariable or a RangeVariable are int, those of other variables are their labels.
+
+    Args:
+        network: An object of pyAgrum.
+        check: See ``Model``.
+
+    Raises:
+        InputError: It is neither, or a row of a distribution does not sum to 1.
+        UnsupportedError: It is an influence diagram.
+    """
+    if hasattr(network, "utility"):
+        raise UnsupportedError("an influence diagram has decisions and utilities; elimina handles chance nodes only")
+    if not hasattr(network, "cpt") and not hasattr(network, "factor"):
+        raise InputError(
+            f"expected a network of pyAgrum, a BayesNet or a MarkovRandomField, got an object of type "
+            f"{type(network).__name__}"
+        )
+    nodes = sorted(network.nodes())
+    found = [network.variable(v) for v in nodes]
+    variables = [Variable(v.name(), len(v.labels()), _states(v)) for v in found]
+    index = {v.name: i for i, v in enumerate(variables)}
+    if hasattr(network, "cpt"):
+        tables = [_table(network.cpt(v), index) for v in nodes]
+        children = [t.scope[-1] for t in tables]
+        return Model(variables, tables, sense="probability", children=children, name=_title(network), check=check)
+    tables = [_table(network.factor(scope), index) for scope in network.factors()]
+    return Model(variables, tables, sense="probability", name=_title(network))
+
+
+def _states(variable: Any) -> list[State]:
+    gum = import_package("pyagrum", "pyagrum")
+    is_integer = variable.varType() in (gum.VarType_INTEGER, gum.VarType_RANGE)
+    return [int(label) if is_integer else label for label in variable.labels()]
+
+
+def _title(network: Any) -> str:
+    return str(network.propertyWithDefault("name", ""))
+
+
+def _table(tensor: Any, index: dict[str, int]) -> Table:
+    names = list(tensor.names)
+    scope = [*names[1:], *names[:1]]
+    return Table([index[v] for v in scope], arranged(_stored_values(tensor), names[::-1], scope))
+
+
+def _stored_values(tensor: Any) -> NDArray[np.float64]:
+    """Return the values of a tensor of pyAgrum, the axis of its last variable first.
+
+    NoisyOR, MAX and the like compute each cell when it is asked for. They have no buffer, and ``toarray`` returns
+    memory that was never written; so they are copied to a tensor with one.
+
+    Raises:
+        UnsupportedError: pyAgrum's array differs from the tensor's cells.
+    """
+    gum = import_package("pyagrum", "pyagrum")
+    stored = tensor
+    try:
+        tensor.as_nparray()
+    except RuntimeError:
+        stored = gum.Tensor()
+        for variable in tensor.variablesSequence():
+            stored.add(variable)
+        stored.fillWith(tensor)
+    values = np.asarray(stored.toarray(), dtype=np.float64)
+    cell = gum.Instantiation(tensor)
+    for number in {0, values.size // 2, values.size * 2 // 3, values.size - 1}:
+        place = np.unravel_index(number, values.shape)
+        for axis, state in enumerate(reversed(place)):
+            cell.chgVal(axis, int(state))
+        if not np.array_equal(values[place], tensor.get(cell), equal_nan=True):
+            raise UnsupportedError(
+                f"the array of pyAgrum's tensor over {tensor.names} differs from its cells: it has {values[place]} "
+                f"for {tensor.get(cell)} at {cell}; save the network as .bifxml, and read that file"
+            )
+    return values
+
+
+def to_pyagrum(model: Model) -> Any:
+    """Build pyAgrum's network of a model: a BayesNet if it is a Bayesian network, else a MarkovRandomField.
+
+    A Bayesian network has one conditional distribution for each variable and no cycle of parents. Costs become
+    probabilities as by ``convert_sense``. A Markov random field has one factor for a set of variables, so those over
+    the same ones are multiplied, and a constant is multiplied into the first.
+
+    A variable whose states are int becomes a RangeVariable or an IntegerVariable, which has its states in increasing
+    order; another one becomes a LabelizedVariable, with states that are bool as ``True`` and ``False``.
+
+    Raises:
+        InputError: pyAgrum is not installed, or a factor or the constant is too large to be written out.
+    """
+    gum = import_package("pyagrum", "pyagrum")
+    model = _with_increasing_states(convert_sense(model, "probability"))
+    bayes = is_network(model)
+    result = gum.BayesNet() if bayes else gum.MarkovRandomField()
+    if model.name:
+        result.setProperty("name", model.name)
+    names = [v.name for v in model.variables]
+    for name, states in zip(names, states_of(model), strict=True):
+        result.add(_variable(gum, name, states))
+    if bayes:
+        for scope, values in conditional_tables(model):
+            *parents, child = (names[v] for v in scope)
+            for parent in parents:
+                result.addArc(parent, child)
+            _fill(result.cpt(child), [*parents, child], values)
+        return result
+    for own, values in _merged(model, names).items():
+        _fill(result.addFactor(own), own, values)
+    return result
+
+
+def _is_integer(states: Sequence[State]) -> bool:
+    return all(isinstance(state, int) and not isinstance(state, bool) for state in states)
+
+
+def _variable(gum: Any, name: str, states: Sequence[State]) -> Any:
+    if not _is_integer(states):
+        return gum.LabelizedVariable(name, name, list(map(str, states)))
+    if list(states) == list(range(int(states[0]), int(states[0]) + len(states))):
+        return gum.RangeVariable(name, name, states[0], states[-1])
+    return gum.IntegerVariable(name, name, list(states))
+
+
+def _with_increasing_states(model: Model) -> Model:
+    """Sort the states of variables whose states are int."""
+    orders: dict[int, list[int]] = {}
+    variables = list(model.variables)
+    for v, states in enumerate(states_of(model)):
+        order = sorted(range(len(states)), key=states.__getitem__) if _is_integer(states) else []
+        if order != sorted(order):
+            orders[v] = order
+            variables[v] = Variable(variables[v].name, len(states), [states[x] for x in order])
+    if not orders:
+        return model
+    tables = []
+    for factor in model.factors:
+        values = factor.dense()
+        for axis, v in enumerate(factor.scope):
+            values = np.take(values, orders[v], axis=axis) if v in orders else values
+        tables.append(Table(factor.scope, values))
+    return Model(
+        variables, tables, sense=model.sense, constant=model.constant, children=model.children, name=model.name
+    )
+
+
+def _merged(model: Model, names: list[str]) -> dict[tuple[str, ...], NDArray[np.float64]]:
+    """Return the factors, with those over the same variables multiplied."""
+    merged: dict[tuple[int, ...], NDArray[np.float64]] = {}
+    for scope, values in factors_of(model):
+        key = tuple(sorted(scope))
+        factor = arranged(values, scope, key)
+        merged[key] = merged[key] * factor if key in merged else factor
+    return {tuple(names[v] for v in key): values for key, values in merged.items()}
+
+
+def _fill(tensor: Any, scope: list[str] | tuple[str, ...], values: NDArray[np.float64]) -> None:
+    tensor.fillWith(arranged(values, scope, tensor.names[::-1]).ravel().tolist())
