@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from elimina import arguments, system
-from elimina.errors import MemoryLimitError
 from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
-from elimina.methods.small_networks import answer_at_once
-from elimina.model.model import Model
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
-from elimina.problem.tasks import Task, TaskName, task_of
-from elimina.result import Bounds, Result, own_assignment
-from elimina.running.garbage_collection import set_aside
-from elimina.strategies.call import Call
+from elimina.problem.tasks import TaskName, task_of
+from elimina.result import Bounds, Result
+from elimina.strategies.answering import answer_question
 from elimina.strategies.call_plan import plan_call
-from elimina.strategies.portfolio import Question, Solver
-from elimina.strategies.strategy import pursue
-from elimina.strategies.task_portfolio import task_portfolio
 from elimina.system import memory_errors_in_words
-
-if TYPE_CHECKING:
-    from elimina.running.checkpoint import Checkpoint
 
 
 @memory_errors_in_words("while it planned")
@@ -133,57 +121,7 @@ def solve(
     time_limit = arguments.seconds("time_limit", time_limit)
     checked = options_of(options, device, memory).checked(chosen, is_run=True)
     with _shown(checked) if checked.progress is True else contextlib.nullcontext(checked) as told:
-        return _solve(model, chosen, evidence, _listed(query), time_limit, told)
-
-
-_NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out --checkpoint"
-
-
-def _solve(
-    model: ModelLike,
-    chosen: Task,
-    evidence: EvidenceLike | None,
-    query: Sequence[str | int] | None,
-    time_limit: float | None,
-    checked: Options,
-) -> Result:
-    begun = time.monotonic()
-    checkpoint = checked.checkpoint
-    if checkpoint is not None:
-        checked = checked._replace(is_kept=checked.scratch is None)
-        checked = checked if checked.tables == "sparse" else checked._replace(tables="dense")
-
-    is_plain = checked.method in ("auto", "eliminate") and query is None and checkpoint is None and checked.hint is None
-    if is_plain and checked.on_plan is None and checked.progress is None and isinstance(model, Model):
-        evidence = as_evidence(evidence, model)
-        found = answer_at_once(model, chosen, evidence, checked, time_limit, begun)
-        if found is not None:
-            return found
-
-    run = Call(chosen, time_limit, checked.on_bounds, float(checked.gap), begun)
-    opened: list[Checkpoint] = []
-    read: list[Model] = []
-
-    def work() -> None:
-        with run.phase("read"):
-            asked = as_model(model)
-        read.append(asked)
-        question = Question(asked, chosen, as_evidence(evidence, asked), query)
-        with contextlib.nullcontext() if checkpoint is None else _checkpoint(str(checkpoint), checked) as kept:
-            opened.extend([] if kept is None else [kept])
-            with set_aside(len(asked.factors)):
-                pursue(run, task_portfolio(Solver(question, checked, run, kept)))
-
-    try:
-        result = run.answer(work)
-    except MemoryLimitError as error:
-        if checkpoint is None:
-            raise
-        raise MemoryLimitError(f"{error}; {_NEEDS_LESS}") from None
-    # First bounds may be the whole answer before elimination, which removes its checkpoint itself, is done.
-    if result.ended_by is None and opened:
-        opened[0].remove()
-    return own_assignment(result, read[0]) if read else result
+        return answer_question(model, chosen, evidence, _listed(query), time_limit, told)
 
 
 @contextlib.contextmanager
@@ -209,9 +147,3 @@ def _shown(options: Options) -> Iterator[Options]:
 def _listed(query: Sequence[str | int] | None) -> Sequence[str | int] | None:
     """Return a query that can be read more than once."""
     return tuple(query) if isinstance(query, Iterator) else query
-
-
-def _checkpoint(folder: str, options: Options) -> contextlib.closing[Checkpoint]:
-    from elimina.running.checkpoint import Checkpoint
-
-    return contextlib.closing(Checkpoint(folder, options.memory))

@@ -370,7 +370,7 @@ def test_long_operations_end_once_a_stop_is_requested(operation):
         "semi-join": lambda: tables.semi_join(left, same),
         "sort": lambda: device.sort(shuffled, ones),
         "sorted": lambda: device.is_sorted(left.keys),
-        "move": lambda: tables.arrange(left, Layout.of((1, 0), [2, MANY])),
+        "move": lambda: tables.arrange(left, KeyLayout.of((1, 0), [2, MANY])),
         "dense": lambda: tables.to_dense(left, [0, 1]),
         "list": lambda: tables.from_dense([0], cells),
     }[operation]

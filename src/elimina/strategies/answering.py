@@ -1,0 +1,89 @@
+"""The answer of one question: at once for a small problem, otherwise by a call that runs its strategies."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from elimina.errors import MemoryLimitError
+from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
+from elimina.methods.small_networks import answer_at_once
+from elimina.model.model import Model
+from elimina.planning.options import Options
+from elimina.problem.tasks import Task
+from elimina.result import Result, own_assignment
+from elimina.running.garbage_collection import set_aside
+from elimina.strategies.call import Call
+from elimina.strategies.portfolio import Question, Solver
+from elimina.strategies.strategy import pursue
+from elimina.strategies.task_portfolio import task_portfolio
+
+if TYPE_CHECKING:
+    from elimina.running.checkpoint import Checkpoint
+
+_NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out --checkpoint"
+
+
+def answer_question(
+    model: ModelLike,
+    task: Task,
+    evidence: EvidenceLike | None,
+    query: Sequence[str | int] | None,
+    time_limit: float | None,
+    options: Options,
+) -> Result:
+    """Answer a question.
+
+    Args:
+        model: Model, or the path of a file.
+        task: Task, by its own name.
+        evidence: See ``elimina.solve``.
+        query: See ``elimina.solve``; can be read more than once.
+        time_limit: Seconds for the whole call.
+        options: Options, already ``checked``.
+    """
+    started = time.monotonic()
+    folder = options.checkpoint
+    if folder is not None:
+        options = options._replace(is_kept=options.scratch is None)
+        options = options if options.tables == "sparse" else options._replace(tables="dense")
+
+    is_plain = options.method in ("auto", "eliminate") and query is None and folder is None and options.hint is None
+    if is_plain and options.on_plan is None and options.progress is None and isinstance(model, Model):
+        evidence = as_evidence(evidence, model)
+        result = answer_at_once(model, task, evidence, options, time_limit, started)
+        if result is not None:
+            return result
+
+    call = Call(task, time_limit, options.on_bounds, float(options.gap), started)
+    checkpoints: list[Checkpoint] = []
+    models: list[Model] = []
+
+    def work() -> None:
+        with call.phase("read"):
+            read_model = as_model(model)
+        models.append(read_model)
+        question = Question(read_model, task, as_evidence(evidence, read_model), query)
+        with contextlib.nullcontext() if folder is None else _checkpoint(str(folder), options) as checkpoint:
+            checkpoints.extend([] if checkpoint is None else [checkpoint])
+            with set_aside(len(read_model.factors)):
+                pursue(call, task_portfolio(Solver(question, options, call, checkpoint)))
+
+    try:
+        result = call.answer(work)
+    except MemoryLimitError as error:
+        if folder is None:
+            raise
+        raise MemoryLimitError(f"{error}; {_NEEDS_LESS}") from None
+    # First bounds may be the whole answer before elimination, which removes its checkpoint itself, is done.
+    if result.ended_by is None and checkpoints:
+        checkpoints[0].remove()
+    return own_assignment(result, models[0]) if models else result
+
+
+def _checkpoint(folder: str, options: Options) -> contextlib.closing[Checkpoint]:
+    from elimina.running.checkpoint import Checkpoint
+
+    return contextlib.closing(Checkpoint(folder, options.memory))
