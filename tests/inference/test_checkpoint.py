@@ -177,7 +177,7 @@ def test_slices_by_their_bounds_go_on(share, tmp_path, at_once, monkeypatch):
 KILLED = """
 import os, signal
 from tests import calls
-from elimina.inference import checkpoint, sweep
+from elimina.running import checkpoint, sweep
 from tests.inference.test_checkpoint import grid
 checkpoint.SAVE_SECONDS = sweep.GROUP_SECONDS = sweep._PAYS = 0.0
 def kill(share):
