@@ -87,7 +87,7 @@ def data_dir() -> Path:
 
 @pytest.fixture(scope="module")
 def planned():
-    """Send small networks the long way: their short cut has tests of its own (``test_at_once``)."""
+    """Send small networks the long way: their short cut has tests of its own (``test_small_networks``)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("elimina.methods.small_networks.MAX_SMALL_CELLS", 0)
         yield

@@ -32,8 +32,8 @@ from elimina.strategies.call import Call
 from elimina.strategies.schedule import before_planning, search_for_a_while
 from elimina.strategies.strategy import Attempt, Strategy
 from tests import calls
+from tests.random_models import models
 from tests.reference import brute
-from tests.strategies import models
 
 THREADS = 3
 

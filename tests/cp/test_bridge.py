@@ -17,8 +17,8 @@ from elimina import cp
 from elimina.cp import to_graphical
 from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.model.table import FORBIDDEN, forbidden_value
+from tests.behaviour.test_growth import assert_in_proportion
 from tests.cp.test_flatzinc_constraints import SIGNATURES, Maker
-from tests.inference.test_growth import assert_in_proportion
 from tests.reference import flatzinc as reference
 
 SMALL = {"by its rows": 1 << 10, "in pieces": 0}

@@ -18,7 +18,7 @@ from elimina.dcop.simulator import ORDERS
 from tests import calls
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem
-from tests.inference.test_shield import rests
+from tests.running.test_call_thread import rests
 
 CARDS = "cuda:0,cuda:1"
 KINDS = ("random", "scale-free", "grid")

@@ -30,7 +30,7 @@ from elimina.running.plan_choice import plan_problem
 from tests import calls
 from tests.conftest import cuda_devices
 from tests.distributed.clusters import addresses, cluster_of, count_calls, kill_at, slow_down, workers
-from tests.strategies import with_constraints
+from tests.random_models import with_constraints
 
 SENSES = {"mpe": "max-cost", "pr": "probability", "count": "min-cost"}
 

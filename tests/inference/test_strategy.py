@@ -12,8 +12,8 @@ from elimina.strategies import portfolio as portfolio_module
 from elimina.strategies.call import Call
 from elimina.strategies.strategy import Attempt, Strategy, pursue
 from tests import calls
+from tests.behaviour.test_fallbacks import clique
 from tests.simulated import simulate
-from tests.test_fallbacks import clique
 
 
 def bounded(lower, upper):

@@ -26,10 +26,10 @@ from elimina.planning.tree import plan_tree, tree_of
 from elimina.problem import preparation
 from elimina.problem.preparation import prepare
 from tests import calls
+from tests.random_models import KINDS, models, with_constraints
 from tests.reference import brute
 from tests.reference.planner import Bucket
 from tests.reference.tiles import row_axes, table_strides
-from tests.strategies import KINDS, models, with_constraints
 
 
 def plan_of(model, task="mpe", order=None, memory=2**30, dtype=None, evidence=None):

@@ -27,8 +27,8 @@ from elimina.problem.preparation import prepare
 from elimina.running import host, plan_choice
 from elimina.running.encoding import encode
 from tests import calls
+from tests.behaviour.test_several_devices import Card, SlowCard
 from tests.cards import CpuCard
-from tests.inference.test_cards import Card, SlowCard
 from tests.planning import test_fusion
 
 GIB = 1 << 30

@@ -24,7 +24,7 @@ from elimina.problem.preparation import prepare
 from elimina.running import plan_choice
 from tests import calls
 from tests.devices import on_devices
-from tests.strategies import models
+from tests.random_models import models
 
 
 def chain(share, length=12, size=30, seed=0):

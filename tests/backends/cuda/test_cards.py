@@ -18,12 +18,12 @@ from elimina.backends.cuda.session import CudaSession
 from elimina.dcop import Problem, engine
 from elimina.io.cases import Cases
 from tests.backends.cuda.test_memory_left import wait_until_left
+from tests.behaviour.test_several_devices import KINDS, costs, lattice, model_for, same, sliced
 from tests.calls import solve_by_agents
 from tests.dcop.running import random_problem
 from tests.dcop.test_cards import stars
-from tests.inference.test_cards import KINDS, costs, lattice, model_for, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
-from tests.strategies import with_constraints
+from tests.random_models import with_constraints
 
 pytestmark = pytest.mark.gpu
 CARDS = ["cuda:0", "cuda:1"]
@@ -245,9 +245,9 @@ import cupy, numpy
 from elimina import DeviceError
 from elimina.backends.cuda import backend, session
 from tests.backends.cuda.test_cards import CARDS
-from tests.inference.test_cards import costs, same, sliced
+from tests.behaviour.test_several_devices import costs, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
-from tests.strategies import with_constraints
+from tests.random_models import with_constraints
 from tests.calls import solve_by_agents
 from tests.dcop.test_cards import stars
 from elimina.dcop import Problem, engine

@@ -1,0 +1,177 @@
+"""Optima in segments: against brute force wherever segments end, and plans that fit because of them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina import Model
+from elimina.backends.choose import get_backend
+from elimina.errors import InputError, MemoryLimitError
+from elimina.methods.bucket_elimination import eliminate
+from elimina.planning.plan import Segments
+from elimina.planning.planner import make_plan
+from elimina.problem.preparation import prepare
+from elimina.running.execution import Execution
+from elimina.strategies import portfolio
+from tests import calls
+from tests.devices import on_devices
+from tests.random_models import KINDS, models
+from tests.reference import brute
+
+
+def grid(rows, columns, values=3, forbidden=0.0, seed=0):
+    rng = np.random.default_rng(seed)
+    factors = []
+    for v in range(rows * columns):
+        for u in ([v + 1] if v % rows < rows - 1 else []) + ([v + rows] if v + rows < rows * columns else []):
+            costs = rng.integers(0, 100, (values, values))
+            factors.append(((v, u), np.where(rng.random(costs.shape) < forbidden, elimina.FORBIDDEN, costs)))
+    return Model.from_arrays([values] * (rows * columns), factors)
+
+
+@on_devices
+@pytest.mark.parametrize("kind", KINDS)
+@given(data=st.data())
+@settings(max_examples=80, deadline=None)
+def test_segments_end_anywhere(device, kind, data):
+    model = data.draw(models(kind))
+    some = st.dictionaries(st.integers(0, len(model.sizes) - 1), st.just(0), max_size=2) if model.sizes else st.just({})
+    observed = data.draw(some)
+    problem = prepare(model, "mpe", observed)
+    order = data.draw(st.permutations(problem.free))
+    backend = get_backend(device)
+    try:
+        whole = make_plan(problem, order, backend.machine, 1 << 30)
+    except InputError:  # costs beyond 64 bits
+        return
+    ends = data.draw(st.sets(st.integers(1, len(order)))) | {len(order)} if order else {0}
+    plan = whole._replace(segments=Segments(tuple(sorted(ends)), whole, None))
+    brute.check_optimum(model, eliminate(Execution(problem, plan, backend), {}), observed)
+
+
+def plan_of(model, **options):
+    return calls.plan(model, "mpe", device="cpu", **options)
+
+
+@pytest.mark.parametrize("forbidden", [0.0, 0.1])
+def test_a_plan_fits_in_segments(forbidden):
+    """Half of the memory of all messages takes less than twice the work, and the answer is the same."""
+    model = grid(8, 60, forbidden=forbidden)
+    whole = plan_of(model)
+    assert whole.segments is None
+    memory = whole.peak_bytes * 3 // 4
+    plan = plan_of(model, memory=memory, tables="dense")
+    assert plan.fits
+    assert plan.segments is not None
+    assert whole.work < plan.work <= 2 * whole.work
+    assert sorted(plan.order) == list(range(len(model.sizes)))
+    assert plan.segments.ends[-1] == len(plan.order)
+    assert plan.whole == whole._replace(memory_limit=memory)
+    expected = calls.solve(model, device="cpu", method="eliminate")
+    shares = []
+    options = {"method": "eliminate", "memory": memory, "tables": "dense", "progress": shares.append}
+    found = calls.solve(model, device="cpu", **options)
+    assert (found.value, found.status) == (expected.value, "optimal")
+    assert found.stats["segments"] == len(plan.segments.ends)
+    assert shares == sorted(shares)
+    assert shares[-1] <= 1
+    assert f"segments:             {len(plan.segments.ends)}; " in str(plan)
+    assert json.loads(plan.to_json())["segments"] == len(plan.segments.ends)
+
+
+def test_more_segments_fit_less_memory():
+    model = grid(10, 60)
+    whole = plan_of(model)
+    plans = [plan_of(model, memory=int(whole.peak_bytes * share)) for share in (0.8, 0.5, 0.3)]
+    counts = [len(plan.segments.ends) for plan in plans]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+    assert all(plan.fits and plan.peak_bytes <= plan.memory_limit for plan in plans)
+
+
+@pytest.mark.parametrize("asked", [{"slices": 100_000}, {"scratch": "."}])
+def test_slices_and_files_that_are_asked_for_are_made(asked):
+    model = grid(8, 60)
+    assert plan_of(model, memory=plan_of(model).peak_bytes * 3 // 4, **asked).segments is None
+
+
+_PEAK = """
+import sys
+from tests.methods.test_segments import grid
+from tests import calls
+def peak():
+    with open("/proc/self/status") as status:
+        return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM"))
+model = grid(11, 60)
+before = peak()
+found = calls.solve(model, device="cpu", method="eliminate", memory=int(sys.argv[1]), threads=1)
+print(found.value, found.stats.get("segments", 1), peak() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peaks are read from /proc")
+def test_memory_stays_within_the_limit():
+    """240 MiB of messages are decoded within 64 MiB."""
+    limit = 64 << 20
+    runs = [
+        subprocess.run([sys.executable, "-c", _PEAK, str(memory)], check=True, capture_output=True, text=True).stdout
+        for memory in (1 << 30, limit)
+    ]
+    (value, one, most), (same, segments, peak) = (map(int, run.split()) for run in runs)
+    assert (value, one) == (same, 1)
+    assert segments > 1
+    assert peak < 1.25 * limit < most
+
+
+def test_what_a_checkpoint_rules_out_is_advised(tmp_path):
+    model = grid(8, 60)
+    memory = calls.plan(model, device="cpu").peak_bytes * 3 // 4
+    asked = {"device": "cpu", "method": "eliminate", "memory": memory, "slices": "never"}
+    with pytest.raises(MemoryLimitError, match=r"segments .* may need less: leave out --checkpoint"):
+        calls.solve(model, checkpoint=tmp_path, **asked)
+    found = calls.solve(model, **asked)
+    assert (found.status, found.stats["segments"] > 1) == ("optimal", True)
+
+
+def test_a_limit_ends_segments():
+    """The bounds known by then are the answer."""
+    model = grid(12, 100)
+    memory = plan_of(model, order_seconds=0.2).peak_bytes // 2
+    started = time.perf_counter()
+    found = calls.solve(model, device="cpu", method="eliminate", memory=memory, time_limit=0.6, order_seconds=0.2)
+    assert time.perf_counter() - started < 1.2
+    assert found.status == "bounded"
+    assert found.lower_bound <= found.upper_bound == model.score(model.indices_of(found.assignment))
+
+
+def test_a_failure_in_a_segment_is_passed_on():
+    model = grid(8, 60)
+
+    def stop(share):
+        if share > 0.5:
+            raise ZeroDivisionError
+
+    memory = plan_of(model).peak_bytes * 3 // 4
+    with pytest.raises(ZeroDivisionError):
+        calls.solve(model, device="cpu", method="eliminate", memory=memory, progress=stop)
+
+
+@pytest.mark.parametrize("limit", [None, 60.0])
+def test_search_goes_on_where_elimination_would_not_end_in_time(monkeypatch, caplog, limit):
+    """However short: here no time is enough, if there is a limit at all."""
+    monkeypatch.setattr(portfolio, "_TOO_LONG", 0.0)
+    caplog.set_level("INFO", logger="elimina")
+    model = grid(6, 6)
+    found = calls.solve(model, device="cpu", time_limit=limit)
+    assert found.status == "optimal"
+    assert found.value == calls.solve(model, device="cpu", method="eliminate").value
+    assert ("search to the end" in caplog.text) == (limit is not None)
