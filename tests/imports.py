@@ -71,3 +71,22 @@ def circles() -> list[list[str]]:
     graph = networkx.DiGraph((one.importer, one.imported) for one in imports())
     groups = (sorted(group) for group in networkx.strongly_connected_components(graph) if len(group) > 1)
     return sorted(groups, key=lambda group: (-len(group), group))
+
+
+BASICS = ("arguments", "display", "errors", "system", "version")
+"""Modules that any other one may import, drawn as one."""
+
+
+def layers() -> list[tuple[str, str]]:
+    """Return the imports between the folders of the package, without those that follow from others, sorted.
+
+    Modules that lie in no folder stand for themselves.
+    """
+    graph = networkx.DiGraph()
+    for edge in imports():
+        if edge.importer.count(".") and edge.imported.count("."):
+            ends = [name.split(".")[1] for name in (edge.importer, edge.imported)]
+            importer, imported = ("basics" if end in BASICS else end for end in ends)
+            if importer not in (imported, "__main__"):
+                graph.add_edge(importer, imported)
+    return sorted(networkx.transitive_reduction(graph).edges)

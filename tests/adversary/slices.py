@@ -20,7 +20,7 @@ from tests.adversary import solving
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.models import build, draw_costs, text
 
-IMPORTS = "from unittest import mock\nfrom elimina.inference import filtering\nfrom elimina.result import Result"
+IMPORTS = "from unittest import mock\nfrom elimina.methods import filtering\nfrom elimina.result import Result"
 NOTHING_FOUND = 'mock.patch.object(filtering, "searched_optimum", return_value=Result("bounded", "mpe"))'
 
 

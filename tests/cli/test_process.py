@@ -315,7 +315,7 @@ def test_version(elimina):
 KILLED = """
 import os, signal
 from elimina.cli import main
-from elimina.inference import checkpoint
+from elimina.running import checkpoint
 write = checkpoint.Checkpoint._write
 def write_and_die(kept, state):
     write(kept, state)
