@@ -225,7 +225,7 @@ def unpacked(path: Path, folder: Path) -> Path:
 def instances(paths: list[Path], folder: Path, most: int | None) -> Iterator[Instance]:
     for path in paths:
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.name.endswith((".fzn", ".fzn.json", ".fzn.xz")):
+            if file.name.endswith((".fzn", ".fzn.xz")):
                 yield Instance(file.name.split(".")[0], unpacked(file, folder), None)
             elif file.suffix == ".mzn":
                 data = sorted(each for name in ("*.dzn*", "dzn/*.dzn*") for each in file.parent.glob(name))

@@ -31,7 +31,7 @@ class FlatZinc {
       nb::gil_scoped_release release;
       const auto start = std::chrono::steady_clock::now();
       const std::string_view view(text_.c_str(), text_.size());
-      document_ = flatzinc::is_json(view) ? flatzinc::parse_json(view, go_on) : flatzinc::parse_text(view, go_on);
+      document_ = flatzinc::parse_text(view, go_on);
       parse_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
       instance_ = std::make_unique<flatzinc::Instance>(document_, solver_, go_on);
       options_ = instance_->options();
@@ -148,7 +148,7 @@ nb::tuple shown(const flatzinc::Document& document, const flatzinc::Instance& in
 // Bounds of variables, posts, names of variables, outputs, the objective and its sign.
 nb::tuple record(const nb::bytes& text) {
   const std::string_view view(text.c_str(), text.size());
-  const auto document = flatzinc::is_json(view) ? flatzinc::parse_json(view, {}) : flatzinc::parse_text(view, {});
+  const auto document = flatzinc::parse_text(view, {});
   // Only a solver refuses arguments.
   Solver solver;
   flatzinc::Instance(document, solver, {}).options();
@@ -177,7 +177,7 @@ nb::tuple record(const nb::bytes& text) {
 }  // namespace
 
 void bind_flatzinc(nb::module_& m) {
-  nb::class_<FlatZinc>(m, "FlatZinc", "A FlatZinc model, as text or JSON, read and posted.")
+  nb::class_<FlatZinc>(m, "FlatZinc", "A FlatZinc model, read and posted.")
       .def(nb::init<nb::bytes, nb::object>(), "text"_a, "poll"_a,
            "Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.")
       .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a, "seconds"_a, "threads"_a, "relax"_a,

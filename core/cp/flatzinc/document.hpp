@@ -1,7 +1,6 @@
 // A FlatZinc model as read: items over one pool of terms. Names are parts of the text that was read, which has to live on.
 #pragma once
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <span>
 #include <stdexcept>
@@ -119,7 +118,6 @@ struct Document {
   std::vector<Term> terms;
   std::vector<std::int64_t> numbers;
   std::vector<std::string_view> texts;
-  std::deque<std::string> made;  // texts that are not part of the file
   std::vector<Variable> variables;
   std::vector<Constraint> constraints;
   std::vector<Output> outputs;
@@ -149,15 +147,8 @@ struct Document {
   void declare(std::string_view name, const Term& value, List annotations, Place place);
 };
 
-// Throw `Malformed`, with what was expected where, and `Abandoned`.
+// Throws `Malformed`, with what was expected where, and `Abandoned`.
 Document parse_text(std::string_view text, const Poll& poll);
-Document parse_json(std::string_view text, const Poll& poll);
-
-// By its first character.
-inline bool is_json(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r\n");
-  return first != std::string_view::npos && text[first] == '{';
-}
 
 // The name or the character that stands at `at`, for a message.
 std::string found(std::string_view text, std::size_t at);

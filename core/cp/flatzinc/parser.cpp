@@ -16,11 +16,13 @@ bool begins_number(char c) { return (c >= '0' && c <= '9') || c == '-'; }
 
 class Parser : public Reader {
  public:
-  Parser(std::string_view text, const Poll& poll) : Reader(text, poll, true) {}
+  Parser(std::string_view text, const Poll& poll) : Reader(text, poll) {}
 
   Document run() {
     doc_.reserve(text_.size());
     bool solved = false;
+    if (peek() == '{')
+      throw Malformed(place(), "unsupported: FlatZinc as JSON; compile the MiniZinc model to text: minizinc -c --solver elimina MODEL.mzn");
     for (char c = peek(); at_ < end_; c = peek()) {
       look_up();
       const Place here = place();

@@ -1,4 +1,4 @@
-// Common reader of both forms of FlatZinc: a position in a text, white space, numbers.
+// Lexical part of the parser: a position in the text, white space, comments, numbers.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -11,8 +11,8 @@ namespace elimina::cp::flatzinc {
 
 class Reader {
  public:
-  Reader(std::string_view text, const Poll& poll, bool has_comments)
-      : text_(text), at_(text.data()), end_(text.data() + text.size()), line_start_(text.data()), poll_(poll), has_comments_(has_comments) {}
+  Reader(std::string_view text, const Poll& poll)
+      : text_(text), at_(text.data()), end_(text.data() + text.size()), line_start_(text.data()), poll_(poll) {}
 
  protected:
   static constexpr int kDeepest = 100;
@@ -35,7 +35,7 @@ class Reader {
       if (c == '\n') {
         ++line_;
         line_start_ = at_ + 1;
-      } else if (c == '%' && has_comments_) {
+      } else if (c == '%') {
         while (at_ < end_ && *at_ != '\n') ++at_;
         --at_;
       } else if (c != ' ' && c != '\t' && c != '\r') {
@@ -143,7 +143,6 @@ class Reader {
   }
 
   const Poll& poll_;
-  bool has_comments_;
   mutable std::uint32_t items_ = 0;
 };
 

@@ -70,7 +70,7 @@ class _Once(argparse.Action):
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        "fzn-elimina", description="Solve a FlatZinc model (text or JSON).", allow_abbrev=False, add_help=False
+        "fzn-elimina", description="Solve a FlatZinc model.", allow_abbrev=False, add_help=False
     )
     parser.add_argument("model", metavar="MODEL.fzn", type=Path, help="file, or - for standard input")
     search = parser.add_argument_group("Search").add_argument

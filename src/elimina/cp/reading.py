@@ -19,7 +19,7 @@ FORMATS = ("fzn", "opb", "xml")
 
 @memory_errors_in_words("while it read the constraint model", None)
 def read(path: str | os.PathLike[str]) -> Model:
-    """Read a model of constraints: FlatZinc, text or JSON, linear pseudo-Boolean problems (.opb), and XCSP3 (.xml).
+    """Read a model of constraints: FlatZinc, linear pseudo-Boolean problems (.opb), and XCSP3 (.xml).
 
     A FlatZinc model's variables have the names of its outputs (``x``, ``q[1]``, ``cell[1,2]``), or else those of their
     declarations: ``model["q[1]"]``. Variables that equations make the same are one. Annotations of the search are not
