@@ -1,7 +1,6 @@
-// Constraints: one function posts each of them, after its arguments are known to make sense.
+// Constraints that others are built of: one function posts each of them, after its arguments have been checked.
 #pragma once
 #include "control.hpp"
-#include "tsp/one_tree.hpp"
 
 namespace elimina::cp {
 
@@ -41,37 +40,11 @@ enum class Consistency : std::uint8_t { value, bounds, domain };
 // Side that filters where there is a device: the faster one by measurement, or the one asked for.
 enum class Side : std::uint8_t { automatic, cpu, gpu };
 void post_all_different(Engine& engine, const Views& xs, Consistency consistency, Side side = Side::automatic);
-void post_all_different_except(Engine& engine, const Views& xs, Value except);
 
 // Successors, from 0 on, that make one cycle of all nodes; of those that are not their own successor.
 void post_circuit(Engine& engine, const Views& successors, Side side = Side::automatic);
 void post_subcircuit(Engine& engine, const Views& successors, Side side = Side::automatic);
 // Common part of both constraints: nodes that are not their own successors lie on one cycle; part of them.
 void post_connected(Engine& engine, const Views& successors);
-// A circuit of three nodes at least along undirected edges: whether it has each, and the sum of the lengths of those it has.
-void post_weighted_circuit(Engine& engine, const Views& successors, tsp::Graph graph, const Views& edges, View length);
-
-// Rows one after the other; domain consistent.
-void post_table(Engine& engine, const Views& xs, const Values& rows);
-
-// A deterministic automaton: next[state * symbols + symbol] is a state or -1; domain consistent.
-struct Automaton {
-  int states, symbols;
-  std::vector<int> next;
-  int start;
-  std::vector<std::uint8_t> accepting;
-};
-void post_regular(Engine& engine, const Views& xs, Automaton automaton);
-
-// Counts the xs that equal y.
-void post_count(Engine& engine, const Views& xs, View y, View count);
-// Counts of several values; `closed`: xs have no others.
-void post_cardinality(Engine& engine, const Views& xs, const Values& values, const Views& counts, bool closed);
-void post_distinct_values(Engine& engine, const Views& xs, View count);
-
-void post_cumulative(Engine& engine, const Views& starts, const Views& durations, const Views& demands, View capacity);
-void post_lexicographic(Engine& engine, const Views& xs, const Views& ys, bool strict);
-void post_inverse(Engine& engine, const Views& xs, const Views& ys);
-void post_bin_packing(Engine& engine, const Views& loads, const Views& bins, const Values& sizes);
 
 }  // namespace elimina::cp

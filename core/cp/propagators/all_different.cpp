@@ -4,6 +4,7 @@
 #include <numeric>
 #include <optional>
 
+#include "cp/constraint_call.hpp"
 #include "cp/propagators/matching.hpp"
 
 namespace elimina::cp {
@@ -177,8 +178,6 @@ void post_all_different(Engine& engine, const Views& xs, Consistency consistency
   if (consistency != Consistency::value) engine.post(std::make_unique<DifferentByBounds>(xs));
 }
 
-void post_all_different_except(Engine& engine, const Views& xs, Value except) {
-  engine.post(std::make_unique<DifferentByValue>(xs, except));
-}
+void post_all_different_except_0(ConstraintCall& call) { call.engine().post(std::make_unique<DifferentByValue>(call.views(0), Value{0})); }
 
 }  // namespace elimina::cp

@@ -4,7 +4,7 @@
 #include <memory>
 #include <span>
 
-#include "cp/constraints.hpp"
+#include "cp/constraint_call.hpp"
 
 namespace elimina::cp {
 
@@ -155,13 +155,27 @@ class BinPacking final : public Propagator {
   Sums sums_;
 };
 
+// Sums of sizes stay within 64 bits.
+Value total_size(const ConstraintCall& call, const Values& sizes) {
+  __int128 total = 0;
+  for (const Value size : sizes) {
+    if (size < 0) call.refuse("a size is at least 0, not " + std::to_string(size));
+    total += size;
+  }
+  if (total > kLimit) call.refuse("the sizes add up to more than 2^52");
+  return static_cast<Value>(total);
+}
+
 }  // namespace
 
-void post_bin_packing(Engine& engine, const Views& loads, const Views& bins, const Values& sizes) {
-  Value total = 0;
-  for (const Value size : sizes) total += size;
-  engine.post(std::make_unique<BinPacking>(loads, bins, sizes));
-  post_linear(engine, Relation::equal, Values(loads.size(), 1), loads, total);
+// Arguments: loads of the bins, bins of the items (from 0 on), sizes of the items.
+void post_bin_packing(ConstraintCall& call) {
+  call.same_length(1, 2);
+  const Views loads = call.views(0), bins = call.views(1);
+  const Values sizes = call.values(2);
+  const Value total = total_size(call, sizes);
+  call.engine().post(std::make_unique<BinPacking>(loads, bins, sizes));
+  post_linear(call.engine(), Relation::equal, Values(loads.size(), 1), loads, total);
 }
 
 }  // namespace elimina::cp

@@ -1,10 +1,11 @@
 // Occurrences of values, numbers of different values, and sums of sizes in bins.
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <numeric>
 
-#include "cp/constraints.hpp"
-#include "value_flow.hpp"
+#include "cp/constraint_call.hpp"
+#include "global_cardinality.hpp"
 
 namespace elimina::cp {
 
@@ -160,16 +161,8 @@ class DistinctValues final : public Propagator {
   Values taken_;
 };
 
-}  // namespace
-
-void post_count(Engine& engine, const Views& xs, View y, View count) {
-  const Domains& d = engine.domains();
-  if (d.fixed(y)) engine.post(std::make_unique<CountOfValue>(xs, d.lo(y), count));
-  else engine.post(std::make_unique<CountOfVariable>(xs, y, count));
-}
-
 // Single counts and their sum are cheap, and mostly enough; the flow comes last.
-void post_cardinality(Engine& engine, const Views& xs, const Values& values, const Views& counts, bool closed) {
+void post_counts_of_values(Engine& engine, const Views& xs, const Values& values, const Views& counts, bool closed) {
   for (std::size_t k = 0; k < values.size(); ++k) engine.post(std::make_unique<CountOfValue>(xs, values[k], counts[k]));
   post_linear(engine, closed ? Relation::equal : Relation::at_most, Values(counts.size(), 1), counts, static_cast<Value>(xs.size()));
   if (closed)
@@ -184,9 +177,44 @@ void post_cardinality(Engine& engine, const Views& xs, const Values& values, con
     sorted.push_back(values[k]);
     theirs.push_back(counts[k]);
   }
-  if (ValueFlow::fits(xs, sorted)) engine.post(std::make_unique<ValueFlow>(xs, sorted, theirs));
+  if (GlobalCardinality::fits(xs, sorted)) engine.post(std::make_unique<GlobalCardinality>(xs, sorted, theirs));
 }
 
-void post_distinct_values(Engine& engine, const Views& xs, View count) { engine.post(std::make_unique<DistinctValues>(xs, count)); }
+// Arguments: variables, values, their counts.
+void post_cardinality(ConstraintCall& call, bool closed) {
+  call.same_length(1, 2);
+  const Values listed = call.values(1);
+  const Views counts = call.views(2);
+  // A value that is listed twice is counted once, and both of its counts are equal.
+  std::map<Value, View> by_value;
+  for (std::size_t i = 0; i < listed.size(); ++i)
+    if (const auto [first, is_new] = by_value.emplace(listed[i], counts[i]); !is_new) post_equal(call.engine(), first->second, counts[i]);
+  Values values;
+  Views distinct;
+  for (const auto& [value, count] : by_value) {
+    values.push_back(value);
+    distinct.push_back(count);
+  }
+  post_counts_of_values(call.engine(), call.views(0), values, distinct, closed);
+}
+
+}  // namespace
+
+// Arguments: variables, the value, its count.
+void post_count(ConstraintCall& call) {
+  const Views xs = call.views(0);
+  const View y = call.view(1), count = call.view(2);
+  const Domains& d = call.engine().domains();
+  if (d.fixed(y)) call.engine().post(std::make_unique<CountOfValue>(xs, d.lo(y), count));
+  else call.engine().post(std::make_unique<CountOfVariable>(xs, y, count));
+}
+
+void post_open_cardinality(ConstraintCall& call) { post_cardinality(call, false); }
+void post_closed_cardinality(ConstraintCall& call) { post_cardinality(call, true); }
+
+// Arguments: the number of different values, variables.
+void post_distinct_values(ConstraintCall& call) {
+  call.engine().post(std::make_unique<DistinctValues>(call.views(1), call.view(0)));
+}
 
 }  // namespace elimina::cp

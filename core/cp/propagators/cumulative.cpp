@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "cp/constraints.hpp"
+#include "cp/constraint_call.hpp"
 
 namespace elimina::cp {
 
@@ -286,10 +286,13 @@ class EdgeFinding final : public Propagator {
 
 }  // namespace
 
-void post_cumulative(Engine& engine, const Views& starts, const Views& durations, const Views& demands, View capacity) {
-  const Tasks tasks{starts, durations, demands, capacity};
-  engine.post(std::make_unique<TimeTable>(tasks));
-  if (starts.size() > 1) engine.post(std::make_unique<EdgeFinding>(tasks));
+// Arguments: starts, durations, demands, capacity.
+void post_cumulative(ConstraintCall& call) {
+  call.same_length(0, 1);
+  call.same_length(0, 2);
+  const Tasks tasks{call.views(0), call.views(1), call.views(2), call.view(3)};
+  call.engine().post(std::make_unique<TimeTable>(tasks));
+  if (call.length(0) > 1) call.engine().post(std::make_unique<EdgeFinding>(tasks));
 }
 
 }  // namespace elimina::cp

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "cp/constraints.hpp"
-#include "kept.hpp"
+#include "supported_values.hpp"
 
 namespace elimina::cp {
 
@@ -179,7 +179,7 @@ class ElementOfValues final : public Propagator {
   std::vector<Cell> sorted_;         // the table's values
   std::vector<Place> order_, rank_;  // their places; of each place the rank
   std::vector<Place> lost_;
-  Kept kept_;
+  SupportedValues kept_;
 };
 
 }  // namespace

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "cp/constraints.hpp"
-#include "kept.hpp"
+#include "supported_values.hpp"
 
 namespace elimina::cp {
 
@@ -110,7 +110,7 @@ class ElementOfVariables final : public Propagator {
   bool has_rows_, repeats_ = false;
   Value low_ = 0, high_ = 0;  // what z has its bounds from
   std::vector<std::uint64_t> wanted_;
-  Kept kept_;
+  SupportedValues kept_;
 };
 
 }  // namespace

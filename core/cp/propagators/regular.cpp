@@ -4,11 +4,19 @@
 #include <bit>
 #include <memory>
 
-#include "cp/constraints.hpp"
+#include "cp/constraint_call.hpp"
 
 namespace elimina::cp {
 
 namespace {
+
+// A deterministic automaton: next[state * symbols + symbol] is a state or -1.
+struct Automaton {
+  int states, symbols;
+  std::vector<int> next;
+  int start;
+  std::vector<std::uint8_t> accepting;
+};
 
 class Regular final : public Propagator {
  public:
@@ -135,10 +143,29 @@ class Regular final : public Propagator {
   Values symbols_;
 };
 
+Automaton automaton(const ConstraintCall& call) {
+  const Value states = call.value(1), symbols = call.value(2), start = call.value(4);
+  const Values next = call.values(3);
+  if (states < 1 || symbols < 1 || states > (1 << 24) || symbols > (1 << 24) || static_cast<Value>(next.size()) != states * symbols)
+    call.refuse("the table has a row for each state and a column for each symbol");
+  const auto check = [&](Value state, Value least) {
+    if (state < least || state > states) call.refuse("there is no state " + std::to_string(state));
+    return static_cast<int>(state - 1);
+  };
+  Automaton result{static_cast<int>(states), static_cast<int>(symbols), {}, check(start, 1), {}};
+  for (const Value state : next) result.next.push_back(check(state, 0));
+  result.accepting.resize(static_cast<std::size_t>(states), 0);
+  for (const Value state : call.values(5)) result.accepting[static_cast<std::size_t>(check(state, 1))] = 1;
+  return result;
+}
+
 }  // namespace
 
-void post_regular(Engine& engine, const Views& xs, Automaton automaton) {
-  engine.post(std::make_unique<Regular>(xs, std::move(automaton)));
+// Arguments: variables, states, symbols, table (states and symbols from 1 on, 0: none), first state, last states.
+void post_regular(ConstraintCall& call) {
+  Views xs = call.views(0);
+  for (View& x : xs) x = x - 1;
+  call.engine().post(std::make_unique<Regular>(xs, automaton(call)));
 }
 
 }  // namespace elimina::cp

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <string>
 
-#include "cp/constraints.hpp"
+#include "cp/constraint_call.hpp"
 
 namespace elimina::cp {
 
@@ -141,8 +141,10 @@ class Table final : public Propagator {
 
 }  // namespace
 
-void post_table(Engine& engine, const Views& xs, const Values& rows) {
-  engine.post(std::make_unique<Table>(xs, rows));
+// Arguments: variables, and rows one after the other.
+void post_table(ConstraintCall& call) {
+  if (call.length(0) == 0 || call.length(1) % call.length(0) != 0) call.refuse("each row has a value for each variable");
+  call.engine().post(std::make_unique<Table>(call.views(0), call.values(1)));
 }
 
 }  // namespace elimina::cp

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "cp/constraints.hpp"
+#include "cp/constraint_call.hpp"
 #include "tsp/one_tree.hpp"
 
 namespace elimina::cp {
@@ -206,10 +206,37 @@ class CycleBound final : public Propagator {
   std::size_t first_multiplier_ = 0, is_begun_ = 0;
 };
 
+// The graph of the arguments: both ends and the length of each edge, one direction each.
+Graph undirected_graph(const ConstraintCall& call) {
+  for (const std::size_t i : {2, 3, 4}) call.same_length(1, i);
+  const auto nodes = static_cast<Value>(call.length(0));
+  if (nodes < 3) call.refuse("there are three nodes at least, not " + std::to_string(nodes));
+  Graph graph{static_cast<int>(nodes), {}, {}, call.values(3)};
+  std::vector<std::pair<Value, Value>> pairs;
+  const Values from = call.values(1), to = call.values(2);
+  for (std::size_t e = 0; e < from.size(); ++e) {
+    const auto [least, most] = std::minmax(from[e], to[e]);
+    if (least < 0 || most >= nodes || least == most)
+      call.refuse("edge " + std::to_string(from[e]) + " to " + std::to_string(to[e]) + " is not between two nodes of 0 to " + std::to_string(nodes - 1));
+    pairs.emplace_back(least, most);
+    graph.from.push_back(static_cast<int>(least));
+    graph.to.push_back(static_cast<int>(most));
+  }
+  std::sort(pairs.begin(), pairs.end());
+  const auto twice = std::adjacent_find(pairs.begin(), pairs.end());
+  if (twice != pairs.end()) call.refuse("edge " + std::to_string(twice->first) + " to " + std::to_string(twice->second) + " is given twice");
+  if (OneTree::scale_of(graph) == 0) throw Refused("weighted_circuit: the lengths times the nodes are beyond 2^57: use smaller units");
+  return graph;
+}
+
 }  // namespace
 
-void post_weighted_circuit(Engine& engine, const Views& successors, Graph graph, const Views& edges, View length) {
-  if (OneTree::scale_of(graph) == 0) throw Refused("weighted_circuit: the lengths times the nodes are beyond 2^57: use smaller units");
+// Arguments: successors, both ends and the length of each edge, whether the circuit has it, the circuit's length.
+void post_weighted_circuit(ConstraintCall& call) {
+  Graph graph = undirected_graph(call);
+  Engine& engine = call.engine();
+  const Views successors = call.views(0), edges = call.booleans(4);
+  const View length = call.view(5);
   std::vector<Values> neighbours(successors.size());
   for (std::size_t e = 0; e < graph.edges(); ++e) {
     neighbours[static_cast<std::size_t>(graph.from[e])].push_back(graph.to[e]);

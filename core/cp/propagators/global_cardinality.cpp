@@ -1,4 +1,4 @@
-#include "value_flow.hpp"
+#include "global_cardinality.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -14,13 +14,13 @@ Value nodes_of(const Values& values) { return is_dense(values) ? values.back() -
 
 }  // namespace
 
-bool ValueFlow::fits(const Views& xs, const Values& values) {
+bool GlobalCardinality::fits(const Views& xs, const Values& values) {
   constexpr Value kMostWords = Value{1} << 22;
   const Value nodes = nodes_of(values) + 2;
   return (nodes / 64 + 1) * (3 * nodes + static_cast<Value>(xs.size())) < kMostWords;
 }
 
-ValueFlow::ValueFlow(Views xs, Values values, Views counts)
+GlobalCardinality::GlobalCardinality(Views xs, Values values, Views counts)
     : Propagator(Priority::costly),
       xs_(std::move(xs)),
       values_(std::move(values)),
@@ -50,12 +50,12 @@ ValueFlow::ValueFlow(Views xs, Values values, Views counts)
   component_.resize(nodes);
 }
 
-void ValueFlow::attach(Engine& engine) {
+void GlobalCardinality::attach(Engine& engine) {
   for (const View x : xs_) engine.subscribe(*this, x, kDomain);
   for (const View c : counts_) engine.subscribe(*this, c, kBounds);
 }
 
-Outcome ValueFlow::propagate(Engine& engine) {
+Outcome GlobalCardinality::propagate(Engine& engine) {
   Domains& d = engine.domains();
   load(d);
   // A count's bound may move into a hole of its domain, past the present number.
@@ -71,13 +71,13 @@ Outcome ValueFlow::propagate(Engine& engine) {
   return std::all_of(xs_.begin(), xs_.end(), [&](View x) { return d.fixed(x); }) ? Outcome::entailed : Outcome::fixpoint;
 }
 
-int ValueFlow::first_of(const Word* words) const {
+int GlobalCardinality::first_of(const Word* words) const {
   for (std::size_t w = 0; w < words_; ++w)
     if (words[w]) return static_cast<int>(w * 64) + std::countr_zero(words[w]);
   return kNone;
 }
 
-void ValueFlow::load(const Domains& d) {
+void GlobalCardinality::load(const Domains& d) {
   std::fill(is_current_.begin(), is_current_.end(), 0);
   for (std::size_t i = 0; i < xs_.size(); ++i) {
     load_row(d, i);
@@ -85,7 +85,7 @@ void ValueFlow::load(const Domains& d) {
   }
 }
 
-void ValueFlow::load_row(const Domains& d, std::size_t i) {
+void GlobalCardinality::load_row(const Domains& d, std::size_t i) {
   const View x = xs_[i];
   bool elsewhere;
   if (is_dense_) {
@@ -107,7 +107,7 @@ void ValueFlow::load_row(const Domains& d, std::size_t i) {
   if (elsewhere) add(row(i), others_);
 }
 
-bool ValueFlow::load_counts(const Domains& d) {
+bool GlobalCardinality::load_counts(const Domains& d) {
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const auto k = static_cast<std::size_t>(node_[c]);
     least_[k] = std::max<Value>(0, d.lo(counts_[c]));
@@ -117,7 +117,7 @@ bool ValueFlow::load_counts(const Domains& d) {
   return true;
 }
 
-void ValueFlow::take(int i) {
+void GlobalCardinality::take(int i) {
   const auto k = static_cast<std::size_t>(assigned_[static_cast<std::size_t>(i)]), at = place_[static_cast<std::size_t>(i)];
   const int last = members_[k].back();
   members_[k][at] = last;
@@ -127,7 +127,7 @@ void ValueFlow::take(int i) {
   is_current_[k] = 0;
 }
 
-void ValueFlow::give(int i, int k) {
+void GlobalCardinality::give(int i, int k) {
   auto& members = members_[static_cast<std::size_t>(k)];
   place_[static_cast<std::size_t>(i)] = members.size();
   members.push_back(i);
@@ -135,7 +135,7 @@ void ValueFlow::give(int i, int k) {
   is_current_[static_cast<std::size_t>(k)] = 0;
 }
 
-const ValueFlow::Word* ValueFlow::leads(int k) {
+const GlobalCardinality::Word* GlobalCardinality::leads(int k) {
   Word* result = leads_.data() + static_cast<std::size_t>(k) * words_;
   if (is_current_[static_cast<std::size_t>(k)]) return result;
   std::fill(result, result + words_, 0);
@@ -145,14 +145,14 @@ const ValueFlow::Word* ValueFlow::leads(int k) {
   return result;
 }
 
-const ValueFlow::Word* ValueFlow::can_take() {
+const GlobalCardinality::Word* GlobalCardinality::can_take() {
   std::fill(targets_.begin(), targets_.end(), 0);
   for (int k = 0; k <= others_; ++k)
     if (count(k) < most(k)) add(targets_.data(), k);
   return targets_.data();
 }
 
-const ValueFlow::Word* ValueFlow::can_give(int without) {
+const GlobalCardinality::Word* GlobalCardinality::can_give(int without) {
   std::fill(sources_.begin(), sources_.end(), 0);
   for (int k = 0; k <= others_; ++k)
     if (k != without && count(k) > least(k)) add(sources_.data(), k);
@@ -160,7 +160,7 @@ const ValueFlow::Word* ValueFlow::can_give(int without) {
 }
 
 // The first target on a way from the sources, or none; `parent_` leads back.
-int ValueFlow::reach(const Word* sources, const Word* targets) {
+int GlobalCardinality::reach(const Word* sources, const Word* targets) {
   queue_.clear();
   std::fill(seen_.begin(), seen_.end(), 0);
   const auto go_on = [&](const Word* words, int from) {
@@ -181,7 +181,7 @@ int ValueFlow::reach(const Word* sources, const Word* targets) {
 }
 
 // Moves one variable along each step of the way; where the way begins.
-int ValueFlow::shift(int target) {
+int GlobalCardinality::shift(int target) {
   for (;;) {
     const int from = parent_[static_cast<std::size_t>(target)];
     if (from == kNone) return target;
@@ -193,7 +193,7 @@ int ValueFlow::shift(int target) {
   }
 }
 
-bool ValueFlow::repair() {
+bool GlobalCardinality::repair() {
   for (int k = 0; k <= others_; ++k)
     while (count(k) > most(k)) take(members_[static_cast<std::size_t>(k)].back());
   for (std::size_t i = 0; i < xs_.size(); ++i) {
@@ -209,7 +209,7 @@ bool ValueFlow::repair() {
 }
 
 // One variable more that has k, from a value that more have than must.
-bool ValueFlow::fill(int k) {
+bool GlobalCardinality::fill(int k) {
   std::fill(targets_.begin(), targets_.end(), 0);
   add(targets_.data(), k);
   if (reach(can_give(k), targets_.data()) == kNone) return false;
@@ -218,7 +218,7 @@ bool ValueFlow::fill(int k) {
 }
 
 // A flow that is as large at k as it can be, or as small, is found by ways from the present one.
-bool ValueFlow::tighten(Domains& d) {
+bool GlobalCardinality::tighten(Domains& d) {
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const int k = node_[c];
     const auto place = static_cast<std::size_t>(k);
@@ -236,12 +236,12 @@ bool ValueFlow::tighten(Domains& d) {
   return true;
 }
 
-void ValueFlow::push_up(int k, Value limit) {
+void GlobalCardinality::push_up(int k, Value limit) {
   while (count(k) < limit)
     if (!fill(k)) return;
 }
 
-void ValueFlow::push_down(int k, Value limit) {
+void GlobalCardinality::push_down(int k, Value limit) {
   while (count(k) > limit) {
     std::fill(sources_.begin(), sources_.end(), 0);
     add(sources_.data(), k);
@@ -253,7 +253,7 @@ void ValueFlow::push_down(int k, Value limit) {
   }
 }
 
-void ValueFlow::find_components() {
+void GlobalCardinality::find_components() {
   auto& open = search_.open;
   std::fill(open.begin(), open.end(), ~Word{0});
   open[words_ - 1] = ~Word{0} >> (63 - sink_ % 64);
@@ -280,7 +280,7 @@ void ValueFlow::find_components() {
   std::fill(is_current_.begin(), is_current_.end(), 0);
 }
 
-bool ValueFlow::filter(Domains& d) {
+bool GlobalCardinality::filter(Domains& d) {
   for (std::size_t i = 0; i < xs_.size(); ++i) {
     if (d.fixed(xs_[i])) continue;
     const int has_now = assigned_[i];
@@ -296,7 +296,7 @@ bool ValueFlow::filter(Domains& d) {
 }
 
 // Values that are not nodes go; what is between two nodes of a huge domain stays.
-bool ValueFlow::keep_counted(Domains& d, View x) const {
+bool GlobalCardinality::keep_counted(Domains& d, View x) const {
   if (!d.set_lo(x, values_.front()) || !d.set_hi(x, values_.back())) return false;
   if (is_dense_ || d.hi(x) - d.lo(x) > kListed) return true;
   bool alive = true;

@@ -11,13 +11,13 @@
 
 namespace elimina::cp {
 
-class ValueFlow final : public Propagator {
+class GlobalCardinality final : public Propagator {
  public:
   // True if memory holds the rows.
   static bool fits(const Views& xs, const Values& values);
 
   // `values`: sorted, each once.
-  ValueFlow(Views xs, Values values, Views counts);
+  GlobalCardinality(Views xs, Values values, Views counts);
 
   void attach(Engine& engine) override;
   Outcome propagate(Engine& engine) override;

@@ -1,4 +1,4 @@
-// Values of a variable in a range, as bits: only those that are set stay.
+// Values of a variable that have a support, as bits; the others are removed.
 #pragma once
 #include <bit>
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace elimina::cp {
 
-class Kept {
+class SupportedValues {
  public:
   void begin(Value lo, Value hi) {
     base_ = lo;

@@ -1,0 +1,103 @@
+// One constraint as it is posted by name: its arguments, read as what they have to be, and the functions of propagators/ that post
+// constraints of their own.
+#pragma once
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "constraint_rows.hpp"
+#include "solver.hpp"
+
+namespace elimina::cp {
+
+// The arguments of one constraint, read as what they have to be.
+class ConstraintCall {
+ public:
+  ConstraintCall(Solver& solver, const std::string& name, const std::vector<Argument>& arguments) : solver_(solver), name_(name), arguments_(arguments) {}
+
+  Control control;
+
+  Engine& engine() const { return solver_.engine(); }
+
+  [[noreturn]] void refuse(const std::string& why) const { throw Refused(name_ + ": " + why); }
+
+  void expect(std::size_t count) const {
+    if (arguments_.size() != count)
+      refuse("takes " + std::to_string(count) + " arguments, found " + std::to_string(arguments_.size()));
+  }
+
+  std::size_t length(std::size_t i) const { return arguments_[i].size(); }
+
+  Views views(std::size_t i) const {
+    Views result = arguments_[i];
+    for (View& x : result) x = checked(x);
+    return result;
+  }
+
+  View view(std::size_t i) const {
+    expect_single(i);
+    return checked(arguments_[i][0]);
+  }
+
+  View boolean(std::size_t i) const {
+    expect_single(i);
+    return checked_boolean(checked(arguments_[i][0]));
+  }
+
+  Views booleans(std::size_t i) const {
+    Views result = views(i);
+    for (const View x : result) checked_boolean(x);
+    return result;
+  }
+
+  Values values(std::size_t i) const {
+    Values result;
+    for (const View x : arguments_[i]) {
+      if (x.var >= 0) refuse("argument " + std::to_string(i + 1) + " consists of constants");
+      result.push_back(x.offset);
+    }
+    return result;
+  }
+
+  Value value(std::size_t i) const {
+    expect_single(i);
+    return values(i)[0];
+  }
+
+  void same_length(std::size_t i, std::size_t k) const {
+    if (length(i) != length(k))
+      refuse("arguments " + std::to_string(i + 1) + " and " + std::to_string(k + 1) + " have " + std::to_string(length(i)) + " and " +
+             std::to_string(length(k)) + " elements, which should be equal");
+  }
+
+ private:
+  void expect_single(std::size_t i) const {
+    if (length(i) != 1) refuse("argument " + std::to_string(i + 1) + " is one value, not " + std::to_string(length(i)));
+  }
+
+  View checked(View x) const {
+    if (x.var < 0) return solver_.fixed(x.offset);
+    const Domains& d = solver_.domains();
+    if (x.var >= d.count()) refuse("there is no variable " + std::to_string(x.var));
+    const __int128 a = static_cast<__int128>(x.scale) * d.lo(x.var) + x.offset, b = static_cast<__int128>(x.scale) * d.hi(x.var) + x.offset;
+    if (x.scale == 0 || std::max(a, b) > kLimit || std::min(a, b) < -kLimit || std::abs(x.offset) > kLimit)
+      refuse("a view is scale * x + offset with a scale other than 0, within 2^52");
+    return x;
+  }
+
+  View checked_boolean(View x) const {
+    if (solver_.domains().lo(x) < 0 || solver_.domains().hi(x) > 1) refuse("a Boolean is 0 or 1");
+    return x;
+  }
+
+  Solver& solver_;
+  const std::string& name_;
+  const std::vector<Argument>& arguments_;
+};
+
+#define ELIMINA_DECLARE(name, arguments, reifiable, post) void post(ConstraintCall& call);
+ELIMINA_CONSTRAINT_ROWS(ELIMINA_DECLARE)
+#undef ELIMINA_DECLARE
+
+}  // namespace elimina::cp
