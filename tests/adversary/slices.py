@@ -7,14 +7,19 @@ drops; so most cases filter without a first solution.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from collections.abc import Iterator
 from unittest import mock
 
+from elimina.backends import Backend
 from elimina.methods import filtering
+from elimina.methods.filtering import FilterBounds
 from elimina.model.model import Model
+from elimina.planning.options import Options
 from elimina.result import Result
+from elimina.running.planned_problem import PlannedProblem
 from tests import calls
 from tests.adversary import solving
 from tests.adversary.case import Case, Defect, Setting
@@ -22,6 +27,10 @@ from tests.adversary.models import build, draw_costs, text
 
 IMPORTS = "from unittest import mock\nfrom elimina.methods import filtering\nfrom elimina.result import Result"
 NOTHING_FOUND = 'mock.patch.object(filtering, "searched_optimum", return_value=Result("bounded", "mpe"))'
+FINER = """
+plan = filtering.filtered_plan
+filtering.filtered_plan = lambda known, backend, options, number: plan(known, backend, options, number + {})
+"""
 
 
 def make(rng: random.Random, setting: Setting) -> Case:
@@ -46,20 +55,24 @@ def make(rng: random.Random, setting: Setting) -> Case:
         "method": "filter",
         "tables": "sparse",
         "shift": rng.choice(["none", "none", "tables", "all"]),
-        "refined": rng.choice([1, 1, 2]),
         "order": rng.sample(range(len(sizes)), len(sizes)) if rng.random() < 0.7 else "min-fill",
     }
     case = {"model": spec, "task": "mpe", "evidence": [], "query": None, "options": options}
-    return {**case, "is_blind": rng.random() < 0.8}
+    return {**case, "refinements": rng.choice([1, 1, 2]), "is_blind": rng.random() < 0.8}
 
 
 def check(case: Case) -> None:
     """Filter in slices, and compare with search."""
     model = build(case["model"])
-    if case["is_blind"]:
-        with mock.patch.object(filtering, "searched_optimum", return_value=Result("bounded", "mpe")):
-            found = calls.solve(model, **case["options"])
-    else:
+    plan = filtering.filtered_plan
+
+    def finer_plan(known: FilterBounds, backend: Backend, options: Options, number: int) -> PlannedProblem:
+        return plan(known, backend, options, number + case["refinements"])
+
+    with mock.patch.object(filtering, "filtered_plan", finer_plan), contextlib.ExitStack() as stack:
+        if case["is_blind"]:
+            blind = mock.patch.object(filtering, "searched_optimum", return_value=Result("bounded", "mpe"))
+            stack.enter_context(blind)
         found = calls.solve(model, **case["options"])
     expected = _by_search(model)
     if (found.status, found.value) != (expected.status, expected.value):
@@ -89,11 +102,12 @@ def script(case: Case) -> str:
     call = f"print(solve(model, {options}).to_json())"
     return "\n".join(
         [
-            *([IMPORTS] if case["is_blind"] else []),
+            IMPORTS,
             "import numpy as np",
             "from elimina import FORBIDDEN, Model, Table, Variable",
             "from tests.calls import solve",
             *text(case["model"]),
+            FINER.format(case["refinements"]),
             *([f"with {NOTHING_FOUND}:", f"    {call}"] if case["is_blind"] else [call]),
             "print('expected:', solve(model, device='cpu', threads=1, method='search').to_json())",
         ]

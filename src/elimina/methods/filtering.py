@@ -314,15 +314,16 @@ def _better(
     known: FilterBounds, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
 ) -> Result:
     """Look for a better solution; in slices, ever finer ones, if the tuples exceed the memory."""
+    refinements = 0
     while True:
-        planned = filtered_plan(known, backend, options)
+        planned = filtered_plan(known, backend, options, refinements)
         try:
             return _climb(known, planned, deadline, {**clock, **planned.seconds})
         except MemoryLimitError:
-            is_finest = options.refined > 0 and planned.plan.slicing is None
+            is_finest = refinements > 0 and planned.plan.slicing is None
             if is_finest or options.slices == "never" or not planned.plan.fits:
                 raise
-        options = options._replace(refined=options.refined + 1)
+        refinements += 1
 
 
 def _climb(known: FilterBounds, planned: PlannedProblem, deadline: float | None, clock: dict[str, float]) -> Result:
@@ -359,7 +360,7 @@ def _first_bounds(problem: Problem, options: Options, limits: SearchLimits, list
     return FilterBounds(result, None if bound is None else int(bound), original, order)
 
 
-def filtered_plan(known: FilterBounds, backend: Backend, options: Options) -> PlannedProblem:
+def filtered_plan(known: FilterBounds, backend: Backend, options: Options, refinements: int = 0) -> PlannedProblem:
     """Return a plan on rows that looks for a better solution than is known.
 
     Raises:
@@ -372,9 +373,9 @@ def filtered_plan(known: FilterBounds, backend: Backend, options: Options) -> Pl
     dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
     # Bounds are made of the factors' cells.
     plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
-    if plan is not None and options.refined:
+    if plan is not None and refinements:
         # What independent tables would make says nothing of what bounds leave, but much of how slices divide it.
-        room = plan.peak_bytes // FINER**options.refined
+        room = plan.peak_bytes // FINER**refinements
         plan = rows_in_fine_slices(machine, problem, options, plan, room)
     if plan is None or plan.sparse is None:
         return PlannedProblem(problem, dense, backend, {"plan": time.perf_counter() - started})

@@ -112,9 +112,6 @@ class Options(NamedTuple):
         on_bounds: Function to call with the bounds, now and then, if they or the nodes of a search have changed.
         progress: Function to call with the share of the work that is done, from 0 to 1. True: shows the phase, the
             bounds and the time of the call, on a terminal or in a notebook.
-        refined: Number of times that tuples exceeded the memory: each time, ``FINER`` times as many are expected. Set
-            by a run.
-        is_kept: True if a checkpoint keeps what is known, for which tables have to stay on the device. Set by a run.
     """
 
     device: str = "auto"
@@ -138,8 +135,6 @@ class Options(NamedTuple):
     on_plan: Callable[[Plan], None] | None = None
     on_bounds: Callable[[Bounds], None] | None = None
     progress: Callable[[float], None] | bool | None = None
-    refined: int = 0
-    is_kept: bool = False
 
     def __repr__(self) -> str:
         defaults = (repr(default) for default in self._field_defaults.values())
@@ -164,12 +159,17 @@ class Options(NamedTuple):
     @property
     def for_bounds(self) -> Options:
         """The options for mini-buckets if the requested method does not fit."""
-        return self._replace(dtype=None, slices="auto", scratch=None, tables="auto", refined=0, is_kept=False)
+        return self._replace(dtype=None, slices="auto", scratch=None, tables="auto")
 
     @property
     def names_another_way(self) -> bool:
         """True if slices, files or rows are asked for, where tables do not fit."""
         return self.asks_for_slices or self.tables == "sparse"
+
+    @property
+    def keeps_tables(self) -> bool:
+        """True if all tables stay on the device, where a checkpoint saves them."""
+        return self.checkpoint is not None and self.scratch is None
 
     @property
     def planning(self) -> Options:

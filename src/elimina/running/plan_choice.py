@@ -93,6 +93,7 @@ def plan_problem(
     rough: Order | None = None,
     order: Sequence[int] | None = None,
     runs: int = 1,
+    refinements: int = 0,
 ) -> PlannedProblem:
     """Find an order, and plan on the requested device, or (``auto``) on the faster one.
 
@@ -102,6 +103,7 @@ def plan_problem(
         rough: See ``elimination_order``.
         order: Elimination order, if it is known.
         runs: See ``elimination_order``.
+        refinements: See ``fitting_plan``.
 
     Raises:
         InputError: The order or the dtype does not fit the problem.
@@ -114,16 +116,16 @@ def plan_problem(
     # Where a card may do the work, the CPU's plan may be for comparison only. One that turns out slow is made again.
     is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < WORTH_A_SOLUTION
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
-    plan = fitting_plan(backend, problem, order, options, is_hasty, runs == 1)
+    plan = fitting_plan(backend, problem, order, options, is_hasty, runs == 1, refinements)
     if options.chooses_device and (not plan.fits or outlasts_card_start(plan.seconds)):
         cuda = find_cuda()
         if cuda is not None:
-            on_cuda = fitting_plan(cuda, problem, order, options)
+            on_cuda = fitting_plan(cuda, problem, order, options, refinements=refinements)
             if on_cuda.fits and (on_cuda.seconds < plan.seconds or not plan.fits):
                 backend, plan = cuda, on_cuda
     is_slow = not plan.fits or plan.seconds > WORTH_A_SOLUTION
     if is_hasty and is_slow and isinstance(backend, CpuBackend) and plan.dtype in INTEGERS[1:]:
-        plan = fitting_plan(backend, problem, order, options)
+        plan = fitting_plan(backend, problem, order, options, refinements=refinements)
     if not isinstance(backend, CpuBackend):
         backend, plan = _shared_out(backend, problem, order, options, plan)
     return PlannedProblem(problem, plan, backend, {"order": ordered - started, "plan": time.perf_counter() - ordered})
@@ -294,11 +296,21 @@ def fitting_plan(
     options: Options,
     hasty: bool = False,
     once: bool = False,
+    refinements: int = 0,
 ) -> Plan:
     """Plan for one backend: dense tables, or rows where that is faster.
 
     What does not fit goes onto rows, down the memory tiers, or into slices or segments, whichever takes least time. Too
     many slices, or too long a time, are planned too, for the figures; such a plan does not count as fitting.
+
+    Args:
+        backend: Device of the plan.
+        problem: Problem of the plan.
+        order: Elimination order.
+        options: Planning options.
+        hasty: See ``kept_plan``.
+        once: See ``kept_plan``.
+        refinements: Number of times that tuples exceeded the memory: each time, ``FINER`` times as many are expected.
 
     Raises:
         UnsupportedError: Rows are asked for, and not possible.
@@ -316,23 +328,23 @@ def fitting_plan(
     is_quick = whole.fits and cells < TUPLES_FROM_SECONDS and written < LISTED_SECONDS
     is_quick = is_quick or tuples_cannot_pay(whole, problem, machine)
     if options.tables == "sparse" or (options.tables == "auto" and not is_quick):
-        on_rows = _on_rows(machine, memory, problem, order, options, whole)
+        on_rows = _on_rows(machine, memory, problem, order, options, whole, refinements)
     if on_rows is not None and options.tables == "sparse":
         if on_rows.fits:
             return on_rows
-        return rows_in_fine_slices(machine, problem, options, on_rows, memory, FINER**options.refined)
+        return rows_in_fine_slices(machine, problem, options, on_rows, memory, FINER**refinements)
     if whole.fits:
         is_better = on_rows is not None and on_rows.fits and on_rows.seconds < whole.seconds + written
         return (
             on_rows if on_rows is not None and is_better else with_fused_steps(machine, problem, options.dtype, whole)
         )
     segmented = tiered = sliced = None
-    if whole.decode and not (options.is_kept or options.asks_for_slices):
+    if whole.decode and not (options.keeps_tables or options.asks_for_slices):
         from elimina.running.segment_plan import make_segmented_plan
 
         segmented = make_segmented_plan(problem, order, machine, whole, options)
     if segmented is None or segmented.seconds - whole.seconds > OTHERS_FROM_SECONDS:
-        tiered = whole if options.is_kept else _in_tiers(whole, options)
+        tiered = whole if options.keeps_tables else _in_tiers(whole, options)
         sliced = _sliced(machine, memory, problem, order, options, whole)
     others = [plan for plan in (tiered, sliced, on_rows, segmented) if plan is not None]
     # What nothing makes fit is explained by its slices, or else by its tiers.
@@ -374,7 +386,7 @@ def _seconds_on(plan: Plan, backend: Backend) -> float:
 
 def _with_other_tables(machine: Machine, problem: Problem, order: Sequence[int], options: Options, plan: Plan) -> Plan:
     """Note in a dense plan that does not fit whether an exact one on rows would."""
-    if plan.fits or options.refined or reason_for_dense(problem) is not None:
+    if plan.fits or reason_for_dense(problem) is not None:
         return plan
     free = options._replace(tables="auto", ibound=None)
     whole = make_plan(problem, order, machine, plan.memory_limit, options.dtype)
@@ -383,13 +395,19 @@ def _with_other_tables(machine: Machine, problem: Problem, order: Sequence[int],
 
 
 def _on_rows(
-    machine: Machine, memory: int, problem: Problem, order: Sequence[int], options: Options, whole: Plan
+    machine: Machine,
+    memory: int,
+    problem: Problem,
+    order: Sequence[int],
+    options: Options,
+    whole: Plan,
+    refinements: int = 0,
 ) -> Plan | None:
     """Return a plan with steps on rows, if that may be of use."""
     if whole.dtype == "int16" and options.dtype is None:
         wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
         whole = make_plan(problem, order, machine, memory, "int64" if wide else "int32")
-    return make_sparse_plan(whole, problem, machine, options.tables == "sparse", FINER**options.refined)
+    return make_sparse_plan(whole, problem, machine, options.tables == "sparse", FINER**refinements)
 
 
 def rows_in_fine_slices(

@@ -47,7 +47,6 @@ def answer_question(
     started = time.monotonic()
     folder = options.checkpoint
     if folder is not None:
-        options = options._replace(is_kept=options.scratch is None)
         options = options if options.tables == "sparse" else options._replace(tables="dense")
 
     is_plain = options.method in ("auto", "eliminate") and query is None and folder is None and options.hint is None

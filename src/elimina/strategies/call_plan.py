@@ -60,6 +60,7 @@ def plan_call(
     checkpoint: Checkpoint | None = None,
     shift_seconds: float = math.inf,
     first: Preparation | None = None,
+    refinements: int = 0,
 ) -> PlannedCall:
     """Prepare a call's problem, shift its costs if mini-buckets are asked for, and plan.
 
@@ -73,6 +74,7 @@ def plan_call(
         checkpoint: Checkpoint that keeps the plan, or has one from a run that was ended.
         shift_seconds: After which no further pass of shifts is begun.
         first: Preparations, if they were made.
+        refinements: Number of times that tuples exceeded the memory; see ``fitting_plan``.
 
     Raises:
         InputError: An option or the evidence does not fit the model.
@@ -100,9 +102,9 @@ def plan_call(
         problem, rough, order = original.moved, None, None
     prepared = time.perf_counter()
     if checkpoint is None:
-        planned = plan_problem(problem, options, rough, order)
+        planned = plan_problem(problem, options, rough, order, refinements=refinements)
     elif checkpoint.is_new:
-        planned = plan_problem(problem, options, rough, order)
+        planned = plan_problem(problem, options, rough, order, refinements=refinements)
         if planned.plan.fits:
             checkpoint.begin(model, problem, planned, given)
     else:

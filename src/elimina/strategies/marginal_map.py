@@ -57,8 +57,6 @@ def marginal_map(solver: Solver) -> Portfolio:
         ibound="auto" if method == "mbe" and options.ibound is None else options.ibound,
         on_plan=None,
         progress=None,
-        refined=0,
-        is_kept=False,
     )
     return (yield from Solver(Question(rest, "mpe", {}, None), own, InnerCall(run, whole, "max")).portfolio())
 

@@ -73,7 +73,7 @@ _LEAST_SECONDS = 1e-3
 _TOO_LONG = 4.0
 """Estimated seconds of an optimum's elimination, for each second that is left, from which search goes on instead."""
 
-_MOST_REFINED = 6
+MAX_REFINEMENTS = 6
 """Times that rows are made again in finer slices."""
 
 
@@ -283,15 +283,16 @@ class Solver:
     def _elimination(self, options: Options) -> Portfolio:
         """Plan and run; if sparse tables do not fit, run in finer slices, or with dense tables."""
         rows: MemoryLimitError | None = None
+        refinements = 0
         while True:
-            (found, failure), plan = yield from self._planned(options)
+            (found, failure), plan = yield from self._planned(options, refinements)
             if plan is None or not isinstance(failure, MemoryLimitError):
                 return Attempt(found, failure)
             if rows is not None:
                 return Attempt(None, MemoryLimitError(f"{failure}. Rows were tried, too: {rows}"))
-            options = options._replace(refined=options.refined + 1)
+            refinements += 1
             logger.info("elimination ran out of memory: %s", failure)
-            if self._is_worth_finer_slices(plan, options):
+            if self._is_worth_finer_slices(plan, options, refinements):
                 logger.info("more slices are tried")
                 continue
             if plan.sparse is None or options.tables != "auto":
@@ -300,7 +301,7 @@ class Solver:
             options = options._replace(tables="dense")
             logger.info("dense tables are tried")
 
-    def _planned(self, options: Options) -> Generator[Strategy, Attempt, tuple[Attempt, Plan | None]]:
+    def _planned(self, options: Options, refinements: int) -> Generator[Strategy, Attempt, tuple[Attempt, Plan | None]]:
         """Plan, and run the plan; None is returned if another strategy answered."""
         is_free = self.options.method == "auto" and described(self.question.task).is_optimum and self._kept is None
         turns = is_free and not options.asks_for_slices
@@ -313,7 +314,7 @@ class Solver:
                 first = first._replace(order=rough.order)
             elif not is_rough_enough(self._problem, options, rough):
                 first = first._replace(order_seconds=options.order_seconds * turn_share(options))
-        prepared = self.plan(first)
+        prepared = self.plan(first, refinements)
         is_out = prepared.planned.plan.has_large_steps
         if is_out and not (is_free and self._can_search(options)):
             return Attempt(None, MemoryLimitError(does_not_fit(prepared.planned.plan))), None
@@ -323,7 +324,7 @@ class Solver:
             self._paused.clear()
             plan = prepared.planned.plan
             if not plan.fits and options.slices == "auto" and plan.seconds < HOPELESS_SECONDS:
-                prepared = self.plan(options)
+                prepared = self.plan(options, refinements)
         planned = prepared.planned
         if is_free and not planned.plan.fits:
             problem, reason = planned.problem, does_not_fit(planned.plan)
@@ -363,29 +364,29 @@ class Solver:
         """Return whether a sum that does not fit is bounded."""
         return self._may_be_bounded() and options.ibound is None and not plan.fits
 
-    def _is_worth_finer_slices(self, plan: Plan, options: Options) -> bool:
+    def _is_worth_finer_slices(self, plan: Plan, options: Options, refinements: int) -> bool:
         """Return whether rows that turned out too many may be made in slices, or in more of them."""
         return (
             options.tables == "sparse"
             and plan.fits
             and described(plan.task).merges_slices
             and options.slices != "never"
-            and options.refined <= _MOST_REFINED
+            and refinements <= MAX_REFINEMENTS
             and self._kept is None
         )
 
     @without_collection()
-    def plan(self, options: Options) -> PlannedCall:
-        """Plan the prepared problem, beside what the call holds once it is planned."""
+    def plan(self, options: Options, refinements: int = 0) -> PlannedCall:
+        """Plan the prepared problem, beside what the call holds once it is planned; see ``plan_call``."""
         held = max(0, self.run.held - self._grown)
-        prepared = self._plan(options.beside(held))
+        prepared = self._plan(options.beside(held), refinements)
         plan = prepared.planned.plan
         needed = plan.bytes.get("host", 0) - plan.planning_bytes
         if plan.fits and self._is_beyond(options, needed):
             system.release_memory()
             if self._is_beyond(options, needed):
                 held = self.run.held
-                prepared = self._plan(options.beside(held))
+                prepared = self._plan(options.beside(held), refinements)
         return self._explained(prepared, options, held)
 
     def _explained(self, prepared: PlannedCall, options: Options, held: int) -> PlannedCall:
@@ -409,11 +410,13 @@ class Solver:
         room = options.beside(self.run.held).room
         return options.is_shared and room is not None and needed > room
 
-    def _plan(self, options: Options) -> PlannedCall:
+    def _plan(self, options: Options, refinements: int) -> PlannedCall:
         model, task, evidence, query = self.question
         limit = max(_LEAST_SECONDS, self.run.seconds)
         with self.run.phase("plan") as parts:
-            prepared = plan_call(model, task, evidence, query, options, limit, self._kept, first=self._first)
+            prepared = plan_call(
+                model, task, evidence, query, options, limit, self._kept, first=self._first, refinements=refinements
+            )
             parts.update(prepared.planned.seconds)
         self._first, plan = prepared.first, prepared.planned.plan
         if not described(task).is_marginal:
