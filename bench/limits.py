@@ -28,8 +28,8 @@ TASKS = {"probability": ("mpe", "pr", "mar", "mmap"), "min-cost": ("mpe", "count
 CHILD = """
 import importlib, json, pkgutil, resource, sys, time
 import elimina
-from elimina import inference, planning
-for part in (inference, planning):
+from elimina import methods, planning, problem, running, strategies
+for part in (methods, planning, problem, running, strategies):
     for module in pkgutil.iter_modules(part.__path__, part.__name__ + "."):
         importlib.import_module(module.name)
 path, task, seconds, memory, _ = json.loads(sys.argv[1])

@@ -181,7 +181,7 @@ def check(case: Case) -> None:
 
 
 def _limits(source: Any) -> dict[str, Any]:
-    """Return the limits of all calls: a plan in sparse tables only predicts the tuples, so its estimate bounds nothing."""
+    """Return the limits of all calls: a plan in sparse tables predicts the tuples, so its estimate bounds nothing."""
     if not isinstance(source, str) or source.startswith("examples/"):
         return {}
     return {"time_limit": LIMITED_SECONDS, "memory": LIMITED_MEMORY}
