@@ -32,5 +32,5 @@ PATH="$work/clean/bin" "$work/clean/bin/python" -m pytest -n "${JOBS:-2}" -p no:
 "$work/notebook/bin/python" -m pip install -q nbclient ipykernel pytest hypothesis
 time {
   "$work/notebook/bin/python" -m pip install -q "$wheel"
-  "$work/notebook/bin/python" -m pytest -p no:cacheprovider tests/test_notebook.py -k first_posterior
+  "$work/notebook/bin/python" -m pytest -p no:cacheprovider tests/project/test_notebook.py -k first_posterior
 }

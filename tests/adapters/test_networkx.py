@@ -11,7 +11,7 @@ from elimina.errors import InputError
 networkx = pytest.importorskip("networkx")
 
 from elimina.adapters.networkx import from_networkx, to_networkx  # noqa: E402
-from tests.test_docs import ROOT  # noqa: E402
+from tests.project.test_docs import ROOT  # noqa: E402
 
 
 def test_a_bayesian_network_comes_back():

@@ -13,7 +13,7 @@ pytest.importorskip("ipykernel")
 
 from tests import pages  # noqa: E402
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 

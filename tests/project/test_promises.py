@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROMISES = (ROOT / "tests" / "promises.md").read_text(encoding="utf-8")
 NAMED = re.findall(r"^ +- `(\S+?)((?:::\w+)+)`$", PROMISES, re.MULTILINE)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NAME = r"\w+(?: as \w+)?"
 STATEMENT = re.compile(rf"^ *from ((?:elimina|tests)[\w.]*) import ({NAME}(?:, {NAME})*)", re.MULTILINE)
 

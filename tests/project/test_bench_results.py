@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-BENCH = Path(__file__).parents[1] / "bench"
+BENCH = Path(__file__).parents[2] / "bench"
 
 
 @pytest.fixture

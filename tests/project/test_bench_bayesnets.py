@@ -13,7 +13,7 @@ import pytest
 import elimina
 from elimina.model.table import Table
 
-BENCH = Path(__file__).parents[1] / "bench"
+BENCH = Path(__file__).parents[2] / "bench"
 
 
 @pytest.fixture

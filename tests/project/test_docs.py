@@ -15,7 +15,7 @@ import elimina
 import elimina.cp
 from tests import pages
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 RUN = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
