@@ -133,3 +133,15 @@ def test_the_reference_names_every_key():
     for package in ("elimina", "elimina.cp", "elimina.dcop", "elimina.distributed", "elimina.io", "elimina.viz"):
         for name in importlib.import_module(package).__all__:
             assert re.search(rf"\b{name}\b", text), f"{package}.{name}"
+
+
+def test_the_diffs_of_extensions_touch_few_files():
+    """A file of its own, a row, a test, a page, and at most two others; files that are changed exist, others do not."""
+    text = (ROOT / "docs" / "extending.md").read_text()
+    diffs = re.findall(r"^```diff\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    assert diffs
+    for diff in diffs:
+        files = re.findall(r"^--- (\S+)\n\+\+\+ b/(\S+)$", diff, re.MULTILINE)
+        assert len([name for _, name in files if name != "CHANGELOG.md"]) <= 6, files
+        for old, name in files:
+            assert (ROOT / name).exists() == (old != "/dev/null"), name
