@@ -15,8 +15,8 @@ import argparse
 import numpy as np
 
 import elimina
-from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.protocols import run_once
 from elimina.model.model import Model
 from elimina.planning.options import Options
 from elimina.planning.program import pack

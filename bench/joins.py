@@ -53,7 +53,7 @@ def best(repeat: int, work: Callable[[], Any], wait: Callable[[], Any] = lambda:
 
 def upload(tables: Any, columns: tuple[np.ndarray, ...], own: int) -> Any:
     """One table as rows, its own variable the most significant one."""
-    from elimina.backends.sparse import Rows
+    from elimina.backends.sparse.device import Rows
     from elimina.planning.key_layout import KeyLayout
 
     shared, x, other, values = columns
@@ -69,7 +69,7 @@ def digest(values: Any) -> tuple[int, int]:
 
 def report_cpu(columns: list[Any], threads: int, repeat: int) -> None:
     """Times on the host, and how many times longer the others take."""
-    from elimina.backends.sparse import CpuRows
+    from elimina.backends.sparse.device import CpuRows
     from elimina.backends.sparse.tables import SparseTables
 
     tables = SparseTables(CpuRows("min-sum", np.dtype(np.int32), 2**30 - 1, threads))
@@ -139,7 +139,7 @@ def pandas_times(columns: list[Any], repeat: int) -> dict[str, tuple[float, Any]
 def report_cuda(columns: list[Any], repeat: int) -> None:
     """Times on the device, the tables there already."""
     from elimina.backends.cuda.backend import CudaBackend, CudaRows
-    from elimina.backends.sparse import Rows
+    from elimina.backends.sparse.device import Rows
     from elimina.backends.sparse.tables import SparseTables, join_layout
 
     backend = CudaBackend()

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from elimina.backends import run_once
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import CELL_TYPES, THREADS, compile_options, policy_type
 from elimina.backends.cuda.session import CudaSession
+from elimina.backends.protocols import run_once
 from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program
 from elimina.planning.step import Operand, Step

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import elimina
-from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.protocols import run_once
 from elimina.planning.options import Options
 from elimina.planning.order import find_order
 from elimina.planning.program import pack

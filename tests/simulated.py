@@ -10,7 +10,7 @@ import pytest
 from elimina.backends import choose as backend_choice
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import backend as cuda
-from elimina.backends.sparse import CpuRows
+from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.session import RowsSession
 from elimina.methods import small_networks
 from elimina.planning import tiers

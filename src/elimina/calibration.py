@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina.api import plan, solve
-from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.sparse import CpuRows
+from elimina.backends.protocols import run_once
+from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.errors import DeviceError, InputError
 from elimina.model.model import Model

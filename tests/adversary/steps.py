@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import dense_instruction_set, dense_instruction_sets, use_dense_instruction_set
-from elimina.backends import Run
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import matrix, tile
+from elimina.backends.protocols import Run
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.step import JOIN

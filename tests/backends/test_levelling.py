@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.protocols import run_once
 from elimina.errors import InternalError
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import MiniBuckets, Plan

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import matrix
 from elimina.backends.cuda.layout import lay_out
+from elimina.backends.protocols import run_once
 from elimina.planning.matrix_products import product_of
 from elimina.running.scales import Scales
 from tests.reference import program as reference

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import FORBIDDEN, Model, Table, Variable, dcop
 from elimina._core import rows_decode
-from elimina.backends.sparse import CpuRows
+from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.errors import TimeLimitError
 from elimina.methods.first_bounds import first_bounds

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from elimina import FORBIDDEN, MemoryLimitError, Model, TimeLimitError, UnsupportedError
 from elimina.backends.choose import get_backend
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.sparse import CpuRows
 from elimina.backends.sparse import tables as row_bounds
+from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import RowBounds
 from elimina.generate import random_model
 from elimina.methods import filtering

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from elimina import DeviceError, Model, TimeLimitError
-from elimina.backends import run_once
 from elimina.backends.choose import Devices
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda.backend import words_of
 from elimina.backends.cuda.layout import Forest, lay_out
+from elimina.backends.protocols import run_once
 from elimina.planning import shards
 from elimina.planning.machine import cuda_machine
 from elimina.planning.options import Options

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import Run
+from elimina.backends.protocols import Run
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.step import LEVEL

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from elimina.backends import Run
+from elimina.backends.protocols import Run
 from elimina.planning.record import HEADER
 from elimina.planning.stream import Schedule, tile_record
 from tests.reference import program as plain

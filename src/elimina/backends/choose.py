@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Stop, Stopped, obey, stopped
-from elimina.backends import Backend, Progress, Run
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.protocols import Backend, Progress, Run
 from elimina.errors import DeviceError, InputError
 from elimina.planning.devices import HINT, cards_of
 from elimina.planning.machine import cuda_machine
@@ -23,8 +23,8 @@ from elimina.planning.program import Program, boxes, work_of
 from elimina.planning.shard_program import Phase
 
 if TYPE_CHECKING:
-    from elimina.backends import Session
     from elimina.backends.cuda.backend import CardSession
+    from elimina.backends.protocols import Session
     from elimina.planning.machine import Machine
 
 Made = TypeVar("Made")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import CasePlanner, DenseSession
-from elimina.backends import Progress, Run
+from elimina.backends.protocols import Progress, Run
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
 from elimina.planning.arrays import view_of
@@ -59,7 +59,7 @@ class CpuBackend:
     def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession | RowsSession:
         """Put a program into memory, or into its scratch file: see ``Backend.open``."""
         if program.sparse is not None:
-            from elimina.backends.sparse import CpuRows
+            from elimina.backends.sparse.device import CpuRows
             from elimina.backends.sparse.session import RowsSession
 
             device = CpuRows(program.semiring, program.dtype, program.parameter, self.threads)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from elimina import system
 from elimina._core import DenseSession, count_path
-from elimina.backends import Progress, Run
 from elimina.backends.cpu import dense_session
+from elimina.backends.protocols import Progress, Run
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER

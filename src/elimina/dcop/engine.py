@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import plan_steps
-from elimina.backends import Backend, TableSession
 from elimina.backends.choose import get_backend, keeping_memory
-from elimina.backends.sparse import CpuRows
+from elimina.backends.protocols import Backend, TableSession
+from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import SparseTables
 from elimina.dcop.problem import Utility
 from elimina.display import bytes_text

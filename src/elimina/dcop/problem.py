@@ -17,7 +17,7 @@ from elimina.model.table import Sense, Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elimina.backends.sparse import Rows
+    from elimina.backends.sparse.device import Rows
 
 
 class CostsError(InputError):

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina._core import AgentWork, PlannedTree, pass_messages, work_of_agents
-from elimina.backends import Backend, run_once
+from elimina.backends.protocols import Backend, run_once
 from elimina.dcop.agent import Agreement, planned_tree
 from elimina.dcop.dpop import DTYPES, WIDEST, Efforts
 from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, WIDE, Engine, Shape

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.sparse import Rows
+from elimina.backends.sparse.device import Rows
 from elimina.backends.sparse.tables import Lookup, RowGuard, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import normalise_columns
-from elimina.backends import Backend
 from elimina.backends.choose import devices_of, find_cuda, outlasts_card_start, with_other_cards
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.protocols import Backend
 from elimina.io.cases import Codes
 from elimina.model.model import Model
 from elimina.planning.machine import (

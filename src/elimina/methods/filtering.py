@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from elimina._core import FORBIDDEN_COST, minimise_costs
-from elimina.backends import Backend
+from elimina.backends.protocols import Backend
 from elimina.display import bytes_text
 from elimina.errors import InternalError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.methods.and_or_search import MOST_COST as MOST_SEARCHED

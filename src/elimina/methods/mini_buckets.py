@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import count_path
-from elimina.backends import GatheringSession
+from elimina.backends.protocols import GatheringSession
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
 from elimina.planning.step import JOIN, LEVEL

@@ -13,8 +13,8 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from elimina.backends import Backend
 from elimina.backends.choose import devices_of
+from elimina.backends.protocols import Backend
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.mini_buckets import add_seconds, mini_bucket_statistics, run_mini_buckets

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from elimina.backends import Backend
+from elimina.backends.protocols import Backend
 from elimina.errors import TimeLimitError
 from elimina.planning.plan import Plan
 from elimina.planning.program import Program, pack

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends import run_once
+from elimina.backends.protocols import run_once
 from elimina.planning.arrays import view_of
 from elimina.running.encoding import factor_view
 from elimina.running.execution import Execution

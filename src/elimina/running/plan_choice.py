@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from elimina import arguments
-from elimina.backends import Backend
 from elimina.backends.choose import (
     Devices,
     card_count,
@@ -22,6 +21,7 @@ from elimina.backends.choose import (
     with_other_cards,
 )
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.protocols import Backend
 from elimina.errors import DeviceError
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.machine import Machine, cuda_machine, machine_of, speeds

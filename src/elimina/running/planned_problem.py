@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from elimina.backends import Backend
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.protocols import Backend
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
 

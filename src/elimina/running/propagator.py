@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import count_path
-from elimina.backends import GatheringSession, KeepingSession, Progress, SlicingSession
+from elimina.backends.protocols import GatheringSession, KeepingSession, Progress, SlicingSession
 from elimina.errors import InputError, InternalError
 from elimina.planning.packed_steps import Outputs, Steps
 from elimina.planning.plan import Plan

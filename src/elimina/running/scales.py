@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import widest_range
-from elimina.backends import Run
+from elimina.backends.protocols import Run
 from elimina.planning.packed_steps import Outputs, Steps
 from elimina.planning.plan import Plan
 from elimina.planning.program import library_steps

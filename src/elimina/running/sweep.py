@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import count_path
-from elimina.backends import ExpectingSession, KeepingSession, ReservingBackend, Run, Session
 from elimina.backends.choose import devices_of
+from elimina.backends.protocols import ExpectingSession, KeepingSession, ReservingBackend, Run, Session
 from elimina.model.table import Tables
 from elimina.planning.machine import SAVED
 from elimina.planning.plan import Plan

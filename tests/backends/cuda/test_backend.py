@@ -7,12 +7,12 @@ import gc
 import numpy as np
 import pytest
 
-from elimina.backends import run_once
 from elimina.backends.cuda import layout, product, tile
 from elimina.backends.cuda import session as session_module
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import FacesKernel, TileKernel
 from elimina.backends.cuda.layout import LAYOUT_BYTES
+from elimina.backends.protocols import run_once
 from elimina.errors import DeviceError
 from elimina.problem.tasks import SEMIRINGS
 from tests.reference import program as reference

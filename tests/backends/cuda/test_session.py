@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from elimina.backends import run_once
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import session as cuda_session
 from elimina.backends.cuda.layout import kept_layout, lay_out
 from elimina.backends.cuda.session import CudaSession
+from elimina.backends.protocols import run_once
 from tests.reference import cuda
 from tests.reference.random_programs import random_program
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elimina._core import Stop, Stopped, obey
-from elimina.backends.sparse import CpuRows
+from elimina.backends.sparse.device import CpuRows
 from elimina.backends.sparse.tables import Filter, Lookup, SparseTables
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.planning.key_layout import DTYPES, KeyLayout, field_bits

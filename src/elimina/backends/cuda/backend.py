@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import count_path
-from elimina.backends import Progress, Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import CudaDevice
 from elimina.backends.cuda.matrix import RANGE_BYTES
 from elimina.backends.cuda.session import CudaSession
 from elimina.backends.cuda.stream import StreamSession
-from elimina.backends.sparse import Order, Rows, check_semiring, zero_of
+from elimina.backends.protocols import Progress, Run
+from elimina.backends.sparse.device import Order, Rows, check_semiring, zero_of
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.program import Program
 from elimina.planning.step import FactorLayout

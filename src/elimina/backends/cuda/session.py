@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Stopped, count_path, stopped
-from elimina.backends import Run
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import has_passed, in_parts, place, stretches
 from elimina.backends.cuda.layout import LAYOUT_BYTES, Forest, Layout, Recording
 from elimina.backends.cuda.matrix import RANGE_BYTES, Matrix, Products
 from elimina.backends.cuda.tile import Tile
+from elimina.backends.protocols import Run
 from elimina.planning.program import Program, work_of
 from elimina.planning.step import FactorLayout
 from elimina.problem.tasks import SEMIRINGS

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import count_path
-from elimina.backends import Progress
 from elimina.backends.cuda import tile as cuda_tile
+from elimina.backends.protocols import Progress
 from elimina.backends.tiers import Piece, Report, Scratch, TiledSession, pieces, with_following
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER, tables

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Arena, count_path, rows_decode
-from elimina.backends import Backend, Progress, Run, run_once
-from elimina.backends.sparse import Rows, RowsDevice, zero_of
+from elimina.backends.protocols import Backend, Progress, Run, run_once
+from elimina.backends.sparse.device import Rows, RowsDevice, zero_of
 from elimina.backends.sparse.tables import Lookup, RowBounds, SparseTables
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import mini_buckets_of_cells
-from elimina.backends import Backend
-from elimina.backends.sparse import Order, Rows, RowsDevice
+from elimina.backends.protocols import Backend
+from elimina.backends.sparse.device import Order, Rows, RowsDevice
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.arrays import view_of
 from elimina.planning.key_layout import KeyLayout, field_bits, signed

@@ -1,0 +1,237 @@
+"""Interface of backends: they run a whole program, and return the parts of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.planning.machine import Machine
+from elimina.planning.program import Program
+from elimina.planning.step import FactorLayout
+
+if TYPE_CHECKING:
+    from elimina._core import CasePlanner
+
+
+class Run(NamedTuple):
+    """Output of a run.
+
+    Attributes:
+        zone: The elements of all outputs, from ``Program.zone``'s start on; of the program's dtype.
+        peaks: float64 of shape (steps, 2): the largest and the smallest positive value of each step's output, before
+            scaling, or bounds of them; zeros unless the semiring is scaled (``sum-product``).
+        assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
+            Ties go to the smallest value index.
+        seconds: Time by phase: ``upload``, ``run``, ``decode``, ``download``.
+        rows: Tuples of sparse tables that were considered, and those that messages kept.
+    """
+
+    zone: NDArray[np.generic]
+    peaks: NDArray[np.float64]
+    assignment: NDArray[np.int32] | None
+    seconds: dict[str, float]
+    rows: tuple[int, int] = (0, 0)
+
+
+Progress = Callable[[float], None]
+
+
+class Session(Protocol):
+    """A program on a device, its arena kept between runs."""
+
+    def load(self, offset: int, values: NDArray[np.generic]) -> None:
+        """Write elements of the arena, of the program's dtype, from an offset on; they are read until the next run."""
+        ...
+
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
+        """Run the program, or only some of its steps on earlier results of the others.
+
+        Args:
+            steps: int64, ascending numbers of steps; None for all.
+            progress: Called now and then with the share of the work that is done.
+
+        Raises:
+            DeviceError: The device failed.
+            KeyboardInterrupt: The user interrupted.
+        """
+        ...
+
+    def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
+        """Return elements of the arena, after a run of a program that keeps its messages; a view until the next run."""
+        ...
+
+    def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
+        """Write ``Run.peaks`` of another session, for steps that read messages which are not computed here.
+
+        Args:
+            peaks: Output ranges of successive steps.
+            first: Number of the first of these steps.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give the memory back."""
+        ...
+
+
+@runtime_checkable
+class SlicingSession(Session, Protocol):
+    """A session that skips the cells that observed values rule out."""
+
+    def fix(self, values: NDArray[np.int32]) -> None:
+        """Compute only the cells with given values of variables from now on.
+
+        Every step with a variable whose value changed has to run again, and all that depend on it. Other cells of the
+        outputs hold the semiring's zero. A message with given axes lies at its place without gaps and without these
+        axes, row by row.
+
+        Args:
+            values: int32, a value for each variable; -1 where none is given.
+        """
+        ...
+
+    def run_cases(
+        self, variables: NDArray[np.int32], values: NDArray[np.int32]
+    ) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
+        """Run all steps for one row of values after another, with nothing given of other variables.
+
+        Args:
+            variables: int32, the variables of the columns.
+            values: int32 of shape ``(cases, columns)``; -1 where none is given.
+
+        Returns:
+            ``Run.zone`` and ``Run.peaks`` of each case: shapes ``(cases,
+                elements)`` and ``(cases, steps, 2)``.
+        """
+        ...
+
+    def run_planned(
+        self, planner: CasePlanner, variables: NDArray[np.int32], values: NDArray[np.int32]
+    ) -> tuple[NDArray[np.generic], NDArray[np.float64], NDArray[np.bool_]]:
+        """Run a plan of its own for each row of values, in ``sum-product``; all messages of the program are lost.
+
+        Args:
+            planner: Planner of cases in the program's arena.
+            variables: int32, the variables of the columns.
+            values: int32 of shape ``(cases, columns)``; -1 where none is given.
+
+        Returns:
+            ``Run.zone`` of each case without the roots of the program, the natural logarithm of the sum of everything,
+            and whether both can be relied on: there was a plan that fits, and no product can have become 0.
+        """
+        ...
+
+
+@runtime_checkable
+class GatheringSession(Session, Protocol):
+    """A session whose arena lies in one piece."""
+
+    def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
+        """Return the elements of the arena at these places, after a run of a program that keeps its messages."""
+        ...
+
+    def arena_in_place(self) -> AbstractContextManager[tuple[Any, Any]]:
+        """Give access to the arena where it lies: the package of its arrays (NumPy or CuPy), and the arena."""
+        ...
+
+
+class TableSession(Session, Protocol):
+    """A session whose tables are put in and taken out as arrays of its device: NumPy's or CuPy's."""
+
+    def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
+        """Write a table of the arena before a run.
+
+        Args:
+            table: Address of the table.
+            values: An array of its sizes, on the host or on the session's device, of any dtype whose cells below the
+                limit fit.
+            limit: Limit from which on a cell is forbidden; None: cells are written as they are.
+            forbidden: Value written for forbidden cells.
+        """
+        ...
+
+    def take(self, table: FactorLayout) -> Any:
+        """Return a table of the arena after a run: an array of its own, on the device."""
+        ...
+
+
+@runtime_checkable
+class KeepingSession(Session, Protocol):
+    """A session whose messages have no place in an arena."""
+
+    def fetch_message(self, number: int) -> NDArray[np.uint8]:
+        """Return the complete output of a step as bytes, after a run of the step."""
+        ...
+
+    def load_message(self, number: int, data: NDArray[np.uint8]) -> None:
+        """Restore the output of a step from the bytes of ``fetch_message``, in another session of the same program."""
+        ...
+
+    def message_table(self, number: int) -> NDArray[np.generic]:
+        """Return the output of a step as a dense table, after a run of it, with the step's axes."""
+        ...
+
+    def factor_table(self, number: int) -> NDArray[np.generic]:
+        """Return a factor as a dense table, with the axes of its layout."""
+        ...
+
+
+@runtime_checkable
+class ExpectingSession(Session, Protocol):
+    """A session that gets ready for runs of some steps while the device is busy with another run."""
+
+    def expect(self, steps: NDArray[np.int64]) -> None:
+        """Get ready for runs of these steps during the next run, as far as there is time; the last ones told first."""
+        ...
+
+
+class Backend(Protocol):
+    """A device that runs programs."""
+
+    @property
+    def name(self) -> str:
+        """``cpu`` or ``cuda``, with the device's own name where it has one."""
+        ...
+
+    @property
+    def machine(self) -> Machine:
+        """The device as the planner sees it."""
+        ...
+
+    def memory(self) -> int:
+        """Return the bytes that a program may take at present."""
+        ...
+
+    def open(self, program: Program, factors: NDArray[np.generic]) -> Session:
+        """Put a program on the device.
+
+        Args:
+            program: Packed steps.
+            factors: The arena's first ``factor_cells`` elements, of the program's dtype.
+
+        Raises:
+            DeviceError: The device failed or is out of memory.
+        """
+        ...
+
+
+@runtime_checkable
+class ReservingBackend(Backend, Protocol):
+    """A device that takes a while to find memory."""
+
+    def reserve(self, program: Program) -> None:
+        """Get memory for a program that is opened soon, while the caller does something else; unused, it goes back."""
+        ...
+
+
+def run_once(backend: Backend, program: Program, factors: NDArray[np.generic], progress: Progress | None = None) -> Run:
+    """Open, run and close: see ``Session.run`` and ``Backend.open``; the device's memory is free again in any case."""
+    session = backend.open(program, factors)
+    try:
+        return session.run(progress=progress)
+    finally:
+        session.close()

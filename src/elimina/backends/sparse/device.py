@@ -1,0 +1,170 @@
+"""Sparse tables: devices that join them, and the host as such a device, by the compiled core."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import (
+    rows_from_dense,
+    rows_join,
+    rows_move,
+    rows_project,
+    rows_semi_join,
+    rows_sort,
+    rows_sorted,
+    rows_to_dense,
+)
+from elimina.errors import InputError, MemoryLimitError
+from elimina.planning.key_layout import DTYPES, KeyLayout
+from elimina.problem.tasks import SEMIRINGS
+from elimina.system import available_threads
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.backend import CudaRows
+
+RowsDevice: TypeAlias = "CpuRows | CudaRows"
+"""A device that joins sparse tables; arrays are the device's own. ``SparseTables`` puts its operations together."""
+
+
+class Rows(NamedTuple):
+    """A sparse table: only the feasible rows.
+
+    Attributes:
+        layout: Layout of the keys.
+        keys: uint64 of shape (rows, ``layout.words``), ascending as numbers of that many words; all different.
+        values: Shape (rows,), of the semiring's dtype; none is the semiring's zero. Integer costs are not negative, and
+            a sum that reaches the forbidden cost is forbidden.
+    """
+
+    layout: KeyLayout
+    keys: Any
+    values: Any
+
+
+class Order(NamedTuple):
+    """Order of a join of two tables (``JoinOrder`` of the core)."""
+
+    group: NDArray[np.uint64]
+    low: int
+    eliminate: bool
+    most: int
+
+
+def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> None:
+    """Check that sparse tables have a semiring in a dtype, and that joins cannot wrap.
+
+    Raises:
+        InputError: They have not, or the forbidden cost is too near the dtype's end.
+    """
+    if semiring not in SEMIRINGS or dtype.name not in SEMIRINGS[semiring].dtypes or dtype.name not in DTYPES:
+        raise InputError(f"sparse tables have no {semiring} in {dtype}: use one of {', '.join(DTYPES)}")
+    if semiring == "min-sum" and dtype.kind == "i" and not 0 < parameter <= np.iinfo(dtype).max // 2:
+        raise InputError(
+            f"the forbidden cost {parameter} is not between 1 and {np.iinfo(dtype).max // 2}, "
+            f"so that sums of two stay within {dtype}: use a wider dtype"
+        )
+
+
+def zero_of(semiring: str, parameter: float) -> float:
+    """Return the value of a forbidden cell."""
+    if semiring == "min-sum":
+        return parameter
+    return -math.inf if semiring == "log-sum-exp" else 0
+
+
+class CpuRows:
+    """``SparseTables``' operations on the CPU.
+
+    Args:
+        semiring: A name of ``SEMIRINGS``.
+        dtype: Number type of the values: one of ``DTYPES`` that the semiring has.
+        parameter: The forbidden cost of min-sum, the modulus of count (0: 2^64).
+        threads: Number of threads; None for as many as the process may use.
+
+    Raises:
+        InputError: There are no such sparse tables.
+    """
+
+    def __init__(self, semiring: str, dtype: np.dtype[Any], parameter: float = 0, threads: int | None = None) -> None:
+        check_semiring(semiring, dtype, parameter)
+        self.semiring, self.dtype, self.parameter = semiring, dtype, parameter
+        self.threads = threads or available_threads()
+        self._ring = semiring, float(parameter), _integer(dtype, parameter)
+
+    def upload(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array unchanged: the CPU needs no copy."""
+        return array
+
+    def download(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array unchanged: the CPU needs no copy."""
+        return array
+
+    def address(self, array: NDArray[Any]) -> int:
+        """Return the address of the first element."""
+        return int(array.ctypes.data)
+
+    def move(self, keys: NDArray[np.uint64], segments: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
+        """Return the keys in another layout."""
+        return rows_move(keys, segments, words, self.threads)
+
+    def is_sorted(self, keys: NDArray[np.uint64]) -> bool:
+        """Return whether no key is less than the one before it."""
+        return rows_sorted(keys, self.threads)
+
+    def sort(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> tuple[Any, Any]:
+        """Return the tuples sorted by key."""
+        return rows_sort(keys, values, self.threads)[:2]
+
+    def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
+        """Join sorted tables: see ``SparseTables.join``.
+
+        Raises:
+            MemoryLimitError: There are more than ``order.most`` rows.
+        """
+        try:
+            return rows_join(
+                *self._ring, left.keys, left.values, right.keys, right.values,
+                order.group, order.low, order.eliminate,
+                stage, float(budget), _integer(self.dtype, budget), order.most, self.threads,
+            )  # fmt: skip
+        except OverflowError as error:
+            raise MemoryLimitError(
+                f"a join of {len(left.values)} and {len(right.values)} tuples makes more than {order.most}"
+            ) from error
+
+    def project(self, rows: Rows, low: int) -> tuple[Any, Any]:
+        """Eliminate the low field: see ``SparseTables.project``."""
+        return rows_project(*self._ring, rows.keys, rows.values, low, self.threads)[:2]
+
+    def semi_join(self, left: Rows, others: NDArray[np.uint64], group: NDArray[np.uint64]) -> tuple[Any, Any]:
+        """Keep the tuples with a match: see ``SparseTables.semi_join``."""
+        return rows_semi_join(left.keys, left.values, others, group, self.threads)[:2]
+
+    def from_dense(
+        self, cells: NDArray[Any], axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int
+    ) -> tuple[Any, Any]:
+        """List the allowed cells: see ``SparseTables.from_dense``."""
+        return rows_from_dense(*self._ring, np.ascontiguousarray(cells), axes, sizes, words)[:2]
+
+    def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> NDArray[Any]:
+        """Write the tuples out: see ``SparseTables.to_dense``."""
+        dense = np.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
+        rows_to_dense(rows.keys, rows.values, terms, dense)
+        return dense
+
+    def peaks(self, values: NDArray[Any]) -> tuple[float, float]:
+        """Return the largest and the smallest value; zeros if there is none."""
+        return (float(values.max()), float(values.min())) if len(values) else (0.0, 0.0)
+
+    def scale(self, values: NDArray[Any], factor: float) -> NDArray[Any]:
+        """Return the values times a factor."""
+        scaled: NDArray[Any] = values * self.dtype.type(factor)
+        return scaled
+
+
+def _integer(dtype: np.dtype[Any], number: float) -> int:
+    return int(number) if dtype.kind in "iu" else 0
