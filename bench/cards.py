@@ -30,8 +30,8 @@ import numpy as np
 
 import elimina
 from elimina import dcop
-from elimina.backends.choose import Devices
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.device_group import DeviceGroup
 from elimina.dcop import Problem, engine
 from elimina.io.cases import Cases
 from elimina.planning.devices import cards_of
@@ -316,7 +316,7 @@ def process(code: str) -> float:
 def single_threads(device: str, threads: int | None = None) -> Any:
     """Return single threads in the place of cards."""
     members = [CpuBackend(1) for _ in cards_of(device)]
-    return CpuBackend(threads) if not members else members[0] if len(members) == 1 else Devices(members)
+    return CpuBackend(threads) if not members else members[0] if len(members) == 1 else DeviceGroup(members)
 
 
 def main() -> None:

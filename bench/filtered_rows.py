@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import elimina
-from elimina.backends.choose import get_backend
+from elimina.backends.registry import get_backend
 from elimina.cli.options import bytes_of
 from elimina.display import count_text
 from elimina.methods.bucket_elimination import eliminate

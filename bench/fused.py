@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from elimina._core import plan_steps
-from elimina.backends.choose import get_backend
+from elimina.backends.registry import get_backend
 from elimina.planning.machine import cpu_machine, cuda_machine
 from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program, place_steps

@@ -53,13 +53,13 @@ def best(repeat: int, work: Callable[[], Any], wait: Callable[[], Any] = lambda:
 
 def upload(tables: Any, columns: tuple[np.ndarray, ...], own: int) -> Any:
     """One table as rows, its own variable the most significant one."""
-    from elimina.backends.sparse.device import Rows
+    from elimina.backends.sparse.device import SparseTable
     from elimina.planning.key_layout import KeyLayout
 
     shared, x, other, values = columns
     layout = KeyLayout.of((own, *range(PARTS), LAST), (OWN, *[VALUES] * (PARTS + 1)))
     keys = (other << 2 * (PARTS + 1)) + (shared << 2) + x
-    return Rows(layout, tables.device.upload(keys.astype(np.uint64)[:, None]), tables.device.upload(values))
+    return SparseTable(layout, tables.device.upload(keys.astype(np.uint64)[:, None]), tables.device.upload(values))
 
 
 def digest(values: Any) -> tuple[int, int]:
@@ -69,10 +69,10 @@ def digest(values: Any) -> tuple[int, int]:
 
 def report_cpu(columns: list[Any], threads: int, repeat: int) -> None:
     """Times on the host, and how many times longer the others take."""
-    from elimina.backends.sparse.device import CpuRows
-    from elimina.backends.sparse.tables import SparseTables
+    from elimina.backends.sparse.cpu import CpuSparseDevice
+    from elimina.backends.sparse.operations import SparseTables
 
-    tables = SparseTables(CpuRows("min-sum", np.dtype(np.int32), 2**30 - 1, threads))
+    tables = SparseTables(CpuSparseDevice("min-sum", np.dtype(np.int32), 2**30 - 1, threads))
     left, right = upload(tables, columns[0], 100), upload(tables, columns[1], 101)
     own = {
         "join": best(repeat, lambda: digest(tables.join(left, right).rows.values)),
@@ -138,18 +138,19 @@ def pandas_times(columns: list[Any], repeat: int) -> dict[str, tuple[float, Any]
 
 def report_cuda(columns: list[Any], repeat: int) -> None:
     """Times on the device, the tables there already."""
-    from elimina.backends.cuda.backend import CudaBackend, CudaRows
-    from elimina.backends.sparse.device import Rows
-    from elimina.backends.sparse.tables import SparseTables, join_layout
+    from elimina.backends.cuda.backend import CudaBackend
+    from elimina.backends.cuda.sparse import CudaSparseDevice
+    from elimina.backends.sparse.device import SparseTable
+    from elimina.backends.sparse.operations import SparseTables, join_layout
 
     backend = CudaBackend()
-    tables = SparseTables(CudaRows(backend, "min-sum", np.dtype(np.int32), 2**30 - 1))
+    tables = SparseTables(CudaSparseDevice(backend, "min-sum", np.dtype(np.int32), 2**30 - 1))
     sides = [upload(tables, columns[0], 100), upload(tables, columns[1], 101)]
     joined = len(tables.join(*sides).rows.values)
     for name, options in (("join", {}), ("join + min", {"eliminate": LAST})):
         layout = join_layout(*sides, options.get("eliminate"))
-        ready: list[Rows] = [tables.arrange(side, layout) for side in sides]
-        own = [Rows(layout_of(layout, side), ready[n].keys, ready[n].values) for n, side in enumerate(sides)]
+        ready: list[SparseTable] = [tables.arrange(side, layout) for side in sides]
+        own = [SparseTable(layout_of(layout, side), ready[n].keys, ready[n].values) for n, side in enumerate(sides)]
         for order, pair in (("any order", sides), ("sorted", own)):
             join = functools.partial(tables.join, *pair, **options)
             seconds, made = best(repeat + 2, join, backend.stream.synchronize)

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from elimina.backends.cuda.backend import CudaBackend
-from elimina.backends.cuda.kernels import CELL_TYPES, THREADS, compile_options, policy_type
+from elimina.backends.cuda.compilation import compile_options
+from elimina.backends.cuda.kernels import CELL_TYPES, THREADS, policy_type
 from elimina.backends.cuda.session import CudaSession
 from elimina.backends.protocols import run_once
 from elimina.planning.packed_steps import Steps

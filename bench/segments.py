@@ -20,7 +20,7 @@ import time
 import numpy as np
 
 from elimina import Model, Options, Plan, plan, solve
-from elimina.backends.choose import get_backend
+from elimina.backends.registry import get_backend
 from elimina.planning.slicing import make_sliced_plan
 from elimina.problem.preparation import prepare
 from elimina.running.host import limits_of

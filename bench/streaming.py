@@ -21,9 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from elimina.backends.choose import get_backend
-from elimina.backends.cuda.stream import PinnedArena, StreamSession
-from elimina.backends.tiers import Scratch, TiledSession
+from elimina.backends.cuda.host_arena import PinnedArena
+from elimina.backends.cuda.stream_session import StreamSession
+from elimina.backends.registry import get_backend
+from elimina.backends.scratch import ScratchFile
+from elimina.backends.tiled_session import TiledSession
 from elimina.display import bytes_text
 from elimina.model.model import Model
 from elimina.model.table import Table
@@ -118,7 +120,7 @@ def copies(backend: Any, arena: PinnedArena, up: int, down: int) -> Callable[[],
     return copy
 
 
-def drop_cache(file: Scratch) -> None:
+def drop_cache(file: ScratchFile) -> None:
     """Have the file read from the disk again."""
     file._map.madvise(mmap.MADV_DONTNEED)
     os.fsync(file._file)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 
-from elimina.backends.cpu import CpuBackend, CpuSession
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.cpu_session import CpuSession
 
 
 class CpuCardSession(CpuSession):
-    """A program in the host's memory, with the calls of ``CardSession``."""
+    """A program in the host's memory, with the calls of ``PeerSession``."""
 
     def __init__(self, program, factors, threads):
         super().__init__(program, factors, threads)

@@ -7,11 +7,11 @@ import contextlib
 import numpy as np
 import pytest
 
-from elimina.backends import choose as backend_choice
+from elimina.backends import registry
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import backend as cuda
-from elimina.backends.sparse.device import CpuRows
-from elimina.backends.sparse.session import RowsSession
+from elimina.backends.sparse.cpu import CpuSparseDevice
+from elimina.backends.sparse.session import SparseSession
 from elimina.methods import small_networks
 from elimina.planning import tiers
 from elimina.planning.machine import cuda_machine
@@ -53,8 +53,8 @@ class SimulatedCuda:
 
     def open(self, program, factors):
         if program.sparse is not None:
-            device = CpuRows(program.semiring, program.dtype, program.parameter, 1)
-            return RowsSession(self, CpuBackend(1), device, program, factors)
+            device = CpuSparseDevice(program.semiring, program.dtype, program.parameter, 1)
+            return SparseSession(self, CpuBackend(1), device, program, factors)
         return SimulatedSession(program, factors)
 
 
@@ -68,7 +68,7 @@ def simulate(patch: pytest.MonkeyPatch, device: int, host: int | None = None) ->
     """
     backend = type("SimulatedCuda", (SimulatedCuda,), {"bytes": device})
     patch.setattr(cuda, "CudaBackend", backend)
-    for module in (backend_choice, plan_choice):
+    for module in (registry, plan_choice):
         patch.setattr(module, "is_cupy_installed", lambda: True)
     patch.setattr(tiers, "RECORD_BYTES", 64)
     if host is not None:

@@ -12,7 +12,7 @@ import pytest
 
 import elimina
 from elimina import system
-from elimina.backends.tiers import Scratch
+from elimina.backends.scratch import ScratchFile
 from elimina.generate import grid_model
 from elimina.system import available_memory, available_threads
 
@@ -43,7 +43,7 @@ def test_memory_and_processors(without, tmp_path):
 
 
 def test_scratch_files(without, tmp_path):
-    scratch = Scratch(str(tmp_path), 3 << 20)
+    scratch = ScratchFile(str(tmp_path), 3 << 20)
     assert not list(tmp_path.iterdir())
     written = np.random.default_rng(0).integers(0, 255, 1 << 20).astype(np.uint8)
     scratch.write(memoryview(written), 5)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from elimina import system
-from elimina.backends.cuda import layout
+from elimina.backends.cuda import layout_cache
 from elimina.errors import MemoryLimitError
 from elimina.planning import planner
 from elimina.problem import preparation
@@ -169,7 +169,13 @@ def exit_code_of_a_fork(work):
 
 @pytest.mark.parametrize(
     "lock",
-    [lock_for_a_moment(), planner._plans_lock, preparation._groups_lock, call_thread._hook_lock, layout._layouts_lock],
+    [
+        lock_for_a_moment(),
+        planner._plans_lock,
+        preparation._groups_lock,
+        call_thread._hook_lock,
+        layout_cache._layouts_lock,
+    ],
 )
 def test_a_fork_waits_for_the_lock_of_another_thread(lock):
     held = threading.Event()

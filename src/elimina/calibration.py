@@ -19,8 +19,8 @@ import numpy as np
 from elimina.api import plan, solve
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.protocols import run_once
-from elimina.backends.sparse.device import CpuRows
-from elimina.backends.sparse.tables import SparseTables
+from elimina.backends.sparse.cpu import CpuSparseDevice
+from elimina.backends.sparse.operations import SparseTables
 from elimina.errors import DeviceError, InputError
 from elimina.model.model import Model
 from elimina.model.table import Table
@@ -208,7 +208,7 @@ def _best(call: Callable[[], object]) -> float:
 def _tuple_rate() -> float:
     """Return the tuples per second of a join on one thread, including the sorting of its inputs."""
     dtype = np.dtype(np.int32)
-    tables = SparseTables(CpuRows("min-sum", dtype, 2**30 - 1, 1))
+    tables = SparseTables(CpuSparseDevice("min-sum", dtype, 2**30 - 1, 1))
     rng, size = np.random.default_rng(0), 1000
     rows = [np.stack(np.divmod(np.sort(rng.choice(size * size, _TUPLES, False)), size), 1) for _ in range(2)]
     values = np.ones(_TUPLES, dtype)

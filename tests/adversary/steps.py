@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from elimina._core import dense_instruction_set, dense_instruction_sets, use_dense_instruction_set
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.cuda import matrix, tile
-from elimina.backends.protocols import Run
+from elimina.backends.cuda import large_steps, matrix_launch
+from elimina.backends.protocols import RunOutput
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.step import JOIN
@@ -89,7 +89,7 @@ def _compare(form: dict[str, Any], made: Made, zone: NDArray[Any], right: NDArra
             raise Defect(f"wrong cells {where}: tables in the orders {order}")
 
 
-def _check_ranges(form: dict[str, Any], made: Made, run: Run, where: str) -> None:
+def _check_ranges(form: dict[str, Any], made: Made, run: RunOutput, where: str) -> None:
     """Check that the ranges of outputs are those of their cells."""
     for number, found in zip(made.steps, answers(form, made, run.zone), strict=True):
         positive = found[found > 0]
@@ -113,17 +113,17 @@ def _check_layouts(form: dict[str, Any], made: Made) -> None:
             _run_record(program, words, arena, peaks)
     for number in made.steps:
         record = list(records[number])
-        tile.choose(program, number, 0, record, MULTIPROCESSORS, SHARED_BYTES)
+        large_steps.choose_large(program, number, 0, record, MULTIPROCESSORS, SHARED_BYTES)
         _run_record(program, record, arena, peaks)
     _compare(form, made, arena[slice(*program.zone)], right, "in a GPU's layout")
     if any(form["messages"]):
         # The library multiplies by the scales of messages on the device.
         return
     arena[slice(*program.zone)] = 0
-    with mock.patch.multiple(matrix, LIBRARY_DEPTH=1, LIBRARY_SIDE=1, LIBRARY_WORK=1):
+    with mock.patch.multiple(matrix_launch, LIBRARY_DEPTH=1, LIBRARY_SIDE=1, LIBRARY_WORK=1):
         for number in made.steps:
             record = list(records[number])
-            found = matrix.choose(program, number, 0, record, 1)
+            found = matrix_launch.choose_matrix(program, number, 0, record, 1)
             if found is None:
                 _run_record(program, record, arena, peaks)
             else:

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from elimina import Model
 from elimina._core import DenseSession, dense_instruction_set
-from elimina.backends.choose import get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.protocols import run_once
+from elimina.backends.registry import get_backend
 from elimina.errors import InputError, MemoryLimitError
 from elimina.problem.tasks import SEMIRINGS
 from elimina.system import available_memory

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from elimina._core import DenseSession, dense_instruction_set, dense_instruction_sets, use_dense_instruction_set
-from elimina.backends.cuda import tile
+from elimina.backends.cuda import large_steps
 from elimina.errors import DeviceError
 from elimina.planning.packed_steps import Steps
 from elimina.planning.step import Operand, Step
@@ -58,4 +58,4 @@ def test_a_gpu_refuses_rows_whose_cells_lie_so_far_apart():
     packed = Steps.packed([far_step(40, 400, 1)[0]])
     program = product_program(random.Random(0), "float32")._replace(semiring="min-sum", words=packed.words)
     with pytest.raises(DeviceError, match=r"lie more than 2147483647 apart .* --device cpu"):
-        tile.choose(program, 0, 0, packed.words.tolist(), 132, 232448)
+        large_steps.choose_large(program, 0, 0, packed.words.tolist(), 132, 232448)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.cuda import matrix
-from elimina.backends.cuda.layout import lay_out
+from elimina.backends.cuda import matrix_launch
+from elimina.backends.cuda.translation import lay_out
 from elimina.backends.protocols import run_once
 from elimina.planning.matrix_products import product_of
 from elimina.running.scales import Scales
@@ -80,7 +80,7 @@ def test_any_product_by_a_library(seed, shape):
     program = product_program(random.Random(seed), "float64", **shape)
     factors = values_of(program, seed)
     record = program.words.tolist()
-    found = matrix.choose(program, 0, 0, record, 1)
+    found = matrix_launch.choose_matrix(program, 0, 0, record, 1)
     if found is None:
         return
     arena = np.zeros(program.arena_cells)
@@ -98,7 +98,7 @@ def test_large_products_go_to_the_library():
     program = product_program(random.Random(5), "float64", **shape)
     for library in (False, True):
         launches = lay_out(program, 132, 227 << 10, None, library).launches
-        assert [isinstance(launch, matrix.Matrix) for launch in launches] == [library]
+        assert [isinstance(launch, matrix_launch.MatrixLaunch) for launch in launches] == [library]
 
 
 def clique(sizes, tables, seed=1, scale=1.0):
@@ -199,7 +199,7 @@ def test_library_products_on_a_device(dtype, batch, rows, columns, depth):
 
 def by_the_library(session):
     """Steps that the library computes, whose ranges may be bounds."""
-    return [launch.number for launch in session.part.layout.launches if isinstance(launch, matrix.Matrix)]
+    return [launch.number for launch in session.part.layout.launches if isinstance(launch, matrix_launch.MatrixLaunch)]
 
 
 @pytest.mark.gpu

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina.backends.choose import get_backend
+from elimina.backends.registry import get_backend
 from elimina.methods.bucket_elimination import eliminate
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN

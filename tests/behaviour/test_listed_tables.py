@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 import elimina
 from elimina import FORBIDDEN, Model, Table, Variable, dcop
 from elimina._core import rows_decode
-from elimina.backends.sparse.device import CpuRows
-from elimina.backends.sparse.tables import SparseTables
+from elimina.backends.sparse.cpu import CpuSparseDevice
+from elimina.backends.sparse.operations import SparseTables
 from elimina.errors import TimeLimitError
 from elimina.methods.first_bounds import first_bounds
 from elimina.planning import listed_tables
@@ -274,7 +274,7 @@ def test_decoded_value_of_a_variable(variable, dtype):
     sizes = (3, 5, 70)
     costs = rng.integers(0, 9, (2, *sizes)).astype(dtype)
     listed = rng.random(costs.shape) < 0.6
-    tables = SparseTables(CpuRows("min-sum", np.dtype(dtype), 1000))
+    tables = SparseTables(CpuSparseDevice("min-sum", np.dtype(dtype), 1000))
     wide = KeyLayout((0, 1, 2), sizes, ((0, 62), (1, 61), (1, 0)), 2)
     rows = [tables.from_dense((0, 1, 2), np.where(listed[0], costs[0], 1000).astype(dtype))]
     rows.append(tables.arrange(tables.from_dense((0, 1, 2), np.where(listed[1], costs[1], 1000).astype(dtype)), wide))

@@ -13,9 +13,8 @@ import pytest
 
 import elimina
 from elimina import DeviceError, InputError, Model, Options, TimeLimitError
-from elimina.backends import choose as backends_choose
-from elimina.backends.choose import Devices
-from elimina.backends.cuda import device as cuda_device
+from elimina.backends import gpu_start
+from elimina.backends.device_group import DeviceGroup
 from elimina.generate import grid_model
 from elimina.io.cases import Cases
 from elimina.methods import cost_shifting, slice_bounds, weighted_mini_buckets
@@ -75,8 +74,8 @@ def cards(monkeypatch):
     """A function that puts devices in the place of the cards that a call names."""
 
     def use(*found):
-        monkeypatch.setattr(host, "get_backend", lambda device, threads=None: Devices(found))
-        monkeypatch.setattr(plan_choice, "get_backend", lambda device, threads=None: Devices(found))
+        monkeypatch.setattr(host, "get_backend", lambda device, threads=None: DeviceGroup(found))
+        monkeypatch.setattr(plan_choice, "get_backend", lambda device, threads=None: DeviceGroup(found))
         return found
 
     return use
@@ -396,14 +395,14 @@ def test_all_cards_are_taken_where_that_gains_alone(monkeypatch, free):
 
     def others(backend, least):
         asked.append(least)
-        return Devices([backend, Card()]) if free >= least else backend
+        return DeviceGroup([backend, Card()]) if free >= least else backend
 
     def shared(backend, count, problem, options, plan):
         assert count == 2
         return plan._replace(seconds=cut[0], slicing=SimpleNamespace(number=2))
 
-    monkeypatch.setattr(plan_choice, "card_count", lambda backend: 2)
-    monkeypatch.setattr(plan_choice, "with_other_cards", others)
+    monkeypatch.setattr(plan_choice, "gpu_count", lambda backend: 2)
+    monkeypatch.setattr(plan_choice, "with_other_gpus", others)
     monkeypatch.setattr(plan_choice, "shared_plan", shared)
     monkeypatch.setattr(Card, "machine", one.machine._replace(start=1.0), raising=False)
     problem = prepare(model, "mpe", {})
@@ -414,18 +413,17 @@ def test_all_cards_are_taken_where_that_gains_alone(monkeypatch, free):
         backend, found = plan_choice._shared_out(one, problem, order, Options("auto", None), plan)
         assert bool(asked) == is_asked
         is_shared = is_asked and free > 0
-        assert (isinstance(backend, Devices), found is not plan) == (is_shared, is_shared)
+        assert (isinstance(backend, DeviceGroup), found is not plan) == (is_shared, is_shared)
 
 
 def test_a_card_that_is_open_begins_at_once(monkeypatch):
-    monkeypatch.setattr(backends_choose, "is_cupy_installed", lambda: True)
-    monkeypatch.setattr(cuda_device, "_lanes", {})
+    monkeypatch.setattr(gpu_start, "open_gpus", set())
     start = cuda_machine().start
-    assert not backends_choose.outlasts_card_start(1.99 * start)
-    assert backends_choose.outlasts_card_start(2.01 * start)
-    cuda_device._lanes[0] = []
-    assert not backends_choose.outlasts_card_start(1.99 * GPU_OPEN_START)
-    assert backends_choose.outlasts_card_start(2.01 * GPU_OPEN_START)
+    assert not gpu_start.outlasts_gpu_start(1.99 * start)
+    assert gpu_start.outlasts_gpu_start(2.01 * start)
+    gpu_start.open_gpus.add(0)
+    assert not gpu_start.outlasts_gpu_start(1.99 * GPU_OPEN_START)
+    assert gpu_start.outlasts_gpu_start(2.01 * GPU_OPEN_START)
 
 
 @pytest.mark.gpu

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elimina import MemoryLimitError
-from elimina.backends.sparse.session import RowsSession
+from elimina.backends.sparse.session import SparseSession
 from elimina.generate import grid_model
 from elimina.methods.and_or_search import MOST_COST
 from elimina.methods.filtering import reason_unsupported
@@ -29,7 +29,7 @@ FEW = settings(max_examples=60, deadline=None, suppress_health_check=[HealthChec
 def forms(request, monkeypatch):
     """``rows``: steps stay on rows however full their tables are; ``mixed``: full ones change over."""
     if request.param == "rows":
-        monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
+        monkeypatch.setattr(SparseSession, "_is_smaller_dense", lambda *_: False)
     return request.param
 
 

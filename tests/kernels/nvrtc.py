@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from elimina.backends.cuda import kernels
+from elimina.backends.cuda import compilation, kernels
 
 
 def load() -> ctypes.CDLL | None:
@@ -36,7 +36,7 @@ def source_of(name: str) -> str:
     """The text of the file that defines a kernel, those of the benchmarks included."""
     if name.partition("<")[0] in ("elimina::fill", "elimina::pause", "elimina::rate"):
         return (Path(__file__).parents[2] / "bench" / "kernel_bench.cu").read_text("utf-8")
-    return kernels.source(name)
+    return compilation.source(name)
 
 
 def compile_names(
@@ -52,7 +52,7 @@ def compile_names(
         quick: Leave most of the optimisation out: a tenth of the time. The front end, which instantiates and checks
             the templates, does all of its work.
     """
-    options = [*kernels.compile_options(), f"-arch={kind}_{architecture}"]
+    options = [*compilation.compile_options(), f"-arch={kind}_{architecture}"]
     options += ["--Ofast-compile=max"] if quick else []
     logs = [compile_program(nvrtc, source, group, options) for source, group in by_source(names).items()]
     return "".join(logs)
@@ -90,7 +90,7 @@ def compile_with_nvcc(
 ) -> str:
     """Compile by nvcc, always with all of the optimisation; uses stand for the name expressions."""
     path = folder / "kernels.cu"
-    options = [option for option in kernels.compile_options() if not option.startswith("-default")]
+    options = [option for option in compilation.compile_options() if not option.startswith("-default")]
     options += [f"-arch={kind}_{architecture}", "-cubin" if kind == "sm" else "-ptx"]
     logs = []
     for source, group in by_source(names).items():
@@ -126,7 +126,7 @@ def product_kernels(semiring: str, dtype: str) -> list[str]:
     words = [word for word in (16, 8, 4, 0) if word == 0 or word >= kind.itemsize]
     return [
         kernels.product_kernel(semiring, kind, word, whole, form).name
-        for form in range(len(kernels.product_shapes(semiring, kind)))
+        for form in range(len(kernels.product_forms(semiring, kind)))
         for whole in (True, False)
         for word in words
     ]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.kernels import nvrtc
 
-from elimina.backends.cuda import kernels
+from elimina.backends.cuda import compilation, kernels
 from elimina.planning.key_layout import DTYPES
 from elimina.problem.tasks import SEMIRINGS
 
@@ -131,7 +131,7 @@ def test_headers_compile_on_the_host(tmp_path):
         "-Wall",
         "-Wextra",
         "-Werror",
-        f"-I{kernels.INCLUDE}",
+        f"-I{compilation.INCLUDE}",
         "-o",
         str(binary),
         str(source),

@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from elimina.backends.cuda import kernels
+from elimina.backends.cuda import compilation
 
 WEIGHTS = (1.0, 0.5, 0.25, 0.0, 1.3, -0.3, -2.0)
 INFINITE = -math.inf
@@ -58,7 +58,7 @@ def results(tmp_path_factory):
         for row in ROWS
     ]
     source.write_text(PROGRAM + "\n".join(calls) + "\n}\n")
-    flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{kernels.INCLUDE}"]
+    flags = ["-std=c++20", "-Wall", "-Wextra", "-Werror", f"-I{compilation.INCLUDE}"]
     done = subprocess.run([gxx, *flags, "-o", str(binary), str(source)], capture_output=True, text=True)
     assert done.stderr == ""
     lines = subprocess.run([str(binary)], capture_output=True, text=True, check=True).stdout.split("\n")

@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elimina import FORBIDDEN, MemoryLimitError, Model, TimeLimitError, UnsupportedError
-from elimina.backends.choose import get_backend
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.sparse import tables as row_bounds
-from elimina.backends.sparse.device import CpuRows
-from elimina.backends.sparse.tables import RowBounds
+from elimina.backends.registry import get_backend
+from elimina.backends.sparse import bounds as row_bounds
+from elimina.backends.sparse.bounds import TupleBounds
+from elimina.backends.sparse.cpu import CpuSparseDevice
 from elimina.generate import random_model
 from elimina.methods import filtering
 from elimina.methods.bucket_elimination import eliminate
@@ -115,8 +115,8 @@ def test_bounds_are_lower_bounds(data):
     if plan.sparse is None or encoded.impossible:
         return
     program = Execution(problem, plan, planned.backend).program()
-    device = CpuRows(program.semiring, program.dtype, program.parameter)
-    bounds = RowBounds(CpuBackend(), device, program, plan.sparse.outside, encoded.arena)
+    device = CpuSparseDevice(program.semiring, program.dtype, program.parameter)
+    bounds = TupleBounds(CpuBackend(), device, program, plan.sparse.outside, encoded.arena)
     least = {number: {} for number in range(len(plan.steps))}
     for values in itertools.product(*(range(v.size) for v in model.variables)):
         if any(values[v] != x for v, x in problem.fixed.items()):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina._core import FORBIDDEN_COST
-from elimina.backends.choose import get_backend
+from elimina.backends.registry import get_backend
 from elimina.errors import MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.methods import gpu_bounds, join_graph

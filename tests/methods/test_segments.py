@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import Model
-from elimina.backends.choose import get_backend
+from elimina.backends.registry import get_backend
 from elimina.errors import InputError, MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.planning.plan import Segments

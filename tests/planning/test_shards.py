@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from elimina import DeviceError, Model, TimeLimitError
-from elimina.backends.choose import Devices
 from elimina.backends.cpu import CpuBackend
-from elimina.backends.cuda.backend import words_of
-from elimina.backends.cuda.layout import Forest, lay_out
+from elimina.backends.cuda.forest import ForestLaunch
+from elimina.backends.cuda.peer_session import copy_words
+from elimina.backends.cuda.translation import lay_out
+from elimina.backends.device_group import DeviceGroup
 from elimina.backends.protocols import run_once
 from elimina.planning import shards
 from elimina.planning.machine import cuda_machine
@@ -62,8 +63,8 @@ def use(monkeypatch):
     """A function that puts devices in the place of cards."""
 
     def put(*members):
-        monkeypatch.setattr(host, "get_backend", lambda device, threads=None: Devices(members))
-        monkeypatch.setattr(plan_choice, "get_backend", lambda device, threads=None: Devices(members))
+        monkeypatch.setattr(host, "get_backend", lambda device, threads=None: DeviceGroup(members))
+        monkeypatch.setattr(plan_choice, "get_backend", lambda device, threads=None: DeviceGroup(members))
         return members
 
     return put
@@ -181,7 +182,7 @@ def test_words_are_copied_as_cells_are(dtype):
         given = rng.integers(0, 100, 8000).astype(dtype)
         expected, found = np.zeros(8000, dtype), np.zeros(8000, dtype)
         view(expected, target)[...] = view(given, source)
-        word, shape, given_strides, own_strides = words_of(source, target, item)
+        word, shape, given_strides, own_strides = copy_words(source, target, item)
         longest = max(longest, word)
         kind = np.dtype(f"V{word}")
         assert source.offset * item % word == target.offset * item % word == 0
@@ -278,7 +279,7 @@ class SeenCuda:
 def test_the_planner_takes_what_is_fastest():
     """A long strip has no few variables that cut it; a square grid has."""
     options = Options(device="cuda:0,cuda:1", order=tuple(range(200)), slices=10**9)
-    cards = Devices([SeenCuda(12 * GIB), SeenCuda(12 * GIB)])
+    cards = DeviceGroup([SeenCuda(12 * GIB), SeenCuda(12 * GIB)])
     problem, order = strip(10, 20, 8)
     one = plan_choice.fitting_plan(cards, problem, order, options)
     assert one.shards is None
@@ -288,7 +289,7 @@ def test_the_planner_takes_what_is_fastest():
     figures = json.loads(found.to_json())
     assert (figures["cards"], figures["slices"]) == (2, None)
     assert "cards:                2; " in str(found)
-    roomy = Devices([SeenCuda(12 * GIB)])
+    roomy = DeviceGroup([SeenCuda(12 * GIB)])
     assert plan_choice._shared_out(roomy, problem, order, options, one)[1] is one
     easy, ordered = strip(8, 8, 4)
     plan = plan_choice.fitting_plan(cards, easy, ordered, options)
@@ -343,7 +344,7 @@ def test_each_launch_belongs_to_one_phase(monkeypatch, size):
     layout = lay_out(program, 132, 227 << 10)
     large, launches, number = iter(layout.larges), [], None
     for launch in layout.launches:
-        number = None if isinstance(launch, Forest) else next(large)
+        number = None if isinstance(launch, ForestLaunch) else next(large)
         launches.append((launch, number))
     phases = [layout.phase(phase.first, phase.end, len(program.starts)) for phase in plan.shards.phases]
     assert [launch for phase in phases for launch in phase.launches] == list(layout.launches)
@@ -356,7 +357,7 @@ def test_each_launch_belongs_to_one_phase(monkeypatch, size):
             assert own[-1] == phase.end - 1
         if phase.copies and phase.first:
             assert phase.first in own
-    assert any(isinstance(launch, Forest) for launch in layout.launches)
+    assert any(isinstance(launch, ForestLaunch) for launch in layout.launches)
 
 
 def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
@@ -379,7 +380,7 @@ def test_output_ranges_are_joined_of_divided_steps_alone(monkeypatch):
     problem, order = strip(4, 5, 3)
     plan = make_shards(make_plan(problem, order, cuda_machine(), GIB), cuda_machine(), 2, GIB)
     factors = np.ones(plan.factor_cells)
-    session = Devices([Seen(1), Seen(1)]).open(pack(plan, len(order)), factors)
+    session = DeviceGroup([Seen(1), Seen(1)]).open(pack(plan, len(order)), factors)
     run = session.run()
     session.close()
     assert sorted(joined) == sorted((*plan.shards.divided, *plan.shards.divided))
@@ -429,6 +430,6 @@ def test_steps_that_eliminate_several_variables(monkeypatch, cards):
         if found is None:
             continue
         divided += any(plan.steps[number].others for number in found.shards.divided)
-        run = run_once(Devices([CpuCard(1)] * cards), pack(found, count), factors)
+        run = run_once(DeviceGroup([CpuCard(1)] * cards), pack(found, count), factors)
         np.testing.assert_allclose(run.peaks, expected.peaks, rtol=1e-9)
     assert divided

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina.backends.sparse.session import RowsSession
+from elimina.backends.sparse.session import SparseSession
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.generate import grid_model, random_model
 from elimina.model import table as table_module
@@ -169,14 +169,14 @@ def test_more_rows_than_expected_change_over_to_dense_tables(monkeypatch):
     model = chain(0.5, length=5, size=12)
     expected = calls.solve(model, "count", tables="dense", device="cpu").value
     ran = []
-    own = RowsSession._run_dense
+    own = SparseSession._run_dense
     monkeypatch.setattr(
-        RowsSession, "_run_dense", lambda self, numbers: (ran.append(list(numbers)), own(self, numbers))
+        SparseSession, "_run_dense", lambda self, numbers: (ran.append(list(numbers)), own(self, numbers))
     )
-    monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
+    monkeypatch.setattr(SparseSession, "_is_smaller_dense", lambda *_: False)
     for most, dense in ((1 << 40, False), (0, True)):
         ran.clear()
-        monkeypatch.setattr("elimina.backends.sparse.session._IN_WORK", 1 if most else 1 << 40)
+        monkeypatch.setattr("elimina.backends.sparse.session._WORKING_COPIES", 1 if most else 1 << 40)
         assert calls.solve(model, "count", tables="sparse", device="cpu").value == expected
         assert bool(ran) == dense
 
@@ -185,8 +185,8 @@ def test_rows_that_do_not_fit_after_all(monkeypatch):
     """Asked for, they are an error that says so; else the dense plan runs."""
     model = chain(0.002, length=4, size=400)
     expected = calls.solve(model, "count", tables="dense", device="cpu").value
-    monkeypatch.setattr(RowsSession, "_free", lambda self: 100)
-    monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
+    monkeypatch.setattr(SparseSession, "_free", lambda self: 100)
+    monkeypatch.setattr(SparseSession, "_is_smaller_dense", lambda *_: False)
     with pytest.raises(MemoryLimitError, match=r"more tuples than the [0-9]+ that the memory limit leaves room for"):
         calls.solve(model, "count", tables="sparse", device="cpu")
     monkeypatch.setattr(plan_choice, "TUPLES_FROM_SECONDS", 0.0)
@@ -197,8 +197,8 @@ def test_rows_that_do_not_fit_after_all(monkeypatch):
 
 def test_rows_that_do_not_fit_where_nothing_else_does(monkeypatch):
     model = chain(0.002, length=4, size=400)
-    monkeypatch.setattr(RowsSession, "_free", lambda self: 100)
-    monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
+    monkeypatch.setattr(SparseSession, "_free", lambda self: 100)
+    monkeypatch.setattr(SparseSession, "_is_smaller_dense", lambda *_: False)
     with pytest.raises(MemoryLimitError, match=r"the plan needs .* Rows were tried, too: a table over 2 variables has"):
         calls.solve(model, "count", device="cpu", memory=11 << 20, slices="never", order="min-fill")
 

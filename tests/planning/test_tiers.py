@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from elimina.backends.tiers import Scratch
+from elimina.backends.scratch import ScratchFile
 from elimina.errors import InputError, MemoryLimitError
 from elimina.model.model import Model
 from elimina.planning import tiers
@@ -114,7 +114,7 @@ def test_a_directory_that_is_none(folder, problem, tmp_path):
 
 def test_a_directory_without_files():
     with pytest.raises(InputError, match=r"'/proc' cannot be used"):
-        Scratch("/proc", 1000)
+        ScratchFile("/proc", 1000)
 
 
 def test_a_directory_without_permission(tmp_path, monkeypatch):
@@ -182,7 +182,7 @@ def test_a_file_system_without_nameless_files(tmp_path, monkeypatch):
         return opened(path, flags, *mode)
 
     monkeypatch.setattr(os, "open", refuse)
-    scratch = Scratch(str(tmp_path), 100)
+    scratch = ScratchFile(str(tmp_path), 100)
     assert not list(tmp_path.iterdir())
     scratch.write(memoryview(b"abc"), 5)
     assert bytes(scratch.array(np.dtype(np.uint8), 100)[5:8]) == b"abc"

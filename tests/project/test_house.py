@@ -34,7 +34,7 @@ KINDS = {
     "comparison with a device's name": (
         r"[!=]= \"(cuda|cpu|gpu)\"",
         [
-            "src/elimina/backends/choose.py",
+            "src/elimina/backends/registry.py",
             "src/elimina/cli/flatzinc.py",
             "src/elimina/cli/solve.py",
             "src/elimina/cp/gpu_filtering.py",

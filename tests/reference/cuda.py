@@ -10,8 +10,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from elimina.backends.cuda.device import PASSED
-from elimina.backends.cuda.stream import MOST_PITCH
+from elimina.backends.cuda.box_copies import MAX_PITCH_BYTES
+from elimina.backends.cuda.events import PASSED
 from tests.reference import stream
 
 
@@ -75,7 +75,7 @@ class Runtime:
         ctypes.memmove(to, source, size)
 
     def memcpy2DAsync(self, to, to_pitch, source, source_pitch, width, height, kind, queue):
-        assert width <= min(to_pitch, source_pitch) <= max(to_pitch, source_pitch) <= MOST_PITCH
+        assert width <= min(to_pitch, source_pitch) <= max(to_pitch, source_pitch) <= MAX_PITCH_BYTES
         for row in range(height):
             ctypes.memmove(to + row * to_pitch, source + row * source_pitch, width)
 

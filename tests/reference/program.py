@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.protocols import Run
+from elimina.backends.protocols import RunOutput
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.step import LEVEL
@@ -24,7 +24,7 @@ def scale(peak: float, dtype: np.dtype[np.generic]) -> float:
     return 2.0 ** -max(-limit, min(limit, exponent))
 
 
-def run(program: Program, factors: NDArray[np.generic]) -> Run:
+def run(program: Program, factors: NDArray[np.generic]) -> RunOutput:
     """Run a program, one step after another."""
     arena = np.zeros(program.arena_cells, program.dtype)
     arena[: program.factor_cells] = factors
@@ -41,10 +41,10 @@ def run(program: Program, factors: NDArray[np.generic]) -> Run:
             peaks[number, 0] = out.max()
             peaks[number, 1] = out[out > 0].min() if (out > 0).any() else 0.0
     assignment = _decode(program, arena, peaks) if program.decode else None
-    return Run(arena[slice(*program.zone)], peaks, assignment, {})
+    return RunOutput(arena[slice(*program.zone)], peaks, assignment, {})
 
 
-def cells(program: Program, run: Run) -> NDArray[np.generic]:
+def cells(program: Program, run: RunOutput) -> NDArray[np.generic]:
     """All cells of a run's outputs, without paddings."""
     found = [np.zeros(0, program.dtype)]
     for number, at, _ in program.outputs.tolist():
@@ -55,7 +55,7 @@ def cells(program: Program, run: Run) -> NDArray[np.generic]:
     return np.concatenate(found)
 
 
-def assert_same(program: Program, found: Run, expected: Run, bounded: Sequence[int] = ()) -> None:
+def assert_same(program: Program, found: RunOutput, expected: RunOutput, bounded: Sequence[int] = ()) -> None:
     """The same outputs, ranges and assignment: exactly where the order of sums does not matter.
 
     ``bounded``: steps whose ranges may be wider.

@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from elimina.backends.protocols import Run
+from elimina.backends.protocols import RunOutput
 from elimina.planning.record import HEADER
 from elimina.planning.stream import Schedule, tile_record
 from tests.reference import program as plain
@@ -38,7 +38,7 @@ def run(program, factors, rng):
     if program.semiring != "sum-product":
         peaks[:] = 0
     assignment = plain._decode(program, arena, peaks) if program.decode else None
-    return Run(arena[slice(*program.zone)], peaks, assignment, {})
+    return RunOutput(arena[slice(*program.zone)], peaks, assignment, {})
 
 
 def garbage(rng, cells, dtype):

@@ -16,7 +16,7 @@ import pytest
 
 import elimina
 from elimina import system
-from elimina.backends.sparse.session import RowsSession
+from elimina.backends.sparse.session import SparseSession
 from elimina.errors import InputError
 from elimina.generate import grid_model
 from elimina.methods import optimum, slice_bounds
@@ -124,7 +124,7 @@ def test_going_on_where_messages_make_room_for_others(task, tmp_path, at_once):
 def test_rows_go_on(device, task, forms, tmp_path, at_once, monkeypatch):
     """Without slices: what messages there are is read from the disk."""
     if forms == "rows":
-        monkeypatch.setattr(RowsSession, "_is_smaller_dense", lambda *_: False)
+        monkeypatch.setattr(SparseSession, "_is_smaller_dense", lambda *_: False)
     model = grid(task, side=5)
     options = {"device": device, "order": range(25), "tables": "sparse"}
     expected = calls.solve(model, task, **options, method="eliminate")

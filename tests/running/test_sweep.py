@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import session
-from elimina.backends.cuda.device import has_passed
+from elimina.backends.cuda.events import has_passed
 from elimina.generate import grid_model
 from elimina.methods import optimum, slice_bounds
 from elimina.methods.bucket_elimination import eliminate

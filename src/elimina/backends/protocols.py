@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from elimina._core import CasePlanner
 
 
-class Run(NamedTuple):
+class RunOutput(NamedTuple):
     """Output of a run.
 
     Attributes:
@@ -47,7 +47,7 @@ class Session(Protocol):
         """Write elements of the arena, of the program's dtype, from an offset on; they are read until the next run."""
         ...
 
-    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> RunOutput:
         """Run the program, or only some of its steps on earlier results of the others.
 
         Args:
@@ -228,7 +228,32 @@ class ReservingBackend(Backend, Protocol):
         ...
 
 
-def run_once(backend: Backend, program: Program, factors: NDArray[np.generic], progress: Progress | None = None) -> Run:
+@runtime_checkable
+class GpuBackend(Backend, Protocol):
+    """A GPU, whose neighbours may be opened too, and whose memory outlasts programs.
+
+    Attributes:
+        number: Number of the GPU.
+        count: Number of GPUs of the machine, none of which is opened by asking.
+        keeps_memory: True while programs follow each other that take the memory of those before.
+    """
+
+    number: int
+    count: int
+    keeps_memory: bool
+
+    def reaches(self, other: int) -> bool:
+        """Return whether this GPU reads the memory of another one."""
+        ...
+
+    def trim(self) -> None:
+        """Give back the memory that no program uses, except while ``keeps_memory`` is true."""
+        ...
+
+
+def run_once(
+    backend: Backend, program: Program, factors: NDArray[np.generic], progress: Progress | None = None
+) -> RunOutput:
     """Open, run and close: see ``Session.run`` and ``Backend.open``; the device's memory is free again in any case."""
     session = backend.open(program, factors)
     try:

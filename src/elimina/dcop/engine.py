@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import plan_steps
-from elimina.backends.choose import get_backend, keeping_memory
+from elimina.backends.memory_reuse import keeping_memory
 from elimina.backends.protocols import Backend, TableSession
-from elimina.backends.sparse.device import CpuRows
-from elimina.backends.sparse.tables import SparseTables
+from elimina.backends.registry import get_backend
+from elimina.backends.sparse.cpu import CpuSparseDevice
+from elimina.backends.sparse.operations import SparseTables
 from elimina.dcop.problem import Utility
 from elimina.display import bytes_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError
@@ -282,7 +283,7 @@ class Engine:
 
     def rows(self, forbidden: int, dtype: str) -> SparseTables:
         """Return the join of tuples with costs below a number, on the CPU whatever the device."""
-        return SparseTables(CpuRows("min-sum", np.dtype(dtype), forbidden, self._threads))
+        return SparseTables(CpuSparseDevice("min-sum", np.dtype(dtype), forbidden, self._threads))
 
     def memory(self) -> int:
         """Return the free memory of the host in bytes."""

@@ -17,7 +17,7 @@ from elimina.model.table import Sense, Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from elimina.backends.sparse.device import Rows
+    from elimina.backends.sparse.device import SparseTable
 
 
 class CostsError(InputError):
@@ -390,7 +390,7 @@ class Listed(NamedTuple):
         spread: No cost is above it.
     """
 
-    rows: Rows
+    rows: SparseTable
     best: int
     spread: int
 

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.sparse.device import Rows
-from elimina.backends.sparse.tables import Lookup, RowGuard, SparseTables
+from elimina.backends.sparse.bounds import BoundFilters
+from elimina.backends.sparse.device import SparseTable
+from elimina.backends.sparse.operations import DenseLookup, SparseTables
 from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
 from elimina.dcop.problem import Cost, CostsError, Limit, Listed, Send, Utility, Value
@@ -32,7 +33,7 @@ _WIDEST = {"int32": 1 << 29, "int64": 1 << 61}
 """The largest number for 'forbidden'."""
 
 
-_NOTHING = Rows(KeyLayout.of((), ()), np.zeros((0, 1), dtype=np.uint64), np.zeros(0, dtype=np.int32))
+_NOTHING = SparseTable(KeyLayout.of((), ()), np.zeros((0, 1), dtype=np.uint64), np.zeros(0, dtype=np.int32))
 
 
 class _Scale(NamedTuple):
@@ -61,18 +62,18 @@ class _Scale(NamedTuple):
         wide = np.where(values < forbidden, values, np.int64(self.forbidden))
         return np.minimum(wide, self.forbidden).astype(self.dtype)
 
-    def table(self, utility: Utility) -> Lookup:
+    def table(self, utility: Utility) -> DenseLookup:
         """Return a table that was sent, or of an own cost function."""
-        return Lookup(utility.scope, self.scaled(row(utility, ()), utility.forbidden))
+        return DenseLookup(utility.scope, self.scaled(row(utility, ()), utility.forbidden))
 
-    def rows(self, rows: Rows) -> Rows:
+    def rows(self, rows: SparseTable) -> SparseTable:
         """Return the tuples received."""
         kept = rows.values < self.forbidden
-        return Rows(rows.layout, rows.keys[kept], rows.values[kept].astype(self.dtype))
+        return SparseTable(rows.layout, rows.keys[kept], rows.values[kept].astype(self.dtype))
 
-    def bounds(self, limit: Limit) -> list[Lookup]:
+    def bounds(self, limit: Limit) -> list[DenseLookup]:
         """Return the tables received from an ancestor; cells are clipped at a number that is not lower."""
-        return [Lookup(scope, self.scaled(cells, math.inf)) for scope, cells in limit.bounds]
+        return [DenseLookup(scope, self.scaled(cells, math.inf)) for scope, cells in limit.bounds]
 
 
 class FilterBucket(Bucket):
@@ -173,7 +174,7 @@ class FilterBucket(Bucket):
         rest = [*scale.bounds(limit), *map(scale.table, tables)]
         # Of messages down, no table is larger than the largest one up.
         most = max((bound.cells.size for bound in rest), default=1)
-        guard = RowGuard(engine.rows(*scale).device, scale.forbidden, rest, {}, [], 0, most)
+        guard = BoundFilters(engine.rows(*scale).device, scale.forbidden, rest, {}, [], 0, most)
         keep = guard(frozenset(self._needs(child)), ())
         best += scale.forbidden - 1 - int(keep.budget)
         return Limit(limit.worst, best, tuple((table.scope, table.cells) for table in keep.bounds), spread)
@@ -200,18 +201,18 @@ class FilterBucket(Bucket):
             self.bound = math.inf if limit.worst is None else limit.worst
             self.decide(Value(None), send)
 
-    def _joined(self, scale: _Scale, limit: Limit, engine: Engine, room: int | None) -> Rows:
+    def _joined(self, scale: _Scale, limit: Limit, engine: Engine, room: int | None) -> SparseTable:
         """Return the variable's message as tuples; those that cannot be optimal are dropped at once."""
         tables = self._finder = engine.rows(*scale)
-        parts: list[Rows] = []
-        under: dict[int, list[Lookup]] = {}
+        parts: list[SparseTable] = []
+        under: dict[int, list[DenseLookup]] = {}
         for child, listed in self._listed.items():
             parts.append(scale.rows(listed.rows))
             util = self._heard[child]
             above = min(int(util.best) - listed.best, scale.forbidden)
-            under[id(parts[-1])] = [Lookup((), np.array(above, scale.dtype)), *map(scale.table, util.tables)]
+            under[id(parts[-1])] = [DenseLookup((), np.array(above, scale.dtype)), *map(scale.table, util.tables)]
         known = {v for part in parts for v in part.layout.scope}
-        lookups: list[Lookup] = []
+        lookups: list[DenseLookup] = []
         for bound in sorted(map(scale.table, self._tables), key=lambda bound: -len(bound.scope)):
             if known.issuperset(bound.scope):
                 lookups.append(bound)
@@ -219,13 +220,13 @@ class FilterBucket(Bucket):
                 known.update(bound.scope)
                 parts.append(tables.from_dense(bound.scope, np.ascontiguousarray(bound.cells)))
                 under[id(parts[-1])] = [bound]
-        guard = RowGuard(tables.device, scale.forbidden, scale.bounds(limit), under, lookups, 0)
+        guard = BoundFilters(tables.device, scale.forbidden, scale.bounds(limit), under, lookups, 0)
         left = engine.memory() if room is None else min(room, engine.memory())
         try:
             made = tables.join_all(
                 parts,
                 eliminate=self._variable,
-                tables=[Lookup(bound.scope, np.ascontiguousarray(bound.cells)) for bound in lookups],
+                tables=[DenseLookup(bound.scope, np.ascontiguousarray(bound.cells)) for bound in lookups],
                 guard=guard,
                 most=max(left // _BYTES_OF_A_ROW, 1),
             )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from elimina import arguments
-from elimina.backends.choose import get_backend
+from elimina.backends.registry import get_backend
 from elimina.distributed.cluster import Tasks, Worker, stop_if_unwanted, tasks_on, workers_for
 from elimina.errors import InputError, TimeLimitError
 from elimina.io import EvidenceLike, as_evidence

@@ -102,7 +102,7 @@ __device__ __forceinline__ void store_cells(typename P::Cell* out, const Lanes& 
 
 constexpr int kAhead = 8;  // values of d whose loads are in flight together while lhs and rhs are built
 
-// Offsets in shared memory, in bytes; backends/cuda/tile.py adds up the same.
+// Offsets in shared memory, in bytes; backends/cuda/stream_blocks.py, product_blocks.py and faces_blocks.py add up the same.
 struct Map {
   int bases;   // of each table, then of the output: offsets at a slow cell; for each of the block's slow cells
   int scales;  // of each table

@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import normalise_columns
-from elimina.backends.choose import devices_of, find_cuda, outlasts_card_start, with_other_cards
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.device_group import devices_of
+from elimina.backends.gpu_start import outlasts_gpu_start
 from elimina.backends.protocols import Backend
+from elimina.backends.registry import find_cuda, with_other_gpus
 from elimina.io.cases import Codes
 from elimina.model.model import Model
 from elimina.planning.machine import (
@@ -299,13 +301,13 @@ class Batch:
         backend = backend_of(self._options)
         first = self._plan_on(backend, probe)
         expected = first.plan.seconds / _UNIT * count / threads
-        if self._options.chooses_device and outlasts_card_start(expected):
+        if self._options.chooses_device and outlasts_gpu_start(expected):
             cuda = find_cuda()
             if cuda is not None:
                 backend, first = cuda, self._plan_on(cuda, probe)
                 cells = cuda.machine.cell_seconds(first.plan.seconds, len(first.plan.steps))
                 if cells / _UNIT * count > 2 * cuda_machine().start:
-                    backend = with_other_cards(cuda, cuda.memory() // 2)
+                    backend = with_other_gpus(cuda, cuda.memory() // 2)
         memory = backend.memory() if self._options.room is None else self._options.room
         # A chunk may have to be run again in another semiring, with tables of its own.
         memory //= 2

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import FORBIDDEN_COST, shift_costs
-from elimina.backends.choose import devices_of
+from elimina.backends.device_group import devices_of
 from elimina.methods.join_graph import JoinGraph
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table

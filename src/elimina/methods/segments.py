@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import count_path
-from elimina.backends.choose import devices_of
+from elimina.backends.device_group import devices_of
 from elimina.methods.optimum import optimum, optimum_result
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table

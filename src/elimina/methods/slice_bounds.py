@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.choose import devices_of
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.device_group import devices_of
 from elimina.errors import MemoryLimitError
 from elimina.methods.search_state import SearchLimits
 from elimina.planning.machine import cpu_machine

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from elimina.backends.choose import devices_of
+from elimina.backends.device_group import devices_of
 from elimina.backends.protocols import Backend
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.methods.bucket_elimination import eliminate

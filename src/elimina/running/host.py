@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from elimina.backends.choose import get_backend
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.protocols import Backend
+from elimina.backends.registry import get_backend
 from elimina.planning.machine import Machine
 from elimina.planning.options import Options
 

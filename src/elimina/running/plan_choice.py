@@ -9,19 +9,11 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from elimina import arguments
-from elimina.backends.choose import (
-    Devices,
-    card_count,
-    devices_of,
-    find_cuda,
-    get_backend,
-    is_cupy_installed,
-    outlasts_card_start,
-    reach_each_other,
-    with_other_cards,
-)
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.device_group import DeviceGroup, devices_of, gpu_count, reach_each_other
+from elimina.backends.gpu_start import is_cupy_installed, outlasts_gpu_start
 from elimina.backends.protocols import Backend
+from elimina.backends.registry import find_cuda, get_backend, with_other_gpus
 from elimina.errors import DeviceError
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.machine import Machine, cuda_machine, machine_of, speeds
@@ -117,7 +109,7 @@ def plan_problem(
     is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < WORTH_A_SOLUTION
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
     plan = fitting_plan(backend, problem, order, options, is_hasty, runs == 1, refinements)
-    if options.chooses_device and (not plan.fits or outlasts_card_start(plan.seconds)):
+    if options.chooses_device and (not plan.fits or outlasts_gpu_start(plan.seconds)):
         cuda = find_cuda()
         if cuda is not None:
             on_cuda = fitting_plan(cuda, problem, order, options, refinements=refinements)
@@ -142,14 +134,14 @@ def _shared_out(
         # Bounds from above and from below, where there are both, are independent.
         if _side(problem) is None:
             return backend, plan
-        return with_other_cards(backend, plan.peak_bytes) if options.chooses_device else backend, plan
+        return with_other_gpus(backend, plan.peak_bytes) if options.chooses_device else backend, plan
     # Whether it gains is known before other cards are opened, which takes a while.
-    count = card_count(backend) if options.chooses_device else len(devices_of(backend))
+    count = gpu_count(backend) if options.chooses_device else len(devices_of(backend))
     shared = shared_plan(backend, count, problem, options, plan)
     most = SHARED_GAIN * shared_seconds(plan, backend, 1) if plan.fits else math.inf
     if shared is plan or start + shared_seconds(shared, backend, count) >= most:
         return backend, plan
-    cards = with_other_cards(backend, shared.peak_bytes) if options.chooses_device else backend
+    cards = with_other_gpus(backend, shared.peak_bytes) if options.chooses_device else backend
     # Some of them may have no memory left.
     count = len(devices_of(cards))
     is_gain = start + shared_seconds(shared, cards, count) < most
@@ -185,7 +177,7 @@ def without_lost(planned: PlannedProblem, options: Options) -> PlannedProblem | 
     left = [device for device in devices_of(planned.backend) if _works(device)]
     if not left:
         return None
-    backend = left[0] if len(left) == 1 else Devices(left)
+    backend = left[0] if len(left) == 1 else DeviceGroup(left)
     plan = fitting_plan(backend, planned.problem, planned.plan.order, options)
     return planned._replace(plan=plan, backend=backend) if plan.fits else None
 
@@ -220,7 +212,7 @@ def plan_within(
         DeviceError: The device is missing or cannot be used.
     """
     backend: Backend = CpuBackend(options.threads)
-    if options.may_use_gpu and (options.needs_gpu or outlasts_card_start(seconds)):
+    if options.may_use_gpu and (options.needs_gpu or outlasts_gpu_start(seconds)):
         backend = backend_of(options) if options.needs_gpu else find_cuda() or backend
     machine, memory = limits_of(backend, options)
     memory = int(min(memory, most, host_memory(options)))

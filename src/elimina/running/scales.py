@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import widest_range
-from elimina.backends.protocols import Run
+from elimina.backends.protocols import RunOutput
 from elimina.planning.packed_steps import Outputs, Steps
 from elimina.planning.plan import Plan
 from elimina.planning.program import library_steps
@@ -48,7 +48,7 @@ class Scales:
         sources = self._steps.sources
         return np.where(sources >= 0, sources, len(self._steps) + self._steps.factors)
 
-    def sum_of(self, run: Run) -> ScaledNumber:
+    def sum_of(self, run: RunOutput) -> ScaledNumber:
         """Return the product of the roots' values, without scaling."""
         return ScaledNumber.product(roots(self._plan, run), int(self.root_exponents(run.peaks)))
 
@@ -110,7 +110,7 @@ class Scales:
         return errors
 
 
-def roots(plan: Plan, run: Run) -> list[int | float]:
+def roots(plan: Plan, run: RunOutput) -> list[int | float]:
     """Return the values whose product (in the plan's semiring) is the whole model's."""
     values: list[int | float] = run.zone[root_places(plan)].tolist()
     return values

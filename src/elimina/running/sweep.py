@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import count_path
-from elimina.backends.choose import devices_of
-from elimina.backends.protocols import ExpectingSession, KeepingSession, ReservingBackend, Run, Session
+from elimina.backends.device_group import devices_of
+from elimina.backends.protocols import ExpectingSession, KeepingSession, ReservingBackend, RunOutput, Session
 from elimina.model.table import Tables
 from elimina.planning.machine import SAVED
 from elimina.planning.plan import Plan
@@ -83,7 +83,7 @@ class StepGroups:
         known: State = checkpoint.steps
         self._state: State = known if known.get("key") == key else {"key": key, "done": 0, "files": [], "peaks": []}
 
-    def run(self, session: Session, ends: list[int], report: Callable[[float], None]) -> Iterator[Run]:
+    def run(self, session: Session, ends: list[int], report: Callable[[float], None]) -> Iterator[RunOutput]:
         """Run the groups that are not done yet."""
         self._restore(session)
         total = max(1, self._plan.work)
@@ -115,7 +115,7 @@ class StepGroups:
         if self._state["peaks"]:
             session.load_peaks(np.array(self._state["peaks"]))
 
-    def _save(self, session: Session, begin: int, end: int, run: Run) -> None:
+    def _save(self, session: Session, begin: int, end: int, run: RunOutput) -> None:
         sizes: list[list[int]] = []
 
         def arrays() -> Iterator[NDArray[np.generic]]:
@@ -152,7 +152,7 @@ class Slice(NamedTuple):
     number: int
     problem: Problem
     encoded: Encoded
-    run: Run | None
+    run: RunOutput | None
 
 
 class Sweep:
@@ -292,7 +292,7 @@ class _DeviceSlices:
         if program.semiring == "log-sum-exp":
             count_path("logarithms")
         session: Session | None = None
-        run: Run | None = None
+        run: RunOutput | None = None
         stale = 0
         try:
             for number in numbers:
@@ -328,7 +328,7 @@ class _DeviceSlices:
 
     def _runs(
         self, session: Session, parameter: int | None, first: int, report: Callable[[float], None]
-    ) -> Iterator[Run]:
+    ) -> Iterator[RunOutput]:
         """Run the steps from one on, in groups if the only slice is long and is to be kept."""
         plan, checkpoint = self._plan, self._execution.checkpoint
         # On a GPU only a plan that keeps its messages has them in the arena.

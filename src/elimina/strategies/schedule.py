@@ -7,8 +7,10 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from elimina.backends.choose import devices_of, find_cuda, outlasts_card_start
 from elimina.backends.cpu import CpuBackend
+from elimina.backends.device_group import devices_of
+from elimina.backends.gpu_start import outlasts_gpu_start
+from elimina.backends.registry import find_cuda
 from elimina.display import count_text
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS, PausedSearch
@@ -224,7 +226,7 @@ def is_out_of_reach(order: Order, options: Options) -> bool:
 def clusters_first(planned: PlannedProblem, options: Options, run: Call) -> Portfolio:
     """Bound an optimum whose plan does not fit by passes over clusters on a GPU, if there is one."""
     seconds = min(LONGEST_CLUSTERS, CLUSTERS_SHARE * run.seconds)
-    if planned.plan.fits or not options.may_use_gpu or not options.shifts_clusters or not outlasts_card_start(seconds):
+    if planned.plan.fits or not options.may_use_gpu or not options.shifts_clusters or not outlasts_gpu_start(seconds):
         return Attempt()
     backend = backend_of(options) if options.needs_gpu else find_cuda()
     if backend is None:

@@ -7,11 +7,11 @@ import gc
 import numpy as np
 import pytest
 
-from elimina.backends.cuda import layout, product, tile
+from elimina.backends.cuda import faces_blocks, tile_launch, translation
 from elimina.backends.cuda import session as session_module
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.kernels import FacesKernel, TileKernel
-from elimina.backends.cuda.layout import LAYOUT_BYTES
+from elimina.backends.cuda.layout_cache import MAX_KEPT_WORDS_BYTES
 from elimina.backends.protocols import run_once
 from elimina.errors import DeviceError
 from elimina.problem.tasks import SEMIRINGS
@@ -31,7 +31,7 @@ def backend():
 def route(request, monkeypatch):
     """``tiles``: even the smallest step takes the tile kernel."""
     if request.param == "tiles":
-        monkeypatch.setattr(layout, "SMALL_WORK", -1)
+        monkeypatch.setattr(translation, "MAX_FOREST_WORK", -1)
     return request.param
 
 
@@ -135,7 +135,7 @@ def test_levellings_of_padded_rows(backend, route, semiring, dtype):
 )
 @pytest.mark.parametrize("shared", [2, 7, 9])
 def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype, scopes, shared):
-    monkeypatch.setattr(layout, "SMALL_WORK", -1)
+    monkeypatch.setattr(translation, "MAX_FOREST_WORK", -1)
     outers = []
     # Not where tables happen to start between words.
     for seed in range(5):
@@ -143,7 +143,9 @@ def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype
         program, factors = one_step(
             rng, "sum-product", dtype, (shared, 5, 3, 11, 208), 6, scopes, 1, 3, padding=float(seed > 0)
         )
-        kernels = [launch.kernel for launch in backend.lay_out(program).launches if isinstance(launch, tile.Tile)]
+        kernels = [
+            launch.kernel for launch in backend.lay_out(program).launches if isinstance(launch, tile_launch.TileLaunch)
+        ]
         outers += [kernel.outers for kernel in kernels if isinstance(kernel, TileKernel)]
         check(backend, program, factors)
     assert max(outers) > 1
@@ -152,8 +154,8 @@ def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
 def test_streamed_tables_that_lack_outer_axes(backend, monkeypatch, semiring, dtype):
     """Each table is a face of a box of outer, mid and lo cells; with several tables a face, and none."""
-    monkeypatch.setattr(layout, "SMALL_WORK", -1)
-    monkeypatch.setattr(product, "STREAMED", 1e-9)
+    monkeypatch.setattr(translation, "MAX_FOREST_WORK", -1)
+    monkeypatch.setattr(faces_blocks, "STREAMED", 1e-9)
     for number, (sizes, domain, scopes, outer, mid) in enumerate(
         [
             ((9, 13, 21), 7, [(0, 1), (0, 2), (1, 2)], 1, 1),
@@ -166,7 +168,9 @@ def test_streamed_tables_that_lack_outer_axes(backend, monkeypatch, semiring, dt
         program, factors = one_step(
             np.random.default_rng(number), semiring, dtype, sizes, domain, scopes, outer, mid, padding=0.3
         )
-        kernels = [launch.kernel for launch in backend.lay_out(program).launches if isinstance(launch, tile.Tile)]
+        kernels = [
+            launch.kernel for launch in backend.lay_out(program).launches if isinstance(launch, tile_launch.TileLaunch)
+        ]
         assert any(isinstance(kernel, FacesKernel) for kernel in kernels) or semiring == "sum-product"
         check(backend, program, factors)
 
@@ -280,7 +284,7 @@ def test_memory_of_a_forgotten_session_is_free():
     program = program._replace(arena_cells=1 << 28)
     session = CudaBackend().open(program, factors)
     # Records of a few plans stay between sessions, or make room for those of this one.
-    records = LAYOUT_BYTES
+    records = MAX_KEPT_WORDS_BYTES
     assert CudaBackend().device_memory.used_bytes() >= before + (1 << 30) - records
     del session
     assert CudaBackend().device_memory.used_bytes() <= before + records

@@ -11,10 +11,12 @@ import pytest
 
 import elimina
 from elimina import DeviceError, JunctionTree, Options
-from elimina.backends.choose import devices_of, get_backend, with_other_cards
-from elimina.backends.cuda.backend import CardSession, CudaBackend
-from elimina.backends.cuda.device import KEEP
+from elimina.backends.cuda.backend import CudaBackend
+from elimina.backends.cuda.device import KEPT_BYTES
+from elimina.backends.cuda.peer_session import PeerSession
 from elimina.backends.cuda.session import CudaSession
+from elimina.backends.device_group import devices_of
+from elimina.backends.registry import get_backend, with_other_gpus
 from elimina.dcop import Problem, engine
 from elimina.io.cases import Cases
 from tests.backends.cuda.test_memory_left import wait_until_left
@@ -86,7 +88,7 @@ def test_a_card_whose_memory_another_program_takes(two):
     with cupy.cuda.Device(1):
         free, _ = cupy.cuda.runtime.memGetInfo()
         taken = cupy.cuda.alloc(free - (256 << 20))
-        assert len(devices_of(with_other_cards(get_backend("cuda"), 1 << 30))) == get_backend("cuda").count - 1
+        assert len(devices_of(with_other_gpus(get_backend("cuda"), 1 << 30))) == get_backend("cuda").count - 1
         same(sliced(model, "mpe", CARDS), sliced(model, "mpe", "cpu"))
         del taken
         cupy.get_default_memory_pool().free_all_blocks()
@@ -139,7 +141,7 @@ def test_the_other_card_answers_where_one_of_a_divided_plan_is_lost(two, monkeyp
     model, left = random_model(np.random.default_rng(1), 12, 24), [runs]
     expected = solved(model, "pr", "cuda:0")
     divide(monkeypatch)
-    queue, memory = CardSession.queue, CudaBackend.memory
+    queue, memory = PeerSession.queue, CudaBackend.memory
 
     def failing(session, steps, share):
         if session._backend.number == 1:
@@ -153,7 +155,7 @@ def test_the_other_card_answers_where_one_of_a_divided_plan_is_lost(two, monkeyp
             raise DeviceError("the card fell off the bus")
         return memory(backend)
 
-    monkeypatch.setattr(CardSession, "queue", failing)
+    monkeypatch.setattr(PeerSession, "queue", failing)
     monkeypatch.setattr(CudaBackend, "memory", lost)
     found = solved(model, "pr", CARDS)
     assert left[0] == -1
@@ -170,7 +172,7 @@ def test_an_interrupt_ends_all_cards_of_a_divided_plan(two, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(CardSession, "finish", interrupted)
+        patch.setattr(PeerSession, "finish", interrupted)
         with pytest.raises(KeyboardInterrupt):
             solved(model, "pr", CARDS)
     assert solved(model, "pr", CARDS).log10_z == pytest.approx(expected.log10_z, rel=1e-12)
@@ -216,8 +218,8 @@ def test_agents_leave_no_memory_behind(two):
     for card in CARDS:
         backend = get_backend(card)
         with backend.cupy.cuda.Device(backend.number):
-            wait_until_left(backend, KEEP)
-            assert backend.device_memory.used_bytes() + backend.device_memory.idle_bytes() <= KEEP
+            wait_until_left(backend, KEPT_BYTES)
+            assert backend.device_memory.used_bytes() + backend.device_memory.idle_bytes() <= KEPT_BYTES
     assert not backend.keeps_memory
 
 

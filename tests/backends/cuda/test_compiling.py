@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from elimina import DeviceError
-from elimina.backends.cuda import device, kernels
+from elimina.backends.cuda import compilation, device
 from elimina.backends.cuda.device import CudaDevice
 
 NAMES = ["elimina::a", "elimina::b", "elimina::c"]
@@ -17,7 +17,7 @@ PATIENCE = 30.0
 
 @pytest.fixture
 def card(monkeypatch, tmp_path):
-    monkeypatch.setattr(kernels, "cache_folder", lambda: tmp_path)
+    monkeypatch.setattr(compilation, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(device, "processors", lambda: len(NAMES))
     made = object.__new__(CudaDevice)
     made.number, made.cupy, made._architecture = 99, None, "sm_90"
@@ -25,7 +25,7 @@ def card(monkeypatch, tmp_path):
 
 
 def compiled_by(monkeypatch, work):
-    monkeypatch.setattr(kernels, "compiled", lambda cupy, name, architecture: work(name))
+    monkeypatch.setattr(compilation, "compiled", lambda cupy, name, architecture: work(name))
 
 
 def test_all_at_the_same_time(card, monkeypatch):

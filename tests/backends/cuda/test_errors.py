@@ -8,7 +8,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from elimina.backends.cuda import device
+from elimina.backends.cuda import cupy_package, events
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.session import CudaSession
 from elimina.errors import DeviceError, MemoryLimitError
@@ -54,7 +54,7 @@ def test_failures_of_the_device(backend):
 
 def test_a_wait_ends_if_the_context_has_failed(backend):
     """The status of a failed context is neither that of an event that has passed nor of one to come."""
-    statuses = iter([device.NOT_READY, 700])
+    statuses = iter([events.NOT_READY, 700])
     runtime = backend.cupy.cuda.runtime
     runtime.eventQuery = lambda event: next(statuses)
     made = object.__new__(CudaSession)
@@ -82,8 +82,8 @@ def test_the_context_is_made_by_the_driver(monkeypatch):
         }
         return types.SimpleNamespace(**calls)
 
-    monkeypatch.setattr(device.ctypes, "CDLL", library)
-    assert device.make_context(1)
+    monkeypatch.setattr(cupy_package.ctypes, "CDLL", library)
+    assert cupy_package.make_context(1)
     assert asked == [("init", 0), ("card", 1), ("context",)]
 
 
@@ -91,7 +91,7 @@ def test_no_context_without_a_driver(monkeypatch):
     def missing(name):
         raise OSError(name)
 
-    monkeypatch.setattr(device.ctypes, "CDLL", missing)
-    assert not device.make_context(0)
-    monkeypatch.setattr(device.ctypes, "CDLL", lambda name: types.SimpleNamespace(cuInit=lambda flags: 100))
-    assert not device.make_context(0)
+    monkeypatch.setattr(cupy_package.ctypes, "CDLL", missing)
+    assert not cupy_package.make_context(0)
+    monkeypatch.setattr(cupy_package.ctypes, "CDLL", lambda name: types.SimpleNamespace(cuInit=lambda flags: 100))
+    assert not cupy_package.make_context(0)

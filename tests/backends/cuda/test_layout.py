@@ -5,16 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elimina.backends.cuda import layout as cuda_layout
-from elimina.backends.cuda.layout import (
-    AWAITED,
-    CHUNK_BITS,
-    LINK_WORDS,
-    Forest,
-    kept_layout,
-    lay_out,
-)
-from elimina.backends.cuda.tile import choose_level
+from elimina.backends.cuda import forest, layout_cache, translation
+from elimina.backends.cuda.forest import AWAITED, CHUNK_BITS, LINK_WORDS, ForestLaunch
+from elimina.backends.cuda.layout_cache import kept_layout
+from elimina.backends.cuda.moment_matching import choose_level
+from elimina.backends.cuda.translation import lay_out
 from elimina.errors import DeviceError
 from elimina.planning.record import AXES, HEADER, TABLES
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, random_program
@@ -33,7 +28,7 @@ class Blocks:
 
     def run(self):
         for launch in self.layout.launches:
-            if isinstance(launch, Forest):
+            if isinstance(launch, ForestLaunch):
                 self.forest(launch)
             else:
                 is_level = launch.record_at in self.levels
@@ -72,11 +67,12 @@ class Blocks:
 
 @pytest.mark.parametrize(("chunk", "small"), [(10, 100), (50, 50), (200, 5000), (1 << 14, 1 << 22), (1, 0)])
 def test_each_step_runs_once_after_what_it_reads(monkeypatch, chunk, small):
-    monkeypatch.setattr(cuda_layout, "CHUNK_WORK", chunk)
-    monkeypatch.setattr(cuda_layout, "SMALL_WORK", small)
-    monkeypatch.setattr(cuda_layout, "THREADS", 4)
-    monkeypatch.setattr(cuda_layout, "WARP", 2)
-    monkeypatch.setattr(cuda_layout, "MOST_CHUNKS", 5)
+    monkeypatch.setattr(forest, "CHUNK_WORK", chunk)
+    monkeypatch.setattr(translation, "MAX_FOREST_WORK", small)
+    monkeypatch.setattr(forest, "THREADS", 4)
+    monkeypatch.setattr(forest, "WARP", 2)
+    monkeypatch.setattr(forest, "MAX_CHUNKS", 5)
+    monkeypatch.setattr(translation, "MAX_CHUNKS", 5)
     chunks = 0
     for seed in range(24):
         rng = np.random.default_rng(seed)
@@ -152,9 +148,9 @@ def test_cells_of_two_bytes_get_rows_that_start_at_words(dtype, lo_cells):
 
 def test_layouts_are_kept_for_the_same_steps(monkeypatch):
     made = []
-    monkeypatch.setattr(cuda_layout, "LAYOUTS", 2)
-    monkeypatch.setattr(cuda_layout, "_layouts", type(cuda_layout._layouts)())
-    monkeypatch.setattr(cuda_layout, "lay_out", lambda *args: made.append(args) or lay_out(*args))
+    monkeypatch.setattr(layout_cache, "MAX_KEPT_LAYOUTS", 2)
+    monkeypatch.setattr(layout_cache, "_layouts", type(layout_cache._layouts)())
+    monkeypatch.setattr(layout_cache, "lay_out", lambda *args: made.append(args) or lay_out(*args))
     first, again, other = (random_program(np.random.default_rng(s), "min-sum", "int32")[0] for s in (0, 0, 1))
     kept = kept_layout(first, 132, 227 << 10, False)
     assert kept_layout(again, 132, 227 << 10, False) is kept
@@ -172,5 +168,5 @@ def test_layouts_are_kept_for_the_same_steps(monkeypatch):
         assert np.array_equal(found.words, lay_out(changed, 132, 227 << 10).words)
     assert len(made) == 6
     assert kept_layout(again, 132, 227 << 10, False) is not kept
-    monkeypatch.setattr(cuda_layout, "LAYOUT_BYTES", 0)
+    monkeypatch.setattr(layout_cache, "MAX_KEPT_WORDS_BYTES", 0)
     assert kept_layout(again, 132, 227 << 10, False) is not kept_layout(again, 132, 227 << 10, False)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from elimina.backends.cuda.memory import LARGEST_WASTE_BYTES, LEAST_WHOLE_BYTES, DeviceMemory
+from elimina.backends.cuda.memory import MAX_WASTE_BYTES, MIN_BLOCK_BYTES, DeviceMemory
 from tests.reference.device_memory import Driver, OutOfMemoryError
 
 MIB, GIB = 1 << 20, 1 << 30
@@ -24,7 +24,7 @@ def memory(driver):
 
 
 SIZES = st.one_of(
-    st.integers(1, 4 * MIB), st.integers(LEAST_WHOLE_BYTES - 1, 300 * MIB), st.integers(GIB, 12 * GIB), st.just(3 * GIB)
+    st.integers(1, 4 * MIB), st.integers(MIN_BLOCK_BYTES - 1, 300 * MIB), st.integers(GIB, 12 * GIB), st.just(3 * GIB)
 )
 ACTIONS = st.one_of(
     st.tuples(st.just("allocate"), st.integers(0, 2), SIZES),
@@ -77,8 +77,8 @@ def test_a_program_of_the_same_size_reuses_a_block(driver, memory):
 def test_a_small_program_does_not_occupy_a_large_block(driver, memory):
     large = memory.allocate(8 * GIB)
     del large
-    small = memory.allocate(LARGEST_WASTE_BYTES)
-    assert (driver.free, memory.idle_bytes()) == (8 * GIB - LARGEST_WASTE_BYTES, 8 * GIB)
+    small = memory.allocate(MAX_WASTE_BYTES)
+    assert (driver.free, memory.idle_bytes()) == (8 * GIB - MAX_WASTE_BYTES, 8 * GIB)
     assert small is not None
 
 

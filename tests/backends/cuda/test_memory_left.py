@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from elimina import MemoryLimitError
-from elimina.backends.cuda import device
+from elimina.backends.cuda import device, idle_memory
 from elimina.backends.cuda.backend import CudaBackend
-from elimina.backends.cuda.device import KEEP, RESERVE, CudaDevice
+from elimina.backends.cuda.device import KEPT_BYTES, RESERVED_BYTES, CudaDevice
 
 SECONDS, MUCH_SECONDS = 0.3, 0.1
 PATIENCE = 10.0
@@ -54,10 +54,10 @@ def card(monkeypatch):
     made.number, made.keeps_memory, made.device_memory, made._most_left = 99, False, memory, 4 << 30
     made._reserving, made.stream = None, contextlib.nullcontext()
     made.cupy, made._device = SimpleNamespace(cuda=cuda), contextlib.nullcontext()
-    monkeypatch.setattr(device, "_going_back", {99: threading.Lock()})
-    monkeypatch.setattr(device, "_device_memory", lambda cupy, number: memory)
-    monkeypatch.setattr(device, "LINGER_SECONDS", SECONDS)
-    monkeypatch.setattr(device, "MUCH_SECONDS", MUCH_SECONDS)
+    monkeypatch.setattr(idle_memory, "return_locks", {99: threading.Lock()})
+    monkeypatch.setattr(idle_memory, "device_memory", lambda cupy, number: memory)
+    monkeypatch.setattr(idle_memory, "LINGER_SECONDS", SECONDS)
+    monkeypatch.setattr(idle_memory, "MUCH_SECONDS", MUCH_SECONDS)
     yield made
     made.claim()
 
@@ -75,9 +75,9 @@ def wait_until_left(card, most):
 
 
 def test_little_stays(card):
-    leave(card, KEEP)
+    leave(card, KEPT_BYTES)
     time.sleep(2 * SECONDS)
-    assert card.device_memory.idle == KEEP
+    assert card.device_memory.idle == KEPT_BYTES
 
 
 def test_more_stays_for_a_while(card):
@@ -87,7 +87,7 @@ def test_more_stays_for_a_while(card):
 
 
 def test_much_goes_earlier(card, monkeypatch):
-    monkeypatch.setattr(device, "LINGER_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr(idle_memory, "LINGER_SECONDS", 10 * PATIENCE)
     leave(card, 5 << 30)
     assert card.device_memory.idle == 5 << 30
     wait_until_left(card, 0)
@@ -97,7 +97,7 @@ def test_what_is_going_back_counts_as_free(card):
     card.device_memory.busy = SECONDS
     leave(card, 5 << 30)
     wait_until_left(card, 0)  # under way
-    assert card.memory() == (13 << 30) - RESERVE
+    assert card.memory() == (13 << 30) - RESERVED_BYTES
 
 
 def test_a_program_waits_for_what_is_going_back(card):
@@ -138,15 +138,15 @@ def test_at_the_end_of_the_interpreter_nothing_is_under_way(card):
     card.device_memory.busy = SECONDS
     leave(card, 2 << 30)
     wait_until_left(card, 0)  # under way
-    device._leave_driver()
+    idle_memory._leave_driver()
     assert card.device_memory.driver == 10 << 30
 
 
 def test_a_program_of_another_card_does_not_wait(card, monkeypatch):
-    monkeypatch.setitem(device._going_back, 98, threading.Lock())
-    with device._going_back[98]:
+    monkeypatch.setitem(idle_memory.return_locks, 98, threading.Lock())
+    with idle_memory.return_locks[98]:
         card.claim()
-        assert card.memory() == (8 << 30) - RESERVE
+        assert card.memory() == (8 << 30) - RESERVED_BYTES
 
 
 def test_it_stays_between_programs_that_follow_each_other(card):
@@ -207,7 +207,7 @@ def test_a_program_that_finds_no_memory_says_so_itself(planned, monkeypatch):
 
 @pytest.mark.gpu
 def test_on_a_card(monkeypatch):
-    monkeypatch.setattr(device, "LINGER_SECONDS", SECONDS)
+    monkeypatch.setattr(idle_memory, "LINGER_SECONDS", SECONDS)
     backend = CudaBackend()
 
     def use(size):
@@ -219,6 +219,6 @@ def test_on_a_card(monkeypatch):
     backend._most_left = 3 << 30
     use(2 << 30)
     assert backend.device_memory.idle_bytes() >= 2 << 30
-    wait_until_left(backend, KEEP)
+    wait_until_left(backend, KEPT_BYTES)
     use(4 << 30)
-    wait_until_left(backend, KEEP)
+    wait_until_left(backend, KEPT_BYTES)

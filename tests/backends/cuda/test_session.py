@@ -12,8 +12,9 @@ import pytest
 
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import session as cuda_session
-from elimina.backends.cuda.layout import kept_layout, lay_out
+from elimina.backends.cuda.layout_cache import kept_layout
 from elimina.backends.cuda.session import CudaSession
+from elimina.backends.cuda.translation import lay_out
 from elimina.backends.protocols import run_once
 from tests.reference import cuda
 from tests.reference.random_programs import random_program

@@ -8,9 +8,9 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.backends.cuda import product
-from elimina.backends.cuda import record as cuda_record
-from elimina.backends.cuda.record import outers_of, share
+from elimina.backends.cuda import faces_blocks
+from elimina.backends.cuda import record_axes as cuda_record
+from elimina.backends.cuda.shared_streams import outers_of, share
 from elimina.planning.record import HEADER
 
 CASES = 64
@@ -125,7 +125,7 @@ def test_the_same_step_has_fewer_axes(case):
 def test_outer_axes_that_the_streamed_table_lacks_are_the_last_ones(case):
     record, streamed = case
     before, was = meaning(record), list(record)
-    sharing = product.split_outer(record)
+    sharing = faces_blocks.split_outer(record)
     assert meaning(record) == before
     assert record[4:HEADER] == was[4:HEADER]
     if streamed != 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from elimina.backends.cuda.stream import StreamSession
+from elimina.backends.cuda.stream_session import StreamSession
 from elimina.problem.tasks import SEMIRINGS
 from tests.reference import program as plain
 from tests.reference.cuda import Device

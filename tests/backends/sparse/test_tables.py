@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from elimina._core import Stop, Stopped, obey
-from elimina.backends.sparse.device import CpuRows
-from elimina.backends.sparse.tables import Filter, Lookup, SparseTables
+from elimina.backends.sparse.cpu import CpuSparseDevice
+from elimina.backends.sparse.operations import DenseLookup, SparseTables, TupleFilter
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.planning.key_layout import DTYPES, KeyLayout, field_bits
 from elimina.problem.tasks import SEMIRINGS
@@ -28,11 +28,16 @@ EXAMPLES = settings(max_examples=40, deadline=None, suppress_health_check=[Healt
 def make(request):
     """Makes sparse tables of a semiring and dtype."""
     if request.param == "cpu":
-        return lambda semiring, dtype, parameter: SparseTables(CpuRows(semiring, np.dtype(dtype), parameter, threads=3))
-    from elimina.backends.cuda.backend import CudaBackend, CudaRows
+        return lambda semiring, dtype, parameter: SparseTables(
+            CpuSparseDevice(semiring, np.dtype(dtype), parameter, threads=3)
+        )
+    from elimina.backends.cuda.backend import CudaBackend
+    from elimina.backends.cuda.sparse import CudaSparseDevice
 
     backend = CudaBackend()
-    return lambda semiring, dtype, parameter: SparseTables(CudaRows(backend, semiring, np.dtype(dtype), parameter))
+    return lambda semiring, dtype, parameter: SparseTables(
+        CudaSparseDevice(backend, semiring, np.dtype(dtype), parameter)
+    )
 
 
 def to_rows(device, rows):
@@ -121,7 +126,7 @@ class Problem:
         return tables.from_rows(table.scope, [self.sizes[v] for v in table.scope], rows, values)
 
     def lookups(self, tables, dense):
-        return tuple(Lookup(scope, tables.device.upload(cells)) for scope, cells in dense)
+        return tuple(DenseLookup(scope, tables.device.upload(cells)) for scope, cells in dense)
 
 
 def check(tables, found, expected):
@@ -139,7 +144,7 @@ def check(tables, found, expected):
 @pytest.fixture(params=[True, False], ids=["by value", "by runs"])
 def joined(request, monkeypatch):
     """Make every join match a variable's values as other shared ones, or every one meet its runs."""
-    monkeypatch.setattr("elimina.backends.sparse.tables._is_scattered", lambda *_: request.param)
+    monkeypatch.setattr("elimina.backends.sparse.operations._is_scattered", lambda *_: request.param)
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
@@ -151,7 +156,7 @@ def test_joins(make, joined, semiring, dtype, seed):
     left, right = problem.upload(tables, problem.left), problem.upload(tables, problem.right)
     dense, bounds = (problem.lookups(tables, some) for some in (problem.dense, problem.bounds))
     budget = problem.budget
-    keep = None if budget is None else Filter(bounds, budget)
+    keep = None if budget is None else TupleFilter(bounds, budget)
     joint = reference.join(problem.ring, problem.left, problem.right, problem.dense, problem.bounds, budget)
     for last in (None, problem.last):
         made = tables.join(left, right, last=last, tables=dense, keep=keep)
@@ -179,7 +184,7 @@ def test_single_tables(make, semiring, dtype, seed):
     check(tables, tables.semi_join(left, right), reference.semi_join(problem.left, problem.right))
     inside = [one for one in problem.dense if set(one[0]) <= set(problem.left.scope)]
     one = Reference((), {(): 1 if semiring in ("sum-product", "count") else 0})
-    keep = None if problem.budget is None else Filter((), problem.budget)
+    keep = None if problem.budget is None else TupleFilter((), problem.budget)
     made = tables.lookup(left, problem.lookups(tables, inside), keep)
     check(tables, made.rows, reference.join(problem.ring, problem.left, one, inside, (), problem.budget))
     variable = int(rng.choice(problem.left.scope))
@@ -209,7 +214,7 @@ def test_buckets(make, semiring, dtype, seed, count):
     dense = [problem._dense(list(joint.scope)) for _ in range(2)]
     nothing = Reference((), {(): 1 if semiring in ("sum-product", "count") else 0})
     joint = reference.join(problem.ring, joint, nothing, dense, (), problem.budget)
-    keep = None if problem.budget is None else Filter((), problem.budget)
+    keep = None if problem.budget is None else TupleFilter((), problem.budget)
     rows, lookups = [problem.upload(tables, part) for part in parts], problem.lookups(tables, dense)
 
     def guard(scope, waiting):
@@ -297,16 +302,17 @@ def test_sums_beyond_the_forbidden_cost_leave_no_row(make):
         table = tables.from_rows((0,), (3,), np.array([[0], [1], [2]]), np.array([most - 1, most // 2, 0]))
         assert to_rows(tables.device, tables.join(table, table).rows)[1].tolist() == [most // 2 * 2, 0][most % 2 == 0 :]
         assert len(tables.join(table, table, eliminate=0).rows.values) == 1
-        forbidden = Lookup((0,), tables.device.upload(np.full(3, most, dtype=dtype)))
+        forbidden = DenseLookup((0,), tables.device.upload(np.full(3, most, dtype=dtype)))
         assert len(tables.join(table, table, tables=[forbidden, forbidden]).rows.values) == 0
         assert len(tables.lookup(table, [forbidden]).rows.values) == 0
 
 
 @pytest.mark.gpu
 def test_more_rows_than_the_memory_of_a_device():
-    from elimina.backends.cuda.backend import CudaBackend, CudaRows
+    from elimina.backends.cuda.backend import CudaBackend
+    from elimina.backends.cuda.sparse import CudaSparseDevice
 
-    tables = SparseTables(CudaRows(CudaBackend(), "min-sum", np.dtype("int32"), 1000))
+    tables = SparseTables(CudaSparseDevice(CudaBackend(), "min-sum", np.dtype("int32"), 1000))
     many = 1 << 18
     sides = [np.stack([np.zeros(many, dtype=int), np.arange(many)], axis=1) for _ in range(2)]
     left, right = (
@@ -327,12 +333,12 @@ def test_errors(make):
     tables = make("min-sum", "int32", 100)
     table = tables.from_rows((0,), (3,), np.array([[0]]), np.array([5]))
     with pytest.raises(InputError, match="dense table over"):
-        tables.lookup(table, [Lookup((0,), tables.device.upload(np.zeros(3)))])
+        tables.lookup(table, [DenseLookup((0,), tables.device.upload(np.zeros(3)))])
 
 
 def test_long_runs_that_meet_short_ones():
     """A hundred thousand values of the variable that is eliminated, each in few rows: 10^10 pairs of rows to meet."""
-    tables = SparseTables(CpuRows("count", np.dtype("uint64"), 0, threads=2))
+    tables = SparseTables(CpuSparseDevice("count", np.dtype("uint64"), 0, threads=2))
     size, rng = 100_000, np.random.default_rng(0)
     left, right = (np.unique(rng.integers(0, size, (size, 2)), axis=0) for _ in range(2))
     one = tables.from_rows((0, 1), (size, size), left, np.ones(len(left)))
@@ -353,7 +359,7 @@ MANY = 1 << 17
 )
 def test_long_operations_end_once_a_stop_is_requested(operation):
     """One operation may take minutes, so looks between operations are not enough."""
-    device = CpuRows("min-sum", np.dtype(np.int64), 1000, threads=2)
+    device = CpuSparseDevice("min-sum", np.dtype(np.int64), 1000, threads=2)
     tables = SparseTables(device)
     numbers = np.arange(MANY)
     ones = np.ones(MANY, dtype=np.int64)
@@ -365,7 +371,7 @@ def test_long_operations_end_once_a_stop_is_requested(operation):
     work = {
         "join": lambda: tables.join(left, same),
         # Pairs of one group that all exceed the budget: quick to refuse, but there are 2^33.
-        "group": lambda: tables.join(left, right, eliminate=1, keep=Filter((), 1)),
+        "group": lambda: tables.join(left, right, eliminate=1, keep=TupleFilter((), 1)),
         "project": lambda: tables.project(left, 1),
         "semi-join": lambda: tables.semi_join(left, same),
         "sort": lambda: device.sort(shuffled, ones),

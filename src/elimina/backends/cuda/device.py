@@ -1,189 +1,36 @@
-"""A CUDA device: its memory, its kernels, compiled at run time, and its failures. The only file that imports CuPy."""
+"""A CUDA device: its memory, its kernels and its failures."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
-import ctypes
 import functools
-import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.backends.cuda import kernels
-from elimina.backends.cuda.layout import Layout, kept_layout, lay_out
-from elimina.backends.cuda.matrix import Blas, open_blas
-from elimina.backends.cuda.memory import DeviceMemory
+from elimina.backends.cuda import compilation, idle_memory
+from elimina.backends.cuda.blas import Blas, open_blas
+from elimina.backends.cuda.cupy_package import import_cupy
+from elimina.backends.cuda.lanes import Lane, idle_lanes
+from elimina.backends.cuda.layout import DeviceLayout
+from elimina.backends.cuda.layout_cache import kept_layout
+from elimina.backends.cuda.translation import lay_out
+from elimina.backends.gpu_start import open_gpus
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.machine import Machine, cuda_machine
 from elimina.planning.program import Program, library_steps
 from elimina.system import cached_property, processors, start_thread
 
-LEAST_CELLS = 1 << 16
-"""Size of a table below which the array library's own copy is as good."""
-LEAST_COLUMNS = 64
-MOST_BLOCKS = (64, 65535)
-PASSED, NOT_READY = 0, 600
-"""CUDA's status of an event that the device has reached or not: cudaSuccess, cudaErrorNotReady."""
-
-
-class Rows(NamedTuple):
-    """A table as rows of cells that follow each other.
-
-    Attributes:
-        rows: Number of rows.
-        columns: Cells of a row.
-        pitch: Cells from a row's beginning to the next one's.
-    """
-
-    rows: int
-    columns: int
-    pitch: int
-
-
-def rows_of(sizes: Sequence[int], strides: Sequence[int]) -> Rows | None:
-    """Return a table as rows, the longest that its strides (in cells) allow; None if that takes more than one pitch."""
-    columns, axis = 1, len(sizes)
-    while axis > 0 and (strides[axis - 1] == columns or sizes[axis - 1] == 1):
-        axis -= 1
-        columns *= sizes[axis]
-    rows, pitch = 1, columns
-    for size, stride in zip(reversed(sizes[:axis]), reversed(strides[:axis]), strict=True):
-        if size == 1:
-            continue
-        if rows == 1:
-            pitch = stride
-        if stride != pitch * rows:
-            return None
-        rows *= size
-    return Rows(rows, columns, pitch)
-
-
-def place(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, forbidden: float = 0) -> bool:
-    """Copy an array on the device to another one of its shape, in the current stream.
-
-    Args:
-        backend: Backend of the device.
-        given: Cells of the array to copy.
-        to: Destination, possibly of another dtype.
-        limit: Cells from here on become ``forbidden``; None: all are copied.
-        forbidden: A number of the other dtype.
-
-    Returns:
-        False: the array is too small or its strides are too odd for this copy; nothing was done.
-    """
-    ends = [
-        rows_of(array.shape, [stride // array.itemsize for stride in array.strides]) if array.ndim else None
-        for array in (given, to)
-    ]
-    source, target = ends
-    known = all(array.dtype.name in kernels.CELL_TYPES for array in (given, to))
-    if given.size < LEAST_CELLS or source is None or target is None or not known:
-        return False
-    # What has no gaps has rows of any length.
-    if source.rows == 1:
-        source = Rows(target.rows, target.columns, target.columns)
-    elif target.rows == 1:
-        target = Rows(source.rows, source.columns, source.columns)
-    if source[:2] != target[:2] or source.columns < LEAST_COLUMNS:
-        return False
-    kernel = backend.function(kernels.place_kernel(given.dtype, to.dtype, limit is not None))
-    threads = kernels.THREADS
-    blocks = min(-(-source.columns // threads), MOST_BLOCKS[0]), min(source.rows, MOST_BLOCKS[1])
-    ends_of_copy = given, np.int64(source.pitch), to, np.int64(target.pitch), np.int64(source.rows)
-    bound = given.dtype.type(limit or 0), to.dtype.type(forbidden)
-    kernel(blocks, (threads,), (*ends_of_copy, np.int64(source.columns), *bound))
-    return True
-
-
-OLDEST_CUPY = (14, 2)
-RESERVE = 512 << 20
+RESERVED_BYTES = 512 << 20
 """Device bytes left to the driver, the kernels and other programs."""
-KEEP = 1 << 30
+KEPT_BYTES = 1 << 30
 """Device bytes kept between runs, since allocating costs more than a short run."""
-LINGER_SECONDS, LINGER_SHARE, MUCH_SECONDS = 1.0, 1 / 2, 0.25
-"""Seconds for which more than ``KEEP`` bytes stay for the next program, up to this share of a card; seconds for more.
-
-What is given back, in 0.06 s, is cleared before it is had again: 64 GiB take 0.2 s instead of 0.01 on an H200.
-"""
-
-
-def in_parts(to: int, pieces: list[NDArray[np.uint8]], most: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield pieces that follow one another from an address on, in parts of so many bytes, with their addresses."""
-    for piece in pieces:
-        for at in range(0, len(piece), most):
-            yield to + at, piece[at : at + most]
-        to += len(piece)
-
-
-def stretches(pieces: dict[int, NDArray[np.uint8]]) -> list[tuple[int, list[NDArray[np.uint8]]]]:
-    """Return stretches of memory without gaps: where each begins, and its pieces."""
-    found: list[tuple[int, list[NDArray[np.uint8]]]] = []
-    end = -1
-    for at in sorted(pieces):
-        if at != end:
-            found.append((at, []))
-        found[-1][1].append(pieces[at])
-        end = at + len(pieces[at])
-    return found
-
-
-def make_context(device: int) -> bool:
-    """Make a card's context, which all libraries of the process share; False if the driver does not.
-
-    It takes as long as importing CuPy, and both can be done at the same time.
-    """
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return False
-    card, context = ctypes.c_int(), ctypes.c_void_p()
-    return not (
-        driver.cuInit(0)
-        or driver.cuDeviceGet(ctypes.byref(card), device)
-        or driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), card)
-    )
-
-
-def _import_cupy(device: int) -> Any:
-    if "cupy" not in sys.modules:
-        threading.Thread(target=make_context, args=(device,), daemon=True).start()
-    try:
-        import cupy
-    except ImportError as error:
-        raise DeviceError(
-            f'the CUDA backend needs CuPy ({error}): pip install "elimina[cuda13]" (CUDA 12: "elimina[cuda12]"), '
-            "or use --device cpu"
-        ) from error
-    if not hasattr(cupy, "__version__"):
-        where = ", ".join(cupy.__path__)
-        raise DeviceError(
-            f"the folder {where} hides the package CuPy: run in another folder, rename this one, or use --device cpu"
-        )
-    version = tuple(int(part) for part in cupy.__version__.split(".")[:2])
-    if version < OLDEST_CUPY:
-        wanted = ".".join(map(str, OLDEST_CUPY))
-        raise DeviceError(f'CuPy {cupy.__version__} is too old, {wanted} is needed: pip install -U "elimina[cuda13]"')
-    return cupy
-
-
-@functools.cache
-def _pinned_memory(cupy: Any) -> Any:
-    """Return this process's pool of pinned host memory."""
-    return cupy.cuda.PinnedMemoryPool()
-
-
-@functools.cache
-def _device_memory(cupy: Any, device: int) -> DeviceMemory:
-    """Return this process's memory on a GPU."""
-    return DeviceMemory(cupy)
 
 
 @functools.cache
@@ -196,70 +43,6 @@ _kernels: dict[tuple[int, str], Any] = {}
 """Kernels that this process has loaded, by card and name: later calls need not load them again."""
 _shared: dict[tuple[int, str], int] = {}
 """Bytes of shared memory that each of them may take besides its own."""
-
-
-class Lane:
-    """A stream of a card, and the handle of cuBLAS for it.
-
-    Making either takes longer than many runs. So backends of a card leave theirs to later ones.
-    """
-
-    def __init__(self, cupy: Any) -> None:
-        self.stream = cupy.cuda.Stream(non_blocking=True)
-        self.blas: Blas | None = None
-
-
-_timers: dict[int, threading.Timer] = {}
-_going_back: dict[int, threading.Lock] = {}
-"""Timers that give back the memory that programs have left, and locks that are held meanwhile, by card."""
-
-
-def _keep(device: int) -> None:
-    """Keep the memory that programs have left on a card; wait where it is being given back."""
-    timer = _timers.pop(device, None)
-    if timer is not None:
-        timer.cancel()
-    with _going_back[device]:
-        pass
-
-
-@atexit.register
-def _leave_driver() -> None:
-    """Let no thread come back from the driver after the interpreter's end."""
-    for timer in list(_timers.values()):
-        timer.cancel()
-    for lock in list(_going_back.values()):
-        # In a child of a fork, it may stay as it was.
-        if lock.acquire(timeout=LINGER_SECONDS):
-            lock.release()
-
-
-def _give_back(cupy: Any, device: int) -> None:
-    """Give the memory of a card that no program uses back to the driver."""
-    # A card that failed keeps its memory to itself.
-    with _going_back[device], contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError), cupy.cuda.Device(device):
-        _device_memory(cupy, device).release()
-
-
-_lanes: dict[int, list[Lane]] = {}
-"""Lanes that no backend has, by card that was opened."""
-
-
-def has_passed(runtime: Any, event: Any) -> bool:
-    """Return whether the device has reached an event; an event's own ``done`` stays false if the context has failed.
-
-    Raises:
-        CUDARuntimeError: The context has failed, by work queued earlier.
-    """
-    status = runtime.eventQuery(event.ptr)
-    if status not in (PASSED, NOT_READY):
-        raise runtime.CUDARuntimeError(status)
-    return bool(status == PASSED)
-
-
-def is_any_open() -> bool:
-    """Return whether this process has opened a card."""
-    return bool(_lanes)
 
 
 class CudaDevice:
@@ -276,7 +59,7 @@ class CudaDevice:
     """
 
     def __init__(self, device: int = 0) -> None:
-        cupy = self.cupy = _import_cupy(device)
+        cupy = self.cupy = import_cupy(device)
         runtime = cupy.cuda.runtime
         try:
             count = runtime.getDeviceCount()
@@ -294,19 +77,20 @@ class CudaDevice:
         self._device = cupy.cuda.Device(device)
         with self.failing(0):
             properties = _properties(cupy, device)
-            idle = _lanes.setdefault(device, [])
-            _going_back.setdefault(device, threading.Lock())
+            idle = idle_lanes.setdefault(device, [])
+            open_gpus.add(device)
+            idle_memory.return_locks.setdefault(device, threading.Lock())
             with self._device:
                 try:
                     self._lane = idle.pop()
                 except IndexError:
                     self._lane = Lane(cupy)
-        self.device_memory, self.pinned = _device_memory(cupy, device), _pinned_memory(cupy)
+        self.device_memory, self.pinned = idle_memory.device_memory(cupy, device), idle_memory.pinned_memory(cupy)
         self.stream = self._lane.stream
         weakref.finalize(self, idle.append, self._lane)
         self.multiprocessors = int(properties["multiProcessorCount"])
         self.shared_limit = int(properties["sharedMemPerBlockOptin"])
-        self._most_left = int(LINGER_SHARE * properties["totalGlobalMem"])
+        self._most_left = int(idle_memory.LINGER_SHARE * properties["totalGlobalMem"])
         self._architecture = f"sm_{properties['major']}{properties['minor']}"
         self._name = f"cuda ({properties['name'].decode()})"
 
@@ -322,10 +106,10 @@ class CudaDevice:
 
     def memory(self) -> int:
         """Return the bytes that a program may take at present: the free memory less a reserve."""
-        with _going_back[self.number], self.failing(0), self._device:
+        with idle_memory.return_locks[self.number], self.failing(0), self._device:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
             idle = self.device_memory.idle_bytes()
-        return max(0, int(free) + idle - RESERVE)
+        return max(0, int(free) + idle - RESERVED_BYTES)
 
     def reaches(self, other: int) -> bool:
         """Return whether this card reads the memory of another one."""
@@ -340,7 +124,7 @@ class CudaDevice:
                 self.cupy.cuda.runtime.deviceEnablePeerAccess(other.number)
             self._reached.add(other.number)
 
-    def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> Layout:
+    def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> DeviceLayout:
         """Return a program, or some of its steps, prepared for this device."""
         library = program.semiring == "sum-product" and bool(library_steps(program).any()) and self.blas is not None
         if steps is None:
@@ -371,14 +155,14 @@ class CudaDevice:
             size = self.lay_out(program).size
             with self.at_work(size):
                 self.device_memory.allocate(size)  # stays idle
-            self._give_back_after(LINGER_SECONDS)
+            self._give_back_after(idle_memory.LINGER_SECONDS)
 
     def claim(self) -> None:
         """Keep what earlier programs have left, or was reserved, for one that begins."""
         if self._reserving is not None:
             self._reserving.join()
             self._reserving = None
-        _keep(self.number)
+        idle_memory.keep_idle(self.number)
 
     def trim(self) -> None:
         """Give back the memory that no program uses after a while, a short one if it is most of the card.
@@ -389,19 +173,20 @@ class CudaDevice:
             return
         with self.failing(0), self._device:
             left = self.device_memory.idle_bytes()
-        if left > KEEP:
-            self._give_back_after(MUCH_SECONDS if left > self._most_left else LINGER_SECONDS)
+        if left > KEPT_BYTES:
+            self._give_back_after(idle_memory.MUCH_SECONDS if left > self._most_left else idle_memory.LINGER_SECONDS)
 
     def _give_back_after(self, seconds: float) -> None:
         """Give back the memory that no program uses then, unless one begins before, in a thread."""
-        _keep(self.number)
+        idle_memory.keep_idle(self.number)
         # It does not hold this object, whose lane is for others.
-        timer = _timers[self.number] = threading.Timer(seconds, _give_back, (self.cupy, self.number))
+        timer = threading.Timer(seconds, idle_memory.return_idle, (self.cupy, self.number))
+        idle_memory.timers[self.number] = timer
         timer.daemon = True
         try:
             start_thread(timer)
         except MemoryLimitError:
-            _give_back(self.cupy, self.number)
+            idle_memory.return_idle(self.cupy, self.number)
 
     def function(self, name: str, shared: int = 0) -> Any:
         """Return a kernel, compiled on first use.
@@ -413,7 +198,7 @@ class CudaDevice:
         key = self.number, name
         if key not in _kernels:
             with self._device:
-                path, symbol = kernels.compiled(self.cupy, name, self._architecture)
+                path, symbol = compilation.compiled(self.cupy, name, self._architecture)
                 kernel = self.cupy.RawModule(path=str(path)).get_function(symbol)
                 _shared[key] = kernel.max_dynamic_shared_size_bytes
             _kernels[key] = kernel
@@ -430,14 +215,14 @@ class CudaDevice:
         missing = [name for name in dict.fromkeys(names) if (self.number, name) not in _kernels]
         if len(missing) < 2:
             return
-        kernels.cache_folder()  # the same one for all threads
+        compilation.cache_folder()  # the same one for all threads
         pool = ThreadPoolExecutor(min(len(missing), processors()), "elimina")
         made: list[Future[object]] = []
         try:
             # Without threads, each is compiled when it is used.
             with contextlib.suppress(RuntimeError):
                 for name in missing:
-                    made.append(pool.submit(kernels.compiled, self.cupy, name, self._architecture))
+                    made.append(pool.submit(compilation.compiled, self.cupy, name, self._architecture))
             for one in made:
                 one.result()
         finally:
@@ -449,7 +234,7 @@ class CudaDevice:
         Raises:
             DeviceError: The compiler refuses.
         """
-        path, symbol = kernels.compiled(self.cupy, name, self._architecture)
+        path, symbol = compilation.compiled(self.cupy, name, self._architecture)
         return path.read_bytes(), symbol
 
     @contextmanager

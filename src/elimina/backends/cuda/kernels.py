@@ -1,20 +1,11 @@
-"""The kernels: their names, the sources they are compiled from, and their modules on disk."""
+"""The kernels: their instantiations and name expressions."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import os
-import tempfile
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-
-from elimina.errors import DeviceError
-
-KERNELS = Path(__file__).parents[2] / "kernels"
-INCLUDE = Path(__file__).parents[2] / "include"
 
 THREADS = 256
 """Threads of a block, in every kernel but the product kernel."""
@@ -31,14 +22,11 @@ TEMPLATES = {
 }
 CELL_TYPES = {"int16": "i16", "int32": "i32", "int64": "i64", "uint64": "u64", "float32": "float", "float64": "double"}
 
-
 RING_UNITS = 3
 """Units of streamed values that a thread has on their way, where there is room."""
 
-
 OUTERS = 4
 """Most slow cells of a block, where a streamed value serves several of them."""
-
 
 FACES = {
     2: ((2, 4, 4, 8, 512, 1),),
@@ -78,7 +66,7 @@ class TileKernel(NamedTuple):
     outers: int
 
 
-class ProductShape(NamedTuple):
+class ProductForm(NamedTuple):
     """Part of a thread of the product kernel, and the number of blocks of such threads on a multiprocessor.
 
     ``whole``: whether it is for steps with all values of the eliminated variable in shared memory at once (its
@@ -163,25 +151,25 @@ def policy_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
     return "elimina::Pairs" if dtype == np.int16 else f"elimina::Single<{semiring_type(semiring, dtype)}>"
 
 
-def product_shapes(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductShape, ...]:
+def product_forms(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductForm, ...]:
     """Return the forms of the product kernel for a kind of cells, the largest first."""
     if semiring == "log-sum-exp":
-        return (ProductShape(4, 1, 4),)
+        return (ProductForm(4, 1, 4),)
     # Some are for domains of 100, which powers of two divide badly.
     if dtype.itemsize == 8:
-        sliced = ProductShape(4, 4, 3, whole=False)
-        return ProductShape(8, 2, 4, whole=True), sliced, ProductShape(10, 1, 4), ProductShape(4, 2, 4)
-    hundred = (ProductShape(16, 1, 3), ProductShape(12, 1, 4)) if dtype == np.int16 else (ProductShape(20, 1, 3),)
-    return ProductShape(8, 2, 3), *hundred, ProductShape(8, 1, 5, whole=True), ProductShape(4, 1, 8, whole=True)
+        sliced = ProductForm(4, 4, 3, whole=False)
+        return ProductForm(8, 2, 4, whole=True), sliced, ProductForm(10, 1, 4), ProductForm(4, 2, 4)
+    hundred = (ProductForm(16, 1, 3), ProductForm(12, 1, 4)) if dtype == np.int16 else (ProductForm(20, 1, 3),)
+    return ProductForm(8, 2, 3), *hundred, ProductForm(8, 1, 5, whole=True), ProductForm(4, 1, 8, whole=True)
 
 
 @functools.cache
 def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, whole: bool, form: int) -> ProductKernel:
-    """Return the instantiation that reads words of ``word`` bytes (0: any cells), in one of ``product_shapes``.
+    """Return the instantiation that reads words of ``word`` bytes (0: any cells), in one of ``product_forms``.
 
     ``whole``: all values of the eliminated variable are in shared memory at once.
     """
-    rows, vectors, blocks, _ = product_shapes(semiring, dtype)[form]
+    rows, vectors, blocks, _ = product_forms(semiring, dtype)[form]
     flag = str(whole).lower()
     name = f"elimina::product<{policy_type(semiring, dtype)}, {word}, {flag}, {rows}, {vectors}, {blocks}>"
     cells = vectors * 16 // dtype.itemsize
@@ -290,90 +278,3 @@ def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 DIVIDE = "elimina::divide"
 """AllDifferent's kernel."""
-
-
-def source(name: str) -> str:
-    """Return the text of the file that defines a kernel, by its name expression."""
-    file = name.removeprefix("elimina::").partition("<")[0]
-    if file.startswith("rows_"):
-        file = "rows"
-    if file in ("product_scale", "cells_range", "extremes"):
-        file = "matrix"
-    return (KERNELS / f"{file}.cu").read_text(encoding="utf-8")
-
-
-@functools.cache
-def compile_options() -> tuple[str, ...]:
-    """Return the compiler's options; their digest of all sources tells one version's kernels from another's."""
-    digest = hashlib.sha256()
-    for path in sorted([*KERNELS.glob("*.cu*"), *INCLUDE.rglob("*.hpp")]):
-        digest.update(path.read_bytes())
-    # Without contraction a sum of products is the same on every device and on the CPU.
-    return (
-        "--std=c++20",
-        "-fmad=false",
-        "-ftz=false",
-        f"-I{INCLUDE}",
-        f"-I{KERNELS}",
-        f"-DELIMINA_DIGEST=0x{digest.hexdigest()[:15]}",
-    )
-
-
-@functools.cache
-def cache_folder() -> Path:
-    """Return the folder of compiled kernels: the user's cache, or one for this process where that cannot be written."""
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "elimina" / "kernels"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return folder
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="elimina-"))
-
-
-def compiled(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
-    """Return a kernel's module, compiled once, and its name there.
-
-    CuPy's own way to compile flushes subnormal float32 numbers to zero; then devices would not agree to the last bit.
-
-    Raises:
-        DeviceError: The compiler refuses.
-    """
-    nvrtc = cupy.cuda.compiler.nvrtc
-    options = (*compile_options(), f"-arch={architecture}")
-    key = hashlib.sha256(repr((name, options, nvrtc.getVersion())).encode()).hexdigest()[:32]
-    module, symbol = (cache_folder() / f"{key}.{suffix}" for suffix in ("cubin", "name"))
-    if not module.exists():
-        cubin, mangled = _compile(nvrtc, name, options)
-        # The name first: where there is a binary, there is its name.
-        _write(symbol, mangled.encode())
-        _write(module, cubin)
-    return module, symbol.read_text()
-
-
-def _compile(nvrtc: Any, name: str, options: tuple[str, ...]) -> tuple[bytes, str]:
-    program = nvrtc.createProgram(source(name), "elimina.cu", (), ())
-    try:
-        nvrtc.addNameExpression(program, name)
-        nvrtc.compileProgram(program, options)
-        return nvrtc.getCUBIN(program), nvrtc.getLoweredName(program, name)
-    except nvrtc.NVRTCError as error:
-        raise DeviceError(
-            f"NVRTC {'.'.join(map(str, nvrtc.getVersion()))} does not compile {name} ({error}); "
-            f'update CuPy and its CUDA: pip install -U "elimina[cuda13]"\n{nvrtc.getProgramLog(program)}'
-        ) from error
-    finally:
-        nvrtc.destroyProgram(program)
-
-
-def _write(path: Path, data: bytes) -> None:
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-        file.write(data)
-    os.replace(file.name, path)
-
-
-@functools.cache
-def forbid(cupy: Any) -> Any:
-    """Return a kernel that writes a table of another dtype, or with another number for 'forbidden'."""
-    body = "y = x < limit ? static_cast<U>(x) : forbidden"
-    return cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", body, "forbid")

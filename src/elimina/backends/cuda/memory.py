@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-LEAST_WHOLE_BYTES = 16 << 20
+MIN_BLOCK_BYTES = 16 << 20
 """Allocations from this size on are blocks of their own."""
-LARGEST_WASTE_SHARE, LARGEST_WASTE_BYTES = 0.5, 256 << 20
+MAX_WASTE_SHARE, MAX_WASTE_BYTES = 0.5, 256 << 20
 """Part of a reused block that may stay empty: the larger of a share of the block and a number of bytes."""
 
 
@@ -88,7 +88,7 @@ class DeviceMemory:
         Raises:
             MemoryError: The GPU lacks the memory, although all that is idle has been given back.
         """
-        if size < LEAST_WHOLE_BYTES:
+        if size < MIN_BLOCK_BYTES:
             return self._after_release(self._small.malloc, size)
         cuda = self._cupy.cuda
         block = self._reused(size)
@@ -129,7 +129,7 @@ class DeviceMemory:
             fitting = [
                 block
                 for block in self._idle
-                if 0 <= block.size - size <= max(LARGEST_WASTE_SHARE * block.size, LARGEST_WASTE_BYTES)
+                if 0 <= block.size - size <= max(MAX_WASTE_SHARE * block.size, MAX_WASTE_BYTES)
             ]
             if not fitting:
                 return None

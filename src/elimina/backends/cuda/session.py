@@ -15,11 +15,16 @@ from numpy.typing import NDArray
 
 from elimina._core import Stopped, count_path, stopped
 from elimina.backends.cuda import kernels
-from elimina.backends.cuda.device import has_passed, in_parts, place, stretches
-from elimina.backends.cuda.layout import LAYOUT_BYTES, Forest, Layout, Recording
-from elimina.backends.cuda.matrix import RANGE_BYTES, Matrix, Products
-from elimina.backends.cuda.tile import Tile
-from elimina.backends.protocols import Run
+from elimina.backends.cuda.array_copy import copy_array, forbidding_copy
+from elimina.backends.cuda.events import has_passed
+from elimina.backends.cuda.forest import ForestLaunch
+from elimina.backends.cuda.layout import DeviceLayout, LaunchRecording
+from elimina.backends.cuda.layout_cache import MAX_KEPT_WORDS_BYTES
+from elimina.backends.cuda.matrix_launch import MatrixLaunch
+from elimina.backends.cuda.matrix_queue import RANGE_BYTES, MatrixQueue
+from elimina.backends.cuda.tile_launch import TileLaunch
+from elimina.backends.cuda.uploads import contiguous_pieces, slices_of
+from elimina.backends.protocols import RunOutput
 from elimina.planning.program import Program, work_of
 from elimina.planning.step import FactorLayout
 from elimina.problem.tasks import SEMIRINGS
@@ -53,13 +58,13 @@ _running: set[int] = set()
 """Sessions of this process that run at present."""
 
 
-class Part:
+class ResidentSteps:
     """Some of a program's steps on the device: the inputs of the kernels, and the counters before a run."""
 
-    def __init__(self, session: CudaSession, layout: Layout) -> None:
+    def __init__(self, session: CudaSession, layout: DeviceLayout) -> None:
         self.layout = layout
-        matrices = [launch for launch in layout.launches if isinstance(launch, Matrix)]
-        self.products = Products(session._backend, session._program, matrices)
+        matrices = [launch for launch in layout.launches if isinstance(launch, MatrixLaunch)]
+        self.products = MatrixQueue(session._backend, session._program, matrices)
         self.copy, self.memory = session.copy_of(layout), session.allocate(len(layout.state) + self.products.size)
         self.words_at, self.state_at = int(self.copy.ptr), int(self.memory.ptr)
         self.pristine_at = self.words_at + layout.words.nbytes
@@ -75,7 +80,7 @@ class CudaSession:
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         self._backend, self._program = backend, program
         self._cuda, self._stream = backend.cupy.cuda, backend.stream
-        self._parts: dict[bytes | None, Part] = {}
+        self._parts: dict[bytes | None, ResidentSteps] = {}
         self._asked: set[bytes] = set()
         self._expected: list[NDArray[np.int64]] = []
         self._marks: list[tuple[Any, float]] = []
@@ -90,7 +95,7 @@ class CudaSession:
             self._base = int(self._memory.ptr)
             ends = [self._cuda.Event() for _ in range(2)]
             ends[0].record(self._stream)
-            self._parts[None] = Part(self, layout)
+            self._parts[None] = ResidentSteps(self, layout)
             self.upload(self._base + layout.arena_at, [np.ascontiguousarray(factors).reshape(-1).view(np.uint8)])
             ends[1].record(self._stream)
             self._uploads = [ends]
@@ -105,7 +110,7 @@ class CudaSession:
 
     def _write_loads(self) -> None:
         """Queue the pending writes; adjacent pieces are written as one."""
-        for first, pieces in stretches(self._loads):
+        for first, pieces in contiguous_pieces(self._loads):
             self.upload(self.arena + first, pieces)
         if self._loads:
             self._forget_ranges()
@@ -116,7 +121,7 @@ class CudaSession:
         for part in self._parts.values():
             part.products.are_ranges_known = False
 
-    def run(self, steps: NDArray[np.int64] | None = None, progress: Callable[[float], None] | None = None) -> Run:
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Callable[[float], None] | None = None) -> RunOutput:
         """Run all or some of the steps: see ``Session.run``."""
         with self._here():
             part = self._part(steps)
@@ -197,12 +202,12 @@ class CudaSession:
             self._forget_ranges()
             view = self._view(table)
             given = self._backend.cupy.asarray(values)
-            if place(self._backend, given, view, limit, forbidden):
+            if copy_array(self._backend, given, view, limit, forbidden):
                 return
             if limit is None:
                 view[...] = given
             else:
-                forbid = kernels.forbid(self._backend.cupy)
+                forbid = forbidding_copy(self._backend.cupy)
                 forbid(given, given.dtype.type(limit), self._program.dtype.type(forbidden), view)
 
     def take(self, table: FactorLayout) -> Any:
@@ -210,7 +215,7 @@ class CudaSession:
         with self._here(), self._cuda.using_allocator(self._backend.device_memory.allocate_array):
             view = self._view(table)
             taken = self._backend.cupy.empty(table.sizes, self._program.dtype)
-            if not place(self._backend, view, taken):
+            if not copy_array(self._backend, view, taken):
                 taken[...] = view
             self._stream.synchronize()
         return taken
@@ -247,7 +252,7 @@ class CudaSession:
         self._backend.trim()
 
     @property
-    def part(self) -> Part:
+    def part(self) -> ResidentSteps:
         """The whole program on the device."""
         return self._parts[None]
 
@@ -267,14 +272,14 @@ class CudaSession:
 
     def expect(self, steps: NDArray[np.int64]) -> None:
         """Lay these steps out while the device is busy with the next run: see ``ExpectingSession.expect``."""
-        if self._saves(steps) and self._program.words.nbytes <= LAYOUT_BYTES:
+        if self._saves(steps) and self._program.words.nbytes <= MAX_KEPT_WORDS_BYTES:
             self._expected.append(steps)
 
     def _saves(self, steps: NDArray[np.int64]) -> bool:
         """Return whether to run these steps instead of all saves more time than to lay them out takes."""
         return self._program.work - work_of(self._program, steps) >= LAYOUT_WORK
 
-    def _part(self, steps: NDArray[np.int64] | None) -> Part:
+    def _part(self, steps: NDArray[np.int64] | None) -> ResidentSteps:
         if steps is None:
             return self.part
         key = steps.tobytes()
@@ -284,12 +289,12 @@ class CudaSession:
             return self.part
         return self._laid_out(steps)
 
-    def _laid_out(self, steps: NDArray[np.int64]) -> Part:
+    def _laid_out(self, steps: NDArray[np.int64]) -> ResidentSteps:
         key = steps.tobytes()
         if key not in self._parts:
             if len(self._parts) > LAYOUTS:
                 del self._parts[next(other for other in self._parts if other is not None)]
-            self._parts[key] = Part(self, self._backend.lay_out(self._program, steps))
+            self._parts[key] = ResidentSteps(self, self._backend.lay_out(self._program, steps))
         return self._parts[key]
 
     def _copy(self, to: int, source: int, size: int) -> None:
@@ -309,7 +314,7 @@ class CudaSession:
             return
         stages = [self._backend.pinned.malloc(STAGE) for _ in range(2)]
         busy: list[Any] = [None, None]
-        for turn, (address, part) in enumerate(in_parts(to, pieces, STAGE)):
+        for turn, (address, part) in enumerate(slices_of(to, pieces, STAGE)):
             if busy[turn % 2] is not None:
                 busy[turn % 2].synchronize()
             as_bytes(stages[turn % 2], len(part))[:] = part
@@ -318,7 +323,7 @@ class CudaSession:
             busy[turn % 2].record(self._stream)
         self._stream.synchronize()
 
-    def copy_of(self, layout: Layout) -> Any:
+    def copy_of(self, layout: DeviceLayout) -> Any:
         """Return the memory of a layout's words and state on the device, where those of a kept layout stay."""
         copies, number, pieces = layout.copies, self._backend.number, [layout.words.view(np.uint8), layout.state]
         if copies is not None and number in copies:
@@ -331,17 +336,17 @@ class CudaSession:
             copies[number] = memory
         return memory
 
-    def recording(self, part: Part) -> Recording:
+    def recording(self, part: ResidentSteps) -> LaunchRecording:
         """Return the recording of a part's launches, which another session at the same addresses may have made."""
         layout, where = part.layout, (part.words_at, part.state_at, self._base)
-        blas = self._backend.blas if any(isinstance(launch, Matrix) for launch in layout.launches) else None
+        blas = self._backend.blas if any(isinstance(launch, MatrixLaunch) for launch in layout.launches) else None
         # A graph runs in the stream that it was recorded for, whose memory may have become another one's.
         key = self._backend.number, self._stream.ptr, *where, blas, self._program.parameter
         if key not in layout.recordings and len(layout.recordings) >= RECORDINGS:
             layout.recordings.clear()
-        return layout.recordings.setdefault(key, Recording())
+        return layout.recordings.setdefault(key, LaunchRecording())
 
-    def launch(self, part: Part, marked: bool) -> None:
+    def launch(self, part: ResidentSteps, marked: bool) -> None:
         """Queue every step, as one graph where the same launches come again."""
         known = part.recording
         if not marked and known.runs:
@@ -352,15 +357,15 @@ class CudaSession:
         else:
             known.graph()
 
-    def _record(self, part: Part) -> None:
+    def _record(self, part: ResidentSteps) -> None:
         """Make the graph of a part's launches, if there is none."""
         if part.recording.graph is None:
             part.recording.graph = self._backend.recorded(lambda: self.launch_steps(part, False))
 
-    def launch_steps(self, part: Part, marked: bool) -> None:
+    def launch_steps(self, part: ResidentSteps, marked: bool) -> None:
         """Queue every step; ``marked``: with events that tell the progress."""
         layout, program, backend = part.layout, self._program, self._backend
-        if any(isinstance(launch, Forest) for launch in layout.launches):
+        if any(isinstance(launch, ForestLaunch) for launch in layout.launches):
             # The stop flag before the counters stays: it ends all that is queued.
             self._copy(part.state_at + FLAG_BYTES, part.pristine_at + FLAG_BYTES, len(layout.state) - FLAG_BYTES)
         words, arena = np.uint64(part.words_at), np.uint64(self.arena)
@@ -374,7 +379,7 @@ class CudaSession:
         done, reported = 0, 0.0
         for launch in layout.launches:
             count_path(launch.path)
-            if isinstance(launch, Forest):
+            if isinstance(launch, ForestLaunch):
                 kind = program.semiring, program.dtype, launch.tree, launch.levels
                 kernel = backend.function(kernels.forest_kernel(*kind))
                 taken = np.uint64(part.state_at + 4 * launch.counter)
@@ -383,7 +388,7 @@ class CudaSession:
                 blocks = min(launch.slots, kernels.RESIDENT * backend.multiprocessors)
                 arguments = (words, *where, *sizes, taken, pending, arena, peaks, stop, parameter)
                 kernel((blocks,), (kernels.THREADS,), arguments)
-            elif isinstance(launch, Matrix):
+            elif isinstance(launch, MatrixLaunch):
                 record = np.uint64(part.words_at + 8 * launch.record_at)
                 part.products.queue(launch, record, arena, peaks, stop)
             else:
@@ -396,13 +401,13 @@ class CudaSession:
                 event.record(self._stream)
                 self._marks.append((event, share))
 
-    def _launch_tile(self, part: Part, tile: Tile, pointers: tuple[Any, ...]) -> None:
+    def _launch_tile(self, part: ResidentSteps, tile: TileLaunch, pointers: tuple[Any, ...]) -> None:
         kernel = self._backend.function(tile.kernel.name, tile.shared)
         record = np.uint64(part.words_at + 8 * tile.record_at)
         arguments = (record, *map(np.int32, tile.arguments), *pointers)
         kernel((tile.blocks,), (tile.threads,), arguments, shared_mem=tile.shared)
 
-    def _decode(self, part: Part) -> None:
+    def _decode(self, part: ResidentSteps) -> None:
         layout, program = part.layout, self._program
         kernel = self._backend.function(kernels.decode_kernel(program.semiring, program.dtype))
         assignment = self._base + layout.assignment_at
@@ -416,7 +421,7 @@ class CudaSession:
             shared_mem=layout.decode_shared,
         )  # fmt: skip
 
-    def _download(self, layout: Layout) -> tuple[list[NDArray[np.uint8]], Any]:
+    def _download(self, layout: DeviceLayout) -> tuple[list[NDArray[np.uint8]], Any]:
         """Queue the copies of assignment, output ranges and outputs; they are there when the event is done."""
         first, last = self._program.zone
         item = self._program.dtype.itemsize
@@ -456,7 +461,7 @@ class CudaSession:
         if progress is not None:
             progress(1.0)
 
-    def _stop(self, part: Part) -> None:
+    def _stop(self, part: ResidentSteps) -> None:
         """Cancel queued launches, and wait for the running one."""
         other = self._cuda.Stream(non_blocking=True)
         self._cuda.runtime.memsetAsync(part.state_at, 1, FLAG_BYTES, other.ptr)
@@ -465,7 +470,7 @@ class CudaSession:
         self._cuda.runtime.memsetAsync(part.state_at, 0, FLAG_BYTES, self._stream.ptr)
         self._stream.synchronize()
 
-    def _collect(self, results: list[NDArray[np.uint8]], seconds: dict[str, float]) -> Run:
+    def _collect(self, results: list[NDArray[np.uint8]], seconds: dict[str, float]) -> RunOutput:
         layout, program = self.part.layout, self._program
         head, cells = results[0], results[1].view(program.dtype)
         peaks = head[layout.peaks_at - layout.assignment_at :].view(np.float64)[: 2 * len(program.starts)]
@@ -475,10 +480,10 @@ class CudaSession:
         peaks[np.isinf(peaks[:, 1]), 1] = 0
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
         # Pinned memory is not used again before the last array of it is forgotten.
-        return Run(cells, peaks, assignment, seconds)
+        return RunOutput(cells, peaks, assignment, seconds)
 
 
-def _kernels_of(program: Program, layout: Layout) -> Iterator[str]:
+def _kernels_of(program: Program, layout: DeviceLayout) -> Iterator[str]:
     """Yield the names of the kernels that a program runs."""
     kind = program.semiring, program.dtype
     if program.decode:
@@ -486,7 +491,7 @@ def _kernels_of(program: Program, layout: Layout) -> Iterator[str]:
     if SEMIRINGS[program.semiring].scaled and layout.sequence:
         yield "elimina::peaks"
     for launch in layout.launches:
-        if isinstance(launch, Forest):
+        if isinstance(launch, ForestLaunch):
             yield kernels.forest_kernel(*kind, launch.tree, launch.levels)
         else:
             yield from launch.kernel_names(*kind)

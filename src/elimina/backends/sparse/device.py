@@ -1,36 +1,19 @@
-"""Sparse tables: devices that join them, and the host as such a device, by the compiled core."""
+"""Sparse tables, and the operations on them that a device has."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import (
-    rows_from_dense,
-    rows_join,
-    rows_move,
-    rows_project,
-    rows_semi_join,
-    rows_sort,
-    rows_sorted,
-    rows_to_dense,
-)
-from elimina.errors import InputError, MemoryLimitError
+from elimina.errors import InputError
 from elimina.planning.key_layout import DTYPES, KeyLayout
 from elimina.problem.tasks import SEMIRINGS
-from elimina.system import available_threads
-
-if TYPE_CHECKING:
-    from elimina.backends.cuda.backend import CudaRows
-
-RowsDevice: TypeAlias = "CpuRows | CudaRows"
-"""A device that joins sparse tables; arrays are the device's own. ``SparseTables`` puts its operations together."""
 
 
-class Rows(NamedTuple):
+class SparseTable(NamedTuple):
     """A sparse table: only the feasible rows.
 
     Attributes:
@@ -45,13 +28,116 @@ class Rows(NamedTuple):
     values: Any
 
 
-class Order(NamedTuple):
+class JoinOrder(NamedTuple):
     """Order of a join of two tables (``JoinOrder`` of the core)."""
 
     group: NDArray[np.uint64]
     low: int
     eliminate: bool
     most: int
+
+
+class SparseDevice(Protocol):
+    """A device that joins sparse tables of one semiring; ``SparseTables`` puts its operations together.
+
+    Arrays are the device's own, if not said otherwise.
+
+    Attributes:
+        semiring: A name of ``SEMIRINGS``.
+        dtype: Number type of the values.
+        parameter: The forbidden cost of min-sum, the modulus of count (0: 2^64).
+    """
+
+    semiring: str
+    dtype: np.dtype[Any]
+    parameter: float
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        """Return the array of the device for one of the host."""
+        ...
+
+    def download(self, array: Any) -> NDArray[Any]:
+        """Return the array of the host for one of the device."""
+        ...
+
+    def address(self, array: Any) -> int:
+        """Return the address of the first element."""
+        ...
+
+    def move(self, keys: Any, segments: NDArray[np.int64], words: int) -> Any:
+        """Return the keys in another layout.
+
+        Args:
+            keys: Keys of a table.
+            segments: Moves of bits (``Layout.segments``), on the host.
+            words: Words of a key in the other layout.
+        """
+        ...
+
+    def is_sorted(self, keys: Any) -> bool:
+        """Return whether no key is less than the one before it."""
+        ...
+
+    def sort(self, keys: Any, values: Any) -> tuple[Any, Any]:
+        """Return the tuples sorted by key."""
+        ...
+
+    def join(
+        self, left: SparseTable, right: SparseTable, order: JoinOrder, stage: NDArray[np.int64], budget: float
+    ) -> tuple[Any, ...]:
+        """Join sorted tables of one layout.
+
+        Args:
+            left: Table whose key has the shared fields first.
+            right: The other table.
+            order: Order of the join.
+            stage: Dense tables that are joined too, and the bounds of a filter, as words.
+            budget: Worst total that the filter keeps.
+
+        Returns:
+            Keys, values and the number of tuples considered.
+
+        Raises:
+            MemoryLimitError: There are more than ``order.most`` tuples.
+        """
+        ...
+
+    def project(self, rows: SparseTable, low: int) -> tuple[Any, Any]:
+        """Return keys and values without the least significant field; ``low``: its mask."""
+        ...
+
+    def semi_join(self, left: SparseTable, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
+        """Return keys and values of the tuples whose fields in ``group`` match one of the other keys."""
+        ...
+
+    def from_dense(self, cells: Any, axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int) -> tuple[Any, Any]:
+        """Return keys and values of the allowed cells.
+
+        Args:
+            cells: Cells of a dense table, without gaps.
+            axes: Word, shift, mask and stride of each axis.
+            sizes: Sizes of the axes.
+            words: Words of a key.
+        """
+        ...
+
+    def to_dense(self, rows: SparseTable, terms: NDArray[np.int64], cells: int) -> Any:
+        """Return a dense table.
+
+        Args:
+            rows: Tuples to write.
+            terms: Terms of the cells' offsets (``Layout.terms``), on the host.
+            cells: Number of cells; those of no tuple get the semiring's zero.
+        """
+        ...
+
+    def peaks(self, values: Any) -> tuple[float, float]:
+        """Return the largest and the smallest value; zeros if there is none."""
+        ...
+
+    def scale(self, values: Any, factor: float) -> Any:
+        """Return the values times a factor."""
+        ...
 
 
 def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> None:
@@ -74,97 +160,3 @@ def zero_of(semiring: str, parameter: float) -> float:
     if semiring == "min-sum":
         return parameter
     return -math.inf if semiring == "log-sum-exp" else 0
-
-
-class CpuRows:
-    """``SparseTables``' operations on the CPU.
-
-    Args:
-        semiring: A name of ``SEMIRINGS``.
-        dtype: Number type of the values: one of ``DTYPES`` that the semiring has.
-        parameter: The forbidden cost of min-sum, the modulus of count (0: 2^64).
-        threads: Number of threads; None for as many as the process may use.
-
-    Raises:
-        InputError: There are no such sparse tables.
-    """
-
-    def __init__(self, semiring: str, dtype: np.dtype[Any], parameter: float = 0, threads: int | None = None) -> None:
-        check_semiring(semiring, dtype, parameter)
-        self.semiring, self.dtype, self.parameter = semiring, dtype, parameter
-        self.threads = threads or available_threads()
-        self._ring = semiring, float(parameter), _integer(dtype, parameter)
-
-    def upload(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the array unchanged: the CPU needs no copy."""
-        return array
-
-    def download(self, array: NDArray[Any]) -> NDArray[Any]:
-        """Return the array unchanged: the CPU needs no copy."""
-        return array
-
-    def address(self, array: NDArray[Any]) -> int:
-        """Return the address of the first element."""
-        return int(array.ctypes.data)
-
-    def move(self, keys: NDArray[np.uint64], segments: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
-        """Return the keys in another layout."""
-        return rows_move(keys, segments, words, self.threads)
-
-    def is_sorted(self, keys: NDArray[np.uint64]) -> bool:
-        """Return whether no key is less than the one before it."""
-        return rows_sorted(keys, self.threads)
-
-    def sort(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> tuple[Any, Any]:
-        """Return the tuples sorted by key."""
-        return rows_sort(keys, values, self.threads)[:2]
-
-    def join(self, left: Rows, right: Rows, order: Order, stage: NDArray[np.int64], budget: float) -> tuple[Any, ...]:
-        """Join sorted tables: see ``SparseTables.join``.
-
-        Raises:
-            MemoryLimitError: There are more than ``order.most`` rows.
-        """
-        try:
-            return rows_join(
-                *self._ring, left.keys, left.values, right.keys, right.values,
-                order.group, order.low, order.eliminate,
-                stage, float(budget), _integer(self.dtype, budget), order.most, self.threads,
-            )  # fmt: skip
-        except OverflowError as error:
-            raise MemoryLimitError(
-                f"a join of {len(left.values)} and {len(right.values)} tuples makes more than {order.most}"
-            ) from error
-
-    def project(self, rows: Rows, low: int) -> tuple[Any, Any]:
-        """Eliminate the low field: see ``SparseTables.project``."""
-        return rows_project(*self._ring, rows.keys, rows.values, low, self.threads)[:2]
-
-    def semi_join(self, left: Rows, others: NDArray[np.uint64], group: NDArray[np.uint64]) -> tuple[Any, Any]:
-        """Keep the tuples with a match: see ``SparseTables.semi_join``."""
-        return rows_semi_join(left.keys, left.values, others, group, self.threads)[:2]
-
-    def from_dense(
-        self, cells: NDArray[Any], axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int
-    ) -> tuple[Any, Any]:
-        """List the allowed cells: see ``SparseTables.from_dense``."""
-        return rows_from_dense(*self._ring, np.ascontiguousarray(cells), axes, sizes, words)[:2]
-
-    def to_dense(self, rows: Rows, terms: NDArray[np.int64], cells: int) -> NDArray[Any]:
-        """Write the tuples out: see ``SparseTables.to_dense``."""
-        dense = np.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
-        rows_to_dense(rows.keys, rows.values, terms, dense)
-        return dense
-
-    def peaks(self, values: NDArray[Any]) -> tuple[float, float]:
-        """Return the largest and the smallest value; zeros if there is none."""
-        return (float(values.max()), float(values.min())) if len(values) else (0.0, 0.0)
-
-    def scale(self, values: NDArray[Any], factor: float) -> NDArray[Any]:
-        """Return the values times a factor."""
-        scaled: NDArray[Any] = values * self.dtype.type(factor)
-        return scaled
-
-
-def _integer(dtype: np.dtype[Any], number: float) -> int:
-    return int(number) if dtype.kind in "iu" else 0

@@ -1,4 +1,4 @@
-"""A program whose large tables are sparse: each step joins rows, or is a dense one where its output is dense."""
+"""A program whose large tables are sparse: a step joins tuples, or is a dense one where its output is dense."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import Arena, count_path, rows_decode
-from elimina.backends.protocols import Backend, Progress, Run, run_once
-from elimina.backends.sparse.device import Rows, RowsDevice, zero_of
-from elimina.backends.sparse.tables import Lookup, RowBounds, SparseTables
+from elimina.backends.protocols import Backend, Progress, RunOutput, run_once
+from elimina.backends.sparse.bounds import TupleBounds
+from elimina.backends.sparse.device import SparseDevice, SparseTable, zero_of
+from elimina.backends.sparse.operations import DenseLookup, SparseTables
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
 from elimina.planning.arrays import view_of
@@ -28,14 +29,14 @@ from elimina.problem.tasks import SEMIRINGS, scale_exponents
 
 Array = NDArray[np.generic]
 
-_IN_WORK = 3
+_WORKING_COPIES = 3
 """Copies of a table while it is made: inputs are sorted, and the output grows."""
 
-_MOST_LOOKUP = 1 << 22
+_MAX_LOOKUP_CELLS = 1 << 22
 """Cells of the largest dense table that rows are looked up in, rather than joined with its rows."""
 
 
-class Flat(NamedTuple):
+class DenseTable(NamedTuple):
     """A dense table: elements of an arena, on the host, and how they are its cells."""
 
     cells: Array
@@ -49,7 +50,7 @@ class Flat(NamedTuple):
         return view_of(self.cells, 0, self.sizes, self.strides)
 
 
-class RowsSession:
+class SparseSession:
     """A program with ``sparse``: see ``Session``. Dense steps run on the backend itself, as programs of their own.
 
     Which steps work on rows is the plan's choice, made with what it expected of the messages; a step changes over to a
@@ -63,17 +64,17 @@ class RowsSession:
         factors: The arena's first elements.
     """
 
-    def __init__(self, backend: Backend, host: Backend, device: RowsDevice, program: Program, factors: Array) -> None:
+    def __init__(self, backend: Backend, host: Backend, device: SparseDevice, program: Program, factors: Array) -> None:
         assert program.sparse is not None
         self._backend, self._host, self._program = backend, host, program
         self._sparse: Sparse = program.sparse
         self._tables = SparseTables(device)
         self._device = device
         self._factors = np.array(factors, dtype=program.dtype)
-        self._messages: dict[int, Rows | Flat] = {}
+        self._messages: dict[int, SparseTable | DenseTable] = {}
         self._taken = 0
         self._counts = [0, 0]
-        self._bounds: RowBounds | None = None
+        self._bounds: TupleBounds | None = None
         self._peaks = np.zeros((len(self._sparse.steps), 2))
         self._scaled = SEMIRINGS[program.semiring].scaled
         self._item = program.dtype.itemsize
@@ -101,7 +102,7 @@ class RowsSession:
     def fetch_message(self, number: int) -> NDArray[np.uint8]:
         """Return a message as bytes: see ``KeepingSession.fetch_message``."""
         table = self._messages[number]
-        if isinstance(table, Flat):
+        if isinstance(table, DenseTable):
             head, parts = np.array([1, 0], dtype=np.int64), [np.ascontiguousarray(table.cells)]
         else:
             layout = table.layout
@@ -117,7 +118,7 @@ class RowsSession:
         step = self._sparse.steps[number]
         if words == 1:
             cells = data[16:].view(self._program.dtype).copy()
-            self._put(number, Flat(cells, step.axes, step.sizes, step.out_strides))
+            self._put(number, DenseTable(cells, step.axes, step.sizes, step.out_strides))
             return
         head = data[: 8 * words].view(np.int64)
         rows, key_words = head[1:3].tolist()
@@ -126,12 +127,12 @@ class RowsSession:
         end = 8 * words + 8 * rows * key_words
         keys = data[8 * words : end].view(np.uint64).reshape(rows, key_words).copy()
         values = data[end:].view(self._program.dtype).copy()
-        self._put(number, Rows(layout, self._device.upload(keys), self._device.upload(values)))
+        self._put(number, SparseTable(layout, self._device.upload(keys), self._device.upload(values)))
 
     def message_table(self, number: int) -> Array:
         """Return a message as a dense table: see ``KeepingSession.message_table``."""
         step = self._sparse.steps[number]
-        return Flat(self._cells(number), step.axes, step.sizes, step.out_strides).view
+        return DenseTable(self._cells(number), step.axes, step.sizes, step.out_strides).view
 
     def factor_table(self, number: int) -> Array:
         """Return a factor as a dense table: see ``KeepingSession.factor_table``."""
@@ -142,7 +143,7 @@ class RowsSession:
         self._messages.clear()
         self._taken = 0
 
-    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> Run:
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> RunOutput:
         """Run all or some of the steps: see ``Session.run``.
 
         Raises:
@@ -155,7 +156,7 @@ class RowsSession:
         outside = self._sparse.outside
         if outside is not None:
             count_path("rows-bounds")
-            self._bounds = RowBounds(self._host, self._device, self._program, outside, self._factors)
+            self._bounds = TupleBounds(self._host, self._device, self._program, outside, self._factors)
         for on_rows, group in groups(self._sparse):
             numbers = [number for number in group if chosen is None or number in chosen]
             # Dense steps that follow one another run together.
@@ -177,7 +178,7 @@ class RowsSession:
             read = ((step.variable, step.domain, [*map(self._readable, step.operands)]) for step in eliminating)
             assignment = rows_decode(self._program.variables, read)
         seconds = {"upload": 0.0, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
-        return Run(self._zone(), self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
+        return RunOutput(self._zone(), self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
 
     def _run_rows(self, number: int) -> None:
         """Join the inputs of the step, and eliminate its variable."""
@@ -193,7 +194,7 @@ class RowsSession:
         options: dict[str, Any] = {"tables": [table for _, table in lookups]}
         if self._bounds is not None:
             options["guard"] = self._bounds.guard(number, parts, [operand for operand, _ in lookups])
-        most = self._free() // (_IN_WORK * tuple_bytes(joined_sizes(step), self._item))
+        most = self._free() // (_WORKING_COPIES * tuple_bytes(joined_sizes(step), self._item))
         variable = step.variable if step.variable >= 0 else None
         try:
             tables = [table for _, table in parts]
@@ -212,24 +213,24 @@ class RowsSession:
         self._counts[1] += len(made.rows.values)
         self._keep(number, made.rows)
 
-    def _expected(self, step: Step, tables: Sequence[Rows | Flat]) -> float:
+    def _expected(self, step: Step, tables: Sequence[SparseTable | DenseTable]) -> float:
         """Return the number of tuples that a step is expected to make of these tables."""
         fills = [Density.independent(self._share(table), step.domain) for table in tables]
         return exp(predicted_shares(step.domain, fills)[1] + log_cells(step)) / step.domain
 
     def _split(
-        self, operands: Sequence[Operand], tables: Sequence[Rows | Flat]
-    ) -> tuple[list[tuple[Operand, Rows]], list[tuple[Operand, Lookup]]]:
+        self, operands: Sequence[Operand], tables: Sequence[SparseTable | DenseTable]
+    ) -> tuple[list[tuple[Operand, SparseTable]], list[tuple[Operand, DenseLookup]]]:
         """Return the tables to join, which have all the variables, and those that tuples are looked up in."""
         pairs = list(zip(operands, tables, strict=True))
-        parts = [(operand, table) for operand, table in pairs if isinstance(table, Rows)]
+        parts = [(operand, table) for operand, table in pairs if isinstance(table, SparseTable)]
         known = {v for _, part in parts for v in part.layout.scope}
         lookups = []
-        dense = [(operand, table) for operand, table in pairs if isinstance(table, Flat)]
+        dense = [(operand, table) for operand, table in pairs if isinstance(table, DenseTable)]
         for operand, table in sorted(dense, key=lambda pair: self._share(pair[1])):
             cells = self._device.upload(np.ascontiguousarray(table.view))
-            if known.issuperset(table.scope) and table.cells.size <= _MOST_LOOKUP:
-                lookups.append((operand, Lookup(table.scope, cells)))
+            if known.issuperset(table.scope) and table.cells.size <= _MAX_LOOKUP_CELLS:
+                lookups.append((operand, DenseLookup(table.scope, cells)))
             else:
                 parts.append((operand, self._tables.from_dense(table.scope, cells)))
                 known.update(table.scope)
@@ -280,7 +281,7 @@ class RowsSession:
             cells = run.zone[at : at + step.out_span].copy()
             if self._scaled and step.readers:
                 cells = np.multiply(cells, program.dtype.type(self._scale(number)))
-            self._put(number, Flat(cells, step.axes, step.sizes, step.out_strides))
+            self._put(number, DenseTable(cells, step.axes, step.sizes, step.out_strides))
 
     def _moved(
         self,
@@ -299,32 +300,32 @@ class RowsSession:
         ]
         return step._replace(operands=tuple(operands), out_offset=offsets[number])
 
-    def _read(self, operand: Operand) -> Rows | Flat:
+    def _read(self, operand: Operand) -> SparseTable | DenseTable:
         if operand.source >= 0:
             return self._messages[operand.source]
         factor = self._sparse.factors[operand.factor]
         return self._dense_factor(factor) if factor.tuples is None else self._listed_factor(factor)
 
-    def _flat(self, operand: Operand) -> Flat:
+    def _flat(self, operand: Operand) -> DenseTable:
         """Return a table as the arena's elements that the plan gave it, or would give it."""
         if operand.source < 0:
             return self._dense_factor(self._sparse.factors[operand.factor])
         step = self._sparse.steps[operand.source]
-        return Flat(self._cells(operand.source), step.axes, step.sizes, step.out_strides)
+        return DenseTable(self._cells(operand.source), step.axes, step.sizes, step.out_strides)
 
-    def _listed_factor(self, factor: FactorLayout) -> Rows:
+    def _listed_factor(self, factor: FactorLayout) -> SparseTable:
         place = section(self._factors, factor)
         keys, values = place.read()
-        return Rows(place.layout, self._device.upload(keys), self._device.upload(values))
+        return SparseTable(place.layout, self._device.upload(keys), self._device.upload(values))
 
-    def _dense_factor(self, factor: FactorLayout) -> Flat:
+    def _dense_factor(self, factor: FactorLayout) -> DenseTable:
         if factor.tuples is None:
             cells = self._factors[factor.offset : factor.offset + factor.span]
         else:
             rows = self._listed_factor(factor)
             terms = rows.layout.terms(factor.scope, factor.strides)
             cells = self._device.download(self._device.to_dense(rows, terms, cells_span(factor)))
-        return Flat(cells, factor.scope, factor.sizes, factor.strides)
+        return DenseTable(cells, factor.scope, factor.sizes, factor.strides)
 
     def _listed_cells(self, step: Step) -> int:
         """Return the cells that the listed factors of a step would have, were they written out."""
@@ -334,7 +335,7 @@ class RowsSession:
     def _cells(self, number: int) -> Array:
         """Return a message as the elements of an arena."""
         table, step = self._messages[number], self._sparse.steps[number]
-        if isinstance(table, Flat):
+        if isinstance(table, DenseTable):
             return table.cells
         # Rows lack the axes that no table of the step has: their cells are the same along these.
         has = [v in table.layout.scope for v in step.axes]
@@ -346,7 +347,7 @@ class RowsSession:
             view[...] = view[tuple(slice(None) if is_there else slice(0, 1) for is_there in has)].copy()
         return cells
 
-    def _keep(self, number: int, rows: Rows) -> None:
+    def _keep(self, number: int, rows: SparseTable) -> None:
         if self._scaled:
             self._peaks[number] = self._device.peaks(rows.values)
             if self._sparse.steps[number].readers:
@@ -358,7 +359,7 @@ class RowsSession:
         high, dtype = self._peaks[number : number + 1, 0], self._program.dtype.name
         return float(2.0 ** -scale_exponents(high, dtype)[0])
 
-    def _put(self, number: int, table: Rows | Flat) -> None:
+    def _put(self, number: int, table: SparseTable | DenseTable) -> None:
         self._drop(number)
         self._messages[number] = table
         self._taken += _size(table)
@@ -380,9 +381,9 @@ class RowsSession:
         """Return the bytes that the memory limit leaves."""
         return self._sparse.memory - self._factors.nbytes - self._taken
 
-    def _share(self, table: Rows | Flat) -> float:
+    def _share(self, table: SparseTable | DenseTable) -> float:
         """Share of a table's cells that is feasible."""
-        if isinstance(table, Rows):
+        if isinstance(table, SparseTable):
             return len(table.values) * math.exp(-sum(map(math.log, table.layout.sizes)))
         zero = zero_of(self._program.semiring, self._program.parameter)
         return int(np.count_nonzero(table.view != zero)) / table.view.size
@@ -403,7 +404,7 @@ class RowsSession:
     def _readable(self, operand: Operand) -> tuple[NDArray[np.int64], NDArray[np.uint64] | None, Array]:
         """Return a table as ``rows_decode`` reads it, on the host."""
         table = self._read(operand)
-        if isinstance(table, Flat):
+        if isinstance(table, DenseTable):
             fields = [(v, 0, stride) for v, stride in zip(table.scope, table.strides, strict=True)]
             return np.array(fields, dtype=np.int64).reshape(-1, 3), None, table.cells
         fields = [
@@ -414,6 +415,6 @@ class RowsSession:
         return np.array(fields, dtype=np.int64).reshape(-1, 3), download(table.keys), download(table.values)
 
 
-def _size(table: Rows | Flat) -> int:
+def _size(table: SparseTable | DenseTable) -> int:
     """Return the size in bytes."""
-    return int(table.cells.nbytes if isinstance(table, Flat) else table.keys.nbytes + table.values.nbytes)
+    return int(table.cells.nbytes if isinstance(table, DenseTable) else table.keys.nbytes + table.values.nbytes)

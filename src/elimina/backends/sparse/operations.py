@@ -1,45 +1,37 @@
-"""Sparse tables: sorted rows of packed keys and values, their operations on any device, and bounds that filter them."""
+"""Joins and projections of sparse tables, on any device."""
 
 from __future__ import annotations
 
 import bisect
 import contextlib
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import mini_buckets_of_cells
-from elimina.backends.protocols import Backend
-from elimina.backends.sparse.device import Order, Rows, RowsDevice
+from elimina.backends.sparse.device import JoinOrder, SparseDevice, SparseTable
 from elimina.errors import InputError, MemoryLimitError
-from elimina.planning.arrays import view_of
 from elimina.planning.key_layout import KeyLayout, field_bits, signed
-from elimina.planning.packed_steps import Steps
-from elimina.planning.plan import OutsideBounds, TablePlace
-from elimina.planning.program import Program
-from elimina.planning.sparse import CELLS
-from elimina.planning.step import Operand
 
 UNLIMITED = 2**63 - 1
 
-_JOINED = 64.0
+_JOINED_TUPLE_COST = 64.0
 """Rows of runs that are read in the time in which a joint row is made and sorted, about."""
 
-_MANY_RUNS = 50.0
+_MAX_LOG_RUNS = 50.0
 """Natural logarithm of a number of runs beyond any number of rows."""
 
 
-class Lookup(NamedTuple):
+class DenseLookup(NamedTuple):
     """A dense table to join tuples with: its scope, and an array with an axis for each variable of the scope."""
 
     scope: tuple[int, ...]
     cells: Any
 
 
-class Filter(NamedTuple):
+class TupleFilter(NamedTuple):
     """Condition for keeping a tuple: its value joined with all bounds is not worse than the budget.
 
     Attributes:
@@ -48,15 +40,15 @@ class Filter(NamedTuple):
         budget: The worst total that is kept.
     """
 
-    bounds: tuple[Lookup, ...]
+    bounds: tuple[DenseLookup, ...]
     budget: float
 
 
-Guard = Callable[[frozenset[int], Sequence[Rows]], Filter | None]
+FilterOfScope = Callable[[frozenset[int], Sequence[SparseTable]], TupleFilter | None]
 """The filter of rows over some variables, while these tables wait to be joined; its bounds are over these variables."""
 
 
-class Made(NamedTuple):
+class JoinResult(NamedTuple):
     """A table that was made.
 
     Attributes:
@@ -64,7 +56,7 @@ class Made(NamedTuple):
         candidates: Number of rows considered.
     """
 
-    rows: Rows
+    rows: SparseTable
     candidates: int
 
 
@@ -78,17 +70,19 @@ class SparseTables:
         device: Device that computes.
     """
 
-    def __init__(self, device: RowsDevice) -> None:
+    def __init__(self, device: SparseDevice) -> None:
         self.device, self.dtype = device, device.dtype
 
-    def from_dense(self, scope: Sequence[int], cells: Any) -> Rows:
+    def from_dense(self, scope: Sequence[int], cells: Any) -> SparseTable:
         """Return the allowed tuples of a device's dense array with an axis for each variable, the last one lowest."""
         layout = KeyLayout.of(scope, cells.shape)
         axes = _axes(layout, [math.prod(cells.shape[axis + 1 :]) for axis in range(cells.ndim)])
         sizes = np.array(cells.shape, dtype=np.int64)
-        return Rows(layout, *self.device.from_dense(cells.reshape(-1), axes, sizes, layout.words))
+        return SparseTable(layout, *self.device.from_dense(cells.reshape(-1), axes, sizes, layout.words))
 
-    def from_rows(self, scope: Sequence[int], sizes: Sequence[int], rows: NDArray[Any], values: NDArray[Any]) -> Rows:
+    def from_rows(
+        self, scope: Sequence[int], sizes: Sequence[int], rows: NDArray[Any], values: NDArray[Any]
+    ) -> SparseTable:
         """Pack assignments, in any order, each at most once.
 
         Args:
@@ -104,32 +98,32 @@ class SparseTables:
         device = self.device
         return self._sorted(layout, device.upload(keys), device.upload(np.ascontiguousarray(values, dtype=self.dtype)))
 
-    def to_dense(self, rows: Rows, scope: Sequence[int]) -> Any:
+    def to_dense(self, rows: SparseTable, scope: Sequence[int]) -> Any:
         """Return a dense array of the device, an axis for each variable, the semiring's zero where no tuple is."""
         sizes = [rows.layout.size(v) for v in scope]
         strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
         return self.device.to_dense(rows, rows.layout.terms(scope, strides), math.prod(sizes)).reshape(sizes)
 
-    def arrange(self, rows: Rows, layout: KeyLayout) -> Rows:
+    def arrange(self, rows: SparseTable, layout: KeyLayout) -> SparseTable:
         """Return the tuples in another layout, sorted. Variables that it has besides get zero bits."""
         if layout == rows.layout:
             return rows
         keys = self.device.move(rows.keys, rows.layout.segments(layout), layout.words)
         return self._sorted(layout, keys, rows.values)
 
-    def lookup(self, rows: Rows, tables: Sequence[Lookup], keep: Filter | None = None) -> Made:
+    def lookup(self, rows: SparseTable, tables: Sequence[DenseLookup], keep: TupleFilter | None = None) -> JoinResult:
         """Join with dense tables over variables of the rows, and drop rows that the filter does not keep."""
         layout = rows.layout
         one = 1 if self.device.semiring in ("sum-product", "count") else 0
-        unit = Rows(
+        unit = SparseTable(
             layout,
             self.device.upload(np.zeros((1, layout.words), dtype=np.uint64)),
             self.device.upload(np.array([one], dtype=self.dtype)),
         )
-        order = Order(layout.mask(()), 0, False, UNLIMITED)
+        order = JoinOrder(layout.mask(()), 0, False, UNLIMITED)
         return self._join(rows, unit, order, tables, keep)
 
-    def find(self, rows: Rows, values: Mapping[int, int]) -> int | None:
+    def find(self, rows: SparseTable, values: Mapping[int, int]) -> int | None:
         """Return the index of the tuple with these values; None if it is not listed."""
         layout, key = rows.layout, [0] * rows.layout.words
         for v, (word, shift) in zip(layout.scope, layout.places, strict=True):
@@ -142,34 +136,34 @@ class SparseTables:
         at = bisect.bisect_left(range(len(rows.values)), key, key=key_at)
         return at if at < len(rows.values) and key_at(at) == key else None
 
-    def project(self, rows: Rows, variable: int) -> Made:
+    def project(self, rows: SparseTable, variable: int) -> JoinResult:
         """Eliminate a variable of one table."""
         rows = self.arrange(rows, _with_last(rows.layout, variable)) if rows.layout.scope[-1] != variable else rows
         if rows.layout.places[-1] != (rows.layout.words - 1, 0):
             rows = self.arrange(rows, KeyLayout.of(rows.layout.scope, rows.layout.sizes))
         keys, values = self.device.project(rows, rows.layout.low())
-        return Made(Rows(rows.layout.without_last(), keys, values), len(rows.values))
+        return JoinResult(SparseTable(rows.layout.without_last(), keys, values), len(rows.values))
 
-    def semi_join(self, left: Rows, right: Rows) -> Rows:
+    def semi_join(self, left: SparseTable, right: SparseTable) -> SparseTable:
         """Return the left table's rows that match a row of the right one; the order of its variables may change."""
         layout = join_layout(left, right, None)
         shared = [v for v in left.layout.scope if v in right.layout.scope]
         own = tuple(at for at, v in enumerate(layout.scope) if v in left.layout.scope)
         left, right = self.arrange(left, layout), self.arrange(right, layout)
         keys, values = self.device.semi_join(left, right.keys, layout.mask(shared))
-        return Rows(_part(layout, own), keys, values)
+        return SparseTable(_sublayout(layout, own), keys, values)
 
     def join(
         self,
-        left: Rows,
-        right: Rows,
+        left: SparseTable,
+        right: SparseTable,
         *,
         eliminate: int | None = None,
         last: int | None = None,
-        tables: Sequence[Lookup] = (),
-        keep: Filter | None = None,
+        tables: Sequence[DenseLookup] = (),
+        keep: TupleFilter | None = None,
         most: int = UNLIMITED,
-    ) -> Made:
+    ) -> JoinResult:
         """Join two tables over the union of their scopes, and eliminate a variable.
 
         Args:
@@ -189,12 +183,12 @@ class SparseTables:
         variable = last if eliminate is None else eliminate
         both = variable if variable in left.layout.scope and variable in right.layout.scope else None
 
-        def made(low: int | None) -> Made:
+        def made(low: int | None) -> JoinResult:
             layout = join_layout(left, right, low)
             shared = [v for v in left.layout.scope if v in right.layout.scope and v != low]
             one, other = self.arrange(left, layout), self.arrange(right, layout)
             fused = low is not None and eliminate is not None
-            order = Order(layout.mask(shared), 0 if low is None else layout.low(), fused, most)
+            order = JoinOrder(layout.mask(shared), 0 if low is None else layout.low(), fused, most)
             found = self._join(one, other, order, tables, keep)
             if eliminate is None and both is not None and low is None:
                 return found._replace(rows=self.arrange(found.rows, _with_last(found.rows.layout, both)))
@@ -210,13 +204,13 @@ class SparseTables:
 
     def join_all(
         self,
-        parts: Sequence[Rows],
+        parts: Sequence[SparseTable],
         *,
         eliminate: int | None = None,
-        tables: Sequence[Lookup] = (),
-        guard: Guard = lambda *_: None,
+        tables: Sequence[DenseLookup] = (),
+        guard: FilterOfScope = lambda *_: None,
         most: int = UNLIMITED,
-    ) -> Made:
+    ) -> JoinResult:
         """Join one or more tables, and eliminate a variable in the last join: a bucket.
 
         The largest table comes first, without the rows that some other one has no match for, then always the one that
@@ -256,12 +250,19 @@ class SparseTables:
             made = self.join(rows, part, last=eliminate, tables=ready, keep=keep, most=most)
             rows, candidates = made.rows, candidates + made.candidates
         keep = guard(frozenset(rows.layout.scope), ())
-        made = self.lookup(rows, dense, keep) if dense or keep is not None else Made(rows, len(rows.values))
+        made = self.lookup(rows, dense, keep) if dense or keep is not None else JoinResult(rows, len(rows.values))
         if eliminate is None:
             return made
         return self.project(made.rows, eliminate)._replace(candidates=made.candidates)
 
-    def _join(self, left: Rows, right: Rows, order: Order, tables: Sequence[Lookup], keep: Filter | None) -> Made:
+    def _join(
+        self,
+        left: SparseTable,
+        right: SparseTable,
+        order: JoinOrder,
+        tables: Sequence[DenseLookup],
+        keep: TupleFilter | None,
+    ) -> JoinResult:
         layout = left.layout
         bounds = keep.bounds if keep is not None else ()
         words = [len(tables), len(bounds) if keep is not None else -1]
@@ -279,15 +280,15 @@ class SparseTables:
             budget = min(math.floor(min(budget, 2.0**62)), int(self.device.parameter) - 1)
         keys, values, candidates = self.device.join(left, right, order, stage, budget)
         made = layout.without_last() if order.eliminate else layout
-        return Made(Rows(made, keys, values), candidates)
+        return JoinResult(SparseTable(made, keys, values), candidates)
 
-    def _sorted(self, layout: KeyLayout, keys: Any, values: Any) -> Rows:
+    def _sorted(self, layout: KeyLayout, keys: Any, values: Any) -> SparseTable:
         if not self.device.is_sorted(keys):
             keys, values = self.device.sort(keys, values)
-        return Rows(layout, keys, values)
+        return SparseTable(layout, keys, values)
 
 
-def _is_scattered(left: Rows, right: Rows, variable: int) -> bool:
+def _is_scattered(left: SparseTable, right: SparseTable, variable: int) -> bool:
     """Return whether to match a variable's values like other shared ones, rather than pair runs over all its values.
 
     Both are expected of independent tables. A joint row is made and sorted; to meet, runs are read to their ends.
@@ -296,21 +297,21 @@ def _is_scattered(left: Rows, right: Rows, variable: int) -> bool:
     joint = math.log(max(1, len(left.values))) + math.log(max(1, len(right.values)))
     joint -= sum(math.log(left.layout.size(v)) for v in shared)
     groups = sum(math.log(left.layout.size(v)) for v in shared if v != variable)
-    met = _runs(left, variable) * len(right.values) + _runs(right, variable) * len(left.values)
-    return math.log(_JOINED) + joint < math.log(max(1.0, met)) - groups
+    met = _expected_runs(left, variable) * len(right.values) + _expected_runs(right, variable) * len(left.values)
+    return math.log(_JOINED_TUPLE_COST) + joint < math.log(max(1.0, met)) - groups
 
 
-def _runs(rows: Rows, variable: int) -> float:
+def _expected_runs(rows: SparseTable, variable: int) -> float:
     """Return the expected number of runs over a variable."""
     fields = zip(rows.layout.scope, rows.layout.sizes, strict=True)
     logarithm = sum(math.log(size) for v, size in fields if v != variable)
-    if logarithm > _MANY_RUNS:
+    if logarithm > _MAX_LOG_RUNS:
         return float(len(rows.values))
     runs = math.exp(logarithm)
     return -runs * math.expm1(-len(rows.values) / runs)
 
 
-def join_layout(left: Rows, right: Rows, last: int | None) -> KeyLayout:
+def join_layout(left: SparseTable, right: SparseTable, last: int | None) -> KeyLayout:
     """Return the layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
 
     Within each part the order is that of the larger table, which then needs no sorting more often.
@@ -323,7 +324,7 @@ def join_layout(left: Rows, right: Rows, last: int | None) -> KeyLayout:
     return KeyLayout.of(scope, [sizes[v] for v in scope])
 
 
-def _added_bits(rows: Rows, part: Rows) -> int:
+def _added_bits(rows: SparseTable, part: SparseTable) -> int:
     fields = zip(part.layout.scope, part.layout.sizes, strict=True)
     return sum(field_bits(size) for v, size in fields if v not in rows.layout.scope)
 
@@ -333,7 +334,7 @@ def _with_last(layout: KeyLayout, variable: int) -> KeyLayout:
     return KeyLayout.of(scope, [layout.size(v) for v in scope])
 
 
-def _part(layout: KeyLayout, at: tuple[int, ...]) -> KeyLayout:
+def _sublayout(layout: KeyLayout, at: tuple[int, ...]) -> KeyLayout:
     scope, sizes = tuple(layout.scope[n] for n in at), tuple(layout.sizes[n] for n in at)
     return KeyLayout(scope, sizes, tuple(layout.places[n] for n in at), layout.words)
 
@@ -344,142 +345,3 @@ def _axes(layout: KeyLayout, strides: Sequence[int]) -> NDArray[np.int64]:
         for (word, shift), size, stride in zip(layout.places, layout.sizes, strides, strict=True)
     ]
     return np.array(axes, dtype=np.int64).reshape(-1, 4)
-
-
-class RowBounds:
-    """The bounds of a program on rows, for its present factors.
-
-    Args:
-        host: The backend that makes them: a CPU's.
-        device: Device of the tuples that are filtered.
-        program: The program on rows, of the semiring ``min-sum`` over integers.
-        outside: Tables that bound its steps.
-        factors: The arena's first elements.
-    """
-
-    def __init__(
-        self, host: Backend, device: RowsDevice, program: Program, outside: OutsideBounds, factors: NDArray[np.generic]
-    ) -> None:
-        self._device, self._outside, self._forbidden = device, outside, int(program.parameter)
-        packed = Steps.packed(outside.steps)
-        bounding = program._replace(
-            words=packed.words, starts=packed.starts, arena_cells=outside.arena_cells, keep=True, decode=False,
-            sparse=None, outputs=np.zeros((0, 3), dtype=np.int64),
-            work=max(1, sum(step.work for step in outside.steps)),
-        )  # fmt: skip
-        session = host.open(bounding, factors)
-        try:
-            session.run()
-            self._arena = np.array(session.fetch(0, outside.arena_cells))
-        finally:
-            session.close()
-        self._trees = [sum(int(bound.cells) for bound in self._tables(tree)) for tree in outside.trees]
-
-    @property
-    def total(self) -> int:
-        """A lower bound on the optimum, in the plan's units."""
-        return sum(self._trees)
-
-    def guard(self, number: int, parts: Sequence[tuple[Operand, Rows]], looked_up: Sequence[Operand]) -> RowGuard:
-        """Return the filter of tuples for a step's output.
-
-        Args:
-            number: Number of the step.
-            parts: The tables that are joined as rows, and what they are to the step.
-            looked_up: Its other tables, joined as soon as all of their variables are there.
-        """
-        under = {id(rows): self._under(operand) for operand, rows in parts}
-        dense = [bound for operand in looked_up for bound in self._under(operand)]
-        others = sum(self._trees) - self._trees[self._outside.tree_of[number]]
-        rest = self._tables(self._outside.rest[number])
-        return RowGuard(self._device, self._forbidden, rest, under, dense, others)
-
-    def _under(self, operand: Operand) -> list[Lookup]:
-        if operand.source >= 0:
-            return self._tables(self._outside.own[operand.source])
-        return self._tables((self._outside.factors[operand.factor],))
-
-    def _tables(self, places: Iterable[TablePlace]) -> list[Lookup]:
-        return [Lookup(place.scope, view_of(self._arena, place.offset, place.sizes, place.strides)) for place in places]
-
-
-class RowGuard:
-    """A filter of tuples while a table is made: see ``Guard``.
-
-    Args:
-        device: Device of the tuples.
-        forbidden: Totals from this on are not wanted.
-        rest: Tables that bound what is not to be joined; all are of the rows' dtype, from 0 to ``forbidden``.
-        under: Tables that bound each joined table, by its ``id``.
-        dense: Tables that are joined as soon as all of their variables are there.
-        others: A number that bounds what is not connected with all of these.
-        cells: Most cells of a table that bounds are joined to; larger ones stay as they are. None: ``CELLS``.
-    """
-
-    def __init__(
-        self,
-        device: RowsDevice,
-        forbidden: int,
-        rest: list[Lookup],
-        under: dict[int, list[Lookup]],
-        dense: list[Lookup],
-        others: int,
-        cells: int | None = None,
-    ) -> None:
-        self._device, self._forbidden, self._cells = device, forbidden, CELLS if cells is None else cells
-        self._rest, self._under, self._dense, self._others = rest, under, dense, others
-
-    def __call__(self, scope: frozenset[int], waiting: Sequence[Rows]) -> Filter:
-        """Return the filter of tuples over some variables, while these tables wait to be joined."""
-        tables = [*self._rest, *(bound for rows in waiting for bound in self._under[id(rows)])]
-        tables += [bound for bound in self._dense if not scope.issuperset(bound.scope)]
-        missing = set().union(*(bound.scope for bound in tables)).difference(scope)
-        for variable in sorted(missing, key=lambda v: sum(v in bound.scope for bound in tables)):
-            tables = self._without(tables, variable, scope)
-        tables = [self._sum(part) for part in _parts(tables, self._cells)]
-        spent = self._others + sum(int(bound.cells) for bound in tables if not bound.scope)
-        lookups = [
-            Lookup(bound.scope, self._device.upload(np.ascontiguousarray(bound.cells)))
-            for bound in tables
-            if bound.scope and bound.cells.any()
-        ]
-        # Below 0 nothing is kept; how far below may not fit the dtype.
-        return Filter(tuple(lookups), max(-1, self._forbidden - 1 - spent))
-
-    def _without(self, tables: Sequence[Lookup], variable: int, scope: Collection[int]) -> list[Lookup]:
-        left = [bound for bound in tables if variable not in bound.scope]
-        # What is large is bounded by itself.
-        own = [_shrunk(bound, variable, scope, self._cells) for bound in tables if variable in bound.scope]
-        for part in _parts(own, self._cells):
-            joined = self._sum(part)
-            axis = joined.scope.index(variable)
-            left.append(Lookup(joined.scope[:axis] + joined.scope[axis + 1 :], joined.cells.min(axis=axis)))
-        return left
-
-    def _sum(self, tables: Sequence[Lookup]) -> Lookup:
-        if len(tables) == 1:
-            return tables[0]
-        scope = tuple(dict.fromkeys(v for bound in tables for v in bound.scope))
-        total: NDArray[Any] | None = None
-        for bound in tables:
-            axes = [bound.scope.index(v) for v in scope if v in bound.scope]
-            shape = iter(bound.cells.transpose(axes).shape)
-            cells = bound.cells.transpose(axes).reshape([next(shape) if v in bound.scope else 1 for v in scope])
-            total = cells if total is None else np.minimum(total + cells, self._forbidden)
-        assert total is not None
-        return Lookup(scope, total)
-
-
-def _shrunk(bound: Lookup, variable: int, scope: Collection[int], most: int) -> Lookup:
-    """Return the best of a large table for each value of a variable and of those in a scope."""
-    if bound.cells.size <= most:
-        return bound
-    gone = [axis for axis, v in enumerate(bound.scope) if v != variable and v not in scope]
-    left = tuple(v for axis, v in enumerate(bound.scope) if axis not in gone)
-    return Lookup(left, bound.cells.min(axis=tuple(gone)))
-
-
-def _parts(tables: Sequence[Lookup], most: int) -> list[list[Lookup]]:
-    """Return the tables in mini-buckets of at most so many cells."""
-    found = mini_buckets_of_cells([bound.scope for bound in tables], [bound.cells.shape for bound in tables], most)
-    return [[tables[number] for number in part] for part in found]

@@ -1,16 +1,13 @@
-"""The packed record of one large step for the tile kernels, and the data that its blocks share."""
+"""Axes of the packed record of a large step: their order and number."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from elimina.backends.cuda.kernels import OUTERS
 from elimina.planning.record import HEADER, tables
 
-LONGEST_ROW = 1 << 16
+MAX_ROW_CELLS = 1 << 16
 """Cells of the longest row that is made for the sake of where rows start."""
 
 
@@ -102,7 +99,7 @@ def lengthen(record: list[int]) -> None:
         cells *= sizes[first]
         mids = range(record[4], first)
         shared = any(any(t[3 + m] for m in mids) and any(t[3 + first :]) for t in inner)
-        if not follows or shared or cells > LONGEST_ROW:
+        if not follows or shared or cells > MAX_ROW_CELLS:
             return
         if rows_start_at_words(first) and not rows_start_at_words(lo):
             a_tables = [t for t in inner if not any(t[3 + first :])]
@@ -111,94 +108,3 @@ def lengthen(record: list[int]) -> None:
             record[10], record[11] = len(a_tables), len(b_tables)
             record[HEADER + 3 * axes :] = [word for table in (*a_tables, *b_tables, *streams) for word in table]
             return
-
-
-LEAST_LO = 64
-"""Lo cells from which rows are long enough."""
-MOST_TABLES = 6
-"""Largest number of tables with fast axes, any of which may be streamed."""
-MOST_BYTES = 64 << 10
-"""Shared memory that the rhs may take with rows of `LEAST_LO` cells."""
-MOST_MIDS = 256
-"""Mid cells of a block that its start is spread over."""
-BUILD = 2.0
-"""Cost of a vector of an rhs table, in streamed vectors: nothing else is read meanwhile."""
-START = 80.0
-"""Cost of starting a block, likewise."""
-GAIN = 0.8
-"""Cost of a new split, as a share of the old one's, from which it is taken."""
-
-
-class _Split(NamedTuple):
-    outer: list[int]
-    sharing: list[int]
-    mid: list[int]
-    streamed: tuple[int, ...]
-    cost: float
-
-
-def outers_of(sharing: int) -> int:
-    """Outer cells that a block takes of so many that share what is streamed: about the same in all blocks."""
-    return -(-sharing // -(-sharing // OUTERS))
-
-
-def share(record: list[int], itemsize: int) -> int:
-    """Split a step's axes and tables again if that saves much reading.
-
-    Returns:
-        Number of successive slow cells with the same streamed values.
-    """
-    sizes = record[HEADER : HEADER + 3 * record[3] : 3]
-    known = tables(record)
-    lo, first = record[4] + record[5], record[10] + record[11]
-    moving = [n for n, table in enumerate(known) if any(table[3 + lo :])]
-    if record[8] < LEAST_LO or len(moving) > MOST_TABLES:
-        return 1
-    streamed = range(first, len(known))
-    least = GAIN * _cost(record[1], 1, record[7], record[11], len(streamed))
-    best: _Split | None = None
-    readable = [n for n in moving if _is_readable(record, known[n], sizes, 16 // itemsize)]
-    for chosen in itertools.chain(itertools.combinations(readable, 1), itertools.combinations(readable, 2)):
-        split = _split(record[1], sizes[:lo], known, moving, chosen)
-        outers = outers_of(math.prod(sizes[a] for a in split.sharing))
-        fits = outers * record[1] * LEAST_LO * itemsize <= MOST_BYTES
-        if outers > 1 and fits and split.cost < (least if best is None else best.cost):
-            best = split
-    if best is None:
-        return 1
-    constant = [n for n in range(len(known)) if n not in moving]
-    built = [n for n in moving if n not in best.streamed]
-    record[10:12] = len(constant), len(built)
-    rearrange(record, best.outer + best.sharing, best.mid, [*constant, *built, *best.streamed])
-    return math.prod(sizes[a] for a in best.sharing)
-
-
-def _is_readable(record: list[int], table: list[int], sizes: list[int], vector: int) -> bool:
-    lo = record[4] + record[5]
-    out_strides = record[HEADER + 1 : HEADER + 3 * record[3] : 3]
-    aligned = table[1] % vector == 0 and is_aligned(table[0], table[3 : 3 + lo], sizes[:lo], vector)
-    return aligned and is_dense(table[3:], out_strides, sizes, lo)
-
-
-def _split(
-    domain: int, sizes: list[int], known: list[list[int]], moving: Sequence[int], streamed: tuple[int, ...]
-) -> _Split:
-    """Return the slow and middle axes if these tables are streamed and the other tables with fast axes are rhs."""
-    built = [n for n in moving if n not in streamed]
-    sharing, mid, outer = [], [], []
-    for axis in range(len(sizes)):
-        if not any(known[n][3 + axis] for n in streamed):
-            sharing.append(axis)
-        elif not any(known[n][3 + axis] for n in built):
-            mid.append(axis)
-        else:
-            outer.append(axis)
-    cells, mids = (math.prod(sizes[a] for a in axes) for axes in (sharing, mid))
-    return _Split(outer, sharing, mid, streamed, _cost(domain, outers_of(cells), mids, len(built), len(streamed)))
-
-
-def _cost(domain: int, outers: int, mid_cells: int, built: int, streamed: int) -> float:
-    """Return the vectors read and written for one combination."""
-    mids = min(mid_cells, MOST_MIDS)
-    moved = outers * domain * built * BUILD + domain * mids * streamed + outers * mids + START
-    return moved / (outers * domain * mids)

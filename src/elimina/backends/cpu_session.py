@@ -1,0 +1,135 @@
+"""A dense program in the host's memory, run by the compiled core."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import CasePlanner
+from elimina.backends.core_session import dense_session
+from elimina.backends.protocols import Progress, RunOutput
+from elimina.display import bytes_text
+from elimina.errors import MemoryLimitError
+from elimina.planning.arrays import view_of
+from elimina.planning.program import Program, work_of
+from elimina.planning.step import FactorLayout
+
+_OWN_PAGES_BYTES = 1 << 20
+"""Size of an arena from which it may have pages of its own."""
+
+
+def _empty_arena(program: Program) -> NDArray[np.generic]:
+    """Allocate an arena; that of bounds on sums goes back to the system when it is freed.
+
+    The C library keeps freed blocks below 32 MiB for the thread that had them, which a memory limit would count as held
+    while the next, larger mini-buckets are planned. New pages cost nothing beside the exponentials of such a run.
+    """
+    size = program.arena_cells * program.dtype.itemsize
+    if program.semiring != "log-sum-exp" or size < _OWN_PAGES_BYTES:
+        return np.empty(program.arena_cells, dtype=program.dtype)
+    import mmap
+
+    return np.frombuffer(mmap.mmap(-1, size), dtype=program.dtype)
+
+
+class CpuSession:
+    """A program in the host's memory: see ``Session``."""
+
+    def __init__(self, program: Program, factors: NDArray[np.generic], threads: int) -> None:
+        self._program = program
+        started = time.perf_counter()
+        try:
+            self._arena = _empty_arena(program)
+        except (MemoryError, OSError) as error:
+            size = bytes_text(program.arena_cells * program.dtype.itemsize)
+            raise MemoryLimitError(f"cannot allocate {size} of host memory; set a smaller --memory") from error
+        self._arena[: program.factor_cells] = factors
+        self._peaks = np.zeros((program.steps, 2))
+        outputs = np.ascontiguousarray(program.outputs[:, 0])
+        self._core = dense_session(
+            program, program.words, program.starts, self._arena, self._peaks, threads, outputs=outputs
+        )
+        self._zone = slice(*program.zone)
+        self._upload = time.perf_counter() - started
+
+    def load(self, offset: int, values: NDArray[np.generic]) -> None:
+        """Write elements of the arena: see ``Session.load``."""
+        self._arena[offset : offset + len(values)] = values
+
+    def fix(self, values: NDArray[np.int32]) -> None:
+        """Compute only cells with given values: see ``SlicingSession.fix``."""
+        self._core.fix(values)
+
+    def run_cases(
+        self, variables: NDArray[np.int32], values: NDArray[np.int32]
+    ) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
+        """Run all steps for one row of values after another: see ``SlicingSession.run_cases``."""
+        first, last = self._program.zone
+        zones = np.empty((len(values), last - first), dtype=self._program.dtype)
+        peaks = np.empty((len(values), self._peaks.size))
+        given = np.full(self._program.variables, -1, dtype=np.int32)
+        self._core.run_cases(variables, values, given, first, zones, peaks)
+        return zones, peaks.reshape(len(values), -1, 2)
+
+    def run_planned(
+        self, planner: CasePlanner, variables: NDArray[np.int32], values: NDArray[np.int32]
+    ) -> tuple[NDArray[np.generic], NDArray[np.float64], NDArray[np.bool_]]:
+        """Run a plan of its own for each row of values: see ``SlicingSession.run_planned``."""
+        first, last = self._program.zone
+        zones = np.zeros((len(values), last - first), dtype=self._program.dtype)
+        logs, sound = np.zeros(len(values)), np.zeros(len(values), dtype=bool)
+        given = np.full(self._program.variables, -1, dtype=np.int32)
+        self._core.run_planned(planner, variables, values, given, zones, logs, sound)
+        return zones, logs, sound
+
+    def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> RunOutput:
+        """Run all or some of the steps: see ``Session.run``."""
+        started = time.perf_counter()
+        if progress is None:
+            self._core.run(steps, None)
+        else:
+            work = self._program.work if steps is None else max(1, work_of(self._program, steps))
+            self._core.run(steps, lambda done: progress(min(1.0, done / work)))
+        upload, self._upload = self._upload, 0.0
+        ran = time.perf_counter()
+        assignment = self._core.decode(self._program.variables) if self._program.decode else None
+        seconds = {"upload": upload, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
+        return RunOutput(self._arena[self._zone].copy(), self._peaks.copy(), assignment, seconds)
+
+    def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
+        """Return elements of the arena itself: see ``Session.fetch``."""
+        return self._arena[offset : offset + span]
+
+    def gather(self, places: NDArray[np.int64]) -> NDArray[np.generic]:
+        """Return the elements of the arena at these places: see ``GatheringSession.gather``."""
+        return self._arena[places]
+
+    def arena_in_place(self) -> AbstractContextManager[tuple[Any, Any]]:
+        """Give access to the arena: see ``GatheringSession.arena_in_place``."""
+        return nullcontext((np, self._arena))
+
+    def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
+        """Write a table: see ``TableSession.put``."""
+        view = self._view(table)
+        np.copyto(view, values, casting="unsafe")
+        if limit is not None:
+            view[values >= limit] = forbidden
+
+    def take(self, table: FactorLayout) -> NDArray[np.generic]:
+        """Copy a table: see ``TableSession.take``."""
+        return self._view(table).copy()
+
+    def _view(self, table: FactorLayout) -> NDArray[np.generic]:
+        return view_of(self._arena, table.offset, table.sizes, table.strides)
+
+    def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
+        """Write the output ranges of another session: see ``Session.load_peaks``."""
+        self._peaks[first : first + len(peaks)] = peaks
+
+    def close(self) -> None:
+        """Forget the arena."""
+        del self._core, self._arena

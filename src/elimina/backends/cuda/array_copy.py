@@ -1,0 +1,93 @@
+"""Copies of whole arrays on a device (``kernels/place.cu``)."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from elimina.backends.cuda import kernels
+from elimina.backends.cuda.device import CudaDevice
+
+MIN_COPY_CELLS = 1 << 16
+"""Size of a table below which the array library's own copy is as good."""
+MIN_ROW_CELLS = 64
+MAX_GRID = (64, 65535)
+
+
+class CellRows(NamedTuple):
+    """A table as rows of cells that follow each other.
+
+    Attributes:
+        rows: Number of rows.
+        columns: Cells of a row.
+        pitch: Cells from a row's beginning to the next one's.
+    """
+
+    rows: int
+    columns: int
+    pitch: int
+
+
+def cell_rows(sizes: Sequence[int], strides: Sequence[int]) -> CellRows | None:
+    """Return a table as rows, the longest that its strides (in cells) allow; None if that takes more than one pitch."""
+    columns, axis = 1, len(sizes)
+    while axis > 0 and (strides[axis - 1] == columns or sizes[axis - 1] == 1):
+        axis -= 1
+        columns *= sizes[axis]
+    rows, pitch = 1, columns
+    for size, stride in zip(reversed(sizes[:axis]), reversed(strides[:axis]), strict=True):
+        if size == 1:
+            continue
+        if rows == 1:
+            pitch = stride
+        if stride != pitch * rows:
+            return None
+        rows *= size
+    return CellRows(rows, columns, pitch)
+
+
+def copy_array(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, forbidden: float = 0) -> bool:
+    """Copy an array on the device to another one of its shape, in the current stream.
+
+    Args:
+        backend: Backend of the device.
+        given: Cells of the array to copy.
+        to: Destination, possibly of another dtype.
+        limit: Cells from here on become ``forbidden``; None: all are copied.
+        forbidden: A number of the other dtype.
+
+    Returns:
+        False: the array is too small or its strides are too odd for this copy; nothing was done.
+    """
+    ends = [
+        cell_rows(array.shape, [stride // array.itemsize for stride in array.strides]) if array.ndim else None
+        for array in (given, to)
+    ]
+    source, target = ends
+    known = all(array.dtype.name in kernels.CELL_TYPES for array in (given, to))
+    if given.size < MIN_COPY_CELLS or source is None or target is None or not known:
+        return False
+    # What has no gaps has rows of any length.
+    if source.rows == 1:
+        source = CellRows(target.rows, target.columns, target.columns)
+    elif target.rows == 1:
+        target = CellRows(source.rows, source.columns, source.columns)
+    if source[:2] != target[:2] or source.columns < MIN_ROW_CELLS:
+        return False
+    kernel = backend.function(kernels.place_kernel(given.dtype, to.dtype, limit is not None))
+    threads = kernels.THREADS
+    blocks = min(-(-source.columns // threads), MAX_GRID[0]), min(source.rows, MAX_GRID[1])
+    ends_of_copy = given, np.int64(source.pitch), to, np.int64(target.pitch), np.int64(source.rows)
+    bound = given.dtype.type(limit or 0), to.dtype.type(forbidden)
+    kernel(blocks, (threads,), (*ends_of_copy, np.int64(source.columns), *bound))
+    return True
+
+
+@functools.cache
+def forbidding_copy(cupy: Any) -> Any:
+    """Return a kernel that writes a table of another dtype, or with another number for 'forbidden'."""
+    body = "y = x < limit ? static_cast<U>(x) : forbidden"
+    return cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", body, "forbid")

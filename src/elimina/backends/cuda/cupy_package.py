@@ -1,0 +1,56 @@
+"""The import of CuPy. No other module imports it."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from typing import Any
+
+from elimina.errors import DeviceError
+
+OLDEST_CUPY = (14, 2)
+
+
+def make_context(device: int) -> bool:
+    """Make a card's context, which all libraries of the process share; False if the driver does not.
+
+    It takes as long as importing CuPy, and both can be done at the same time.
+    """
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    card, context = ctypes.c_int(), ctypes.c_void_p()
+    return not (
+        driver.cuInit(0)
+        or driver.cuDeviceGet(ctypes.byref(card), device)
+        or driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), card)
+    )
+
+
+def import_cupy(device: int) -> Any:
+    """Return CuPy; a GPU's context is made meanwhile.
+
+    Raises:
+        DeviceError: CuPy is missing, hidden by a folder or too old.
+    """
+    if "cupy" not in sys.modules:
+        threading.Thread(target=make_context, args=(device,), daemon=True).start()
+    try:
+        import cupy
+    except ImportError as error:
+        raise DeviceError(
+            f'the CUDA backend needs CuPy ({error}): pip install "elimina[cuda13]" (CUDA 12: "elimina[cuda12]"), '
+            "or use --device cpu"
+        ) from error
+    if not hasattr(cupy, "__version__"):
+        where = ", ".join(cupy.__path__)
+        raise DeviceError(
+            f"the folder {where} hides the package CuPy: run in another folder, rename this one, or use --device cpu"
+        )
+    version = tuple(int(part) for part in cupy.__version__.split(".")[:2])
+    if version < OLDEST_CUPY:
+        wanted = ".".join(map(str, OLDEST_CUPY))
+        raise DeviceError(f'CuPy {cupy.__version__} is too old, {wanted} is needed: pip install -U "elimina[cuda13]"')
+    return cupy

@@ -1,0 +1,144 @@
+"""Blocks of the faces kernel (``kernels/faces.cu``), for a large step whose streamed table lacks slow axes.
+
+The tables are faces of a box of cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.backends.cuda.kernels import FacesKernel, faces_kernels
+from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_BYTES
+from elimina.backends.cuda.record_axes import rearrange
+from elimina.planning.record import HEADER, tables
+
+WARP = 32
+"""Threads of a warp."""
+LEAST_SHARED = 4
+"""Least values of the eliminated variable, and cells that have the same streamed values."""
+SCHEDULERS = 4
+"""Warps that a multiprocessor runs at a time."""
+FOLD = 4.0
+"""Cycles of a warp for a combination of two registers, with the third one joined to them."""
+WAIT = 60.0
+"""Cycles that it waits for shared memory, for each value of the eliminated variable."""
+LOAD = 4.0
+"""Cycles of a warp for loading a cell of a face a thread."""
+SECTOR = 32
+"""Bytes read besides those wanted, for each run of cells."""
+CACHE = 30.0
+"""Bytes that a multiprocessor reads from the cache in a cycle."""
+HINDRANCE = 0.3
+"""Share of overlapped work that still adds to the time."""
+FACES_START = 6000.0
+"""Cycles before the first value."""
+STREAMED = 9.0
+"""Bytes of a streamed table that a multiprocessor reads in a cycle, from a cache."""
+
+
+class FacesShape(NamedTuple):
+    """A step: its cells, the words of its record, and its tables."""
+
+    domain: int
+    outer_cells: int
+    sharing: int  # successive slow cells with the same streamed values
+    mid_cells: int
+    lo_cells: int
+    words: int
+    tables_a: int
+    tables_b: int
+
+
+class FacesCut(NamedTuple):
+    """Parameters of the kernel: ``outers`` slow cells per block, ``splits`` of ``batch`` middle cells, and so on."""
+
+    kernel: FacesKernel
+    outers: int
+    splits: int
+    batch: int
+    chunks: int
+    chunk: int
+    columns: int
+    workers: int
+
+
+def split_outer(record: list[int]) -> int:
+    """Move the slow axes that the only streamed table lacks behind the other slow ones.
+
+    Returns:
+        Number of successive slow cells with the same streamed values; 1 if there are several streamed tables.
+    """
+    known = tables(record)
+    if len(known) - record[10] - record[11] != 1:
+        return 1
+    outer = range(record[4])
+    sharing = [axis for axis in outer if not known[-1][3 + axis]]
+    others = [axis for axis in outer if axis not in sharing]
+    sizes = record[HEADER : HEADER + 3 * record[3] : 3]
+    rearrange(record, [*others, *sharing], range(record[4], record[4] + record[5]), range(len(known)))
+    return math.prod(sizes[axis] for axis in sharing)
+
+
+def faces_cuts(shape: FacesShape, semiring: str, dtype: np.dtype[np.generic]) -> Iterator[FacesCut]:
+    """Yield all shapes of a step's blocks that fit the threads and shared memory."""
+    for kernel in faces_kernels(semiring, dtype):
+        for columns in range(1, min(kernel.threads, -(-shape.lo_cells // kernel.cells)) + 1):
+            for rows in range(1, min(kernel.threads // columns, -(-shape.mid_cells // kernel.rows)) + 1):
+                most = min(kernel.threads // columns // rows, -(-shape.sharing // kernel.outers))
+                for groups in range(1, most + 1):
+                    outers, batch, chunk = groups * kernel.outers, rows * kernel.rows, columns * kernel.cells
+                    workers = -(-columns * rows * groups // WARP) * WARP
+                    if outers * (batch + chunk) + batch * chunk > kernel.items * (kernel.threads - workers):
+                        break
+                    splits, chunks = -(-shape.mid_cells // batch), -(-shape.lo_cells // chunk)
+                    cut = FacesCut(kernel, outers, splits, batch, chunks, chunk, columns, workers)
+                    if (
+                        faces_shared_bytes(shape, cut, dtype.itemsize)
+                        <= SHARED_BYTES // max(2, kernel.blocks) - RESERVED_SHARED_BYTES
+                    ):
+                        yield cut
+
+
+def faces_shared_bytes(shape: FacesShape, cut: FacesCut, itemsize: int) -> int:
+    """Return the shared memory of a block in bytes, added up as ``map_of`` in ``kernels/tile_parts.cuh`` does."""
+    count, slab = shape.tables_a + shape.tables_b + 1, 2 * cut.kernel.depth
+    size = -(-shape.words // 2) * 2 + cut.outers * (count + 1) + count + (count + 1) * cut.batch + count * cut.chunk
+    size = -(-8 * size // 16) * 16 + cut.outers * slab * cut.batch * cut.kernel.lane_bytes
+    size = -(-size // 16) * 16 + cut.outers * slab * cut.chunk * itemsize
+    return -(-size // 16) * 16 + slab * cut.batch * cut.chunk * itemsize
+
+
+def faces_block_count(shape: FacesShape, cut: FacesCut) -> int:
+    """Return the number of blocks of a launch."""
+    return shape.outer_cells // shape.sharing * -(-shape.sharing // cut.outers) * cut.splits * cut.chunks
+
+
+def faces_cost(shape: FacesShape, cut: FacesCut, multiprocessors: int, itemsize: int) -> float:
+    """Predicted cycles: workers, loaders and the cache are at work together, and hinder each other."""
+    kernel = cut.kernel
+    warps = math.ceil(cut.workers / WARP / SCHEDULERS)
+    combinations = kernel.outers * kernel.rows * kernel.cells * itemsize // kernel.lane_bytes
+    worked = warps * (FOLD * combinations * kernel.lane_bytes / 4 + WAIT)
+    loaded = LOAD * (cut.outers * (cut.batch + cut.chunk) + cut.batch * cut.chunk) / WARP
+    runs = (cut.outers, cut.batch), (cut.outers, cut.chunk), (cut.batch, cut.chunk)
+    moved = sum(rows * (cells * itemsize + SECTOR) for rows, cells in runs) / CACHE
+    waves = math.ceil(faces_block_count(shape, cut) / multiprocessors / kernel.blocks) * kernel.blocks
+    parts = worked, loaded, moved
+    return waves * shape.domain * (max(parts) + HINDRANCE * sum(parts)) + FACES_START
+
+
+def faces_cut(shape: FacesShape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> FacesCut | None:
+    """Return the cut with the least estimated time; None if streaming takes less."""
+    if shape.sharing < LEAST_SHARED or shape.domain < LEAST_SHARED:
+        return None
+    costs = [
+        (faces_cost(shape, cut, multiprocessors, dtype.itemsize), cut) for cut in faces_cuts(shape, semiring, dtype)
+    ]
+    best = min(costs, key=lambda found: found[0], default=None)
+    rows = shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
+    streamed = rows * dtype.itemsize / (STREAMED * multiprocessors)
+    return best[1] if best is not None and best[0] < streamed else None

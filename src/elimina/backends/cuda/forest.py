@@ -1,0 +1,121 @@
+"""Launches of small steps (``kernels/forest.cu``): their chunks, entries and links."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.cuda import kernels
+from elimina.backends.cuda.step_arrays import StepArrays
+from elimina.planning.record import AXIS_WORDS, DOMAIN, HEADER, WORDS, ragged
+
+CHUNK_WORK = 1 << 11
+"""Rows of a small step from which it is cut into chunks."""
+MAX_CHUNKS = 264
+"""Chunks of a step beyond which they get larger: about as many blocks as run at a time."""
+THREAD_WORK = 8
+"""Rows that one thread of a block computes of a chunk, if there are no more chunks than that."""
+THREADS, WARP = kernels.THREADS, 32
+LINK_WORDS = 10
+AWAITED = -2
+"""Link of a step that entries of its launch wait for."""
+CHUNK_BITS = 20
+
+
+class ForestLaunch(NamedTuple):
+    """A launch of small steps, which blocks take from a list.
+
+    Attributes:
+        first: Number of its first entry.
+        slots: Its entries.
+        counter: Number of its counter, of entries that are taken.
+        tree: True if each step has one chunk and one reader at most, so that no entry waits.
+        levels: True if some of its steps are moment-matching steps.
+        work: Rows of its steps.
+    """
+
+    first: int
+    slots: int
+    counter: int
+    tree: bool
+    levels: bool
+    work: int
+
+    @property
+    def path(self) -> str:
+        """Name of the executor path that it is."""
+        return "cuda-forest"
+
+
+def write_reciprocals(words: NDArray[np.int64], starts: NDArray[np.int64], axes: NDArray[np.int64]) -> None:
+    """Write 2^32 divided by each axis's size beside its variable (``AxisWord`` in ``program.hpp``)."""
+    at = np.repeat(starts + HEADER, axes) + AXIS_WORDS * ragged(np.zeros_like(axes), axes)
+    words[at + 2] |= np.minimum((1 << 32) // words[at], (1 << 32) - 1) << 32
+
+
+def chunks_of(steps: StepArrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each small step its number of chunks, and the output cells of a chunk, which leave no thread idle."""
+    domain = np.maximum(1, steps.headers[:, DOMAIN])
+    # Threads that share a cell, as the kernel chooses them where a chunk has as many cells as the others leave.
+    sharing = np.minimum(WARP, 1 << np.ceil(np.log2(np.maximum(1, domain / THREAD_WORK))).astype(np.int64))
+    row = THREADS // sharing
+    rows = np.maximum(THREAD_WORK // -(-domain // sharing), -(-steps.cells // (row * MAX_CHUNKS)))
+    cells = np.where(steps.work > CHUNK_WORK, row * np.maximum(1, rows), np.maximum(1, steps.cells))
+    return -(-steps.cells // cells), cells
+
+
+class ForestLists(NamedTuple):
+    """Lists that the launches of small steps read besides records (``kernels/forest.cu``).
+
+    Attributes:
+        links: Words of ``LinkWord`` of each step.
+        waits: Steps that entries wait for.
+        entries: Entries of all launches, one after another.
+        bounds: Number of the first entry of each launch, by its phase, and of all of them.
+        children: Number of steps of its launch that each step reads.
+        unfinished: Chunks of each step; none of those that do not run here.
+    """
+
+    links: NDArray[np.int64]
+    waits: NDArray[np.int64]
+    entries: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+    children: NDArray[np.int64]
+    unfinished: NDArray[np.int64]
+
+
+def forest_lists(
+    steps: StepArrays,
+    starts: NDArray[np.int64],
+    small: NDArray[np.bool_],
+    phases: NDArray[np.int64],
+    begins: NDArray[np.float64],
+    links_at: int,
+) -> ForestLists:
+    """Return the lists of small steps; ``links_at``: where in the words the links and then ``waits`` will be."""
+    count = len(small)
+    chunks, chunk_cells = chunks_of(steps)
+    pairs = np.stack([steps.readers, steps.sources], axis=1)[steps.sources >= 0]
+    pairs = pairs[small[pairs[:, 0]] & small[pairs[:, 1]]]
+    pairs = np.unique(pairs[phases[pairs[:, 0]] == phases[pairs[:, 1]]], axis=0)
+    readers, sources = pairs[:, 0], pairs[:, 1]
+    children = np.bincount(readers, minlength=count).astype(np.int64)
+    walks = small & (children > 0) & (chunks == 1)
+    walks[readers[np.bincount(sources, minlength=count)[sources] > 1]] = False
+
+    links = np.full((count, LINK_WORDS), -1, dtype=np.int64)
+    is_walk = walks[readers]
+    then = readers[is_walk]
+    links[sources[is_walk], :4] = np.stack([then, starts[then], steps.headers[then, WORDS], children[then]], axis=1)
+    links[sources[~is_walk], 0] = AWAITED
+    # ``pairs`` is sorted, so what each step waits for follows one another.
+    waiting = np.where(walks, 0, children)
+    waits_at = links_at + links.size + np.cumsum(waiting) - waiting
+    links[:, 4:] = np.stack([chunks, chunk_cells, starts, steps.headers[:, WORDS], waiting, waits_at], axis=1)
+    heads = np.flatnonzero(small & ~walks)
+    heads = heads[np.lexsort((begins[heads], phases[heads]))]
+    entries = np.repeat(heads << CHUNK_BITS, chunks[heads]) + ragged(np.zeros_like(heads), chunks[heads])
+    bounds = np.searchsorted(phases[entries >> CHUNK_BITS], np.arange(phases.max(initial=0) + 2))
+    return ForestLists(links, sources[~is_walk], entries, bounds, children, np.where(small, chunks, 0))

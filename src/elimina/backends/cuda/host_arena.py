@@ -1,0 +1,207 @@
+"""Arenas on the host that a device copies from and to: in pinned memory, or in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.cuda.box_copies import copy_box
+from elimina.backends.file_pieces import FilePiece, file_pieces
+from elimina.backends.scratch import ScratchFile
+from elimina.planning.program import Program
+from elimina.planning.stream import Copy, StreamTile
+from elimina.planning.tiers import DOWNLOAD_STAGES, UPLOAD_STAGES
+from elimina.system import available_threads
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.device import CudaDevice
+
+TOUCH_BYTES = 64 << 20
+"""Bytes that a thread touches, before they are pinned."""
+
+
+class PinnedArena:
+    """In the host's memory, which the device copies from and to by itself."""
+
+    def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
+        self._runtime = backend.cupy.cuda.runtime
+        self._item = program.dtype.itemsize
+        self.array = np.empty(program.arena_cells, dtype=program.dtype)
+        # Pinning is quick where the pages are there already.
+        _in_parallel(lambda part: self._fill(part, factors), self.array.nbytes // self._item, self._item)
+        self._pointer = self.array.ctypes.data
+        self._runtime.hostRegister(self._pointer, max(1, self.array.nbytes), 0)
+
+    def _fill(self, part: slice, factors: NDArray[np.generic]) -> None:
+        target, given = self.array[part], factors[part]
+        target[: len(given)] = given
+        target[len(given) :] = 0
+
+    def prepare(self, tile: StreamTile) -> None:
+        """Nothing: the device copies by itself."""
+
+    def upload(self, tile: StreamTile, base: int, stream: Any) -> None:
+        """Queue the uploads of the tile to the device's memory."""
+        for part in tile.uploads:
+            rows = [(n, own * self._item, host * self._item) for n, host, own in part.rows]
+            source = self._pointer + part.host * self._item
+            copy_box(
+                self._runtime, base + part.device * self._item, source, part.run * self._item, rows, stream.ptr
+            )  # fmt: skip
+
+    def download(self, tile: StreamTile, base: int, stream: Any) -> None:
+        """Queue the downloads of the tile."""
+        for part in tile.downloads:
+            rows = [(n, host * self._item, own * self._item) for n, host, own in part.rows]
+            to = self._pointer + part.host * self._item
+            copy_box(
+                self._runtime, to, base + part.device * self._item, part.run * self._item, rows, stream.ptr
+            )  # fmt: skip
+
+    def settle(self) -> None:
+        """Nothing: what was downloaded is in the arena."""
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._runtime.hostUnregister(self._pointer)
+        del self.array
+
+
+class FileArena:
+    """In a file. Threads read ahead into pinned memory, and write behind."""
+
+    def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
+        assert program.scratch is not None
+        assert program.stream is not None
+        self._cuda, self._item = backend.cupy.cuda, program.dtype.itemsize
+        self._file = ScratchFile(program.scratch, program.arena_cells * self._item)
+        self.array = self._file.array(program.dtype, program.arena_cells)
+        self._file.write(np.ascontiguousarray(factors).reshape(-1).view(np.uint8).data, 0)
+        self._threads = ThreadPoolExecutor(min(8, available_threads()))
+        self._up = [_Stage(backend, program.stream.upload_span * self._item) for _ in range(UPLOAD_STAGES)]
+        self._down = [_Stage(backend, program.stream.download_span * self._item) for _ in range(DOWNLOAD_STAGES)]
+        self._prepared: set[int] = set()
+        self._queued = 0
+        self._writes: dict[int, list[Future[None]]] = {}
+
+    def prepare(self, tile: StreamTile) -> None:
+        """Begin to read the data of a later tile, if they are written already."""
+        known = tile.written <= self._queued and not any(n <= tile.written for n in self._unwritten())
+        if known and tile.number not in self._prepared:
+            self._begin(tile)
+
+    def _begin(self, tile: StreamTile) -> None:
+        self._prepared.add(tile.number)
+        stage = self._up[tile.number % UPLOAD_STAGES]
+        stage.wait()
+        at = 0
+        for part in tile.uploads:
+            for job in file_pieces(part, self._item, at):
+                stage.jobs.append(self._threads.submit(self._read, stage, job))
+            at += part.runs * part.run * self._item
+
+    def _read(self, stage: _Stage, job: list[FilePiece]) -> None:
+        for at, offset, size in job:
+            self._file.read(stage.view[at : at + size], offset)
+
+    def upload(self, tile: StreamTile, base: int, stream: Any) -> None:
+        """Queue the uploads of the tile to the device's memory."""
+        if tile.number not in self._prepared:
+            self._finish(tile.written)
+            self._begin(tile)
+        stage = self._up[tile.number % UPLOAD_STAGES]
+        stage.finish()
+        self._prepared.discard(tile.number)
+        at = stage.pointer
+        for part in tile.uploads:
+            run = part.run * self._item
+            rows = [(n, own * self._item, closely) for (n, _, own), closely in _closely(part, run)]
+            copy_box(self._cuda.runtime, base + part.device * self._item, at, run, rows, stream.ptr)
+            at += run * part.runs
+        stage.copied = self._cuda.Event(disable_timing=True)
+        stage.copied.record(stream)
+
+    def download(self, tile: StreamTile, base: int, stream: Any) -> None:
+        """Queue the downloads of the tile."""
+        self._queued = tile.number
+        if not tile.downloads:
+            return
+        stage = self._down[tile.number % DOWNLOAD_STAGES]
+        stage.finish()
+        (part,) = tile.downloads
+        run = part.run * self._item
+        rows = [(n, closely, own * self._item) for (n, _, own), closely in _closely(part, run)]
+        copy_box(self._cuda.runtime, stage.pointer, base + part.device * self._item, run, rows, stream.ptr)
+        stage.copied = self._cuda.Event(disable_timing=True)
+        stage.copied.record(stream)
+        stage.jobs = [self._threads.submit(self._write, stage, job) for job in file_pieces(part, self._item, 0)]
+        self._writes[tile.number] = stage.jobs
+
+    def _write(self, stage: _Stage, job: list[FilePiece]) -> None:
+        stage.wait()
+        for at, offset, size in job:
+            self._file.write(stage.view[at : at + size], offset)
+
+    def _unwritten(self) -> list[int]:
+        """Return the tiles whose downloads are not yet in the file."""
+        for number in [n for n, jobs in self._writes.items() if all(job.done() for job in jobs)]:
+            for job in self._writes.pop(number):
+                job.result()
+        return list(self._writes)
+
+    def _finish(self, number: int) -> None:
+        for written in [n for n in self._writes if n <= number]:
+            for job in self._writes.pop(written):
+                job.result()
+
+    def settle(self) -> None:
+        """Wait until all that was downloaded is in the file; the device has nothing left to do."""
+        for stage in self._up:
+            stage.finish()
+        self._finish(max(self._writes, default=0))
+        self._prepared.clear()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._threads.shutdown(cancel_futures=True)
+        self._file.close()
+        del self.array, self._up, self._down
+
+
+class _Stage:
+    """Pinned memory between a file and a device, and its pending transfers."""
+
+    def __init__(self, backend: CudaDevice, size: int) -> None:
+        self._memory = backend.pinned.malloc(max(1, size))
+        self.pointer = int(self._memory.ptr)
+        self.view = np.frombuffer(self._memory, dtype=np.uint8, count=max(1, size)).data
+        self.jobs: list[Future[None]] = []
+        self.copied: Any = None
+
+    def wait(self) -> None:
+        """Wait until the device has copied from here, or to here."""
+        if self.copied is not None:
+            self.copied.synchronize()
+
+    def finish(self) -> None:
+        """Wait for the file."""
+        for job in self.jobs:
+            job.result()
+        self.jobs = []
+
+
+def _closely(part: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]:
+    """Yield the rows, and their strides if the runs follow one another."""
+    for row in part.rows:
+        yield row, run
+        run *= row[0]
+
+
+def _in_parallel(fill: Callable[[slice], None], cells: int, itemsize: int) -> None:
+    step = TOUCH_BYTES // itemsize
+    with ThreadPoolExecutor(available_threads()) as threads:
+        list(threads.map(fill, [slice(at, min(at + step, cells)) for at in range(0, cells, step)]))

@@ -1,0 +1,61 @@
+"""This process's memory on GPUs, and the return of what is idle to the driver."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import threading
+from typing import Any
+
+from elimina.backends.cuda.memory import DeviceMemory
+
+LINGER_SECONDS, LINGER_SHARE, MUCH_SECONDS = 1.0, 1 / 2, 0.25
+"""Seconds for which more than ``KEPT_BYTES`` stay for the next program, up to this share of a GPU; seconds for more.
+
+What is given back, in 0.06 s, is cleared before it is had again: 64 GiB take 0.2 s instead of 0.01 on an H200.
+"""
+
+
+@functools.cache
+def pinned_memory(cupy: Any) -> Any:
+    """Return this process's pool of pinned host memory."""
+    return cupy.cuda.PinnedMemoryPool()
+
+
+@functools.cache
+def device_memory(cupy: Any, device: int) -> DeviceMemory:
+    """Return this process's memory on a GPU."""
+    return DeviceMemory(cupy)
+
+
+timers: dict[int, threading.Timer] = {}
+return_locks: dict[int, threading.Lock] = {}
+"""Timers that give back the memory that programs have left, and locks that are held meanwhile, by card."""
+
+
+def keep_idle(device: int) -> None:
+    """Keep the memory that programs have left on a card; wait where it is being given back."""
+    timer = timers.pop(device, None)
+    if timer is not None:
+        timer.cancel()
+    with return_locks[device]:
+        pass
+
+
+@atexit.register
+def _leave_driver() -> None:
+    """Let no thread come back from the driver after the interpreter's end."""
+    for timer in list(timers.values()):
+        timer.cancel()
+    for lock in list(return_locks.values()):
+        # In a child of a fork, it may stay as it was.
+        if lock.acquire(timeout=LINGER_SECONDS):
+            lock.release()
+
+
+def return_idle(cupy: Any, device: int) -> None:
+    """Give the memory of a card that no program uses back to the driver."""
+    # A card that failed keeps its memory to itself.
+    with return_locks[device], contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError), cupy.cuda.Device(device):
+        device_memory(cupy, device).release()

@@ -1,0 +1,23 @@
+"""Streams of GPUs, kept for later backends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.blas import Blas
+
+
+class Lane:
+    """A stream of a GPU, and the handle of cuBLAS for it.
+
+    Making either takes longer than many runs. So backends of a GPU leave theirs to later ones.
+    """
+
+    def __init__(self, cupy: Any) -> None:
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.blas: Blas | None = None
+
+
+idle_lanes: dict[int, list[Lane]] = {}
+"""Lanes that no backend has, by number of the GPU."""

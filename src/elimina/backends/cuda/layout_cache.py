@@ -1,0 +1,58 @@
+"""Layouts that this process keeps for programs which come again."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.cuda.layout import DeviceLayout
+from elimina.backends.cuda.translation import lay_out, steps_on_their_own
+from elimina.planning.program import Program
+from elimina.system import lock_for_a_moment
+
+MAX_KEPT_LAYOUTS = 16
+"""Layouts that this process keeps for programs which come again."""
+MAX_KEPT_WORDS_BYTES = 1 << 20
+"""Bytes of the longest program, likewise."""
+
+_layouts: OrderedDict[bytes, DeviceLayout] = OrderedDict()
+_digests: OrderedDict[int, tuple[NDArray[np.int64], bytes]] = OrderedDict()
+"""Records of the latest programs, by identity, and their digests, which take longer than to look up."""
+_layouts_lock = lock_for_a_moment()
+
+
+def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, library: bool) -> DeviceLayout:
+    """Return the layout of a whole program, the one of an earlier call where that had the same steps."""
+    if program.words.nbytes > MAX_KEPT_WORDS_BYTES:
+        return lay_out(program, multiprocessors, shared_bytes, None, library)
+    kind = program.semiring, program.dtype.name, program.keep, program.decode, program.variables, program.arena_cells
+    digest = hashlib.blake2b(repr((kind, multiprocessors, shared_bytes, library, steps_on_their_own(program))).encode())
+    for array in (program.starts, program.outputs):
+        digest.update(repr(array.shape).encode())
+        digest.update(array.tobytes())
+    digest.update(_digest(program.words))
+    key = digest.digest()
+    with _layouts_lock:
+        if key in _layouts:
+            _layouts.move_to_end(key)
+            return _layouts[key]
+    layout = lay_out(program, multiprocessors, shared_bytes, None, library)._replace(copies={})
+    with _layouts_lock:
+        _layouts[key] = layout
+        while len(_layouts) > MAX_KEPT_LAYOUTS:
+            _layouts.popitem(last=False)
+    return layout
+
+
+def _digest(words: NDArray[np.int64]) -> bytes:
+    """Return a digest of a program's records, which a plan that is kept has always in the same array."""
+    with _layouts_lock:
+        known = _digests.get(id(words))
+        if known is None:
+            known = _digests[id(words)] = words, hashlib.blake2b(words.tobytes()).digest()
+            while len(_digests) > MAX_KEPT_LAYOUTS:
+                _digests.popitem(last=False)
+        return known[1]

@@ -1,0 +1,162 @@
+"""Large steps in ``sum-product`` that are matrix products."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.backends.cuda import kernels
+from elimina.backends.cuda.record_axes import is_aligned, merge, widen
+from elimina.planning.matrix_products import LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK
+from elimina.planning.program import Program
+from elimina.planning.record import HEADER, tables
+
+MAX_CALLS = 64
+"""Calls of the library for one step: batches whose matrices do not lie at regular distances take one each."""
+MAX_SIZE = 2**31 - 1
+"""Largest size that the library takes."""
+
+
+class MatrixOperand(NamedTuple):
+    """A matrix in the arena.
+
+    Attributes:
+        offset: Place of its first cell.
+        pitch: Cells between the starts of two of its lines.
+        along_depth: True if its lines run along the eliminated variable.
+        hop: Cells between two matrices of the batch.
+    """
+
+    offset: int
+    pitch: int
+    along_depth: bool
+    hop: int
+
+
+class MatrixLaunch(NamedTuple):
+    """A launch of one large step: ``batch`` products of ``rows`` x ``columns`` x ``depth``, at each of some places.
+
+    Attributes:
+        number: Number of the step.
+        record_at: Start of its record in the words.
+        rows, columns, depth, batch: Shape of a call.
+        lhs, rhs, out: Matrices that are multiplied, and that of the result.
+        places: Cells to add to the three matrices' offsets, for each call.
+        sources: Steps that wrote lhs and rhs; -1 for a factor.
+        scalar: Place of the product of the messages' scales among the scalars.
+        words: Cells of the words that the output is read in.
+        work: Combinations of the step.
+    """
+
+    number: int
+    record_at: int
+    rows: int
+    columns: int
+    depth: int
+    batch: int
+    lhs: MatrixOperand
+    rhs: MatrixOperand
+    out: MatrixOperand
+    places: tuple[tuple[int, ...], ...]
+    sources: tuple[int, int]
+    scalar: int
+    words: int
+    work: int
+
+    def kernel_names(self, semiring: str, dtype: np.dtype[np.generic]) -> tuple[str, ...]:
+        """Return the names of the kernels that it runs, in a semiring and a dtype."""
+        kind = semiring, dtype
+        return kernels.range_kernel(*kind), kernels.scale_kernel(*kind), kernels.extremes_kernel(*kind, self.words)
+
+    @property
+    def path(self) -> str:
+        """Name of the executor path that it is."""
+        return "cuda-library"
+
+    @property
+    def out_cells(self) -> int:
+        """Cells of the output."""
+        return self.work // self.depth
+
+    def cells_of(self, side: int) -> tuple[int, int]:
+        """Return the first cell that is read of the left (0) or the right table (1), and how many up to the last."""
+        operand, lines = (self.lhs, self.rows) if side == 0 else (self.rhs, self.columns)
+        lines, length = (lines, self.depth) if operand.along_depth else (self.depth, lines)
+        farthest = max(place[side] for place in self.places) + (self.batch - 1) * operand.hop
+        return operand.offset, farthest + (lines - 1) * operand.pitch + length
+
+
+def choose_matrix(program: Program, number: int, start: int, record: list[int], scalar: int) -> MatrixLaunch | None:
+    """Return the library calls that compute a step; None if our own kernel has to.
+
+    Args:
+        program: Program of the step.
+        number: Number of the step.
+        start: Start that its record will have in the words.
+        record: The step's record; it gets fewer, longer axes if the library takes the step.
+        scalar: Place for the product of the messages' scales.
+    """
+    if program.semiring != "sum-product" or record[9:12] != [2, 1, 1] or record[1] < LIBRARY_DEPTH:
+        return None
+    own = list(record)
+    widen(own)
+    merge(own)
+    axes, lo = own[3], own[4] + own[5]
+    sizes = own[HEADER : HEADER + 3 * axes : 3]
+    lhs, rhs = tables(own)
+    strides = list(zip(lhs[3:], rhs[3:], own[HEADER + 1 : HEADER + 3 * axes : 3], strict=True))
+    rows_at = [axis for axis in range(lo) if strides[axis][1] == 0]
+    if axes != lo + 1 or not rows_at:
+        return None
+    row = max(rows_at, key=sizes.__getitem__)
+    others = sorted((axis for axis in range(lo) if axis != row), key=sizes.__getitem__)
+    hops = strides[others[-1]] if others else (0, 0, 0)
+    digits = itertools.product(*(range(sizes[axis]) for axis in others[:-1]))
+    depth, columns, batch = own[1], sizes[lo], sizes[others[-1]] if others else 1
+    work = depth * math.prod(sizes)
+    calls = math.prod(sizes[axis] for axis in others[:-1])
+    if calls > MAX_CALLS or min(sizes[row], columns) < LIBRARY_SIDE or work < LIBRARY_WORK:
+        return None
+    left = _operand(lhs, strides[row][0], hops[0], depth, sizes[row])
+    right = _operand(rhs, strides[lo][1], hops[1], depth, columns)
+    if left is None or right is None or strides[row][2] < columns:
+        return None
+    out = MatrixOperand(own[12], strides[row][2], False, hops[2])
+    if max(sizes[row], columns, depth, batch, left.pitch, right.pitch, out.pitch) > MAX_SIZE:
+        return None
+    places = tuple(
+        tuple(sum(digit * strides[axis][k] for digit, axis in zip(found, others, strict=False)) for k in range(3))
+        for found in digits
+    )
+    record[:] = own
+    vector = 16 // program.dtype.itemsize
+    whole = [stride for _, _, stride in strides[:lo]]
+    words = vector if columns % vector == 0 and is_aligned(own[12], whole, sizes[:lo], vector) else 1
+    return MatrixLaunch(
+        number,
+        start,
+        sizes[row],
+        columns,
+        depth,
+        batch,
+        left,
+        right,
+        out,
+        places,
+        (lhs[2], rhs[2]),
+        scalar,
+        words,
+        work,
+    )
+
+
+def _operand(table: list[int], stride: int, hop: int, depth: int, cells: int) -> MatrixOperand | None:
+    """Return a matrix with this distance of cells along the side; None if no direction has adjacent cells."""
+    if stride == 1 and table[1] >= cells:
+        return MatrixOperand(table[0], table[1], False, hop)
+    if table[1] == 1 and stride >= depth:
+        return MatrixOperand(table[0], stride, True, hop)
+    return None

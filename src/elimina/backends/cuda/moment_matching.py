@@ -1,0 +1,34 @@
+"""Launches of large moment-matching steps (``kernels/level.cu``)."""
+
+from __future__ import annotations
+
+import math
+
+from elimina.backends.cuda.kernels import THREADS, level_kernel
+from elimina.backends.cuda.record_axes import is_aligned
+from elimina.backends.cuda.tile_launch import TileLaunch
+from elimina.planning.program import Program
+from elimina.planning.record import HEADER, tables
+
+LEVEL_BLOCKS = 8
+"""Blocks of a moment-matching step that a multiprocessor holds together."""
+
+
+def choose_level(program: Program, start: int, record: list[int], multiprocessors: int) -> TileLaunch:
+    """Choose the kernel for a step: which of its axes make rows, and whether they are read in words."""
+    axes = record[3]
+    sizes, out_strides = (record[HEADER + word : HEADER + 3 * axes : 3] for word in (0, 1))
+    known = tables(record)
+    strides = [out_strides, *(table[3:] for table in known)]
+    row, cells = axes, 1
+    while row and (sizes[row - 1] == 1 or all(own[row - 1] == cells for own in strides)):
+        row -= 1
+        cells *= sizes[row]
+    unit = 16 // program.dtype.itemsize
+    offsets = [record[12], *(table[0] for table in known)]
+    words = all(is_aligned(at, own[:row], sizes[:row], unit) for at, own in zip(offsets, strides, strict=True))
+    kernel = level_kernel(program.semiring, program.dtype, len(known), words and cells > 1)
+    work = math.prod(sizes)
+    threads = work // cells * -(-cells // kernel.lanes)
+    blocks = min(-(-threads // THREADS), LEVEL_BLOCKS * multiprocessors)
+    return TileLaunch(kernel, start, (row,), blocks, THREADS, 0, work)

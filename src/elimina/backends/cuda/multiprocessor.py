@@ -1,0 +1,8 @@
+"""Limits of a multiprocessor."""
+
+from __future__ import annotations
+
+SHARED_BYTES = 228 << 10
+"""Bytes of shared memory of a multiprocessor."""
+RESERVED_SHARED_BYTES = 1 << 10
+"""Bytes of it that each block costs besides its own."""

@@ -1,0 +1,60 @@
+"""A program's steps as arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.planning.record import (
+    AXES,
+    AXIS_WORDS,
+    DOMAIN,
+    HEADER,
+    LO_CELLS,
+    MID_CELLS,
+    OUTER_CELLS,
+    TABLE_STRIDES,
+    TABLES,
+    ragged,
+    spans,
+)
+
+
+class StepArrays(NamedTuple):
+    """A program's steps as arrays, and their tables: where in the words each one's source is, source and reader."""
+
+    headers: NDArray[np.int64]
+    work: NDArray[np.int64]
+    spans: NDArray[np.int64]
+    cells: NDArray[np.int64]
+    source_at: NDArray[np.int64]
+    sources: NDArray[np.int64]
+    readers: NDArray[np.int64]
+
+
+def step_arrays(words: NDArray[np.int64], starts: NDArray[np.int64]) -> StepArrays:
+    """Return the steps of packed records."""
+    count = len(starts)
+    headers = words[starts[:, None] + np.arange(HEADER)] if count else np.zeros((0, HEADER), np.int64)
+    axes, tables = headers[:, AXES], headers[:, TABLES]
+    cells = headers[:, OUTER_CELLS] * headers[:, MID_CELLS] * headers[:, LO_CELLS]
+    source_at = np.repeat(starts + HEADER + AXIS_WORDS * axes, tables)
+    source_at = source_at + np.repeat(TABLE_STRIDES + axes, tables) * ragged(np.zeros_like(tables), tables)
+    return StepArrays(
+        headers,
+        cells * headers[:, DOMAIN],
+        spans(words, starts, axes),
+        cells,
+        source_at,
+        words[source_at + 2],
+        np.repeat(np.arange(count), tables),
+    )
+
+
+def tables_from(steps: StepArrays, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return the tables that are outputs of the chosen steps."""
+    found: NDArray[np.bool_] = steps.sources >= 0
+    found[found] = chosen[steps.sources[found]]
+    return found

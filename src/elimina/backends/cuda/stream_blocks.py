@@ -1,0 +1,163 @@
+"""Blocks of the tile kernel (``kernels/tile.cu``), for a large step with streamed tables."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from elimina.backends.cuda.kernels import THREADS, TileKernel
+from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_BYTES
+from elimina.planning.record import tables
+
+MAX_ROW_OFFSET = 2**31 - 1
+"""Largest offset of a streamed cell from the first one of its row, which kernels keep in 32 bits."""
+BLOCK_START_COST = 500.0
+"""Cost of starting a block, in rows of the product per fast cell."""
+WAVES = 6
+"""Most blocks that a split makes for each place on the device."""
+BUILD = 8.0
+"""Cost of one cell of an rhs table, in rows of the product."""
+STREAM_SETUP = 3.5
+"""Relative cost of starting a block that streams, whose memory is idle meanwhile; twice that without a ring."""
+COLUMNS = 128
+"""Most threads beside each other along a streamed row: with more, the rhs is large and middle cells are few."""
+LARGE_DOMAIN = 64
+LARGE_COLUMNS = 32
+"""The same from this domain on."""
+NARROW_COLUMNS = 64
+"""The same for cells of two bytes and domains from `NARROW_DOMAIN` on."""
+NARROW_DOMAIN = 5
+SHORT_RING = 32
+"""Domain from which cells of two bytes leave more room for the rhs by a shorter ring."""
+STREAM_B = 26 << 10
+"""Bytes of the rhs from which building it costs more than longer rows gain."""
+STREAM_ROW = 256
+"""Bytes of a row that are worth more than a small rhs."""
+
+
+class StreamStepShape(NamedTuple):
+    """A step: its cells, the words of its record, its tables, and the slow cells that share streamed values."""
+
+    domain: int
+    outer_cells: int
+    mid_cells: int
+    lo_cells: int
+    words: int
+    tables: int
+    tables_a: int
+    tables_b: int
+    streamed: int
+    itemsize: int
+    sharing: int  # successive slow cells with the same streamed values
+    outers: int  # of these, in a block
+
+
+class StreamCut(NamedTuple):
+    """Fast cells, threads beside each other, middle cells and values of the eliminated variable of a block."""
+
+    chunk: int
+    columns: int
+    rows: int  # middle cells that a block takes at a time
+    slab: int
+
+
+def _up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit
+
+
+def streamed_tables(record: list[int]) -> list[list[int]]:
+    """Return the tables of a record that are neither lhs nor rhs."""
+    return tables(record)[record[10] + record[11] :]
+
+
+def combinations(shape: StreamStepShape) -> int:
+    """Return the combinations of values that a step computes."""
+    return shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
+
+
+def cut_streams(shape: StreamStepShape, kernel: TileKernel) -> StreamCut:
+    """Choose long rows of fast cells, since that is how memory is read; shorter ones if the rhs would not fit."""
+    most = COLUMNS if kernel.outers > 1 else _max_columns(shape)
+    widest = most * kernel.cells
+    line = max(kernel.cells, 128 // shape.itemsize)
+    chunks = -(-shape.lo_cells // widest)
+    while True:
+        chunk = _up(-(-shape.lo_cells // chunks), line) if chunks > 1 else _up(shape.lo_cells, kernel.cells)
+        columns = min(most, -(-chunk // kernel.cells))
+        if columns < 32:  # a row does not straddle two warps
+            columns = 1 << columns.bit_length() - 1
+            chunk = columns * kernel.cells
+        rows = THREADS // columns * kernel.rows
+        budget = _room(shape, kernel, rows)
+        cell_bytes = _outers(shape, kernel) * (chunk * shape.itemsize + rows * kernel.lane_bytes)
+        row = chunk * shape.itemsize
+        fits = shape.domain * cell_bytes <= budget
+        short = shape.domain * row <= STREAM_B or row <= STREAM_ROW or not kernel.ring or kernel.outers > 1
+        if (fits and short) or row <= 128:
+            break
+        chunks += 1
+    slab = min(shape.domain, max(1, budget // cell_bytes))
+    return StreamCut(min(chunk, columns * kernel.cells), columns, rows, slab)
+
+
+def _max_columns(shape: StreamStepShape) -> int:
+    if shape.domain >= LARGE_DOMAIN:
+        return LARGE_COLUMNS
+    return NARROW_COLUMNS if shape.itemsize == 2 and shape.domain >= NARROW_DOMAIN else COLUMNS
+
+
+def _outers(shape: StreamStepShape, kernel: TileKernel) -> int:
+    return shape.outers if kernel.outers > 1 else 1
+
+
+def _room(shape: StreamStepShape, kernel: TileKernel, rows: int) -> int:
+    """Return the shared memory, in bytes, that a block has for lhs and rhs if as many blocks as wanted are to fit."""
+    words = shape.words + shape.tables + _outers(shape, kernel) * (shape.tables + 1) + 5 + (shape.streamed + 1) * rows
+    return SHARED_BYTES // kernel.blocks - RESERVED_SHARED_BYTES - kernel.ring - 8 * words - 64
+
+
+def cover(
+    shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, multiprocessors: int
+) -> tuple[int, int, int, int, int, int, int]:
+    """Return chunks, chunk, splits, mids, columns, batch, slab."""
+    chunks = -(-shape.lo_cells // cut.chunk)
+    outers = _outers(shape, kernel)
+    splits, mids = _split(shape, kernel, cut, shape.outer_cells * chunks // outers, multiprocessors * kernel.blocks)
+    batch = cut.rows
+    if kernel.whole:
+        cell_bytes = outers * shape.domain * kernel.lane_bytes + 8 * (shape.streamed + 1)
+        left = _room(shape, kernel, 0) - outers * shape.domain * cut.chunk * shape.itemsize
+        room = min(left, 8 << 10) // cell_bytes
+        batch = max(batch, min(_up(mids, cut.rows), room // cut.rows * cut.rows))
+    return chunks, cut.chunk, splits, mids, cut.columns, batch, cut.slab
+
+
+def _split(shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, parts: int, places: int) -> tuple[int, int]:
+    """Split the middle cells so that blocks fill waves and repay the building of their rhs; return splits, mids."""
+    # Unit: rows of the product per fast cell. A byte of a streamed row costs as much as two, an unaligned one more.
+    row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
+    setup = 2 * BUILD * shape.tables_b * _outers(shape, kernel) + BLOCK_START_COST / max(1, shape.domain)
+    setup *= STREAM_SETUP * (1 if kernel.ring else 2)
+    best: tuple[float, int, int] | None = None
+    for splits in range(1, max(1, min(shape.mid_cells // cut.rows, WAVES * places // parts)) + 1):
+        mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
+        used = -(-shape.mid_cells // mids)
+        waves = parts * used / places
+        # Few waves are as slow as their last; with many, the last ones share what others leave.
+        cost = (waves if waves >= 3 else math.ceil(waves)) + 0.5
+        cost *= row * _up(mids, cut.rows) + setup
+        if best is None or cost < best[0]:
+            best = cost, used, mids
+    assert best is not None
+    return best[1:]
+
+
+def stream_shared_bytes(shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, batch: int) -> int:
+    """Return the shared memory of a block in bytes, added up as ``map_of`` in ``kernels/tile_parts.cuh`` does."""
+    pitch = _up(cut.chunk, kernel.cells)
+    outers = _outers(shape, kernel)
+    size = 8 * (_up(shape.words, 2) + shape.tables + outers * (shape.tables + 1) + (shape.streamed + 1) * batch)
+    if kernel.streamed < 0:
+        size += 4 * shape.streamed * pitch
+    size = _up(size, 16) + outers * cut.slab * batch * kernel.lane_bytes
+    return _up(_up(size, 16) + outers * cut.slab * pitch * shape.itemsize, 16) + kernel.ring

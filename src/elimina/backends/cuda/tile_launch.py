@@ -1,0 +1,48 @@
+"""The launch of one large step."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.backends.cuda.kernels import FacesKernel, LevelKernel, ProductKernel, TileKernel
+
+_PATHS = {
+    TileKernel: "cuda-tile",
+    ProductKernel: "cuda-product",
+    FacesKernel: "cuda-faces",
+    LevelKernel: "cuda-levelling",
+}
+
+
+class TileLaunch(NamedTuple):
+    """A launch of one large step.
+
+    Attributes:
+        kernel: Instantiation of the tile kernel.
+        record_at: Start of the step's record in the words.
+        arguments: The kernel's arguments between ``record`` and ``arena`` (``kernels/tile.cu``, ``product.cu``,
+            ``level.cu``).
+        blocks: Number of blocks.
+        threads: Threads of each block.
+        shared: Bytes of shared memory of a block.
+        work: Rows of the step.
+    """
+
+    kernel: TileKernel | ProductKernel | FacesKernel | LevelKernel
+    record_at: int
+    arguments: tuple[int, ...]
+    blocks: int
+    threads: int
+    shared: int
+    work: int
+
+    def kernel_names(self, semiring: str, dtype: np.dtype[np.generic]) -> tuple[str]:
+        """Return the name of the kernel that it runs, which belongs to a semiring and a dtype."""
+        return (self.kernel.name,)
+
+    @property
+    def path(self) -> str:
+        """Name of the executor path that it is."""
+        return _PATHS[type(self.kernel)]

@@ -1,0 +1,242 @@
+"""Translation of a program to a CUDA device: one buffer, and a list of launches; needs no CUDA."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.cuda.forest import (
+    AWAITED,
+    MAX_CHUNKS,
+    ForestLaunch,
+    ForestLists,
+    chunks_of,
+    forest_lists,
+    write_reciprocals,
+)
+from elimina.backends.cuda.large_steps import choose_large
+from elimina.backends.cuda.layout import DeviceLayout
+from elimina.backends.cuda.matrix_launch import MatrixLaunch, choose_matrix
+from elimina.backends.cuda.moment_matching import choose_level
+from elimina.backends.cuda.step_arrays import StepArrays, step_arrays, tables_from
+from elimina.backends.cuda.tile_launch import TileLaunch
+from elimina.errors import DeviceError
+from elimina.planning.program import Program
+from elimina.planning.record import AXES, MAX_OPERANDS, OUT, TABLES, VARIABLE, WORDS
+from elimina.planning.step import LEVEL
+
+MAX_DECODE_AXES = 1024
+MAX_FOREST_WORK = 1 << 22
+"""Rows of the largest step that is done that way."""
+MAX_FOREST_JOIN_WORK = 1 << 15
+"""Likewise, of a join or a moment-matching step."""
+MAX_FOREST_REUSING_WORK = 1 << 14
+"""Likewise, where outputs share memory."""
+MAX_COMPACT_CELLS = 1 << 12
+"""Elements of the largest output that has a place of its own, never used again within a run."""
+MAX_FOREST_WORDS = 512
+"""Words of the longest record of a small step."""
+ALIGNMENT = 256
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def lay_out(
+    program: Program,
+    multiprocessors: int,
+    shared_bytes: int,
+    sequence: NDArray[np.int64] | None = None,
+    library: bool = False,
+) -> DeviceLayout:
+    """Lay a program out for a device.
+
+    Args:
+        program: Program to run.
+        multiprocessors: The device's number of multiprocessors.
+        shared_bytes: Shared memory that a block may take.
+        sequence: The steps to run, ascending; None: all. The buffer is the same for all of them.
+        library: True if cuBLAS makes the matrix products that are large enough.
+
+    Raises:
+        DeviceError: A step is beyond what the kernels can launch.
+    """
+    words, starts = program.words.copy(), program.starts
+    steps = step_arrays(words, starts)
+    _check(program, steps)
+    count, item = len(starts), program.dtype.itemsize
+    runs = np.ones(count, dtype=bool)
+    if sequence is not None:
+        runs = np.zeros(count, dtype=bool)
+        runs[sequence] = True
+    outputs = np.zeros(count, dtype=bool)
+    outputs[program.outputs[:, 0]] = True
+    compact = np.zeros(count, dtype=bool) if program.keep else ~outputs & (steps.spans <= MAX_COMPACT_CELLS)
+    if program.shards is not None:
+        # Other cards copy these from the arena.
+        compact[list(program.shards.copied)] = False
+    own_bytes = _place_compact(words, program, steps, compact)
+    assignment_at = own_bytes
+    peaks_at = assignment_at + _aligned(4 * program.variables)
+    arena_at = peaks_at + _aligned(16 * count)
+    _move(words, steps, starts, compact, arena_at // item)
+
+    # A large join or moment matching has no chain of small steps about it, and the tile kernels are faster.
+    kept_work = np.where(steps.headers[:, VARIABLE] >= 0, MAX_FOREST_WORK, min(MAX_FOREST_JOIN_WORK, MAX_FOREST_WORK))
+    small = (
+        runs
+        & (steps.headers[:, WORDS] <= MAX_FOREST_WORDS)
+        & (steps.work <= (kept_work if program.keep else MAX_FOREST_REUSING_WORK))
+    )
+    if not program.keep:
+        # The others' memory may serve again, which only the program's order makes safe.
+        small &= compact | outputs
+        small[steps.readers[(steps.sources >= 0) & ~compact[steps.sources]]] = False
+    small[list(steps_on_their_own(program))] = False
+    phases, begins, larges = _phases(steps, small, runs)
+    write_reciprocals(words, starts[small], steps.headers[small, AXES])
+    lists = forest_lists(steps, starts, small, phases, begins, len(words))
+    numbers = np.flatnonzero(runs)
+    entries_at = len(words) + lists.links.size + len(lists.waits)
+    sequence_at = entries_at + len(lists.entries)
+    decode_at = sequence_at + len(numbers)
+    decoded = np.flatnonzero(steps.headers[:, VARIABLE] >= 0)[::-1] if program.decode else np.zeros(0, np.int64)
+    longest = int(steps.headers[decoded, WORDS].max()) if len(decoded) else 0
+    records_at = decode_at + 1 + len(decoded)
+    launches, records = _launches(
+        program, words, steps, phases, larges, small, lists, records_at, multiprocessors, shared_bytes, library
+    )
+    flags = np.zeros(1 + sum(isinstance(launch, ForestLaunch) for launch in launches), dtype=np.int32)
+    state = np.zeros(_aligned(4 * (len(flags) + 2 * count)), dtype=np.uint8)
+    state[4 * len(flags) :][: 8 * count].view(np.int32)[:] = np.concatenate([lists.children, lists.unfinished])
+    pieces = [words, lists.links.reshape(-1), lists.waits, lists.entries, numbers]
+    pieces += [np.array([longest], np.int64), starts[decoded], records]
+    size = arena_at + _aligned(program.arena_cells * item) + ALIGNMENT
+    return DeviceLayout(
+        launches=tuple(launches),
+        larges=tuple(larges),
+        decode_at=decode_at,
+        decode_steps=len(decoded),
+        decode_shared=16 * longest,
+        links_at=len(words),
+        entries_at=entries_at,
+        sequence_at=sequence_at,
+        sequence=len(numbers),
+        words=np.concatenate(pieces),
+        state=state,
+        pending_at=4 * len(flags),
+        assignment_at=assignment_at,
+        peaks_at=peaks_at,
+        arena_at=arena_at,
+        size=size,
+        work=int(steps.work[runs].sum()),
+        recordings={},
+    )
+
+
+def steps_on_their_own(program: Program) -> tuple[int, ...]:
+    """Return the steps between which cards wait for each other."""
+    if program.shards is None:
+        return ()
+    first = (phase.first for phase in program.shards.phases if phase.copies)
+    return tuple(sorted({*program.shards.divided, *program.shards.copied, *first}))
+
+
+def _check(program: Program, steps: StepArrays) -> None:
+    axes, tables = steps.headers[:, AXES], steps.headers[:, TABLES]
+    if len(axes) and (tables.max() > MAX_OPERANDS or (program.decode and axes.max() > MAX_DECODE_AXES)):
+        raise DeviceError(
+            f"a step joins {tables.max()} tables over {axes.max()} variables; the most are {MAX_OPERANDS} and 1024; "
+            "use --device cpu"
+        )
+
+
+def _place_compact(words: NDArray[np.int64], program: Program, steps: StepArrays, compact: NDArray[np.bool_]) -> int:
+    """Give each compact output a place from the buffer's start on; return the bytes they take."""
+    item = program.dtype.itemsize
+    per_word = max(1, 16 // item)
+    places = np.where(compact, -(-steps.spans // per_word) * per_word, 0)
+    own = np.cumsum(places) - places
+    words[program.starts[compact] + OUT] = own[compact]
+    words[steps.source_at[tables_from(steps, compact)]] = own[steps.sources[tables_from(steps, compact)]]
+    return _aligned(int(places.sum()) * item)
+
+
+def _move(
+    words: NDArray[np.int64], steps: StepArrays, starts: NDArray[np.int64], compact: NDArray[np.bool_], arena_cells: int
+) -> None:
+    """Make the offsets of compact outputs relative to the arena, which lies so many cells after the buffer's start."""
+    words[starts[compact] + OUT] -= arena_cells
+    words[steps.source_at[tables_from(steps, compact)]] -= arena_cells
+
+
+def _phases(
+    steps: StepArrays, small: NDArray[np.bool_], runs: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], NDArray[np.float64], list[int]]:
+    """Return for each step how many large steps run before it, when it could begin, and the large steps.
+
+    A step runs as early as what it reads allows. Large steps keep the program's order, so memory that the plan reuses
+    among them stays safe. Times are those of enough blocks, in units of a step of one chunk.
+    """
+    count = len(small)
+    sources: list[list[int]] = [[] for _ in range(count)]
+    for reader, source in zip(steps.readers.tolist(), steps.sources.tolist(), strict=True):
+        if source >= 0 and runs[source]:
+            sources[reader].append(source)
+    seconds = (1 + chunks_of(steps)[0] / MAX_CHUNKS).tolist()
+    ready, phases, begins, ends = [0] * count, [0] * count, [0.0] * count, [0.0] * count
+    larges: list[int] = []
+    for step, (is_small, run) in enumerate(zip(small.tolist(), runs.tolist(), strict=True)):
+        if not run:
+            continue
+        for source in sources[step]:
+            phases[step] = max(phases[step], ready[source])
+            begins[step] = max(begins[step], ends[source])
+        ready[step], ends[step] = phases[step], begins[step] + seconds[step]
+        if not is_small:
+            larges.append(step)
+            ready[step] = len(larges)
+    return np.array(phases, dtype=np.int64), np.array(begins), larges
+
+
+def _launches(
+    program: Program,
+    words: NDArray[np.int64],
+    steps: StepArrays,
+    phases: NDArray[np.int64],
+    larges: list[int],
+    small: NDArray[np.bool_],
+    lists: ForestLists,
+    records_at: int,
+    multiprocessors: int,
+    shared_bytes: int,
+    library: bool,
+) -> tuple[list[ForestLaunch | TileLaunch | MatrixLaunch], NDArray[np.int64]]:
+    """Return the launches, and the records of large steps, which will be at `records_at`."""
+    is_single = (lists.links[:, 0] != AWAITED) & (lists.links[:, 4] == 1)
+    numbers = np.flatnonzero(small)
+    by_phase = numbers[np.argsort(phases[numbers], kind="stable")]
+    ends = np.searchsorted(phases[by_phase], np.arange(len(larges) + 2))
+    launches: list[ForestLaunch | TileLaunch | MatrixLaunch] = []
+    records: list[int] = []
+    forests = products = 0
+    for phase in range(len(larges) + 1):
+        members = by_phase[ends[phase] : ends[phase + 1]]
+        if len(members):
+            forests += 1
+            levels, work = bool((steps.headers[members, VARIABLE] == LEVEL).any()), int(steps.work[members].sum())
+            first, end = lists.bounds[phase : phase + 2].tolist()
+            launches.append(ForestLaunch(first, end - first, forests, bool(is_single[members].all()), levels, work))
+        if phase < len(larges):
+            begin, length = int(program.starts[larges[phase]]), int(steps.headers[larges[phase], WORDS])
+            record = words[begin : begin + length].tolist()
+            if record[VARIABLE] == LEVEL:
+                launches.append(choose_level(program, begin, record, multiprocessors))
+                continue
+            at = records_at + len(records)
+            found = choose_matrix(program, larges[phase], at, record, 1 + products) if library else None
+            launches.append(found or choose_large(program, larges[phase], at, record, multiprocessors, shared_bytes))
+            products += found is not None
+            records += record
+    return launches, np.array(records, dtype=np.int64)

@@ -1,0 +1,28 @@
+"""Bytes that are uploaded together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def slices_of(to: int, pieces: list[NDArray[np.uint8]], most: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Yield pieces that follow one another from an address on, in parts of so many bytes, with their addresses."""
+    for piece in pieces:
+        for at in range(0, len(piece), most):
+            yield to + at, piece[at : at + most]
+        to += len(piece)
+
+
+def contiguous_pieces(pieces: dict[int, NDArray[np.uint8]]) -> list[tuple[int, list[NDArray[np.uint8]]]]:
+    """Return stretches of memory without gaps: where each begins, and its pieces."""
+    found: list[tuple[int, list[NDArray[np.uint8]]]] = []
+    end = -1
+    for at in sorted(pieces):
+        if at != end:
+            found.append((at, []))
+        found[-1][1].append(pieces[at])
+        end = at + len(pieces[at])
+    return found

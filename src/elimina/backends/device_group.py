@@ -1,0 +1,61 @@
+"""Several devices of one kind as one backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.backends.protocols import Backend, GpuBackend, Session
+from elimina.backends.sharded_session import ShardedSession
+from elimina.planning.machine import Machine
+from elimina.planning.program import Program
+
+
+class DeviceGroup:
+    """Devices of one kind as one backend: a plan is made for each of them alone, and independent work is shared out.
+
+    Args:
+        members: Their backends, which share nothing; the first one runs what cannot be shared out.
+    """
+
+    def __init__(self, members: Sequence[Backend]) -> None:
+        self.members = tuple(members)
+
+    @property
+    def name(self) -> str:
+        """Number of the devices and the first one's name."""
+        return f"{len(self.members)} x {self.members[0].name}"
+
+    @property
+    def machine(self) -> Machine:
+        """One of the devices as the planner sees it."""
+        return self.members[0].machine
+
+    def memory(self) -> int:
+        """Return the bytes that a program may take at present on each of the devices."""
+        return min(member.memory() for member in self.members)
+
+    def open(self, program: Program, factors: NDArray[np.generic]) -> Session:
+        """Put a program on the first device, or a divided one on all: see ``Backend.open``."""
+        if program.shards is not None:
+            return ShardedSession(self.members[: program.shards.cards], program, factors)
+        return self.members[0].open(program, factors)
+
+
+def devices_of(backend: Backend) -> tuple[Backend, ...]:
+    """Return the backends of single devices that a backend consists of."""
+    return backend.members if isinstance(backend, DeviceGroup) else (backend,)
+
+
+def gpu_count(backend: Backend) -> int:
+    """Return the number of GPUs of the machine that a GPU is in, none of which is opened; 1 for other devices."""
+    return backend.count if isinstance(backend, GpuBackend) else 1
+
+
+def reach_each_other(backend: Backend, count: int) -> bool:
+    """Return whether so many devices read each other's memory: GPUs are asked, other devices share the host's."""
+    gpus = [device for device in devices_of(backend) if isinstance(device, GpuBackend)]
+    numbers = range(count) if len(gpus) == 1 else [gpu.number for gpu in gpus]
+    return all(gpu.reaches(number) for gpu in gpus for number in numbers)

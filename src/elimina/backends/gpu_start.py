@@ -1,0 +1,27 @@
+"""Time that the start of a GPU takes, against the work that waits for it."""
+
+from __future__ import annotations
+
+import functools
+from importlib import util
+
+from elimina.planning.machine import cuda_machine
+
+_WORTHWHILE_STARTS = 2
+"""Starts of a GPU that work has to outlast for one to be opened."""
+
+open_gpus: set[int] = set()
+"""Numbers of the GPUs that this process has opened."""
+
+
+@functools.cache
+def is_cupy_installed() -> bool:
+    """Return whether CuPy is installed, as this process first saw it: a look through all folders takes 0.1 ms."""
+    return util.find_spec("cupy") is not None
+
+
+def outlasts_gpu_start(seconds: float) -> bool:
+    """Return whether work of an estimated time is worth a GPU's start, which is short where a GPU is open."""
+    if seconds <= _WORTHWHILE_STARTS * cuda_machine(is_open=True).start:
+        return False
+    return seconds > _WORTHWHILE_STARTS * cuda_machine(is_open=bool(open_gpus)).start

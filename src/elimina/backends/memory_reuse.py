@@ -1,0 +1,25 @@
+"""Reuse of a GPU's memory by one program after another."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from elimina.backends.protocols import Backend, GpuBackend
+from elimina.errors import DeviceError
+
+
+@contextlib.contextmanager
+def keeping_memory(backend: Backend) -> Iterator[None]:
+    """Let a GPU keep the memory of each program for the next one; what is not used at the end is given back."""
+    if not isinstance(backend, GpuBackend):
+        yield
+        return
+    backend.keeps_memory = True
+    try:
+        yield
+    finally:
+        backend.keeps_memory = False
+        # A GPU that failed keeps its memory to itself.
+        with contextlib.suppress(DeviceError):
+            backend.trim()

@@ -1,0 +1,62 @@
+"""Backends by the names of their devices."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from elimina.backends.cpu import CpuBackend
+from elimina.backends.device_group import DeviceGroup, gpu_count
+from elimina.backends.gpu_start import is_cupy_installed
+from elimina.backends.protocols import Backend
+from elimina.errors import DeviceError, InputError
+from elimina.planning.devices import HINT, cards_of
+
+
+def get_backend(device: str, threads: int | None = None) -> Backend:
+    """Return the backend of a device, or of several GPUs.
+
+    Args:
+        device: A name from ``device_name``, but for ``auto``.
+        threads: Number of CPU threads; None for all.
+
+    Raises:
+        InputError: Unknown device.
+        DeviceError: There is no such device, or it cannot be used.
+    """
+    if device == "cpu":
+        return CpuBackend(threads)
+    cards = cards_of(device)
+    if not cards:
+        raise InputError(f"unknown device {device!r}: {HINT}")
+    # 95 ms, besides CuPy, that calls on the CPU do not spend.
+    from elimina.backends.cuda.backend import CudaBackend
+
+    if len(cards) == 1:
+        return CudaBackend(cards[0])
+    # Contexts of several cards are made at the same time.
+    with ThreadPoolExecutor(len(cards)) as pool:
+        return DeviceGroup(list(pool.map(CudaBackend, cards)))
+
+
+def find_cuda() -> Backend | None:
+    """Return the backend of the first card if it can be used here."""
+    if not is_cupy_installed():
+        return None
+    try:
+        return get_backend("cuda")
+    except DeviceError:
+        return None
+
+
+def with_other_gpus(backend: Backend, least: int) -> Backend:
+    """Return a backend of the first card and of all others that have so many bytes of free memory."""
+    others = map(_gpu_or_none, range(1, gpu_count(backend)))
+    found = [card for card in others if card and card.memory() >= least]
+    return DeviceGroup([backend, *found]) if found else backend
+
+
+def _gpu_or_none(number: int) -> Backend | None:
+    try:
+        return get_backend(f"cuda:{number}")
+    except DeviceError:
+        return None

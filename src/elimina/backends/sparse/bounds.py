@@ -1,0 +1,168 @@
+"""Bounds that filter tuples while sparse tables are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import mini_buckets_of_cells
+from elimina.backends.protocols import Backend
+from elimina.backends.sparse.device import SparseDevice, SparseTable
+from elimina.backends.sparse.operations import DenseLookup, TupleFilter
+from elimina.planning.arrays import view_of
+from elimina.planning.packed_steps import Steps
+from elimina.planning.plan import OutsideBounds, TablePlace
+from elimina.planning.program import Program
+from elimina.planning.sparse import CELLS
+from elimina.planning.step import Operand
+
+
+class TupleBounds:
+    """The bounds of a program on rows, for its present factors.
+
+    Args:
+        host: The backend that makes them: a CPU's.
+        device: Device of the tuples that are filtered.
+        program: The program on rows, of the semiring ``min-sum`` over integers.
+        outside: Tables that bound its steps.
+        factors: The arena's first elements.
+    """
+
+    def __init__(
+        self,
+        host: Backend,
+        device: SparseDevice,
+        program: Program,
+        outside: OutsideBounds,
+        factors: NDArray[np.generic],
+    ) -> None:
+        self._device, self._outside, self._forbidden = device, outside, int(program.parameter)
+        packed = Steps.packed(outside.steps)
+        bounding = program._replace(
+            words=packed.words, starts=packed.starts, arena_cells=outside.arena_cells, keep=True, decode=False,
+            sparse=None, outputs=np.zeros((0, 3), dtype=np.int64),
+            work=max(1, sum(step.work for step in outside.steps)),
+        )  # fmt: skip
+        session = host.open(bounding, factors)
+        try:
+            session.run()
+            self._arena = np.array(session.fetch(0, outside.arena_cells))
+        finally:
+            session.close()
+        self._trees = [sum(int(bound.cells) for bound in self._tables(tree)) for tree in outside.trees]
+
+    @property
+    def total(self) -> int:
+        """A lower bound on the optimum, in the plan's units."""
+        return sum(self._trees)
+
+    def guard(
+        self, number: int, parts: Sequence[tuple[Operand, SparseTable]], looked_up: Sequence[Operand]
+    ) -> BoundFilters:
+        """Return the filter of tuples for a step's output.
+
+        Args:
+            number: Number of the step.
+            parts: The tables that are joined as rows, and what they are to the step.
+            looked_up: Its other tables, joined as soon as all of their variables are there.
+        """
+        under = {id(rows): self._under(operand) for operand, rows in parts}
+        dense = [bound for operand in looked_up for bound in self._under(operand)]
+        others = sum(self._trees) - self._trees[self._outside.tree_of[number]]
+        rest = self._tables(self._outside.rest[number])
+        return BoundFilters(self._device, self._forbidden, rest, under, dense, others)
+
+    def _under(self, operand: Operand) -> list[DenseLookup]:
+        if operand.source >= 0:
+            return self._tables(self._outside.own[operand.source])
+        return self._tables((self._outside.factors[operand.factor],))
+
+    def _tables(self, places: Iterable[TablePlace]) -> list[DenseLookup]:
+        return [
+            DenseLookup(place.scope, view_of(self._arena, place.offset, place.sizes, place.strides)) for place in places
+        ]
+
+
+class BoundFilters:
+    """A filter of tuples while a table is made: see ``FilterOfScope``.
+
+    Args:
+        device: Device of the tuples.
+        forbidden: Totals from this on are not wanted.
+        rest: Tables that bound what is not to be joined; all are of the rows' dtype, from 0 to ``forbidden``.
+        under: Tables that bound each joined table, by its ``id``.
+        dense: Tables that are joined as soon as all of their variables are there.
+        others: A number that bounds what is not connected with all of these.
+        cells: Most cells of a table that bounds are joined to; larger ones stay as they are. None: ``CELLS``.
+    """
+
+    def __init__(
+        self,
+        device: SparseDevice,
+        forbidden: int,
+        rest: list[DenseLookup],
+        under: dict[int, list[DenseLookup]],
+        dense: list[DenseLookup],
+        others: int,
+        cells: int | None = None,
+    ) -> None:
+        self._device, self._forbidden, self._cells = device, forbidden, CELLS if cells is None else cells
+        self._rest, self._under, self._dense, self._others = rest, under, dense, others
+
+    def __call__(self, scope: frozenset[int], waiting: Sequence[SparseTable]) -> TupleFilter:
+        """Return the filter of tuples over some variables, while these tables wait to be joined."""
+        tables = [*self._rest, *(bound for rows in waiting for bound in self._under[id(rows)])]
+        tables += [bound for bound in self._dense if not scope.issuperset(bound.scope)]
+        missing = set().union(*(bound.scope for bound in tables)).difference(scope)
+        for variable in sorted(missing, key=lambda v: sum(v in bound.scope for bound in tables)):
+            tables = self._without(tables, variable, scope)
+        tables = [self._sum(part) for part in _mini_buckets(tables, self._cells)]
+        spent = self._others + sum(int(bound.cells) for bound in tables if not bound.scope)
+        lookups = [
+            DenseLookup(bound.scope, self._device.upload(np.ascontiguousarray(bound.cells)))
+            for bound in tables
+            if bound.scope and bound.cells.any()
+        ]
+        # Below 0 nothing is kept; how far below may not fit the dtype.
+        return TupleFilter(tuple(lookups), max(-1, self._forbidden - 1 - spent))
+
+    def _without(self, tables: Sequence[DenseLookup], variable: int, scope: Collection[int]) -> list[DenseLookup]:
+        left = [bound for bound in tables if variable not in bound.scope]
+        # What is large is bounded by itself.
+        own = [_shrunk(bound, variable, scope, self._cells) for bound in tables if variable in bound.scope]
+        for part in _mini_buckets(own, self._cells):
+            joined = self._sum(part)
+            axis = joined.scope.index(variable)
+            left.append(DenseLookup(joined.scope[:axis] + joined.scope[axis + 1 :], joined.cells.min(axis=axis)))
+        return left
+
+    def _sum(self, tables: Sequence[DenseLookup]) -> DenseLookup:
+        if len(tables) == 1:
+            return tables[0]
+        scope = tuple(dict.fromkeys(v for bound in tables for v in bound.scope))
+        total: NDArray[Any] | None = None
+        for bound in tables:
+            axes = [bound.scope.index(v) for v in scope if v in bound.scope]
+            shape = iter(bound.cells.transpose(axes).shape)
+            cells = bound.cells.transpose(axes).reshape([next(shape) if v in bound.scope else 1 for v in scope])
+            total = cells if total is None else np.minimum(total + cells, self._forbidden)
+        assert total is not None
+        return DenseLookup(scope, total)
+
+
+def _shrunk(bound: DenseLookup, variable: int, scope: Collection[int], most: int) -> DenseLookup:
+    """Return the best of a large table for each value of a variable and of those in a scope."""
+    if bound.cells.size <= most:
+        return bound
+    gone = [axis for axis, v in enumerate(bound.scope) if v != variable and v not in scope]
+    left = tuple(v for axis, v in enumerate(bound.scope) if axis not in gone)
+    return DenseLookup(left, bound.cells.min(axis=tuple(gone)))
+
+
+def _mini_buckets(tables: Sequence[DenseLookup], most: int) -> list[list[DenseLookup]]:
+    """Return the tables in mini-buckets of at most so many cells."""
+    found = mini_buckets_of_cells([bound.scope for bound in tables], [bound.cells.shape for bound in tables], most)
+    return [[tables[number] for number in part] for part in found]

@@ -1,0 +1,118 @@
+"""Sparse tables on the CPU, by the compiled core."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import (
+    rows_from_dense,
+    rows_join,
+    rows_move,
+    rows_project,
+    rows_semi_join,
+    rows_sort,
+    rows_sorted,
+    rows_to_dense,
+)
+from elimina.backends.sparse.device import JoinOrder, SparseTable, check_semiring, zero_of
+from elimina.errors import MemoryLimitError
+from elimina.system import available_threads
+
+
+class CpuSparseDevice:
+    """``SparseTables``' operations on the CPU.
+
+    Args:
+        semiring: A name of ``SEMIRINGS``.
+        dtype: Number type of the values: one of ``DTYPES`` that the semiring has.
+        parameter: The forbidden cost of min-sum, the modulus of count (0: 2^64).
+        threads: Number of threads; None for as many as the process may use.
+
+    Raises:
+        InputError: There are no such sparse tables.
+    """
+
+    def __init__(self, semiring: str, dtype: np.dtype[Any], parameter: float = 0, threads: int | None = None) -> None:
+        check_semiring(semiring, dtype, parameter)
+        self.semiring, self.dtype, self.parameter = semiring, dtype, parameter
+        self.threads = threads or available_threads()
+        self._ring = semiring, float(parameter), _integer(dtype, parameter)
+
+    def upload(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array unchanged: the CPU needs no copy."""
+        return array
+
+    def download(self, array: NDArray[Any]) -> NDArray[Any]:
+        """Return the array unchanged: the CPU needs no copy."""
+        return array
+
+    def address(self, array: NDArray[Any]) -> int:
+        """Return the address of the first element."""
+        return int(array.ctypes.data)
+
+    def move(self, keys: NDArray[np.uint64], segments: NDArray[np.int64], words: int) -> NDArray[np.uint64]:
+        """Return the keys in another layout."""
+        return rows_move(keys, segments, words, self.threads)
+
+    def is_sorted(self, keys: NDArray[np.uint64]) -> bool:
+        """Return whether no key is less than the one before it."""
+        return rows_sorted(keys, self.threads)
+
+    def sort(self, keys: NDArray[np.uint64], values: NDArray[Any]) -> tuple[Any, Any]:
+        """Return the tuples sorted by key."""
+        return rows_sort(keys, values, self.threads)[:2]
+
+    def join(
+        self, left: SparseTable, right: SparseTable, order: JoinOrder, stage: NDArray[np.int64], budget: float
+    ) -> tuple[Any, ...]:
+        """Join sorted tables: see ``SparseTables.join``.
+
+        Raises:
+            MemoryLimitError: There are more than ``order.most`` rows.
+        """
+        try:
+            return rows_join(
+                *self._ring, left.keys, left.values, right.keys, right.values,
+                order.group, order.low, order.eliminate,
+                stage, float(budget), _integer(self.dtype, budget), order.most, self.threads,
+            )  # fmt: skip
+        except OverflowError as error:
+            raise MemoryLimitError(
+                f"a join of {len(left.values)} and {len(right.values)} tuples makes more than {order.most}"
+            ) from error
+
+    def project(self, rows: SparseTable, low: int) -> tuple[Any, Any]:
+        """Eliminate the low field: see ``SparseTables.project``."""
+        return rows_project(*self._ring, rows.keys, rows.values, low, self.threads)[:2]
+
+    def semi_join(self, left: SparseTable, others: NDArray[np.uint64], group: NDArray[np.uint64]) -> tuple[Any, Any]:
+        """Keep the tuples with a match: see ``SparseTables.semi_join``."""
+        return rows_semi_join(left.keys, left.values, others, group, self.threads)[:2]
+
+    def from_dense(
+        self, cells: NDArray[Any], axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int
+    ) -> tuple[Any, Any]:
+        """List the allowed cells: see ``SparseTables.from_dense``."""
+        return rows_from_dense(*self._ring, np.ascontiguousarray(cells), axes, sizes, words)[:2]
+
+    def to_dense(self, rows: SparseTable, terms: NDArray[np.int64], cells: int) -> NDArray[Any]:
+        """Write the tuples out: see ``SparseTables.to_dense``."""
+        dense = np.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
+        rows_to_dense(rows.keys, rows.values, terms, dense)
+        return dense
+
+    def peaks(self, values: NDArray[Any]) -> tuple[float, float]:
+        """Return the largest and the smallest value; zeros if there is none."""
+        return (float(values.max()), float(values.min())) if len(values) else (0.0, 0.0)
+
+    def scale(self, values: NDArray[Any], factor: float) -> NDArray[Any]:
+        """Return the values times a factor."""
+        scaled: NDArray[Any] = values * self.dtype.type(factor)
+        return scaled
+
+
+def _integer(dtype: np.dtype[Any], number: float) -> int:
+    return int(number) if dtype.kind in "iu" else 0
