@@ -71,11 +71,11 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
     """Give a card's memory back after each test that used it: other workers' tests share the card."""
-    device, cupy = sys.modules.get("elimina.backends.cuda.device"), sys.modules.get("cupy")
-    if item.get_closest_marker("gpu") and device is not None and cupy is not None:
-        for card in device._lanes:
+    memory, cupy = sys.modules.get("elimina.backends.cuda.idle_memory"), sys.modules.get("cupy")
+    if item.get_closest_marker("gpu") and memory is not None and cupy is not None:
+        for card in memory.return_locks:
             with cupy.cuda.Device(card):
-                device._device_memory(cupy, card).release()
+                memory.device_memory(cupy, card).release()
                 cupy.get_default_memory_pool().free_all_blocks()
 
 
