@@ -20,7 +20,7 @@ from pathlib import Path
 package = Path(sys.argv.pop(1))
 ways = set()
 def note(frame, event, _):
-    if event == "call" and frame.f_code.co_filename == str(package / "backends" / "cpu.py"):
+    if event == "call" and frame.f_code.co_filename == str(package / "backends" / "cpu_session.py"):
         way = []
         while frame is not None:
             path = Path(frame.f_code.co_filename)
