@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterator
 from unittest import mock
 
-from elimina.backends import Backend
+from elimina.backends.protocols import Backend
 from elimina.methods import filtering
 from elimina.methods.filtering import FilterBounds
 from elimina.model.model import Model
