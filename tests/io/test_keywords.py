@@ -338,3 +338,11 @@ def test_a_chain_of_too_many_links_is_refused(tmp_path):
     weights = " ".join(str(7919 * v % 9973) for v in range(1, 81))
     with pytest.raises(UnsupportedError, match="or 1000000 in all"):
         read(tmp_path, [2] * 80, f"knapsack 100000 {weights}")
+
+
+@pytest.mark.parametrize("keyword", ["sgcc dec 7 0", "wgcc lin 7 0", "sgcckp hard 7 0"])
+def test_a_cardinality_without_bounds_costs_nothing(tmp_path, keyword):
+    (tmp_path / "m.wcsp").write_text(f"m 2 3 1 100\n3 3\n2 0 1 -1 {keyword}\n")
+    model = eio.read(tmp_path / "m.wcsp")
+    for assignment in itertools.product(range(3), repeat=2):
+        assert model.score([*assignment, *[0] * (len(model.variables) - 2)]) == 0

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
-from elimina.io import from_tuples
+from elimina.io.listed_tuples import table_of_tuples
 from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import Variable
 
@@ -73,7 +73,7 @@ class Chain:
 
 def _plus(*costs: int) -> int:
     """Add costs, of which a forbidden one forbids the sum, however negative the others are."""
-    return FORBIDDEN if max(costs) >= FORBIDDEN else sum(costs)
+    return FORBIDDEN if max(costs, default=0) >= FORBIDDEN else sum(costs)
 
 
 @dataclass
@@ -131,7 +131,7 @@ class GlobalFunctions:
             scope = (*before, v, *after)
             rows = np.array(list(best), dtype=np.int32).reshape(len(best), len(scope))
             costs = np.array([FORBIDDEN if c >= self.limit else c for c in best.values()], dtype=np.int64)
-            self.tables.append(from_tuples(scope, [self.sizes[u] for u in scope], FORBIDDEN, rows, costs))
+            self.tables.append(table_of_tuples(scope, [self.sizes[u] for u in scope], FORBIDDEN, rows, costs))
 
     def _links(self, chain: Chain) -> list[list[tuple[State, int, State, int]]]:
         """List each position's transitions (state, value, next state, cost) that are on a run below the limit.
