@@ -33,7 +33,7 @@ from elimina.display import bytes_text, seconds_text
 from elimina.distributed import local, solve_agents, solve_optimum, solve_slices
 from elimina.distributed.cluster import known_workers
 from elimina.generate import grid_model
-from elimina.io import read
+from elimina.io.model_files import read
 from elimina.planning.options import Options
 
 KILLED_AT = 100

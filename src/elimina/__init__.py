@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         TimeLimitError,
         UnsupportedError,
     )
-    from elimina.io import read, read_evidence, write
+    from elimina.io.evidence_files import read_evidence
+    from elimina.io.model_files import read, write
     from elimina.methods.junction_tree import JunctionTree
     from elimina.model.model import Model
     from elimina.model.states import StateIndex

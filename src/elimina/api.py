@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from elimina import arguments, system
-from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
+from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import TaskName, task_of

@@ -18,7 +18,7 @@ from typing import Any
 import click
 import numpy as np
 
-from elimina.io import write
+from elimina.io.model_files import write
 from elimina.model.model import Model
 from tests.adversary.case import Case, Defect, Setting
 

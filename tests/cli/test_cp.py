@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from elimina.cp.reading import is_of_constraints
+from elimina.io.formats import format_of
 from tests.cli.conftest import EXAMPLES
 from tests.cli.schema import validate
 
@@ -64,7 +64,7 @@ def test_limits_and_errors(elimina, tmp_path):
 
 @pytest.mark.parametrize(("name", "expected"), [("shifts.xml", True), ("queens.fzn", True), ("pump.bif", False)])
 def test_files_of_constraints(name, expected):
-    assert is_of_constraints(EXAMPLES / name) is expected
+    assert (format_of(EXAMPLES / name).content == "constraints") is expected
 
 
 def test_a_picture_of_constraints(elimina, tmp_path):

@@ -8,7 +8,7 @@ import pytest
 
 from elimina import dcop
 from elimina.generate import coloring_model, maximized, random_model
-from elimina.io import read
+from elimina.io.model_files import read
 from elimina.model.table import FORBIDDEN
 from tests.dcop.problems import EXAMPLES, all_costs
 

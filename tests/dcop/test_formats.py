@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 import elimina
 from elimina import FORBIDDEN, Model, Table, Variable
 from elimina.dcop import AgentProfile, Problem, read, write
-from elimina.dcop.formats import is_distributed
 from elimina.dcop.formats.pydcop import NOISE_SEED
 from elimina.errors import FormatError, InputError, MemoryLimitError
+from elimina.io.formats import format_of
 from elimina.model.variable import texts_of
 from tests.dcop.problems import EXAMPLES, JSON, XCSP, YAML, all_costs, parse, random_problems, total
 
@@ -227,7 +227,7 @@ def test_json(tmp_path):
 def test_examples_convert(tmp_path, suffix, target):
     problem = parse(tmp_path, EXAMPLES[suffix], suffix)
     write(problem, tmp_path / f"other.{target}.gz")
-    assert is_distributed(tmp_path / f"other.{target}.gz")
+    assert format_of(tmp_path / f"other.{target}.gz").content == "distributed problem"
     again = read(tmp_path / f"other.{target}.gz")
     assert all_costs(again.model) == pytest.approx(all_costs(problem.model), rel=1e-15)
     assert again.owners == problem.owners
@@ -328,7 +328,7 @@ def test_the_other_kind_of_file(tmp_path):
     bif.write_text("<BIF><NETWORK/></BIF>")
     with pytest.raises(FormatError, match=r"net.xml:1: expected <instance>, found <BIF>; .*elimina.read"):
         read(bif)
-    assert not is_distributed(bif)
+    assert format_of(bif).content != "distributed problem"
     instance = tmp_path / "p.xml"
     instance.write_text(XCSP)
     with pytest.raises(
@@ -352,7 +352,7 @@ def test_files_that_cannot_be_read(tmp_path):
     damaged.write_bytes(gzip.compress(YAML.encode())[:-9])
     with pytest.raises(FormatError, match=r"x.yaml.gz: the gzip data are damaged or cut off"):
         read(damaged)
-    assert is_distributed(damaged)
+    assert format_of(damaged).content == "distributed problem"
 
 
 def test_the_collector_is_left_as_it_was(tmp_path):

@@ -24,7 +24,7 @@ from elimina.distributed import connected, local, solve_agents
 from elimina.distributed.agents import divide, in_sequence
 from elimina.distributed.cluster import GPU, known_workers, visible_gpus, workers_for
 from elimina.errors import ClusterError, DeviceError, InputError
-from elimina.io import write
+from elimina.io.model_files import write
 from tests.distributed.clusters import (
     addresses,
     cluster_of,

@@ -19,7 +19,7 @@ from elimina.distributed import local, solve_optimum
 from elimina.distributed.search import ROOT, Nodes, Pool
 from elimina.errors import InputError
 from elimina.generate import random_model
-from elimina.io import read, write
+from elimina.io.model_files import read, write
 from elimina.planning.options import Options
 from elimina.result import Bounds
 from tests import calls

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import elimina
 import elimina.io as eio
 from elimina.errors import InputError
-from elimina.io import convert_sense, integer_costs
 from elimina.model.model import Model
+from elimina.model.senses import convert_sense, integer_costs
 from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import Variable
 from tests.io.models import integer_models, probability_models

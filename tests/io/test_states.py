@@ -141,7 +141,7 @@ def test_all_paths_mean_the_same(tmp_path, question):
 @SLOW
 @given(questions(STATES.filter(lambda states: len({*map(type, states)}) == 1)))
 def test_evidence_as_pgmpy_takes_it(question):
-    package("pgmpy", "pgmpy.models", "pgmpy.factors.discrete")
+    package("pgmpy", "pgmpy.models", "pgmpy.factors.discrete", "pgmpy.inference")
     inference = import_module("pgmpy.inference")
     model, observed = question
     network = elimina.to_pgmpy(model)

@@ -92,7 +92,7 @@ def test_functions_that_are_read_at_once_are_those_read_one_by_one(text, most):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(wcsp, "_MOST_AT_ONCE", most)
             patch.setattr(wcsp._FunctionReader, "read_plain", read_plain)
-            given_text = wcsp.WCSP.open_text(text.encode())
+            given_text = wcsp.CODEC.open_text(text.encode())
             try:
                 model = wcsp.parse(given_text)
                 found.append([(f.scope, f.values.tolist(), f.default) for f in model.factors])

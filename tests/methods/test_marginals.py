@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import elimina
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.generate import grid_model
-from elimina.io import convert_sense
 from elimina.methods import junction_structure
 from elimina.methods.junction_structure import choose_structure
 from elimina.model.model import Model
+from elimina.model.senses import convert_sense
 from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.planning.options import Options

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import ImpossibleEvidenceError, InputError
-from elimina.io import ModelLike, as_model
 from elimina.io.cases import Cases, as_cases
+from elimina.io.sources import ModelLike, as_model
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
 from elimina.model.table import Table

@@ -37,16 +37,14 @@ from elimina.cli.options import (
 from elimina.cli.terminal import Command, labelled, option
 from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.agent import Forecast
-from elimina.dcop.formats import FORMATS as DISTRIBUTED
-from elimina.dcop.formats import is_distributed
 from elimina.dcop.problem import HEURISTICS
 from elimina.dcop.simulator import ORDERS
 from elimina.dcop.solve import ALGORITHMS
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError
-from elimina.io import FORMATS as CENTRAL
-from elimina.io import read
 from elimina.io.files import suffix_of
+from elimina.io.formats import by_suffix, format_of
+from elimina.io.model_files import read
 from elimina.progress import Progress
 from elimina.result import Delivery, Result, assignment_text, with_reading
 
@@ -242,13 +240,18 @@ def read_problem(file: str) -> Problem:
         InputError: The suffix is unknown.
     """
     suffix = suffix_of(Path(file))
-    if suffix not in {**DISTRIBUTED, **CENTRAL}:
-        others = ", ".join(name for name in CENTRAL if name not in DISTRIBUTED)
+    distributed_problems, models = by_suffix("distributed problem"), by_suffix("model")
+    if suffix not in {**distributed_problems, **models}:
+        others = ", ".join(name for name in models if name not in distributed_problems)
         raise InputError(
-            f"{file}: unknown suffix {suffix and '.' + suffix!r}; distributed problems are {', '.join(DISTRIBUTED)}, "
+            f"{file}: unknown suffix {suffix and '.' + suffix!r}; distributed problems are "
+            f"{', '.join(distributed_problems)}, "
             f"and models with an agent for each variable {others} (perhaps with .gz or .xz)"
         )
-    return distributed.read(file) if is_distributed(file) else Problem.from_model(read(file))
+    form = format_of(Path(file))
+    if form is not None and form.content == "distributed problem":
+        return distributed.read(file)
+    return Problem.from_model(read(file))
 
 
 def _human(result: Result) -> str:

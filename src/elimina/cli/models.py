@@ -27,10 +27,12 @@ from elimina.cli.options import (
 from elimina.cli.terminal import Command, CommandGroup, Decorated, labelled, option, show, show_notices, together
 from elimina.display import count_text, seconds_text
 from elimina.errors import InputError
-from elimina.io import DISTRIBUTED, FORMATS, convert_sense, read, write
 from elimina.io.files import save as save_text
 from elimina.io.files import suffix_of
+from elimina.io.formats import by_suffix, format_of
+from elimina.io.model_files import read, write
 from elimina.model.model import Model
+from elimina.model.senses import convert_sense
 from elimina.result import Bounds, Result, assignment_text, with_reading
 
 if TYPE_CHECKING:
@@ -60,14 +62,11 @@ reading_options = together(
 """Options of commands that read models: ``--no-check``, whose value is ``no_check``, and ``-v``."""
 
 _ELSEWHERE = {
-    "mzn": "run 'elimina install-minizinc' once, then 'minizinc --solver elimina' on this file; to solve a small model "
-    "by elimina solve, compile it to a .fzn file first ('minizinc -c')",
-    "tsp": "use 'elimina tsp'",
+    "MiniZinc": "run 'elimina install-minizinc' once, then 'minizinc --solver elimina' on this file; to solve a small "
+    "model by elimina solve, compile it to a .fzn file first ('minizinc -c')",
+    "tour": "use 'elimina tsp'",
 }
-"""Suffixes of problems that other commands solve."""
-
-_CONVERTED = ("fzn", "opb", *DISTRIBUTED)
-"""Suffixes of constraint models and distributed problems, which become graphical models."""
+"""Contents that other commands solve."""
 
 
 def _note_format(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -124,22 +123,19 @@ def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | 
     Raises:
         InputError: It cannot be read, or a constraint's table would be too large.
     """
-    suffix = suffix_of(Path(path))
-    if suffix in _ELSEWHERE:
-        raise InputError(f"{path} is not a graphical model: {_ELSEWHERE[suffix]}")
-    if suffix in ("fzn", "opb", "xml"):
-        from elimina.cp.reading import is_of_constraints
-
-        if is_of_constraints(path):
-            return _tabulated(path)
-    if suffix in ("yaml", "yml", "json", "xml"):
+    form = format_of(Path(path))
+    content = None if form is None else form.content
+    if content in _ELSEWHERE:
+        raise InputError(f"{path} is not a graphical model: {_ELSEWHERE[content]}")
+    if content == "constraints":
+        return _tabulated(path)
+    if content == "distributed problem":
         from elimina import dcop
-        from elimina.dcop.formats import is_distributed
 
-        if is_distributed(path):
-            return dcop.read(path).model, None
-    if suffix not in (*FORMATS, "evid", "json") and Path(path).exists() and not Path(path).is_dir():
-        known = ", ".join((*FORMATS, *_CONVERTED))
+        return dcop.read(path).model, None
+    if form is None and Path(path).exists() and not Path(path).is_dir():
+        suffix = suffix_of(Path(path))
+        known = ", ".join(by_suffix("model", "constraints", "distributed problem"))
         raise InputError(
             f"{path}: unknown suffix {suffix and '.' + suffix!r}; models are {known} (perhaps with .gz or .xz), and "
             "'elimina tsp' reads .tsp files; a file of another name is read from standard input, such as "
@@ -188,11 +184,11 @@ def convert(source: str, target: str, no_check: bool) -> None:
     gets one for each variable. A probability model in an .xml file is XMLBIF.
     """
     from elimina import dcop
-    from elimina.dcop.formats import is_distributed
 
     check_no_input("TARGET", Path(target), source)
     source = source_of(source)
-    if is_distributed(source):
+    form = format_of(Path(source))
+    if form is not None and form.content == "distributed problem":
         problem = dcop.read(source)
         save(problem.model, target, problem)
     else:

@@ -19,8 +19,8 @@ from elimina._core import TextError
 from elimina.cli.terminal import Decorated, Group, Share, WholeNumber, option, together
 from elimina.display import seconds_text
 from elimina.errors import InputError, TimeLimitError
-from elimina.io import read_evidence
-from elimina.io.evidence import Given, merge, parse_assignments, parse_names
+from elimina.io.evidence import NamedEvidence, merge, parse_assignments, parse_names
+from elimina.io.evidence_files import read_evidence
 from elimina.io.files import load
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, integer_of
@@ -390,7 +390,7 @@ def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
         raise click.UsageError(f"{what} cannot be combined with {', '.join(given)}: {reason}")
 
 
-def evidence_of(given: Sequence[str], model: Model) -> Given:
+def evidence_of(given: Sequence[str], model: Model) -> NamedEvidence:
     """Read and combine the values of ``--evidence``: files, and observations like ``name=state,name=state``.
 
     Raises:
@@ -399,7 +399,7 @@ def evidence_of(given: Sequence[str], model: Model) -> Given:
     return merge((source, _one_evidence(source, model)) for source in given)
 
 
-def _one_hint(source: str, model: Model) -> Given:
+def _one_hint(source: str, model: Model) -> NamedEvidence:
     if source.lower().endswith((".sol", ".mpe")) and Path(source).exists():
         return _solution(source, model)
     if not source.endswith(".json"):
@@ -414,7 +414,7 @@ def _one_hint(source: str, model: Model) -> Given:
     return {**states}
 
 
-def _solution(source: str, model: Model) -> Given:
+def _solution(source: str, model: Model) -> NamedEvidence:
     """Read a value index for each variable, as toulbar2 writes them; in a file of the competitions after MPE and n."""
     words = load(Path(source)).decode(errors="replace").split()
     found = [integer_of(word) for word in (words[2:] if words[:1] == ["MPE"] else words)]
@@ -427,7 +427,7 @@ def _solution(source: str, model: Model) -> Given:
     }
 
 
-def _one_evidence(source: str, model: Model) -> Given:
+def _one_evidence(source: str, model: Model) -> NamedEvidence:
     if os.path.exists(source):
         return {**read_evidence(source, model)}
     if "=" not in source and source.strip():

@@ -11,8 +11,8 @@ from elimina.arguments import wrong_type
 from elimina.cp.expressions import Expression
 from elimina.cp.global_constraints import GlobalConstraints
 from elimina.errors import InputError
-from elimina.io import convert_sense, integer_costs
 from elimina.model import model as graphical
+from elimina.model.senses import convert_sense, integer_costs
 from elimina.model.table import FORBIDDEN, Table
 
 _MAX_CELLS = 1 << 22

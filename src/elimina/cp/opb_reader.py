@@ -10,7 +10,7 @@ from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.cp.operands import LIMIT
 from elimina.errors import FormatError, UnsupportedError
-from elimina.io.files import reraise
+from elimina.io.parsing import reraise
 
 _HEADER = re.compile(r"\*\s*#variable=\s*(\d{1,18})")
 _NUMBERED = re.compile(r"x[1-9]\d*")

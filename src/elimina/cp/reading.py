@@ -9,12 +9,10 @@ from elimina.cp.flatzinc_reader import read_flatzinc
 from elimina.cp.model import Model
 from elimina.cp.opb_reader import read_opb
 from elimina.errors import InputError
-from elimina.io import FORMATS as MODELS
-from elimina.io.files import parsed, root_of, suffix_of
+from elimina.io.files import suffix_of
+from elimina.io.formats import FORMATS, by_suffix
+from elimina.io.parsing import parse_file
 from elimina.system import memory_errors_in_words
-
-FORMATS = ("fzn", "opb", "xml")
-"""Suffixes of the formats."""
 
 
 @memory_errors_in_words("while it read the constraint model", None)
@@ -36,29 +34,13 @@ def read(path: str | os.PathLike[str]) -> Model:
     """
     path = arguments.file("path", path)
     suffix = suffix_of(path)
-    if suffix in MODELS and suffix not in FORMATS:
-        raise InputError(f"{path} is a graphical model, not one of constraints: use 'elimina solve' or elimina.read")
-    if suffix == "tsp":
-        raise InputError(f"{path} is a travelling salesman problem: use 'elimina tsp' or elimina.cp.tsplib.read_tsp")
-    if suffix == "mzn":
-        raise InputError(f"{path} is MiniZinc: use 'minizinc --solver elimina', after 'elimina install-minizinc'")
-    if suffix in ("yaml", "yml"):
-        raise InputError(f"{path} is a distributed problem: use 'elimina dcop' or elimina.dcop.read")
-    data = parsed(path, bytes, bytes)
-    if suffix == "xml":
+    form = by_suffix("constraints").get(suffix)
+    other = next((other for other in FORMATS if suffix in other.suffixes), None)
+    if form is None and other is not None:
+        raise InputError(f"{path} holds no constraint model: {other.use}")
+    data = parse_file(path, bytes, bytes)
+    if form is not None and form.name == "xcsp3":
         from elimina.cp.xcsp3.reader import read_xcsp3
 
         return read_xcsp3(path, data)
-    return read_opb(path, data) if suffix == "opb" else read_flatzinc(path, data)
-
-
-def is_of_constraints(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file holds a constraint model, by its suffix, or by its content if that is .xml.
-
-    Raises:
-        InputError: The content is needed and cannot be read.
-    """
-    path = arguments.file("path", path)
-    if suffix_of(path) != "xml":
-        return suffix_of(path) in FORMATS
-    return root_of(path).attributes.get("format") == "XCSP3"
+    return read_opb(path, data) if form is not None and form.name == "opb" else read_flatzinc(path, data)

@@ -11,7 +11,7 @@ from elimina.distributed.cluster import connected, local, tasks_on
 from elimina.distributed.search import ClusterSearch
 from elimina.distributed.slices import ClusterBatch, Job, least_memory, options_for, plan_on, run_slices, solve_slices
 from elimina.errors import InputError, TimeLimitError
-from elimina.io import EvidenceLike, as_evidence
+from elimina.io.sources import EvidenceLike, as_evidence
 from elimina.methods.search_state import SearchLimits
 from elimina.model.model import Model
 from elimina.model.states import Evidence

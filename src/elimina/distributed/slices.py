@@ -17,8 +17,8 @@ from elimina import arguments
 from elimina.backends.registry import get_backend
 from elimina.distributed.cluster import Tasks, Worker, stop_if_unwanted, tasks_on, workers_for
 from elimina.errors import InputError, TimeLimitError
-from elimina.io import EvidenceLike, as_evidence
 from elimina.io.cases import Codes
+from elimina.io.sources import EvidenceLike, as_evidence
 from elimina.methods.batch import Batch
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.first_bounds import first_bounds

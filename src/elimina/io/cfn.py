@@ -24,9 +24,10 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.io import from_tuples
-from elimina.io.files import Format, shown
+from elimina.io.codecs import Codec
 from elimina.io.globals import GlobalFunctions, auxiliary
+from elimina.io.listed_tuples import table_of_tuples
+from elimina.io.parsing import token_text
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Sense, Table
 from elimina.model.variable import MAX_STATES, Variable, texts_of
@@ -77,7 +78,7 @@ def parse(text: Text) -> Model:
 def _open(text: Text) -> None:
     found = text.token("'{' or '['")
     if found not in (b"{", b"[") or text.quoted:
-        raise TextError(f"expected '{{' or '[', found {shown(found)}")
+        raise TextError(f"expected '{{' or '[', found {token_text(found)}")
 
 
 def _at_close(text: Text) -> bool:
@@ -87,7 +88,7 @@ def _at_close(text: Text) -> bool:
 def _close(text: Text) -> None:
     found = text.token("'}' or ']'")
     if found not in (b"}", b"]") or text.quoted:
-        raise TextError(f"expected '}}' or ']', found {shown(found)}")
+        raise TextError(f"expected '}}' or ']', found {token_text(found)}")
 
 
 def _tag(text: Text, tag: bytes) -> None:
@@ -96,13 +97,13 @@ def _tag(text: Text, tag: bytes) -> None:
         return
     found = text.token(f"'{tag.decode()}'")
     if found != tag:
-        raise TextError(f"expected '{tag.decode()}', found {shown(found)}")
+        raise TextError(f"expected '{tag.decode()}', found {token_text(found)}")
 
 
 def _word(text: Text, what: str) -> bytes:
     found = text.token(what)
     if not text.quoted and found in (b"{", b"}", b"[", b"]"):
-        raise TextError(f"expected {what}, found {shown(found)}")
+        raise TextError(f"expected {what}, found {token_text(found)}")
     return found
 
 
@@ -117,13 +118,13 @@ def _read_problem(text: Text) -> tuple[str, int, int | float | None, int]:
         word = _word(text, "a bound")
     match = _BOUND.fullmatch(word)
     if match is None:
-        raise TextError(f"expected a bound such as '<100.00' or '>-5', found {shown(word)}")
+        raise TextError(f"expected a bound such as '<100.00' or '>-5', found {token_text(word)}")
     _close(text)
     direction, whole, fraction = match.groups(default=b"")
     sign, decimals = (1 if direction == b"<" else -1), len(fraction)
     bound = float(whole + b"." + fraction) if decimals else int(whole)
     if not math.isfinite(bound):
-        raise TextError(f"expected a bound within the range of a double, found {shown(word)}")
+        raise TextError(f"expected a bound within the range of a double, found {token_text(word)}")
     return name.decode(), sign, bound if decimals or sign * bound < FORBIDDEN else None, decimals
 
 
@@ -180,7 +181,7 @@ class _NamedFunctionReader:
         _close(self.text)
         if self.waiting:
             raise TextError(
-                f"expected a function named {shown(next(iter(self.waiting)))}, whose costs another one shares"
+                f"expected a function named {token_text(next(iter(self.waiting)))}, whose costs another one shares"
             )
 
     def _read(self, name: bytes) -> None:
@@ -198,7 +199,7 @@ class _NamedFunctionReader:
         if field == b"type" and default is None:
             self._read_global(scope)
         elif field != b"costs":
-            raise TextError(f"expected 'costs', 'defaultcost' or 'type', found {shown(field)}")
+            raise TextError(f"expected 'costs', 'defaultcost' or 'type', found {token_text(field)}")
         elif text.peek() in (b"{", b"[") and not text.quoted:
             text.token("'['")
             table = self._read_full(scope) if default is None else self._read_tuples(scope, default)
@@ -214,7 +215,8 @@ class _NamedFunctionReader:
             if tuple(self.variables[v].size for v in scope) != table.sizes:
                 names = ", ".join(self.variables[v].name for v in scope)
                 raise TextError(
-                    f"an earlier function over ({names}) shares {shown(name)}, which has domain sizes {table.sizes}"
+                    f"an earlier function over ({names}) shares {token_text(name)}, which has domain sizes "
+                    f"{table.sizes}"
                 )
             self.tables[place] = table.over(scope)
 
@@ -233,17 +235,17 @@ class _NamedFunctionReader:
             return self.index[word]
         if word.isdigit() and len(word) <= _LONGEST_INDEX and int(word) < len(self.variables):
             return int(word)
-        raise TextError(f"expected a variable's name or index, found {shown(word)}")
+        raise TextError(f"expected a variable's name or index, found {token_text(word)}")
 
     def _number(self, word: bytes) -> int | float:
         if word == _INFINITE:
             return self.forbidden
         if not _NUMBER.fullmatch(word):
-            raise TextError(f"expected a cost, found {shown(word)}")
+            raise TextError(f"expected a cost, found {token_text(word)}")
         whole = word.lstrip(b"+-").isdigit() and len(word) <= _LONGEST_INTEGER and abs(int(word)) <= FORBIDDEN
         value = np.array([int(word) if whole else float(word)])
         if value.dtype.kind not in "if" or not np.isfinite(value).all():
-            raise TextError(f"expected a cost that fits 64 bits, found {shown(word)}")
+            raise TextError(f"expected a cost that fits 64 bits, found {token_text(word)}")
         fixed: int | float = self._cut(value)[0].item()
         return fixed
 
@@ -289,7 +291,7 @@ class _NamedFunctionReader:
         costs = self._cut(costs)
         if costs.dtype.kind != np.asarray(default).dtype.kind:
             default, costs = _as_reals(default).item(), _as_reals(costs)
-        return from_tuples(scope, sizes, default, rows.astype(np.int32), costs)
+        return table_of_tuples(scope, sizes, default, rows.astype(np.int32), costs)
 
     def _decoded(self, scope: list[int], items: list[bytes]) -> tuple[_Values, _Values]:
         """Translate tuples of states or indices."""
@@ -305,7 +307,7 @@ class _NamedFunctionReader:
         if found is None and word.isdigit() and len(word) <= _LONGEST_INDEX:
             return int(word)
         if found is None:
-            raise TextError(f"expected a value of variable {self.variables[v].name!r}, found {shown(word)}")
+            raise TextError(f"expected a value of variable {self.variables[v].name!r}, found {token_text(word)}")
         return found
 
 
@@ -466,4 +468,4 @@ def _quoted(name: str) -> str:
     return f'"{name}"'
 
 
-CFN = Format(("min-cost", "max-cost"), _open_text, parse, render, holds_names=True)
+CODEC = Codec(("min-cost", "max-cost"), _open_text, parse, render, holds=("names", "upper bound"))

@@ -1,87 +1,25 @@
-"""Evidence: files of the UAI competitions in the dialects that are in use, and observations on the command line.
-
-All dialects of files are integers between blanks, with comments between "/*" and "*/"; line breaks matter only where
-they are named. The dialects are told apart by the number of integers and the first line, so that a file fits at most
-one:
-
-- "k v1 x1 .. vk xk" (1 + 2k integers): k observed variables. "0" alone: none.
-- "1" on its own line, then "k v1 x1 .. vk xk" (2 + 2k integers): the first is the number of evidence sets, which must
-  be 1.
-- "0" on its own line, then pairs "v x": none; the pairs are observations that were switched off by the 0.
-"""
+"""Evidence as text, as on the command line: observed states, likelihoods, and names of variables."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterable
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import Text, TextError
-from elimina.errors import InputError, UnsupportedError
+from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.states import State
 from elimina.model.variable import Variable, find_text, index_of_text
 
-open_text = partial(Text, block_comments=True)
-
-
-def parse(text: Text, model: Model) -> dict[int, int]:
-    """Read the indices of the observed states of a model's variables."""
-    first = text.integer("a number of observed variables")
-    first_line = text.line
-    alone = True
-    rest: list[int] = []
-    while not text.at_end():
-        rest.append(text.integer("a variable or a value"))
-        if len(rest) == 1:
-            alone = text.line != first_line
-    if first == 0 and not alone:
-        raise TextError(f"expected the end of the line after 0 observed variables, found {rest[0]}")
-    if first == 0:
-        _pairs(rest, model)
-        return {}
-    if len(rest) == 2 * first:
-        return _pairs(rest, model)
-    if first == 1 and alone and rest and len(rest) == 1 + 2 * rest[0]:
-        return _pairs(rest[1:], model)
-    if first > 1 and _is_several_sets(first, rest):
-        raise UnsupportedError(f"the file has {first} sets of evidence; elimina reads files with one")
-    raise TextError(f"expected {first} pairs of a variable and its value, found {len(rest)} integers")
-
-
-def _pairs(numbers: list[int], model: Model) -> dict[int, int]:
-    if len(numbers) % 2:
-        raise TextError(f"expected pairs of a variable and its value, found {len(numbers)} integers")
-    observed: dict[int, int] = {}
-    for v, x in zip(numbers[::2], numbers[1::2], strict=True):
-        if not 0 <= v < len(model.variables):
-            raise TextError(f"expected a variable from 0 to {len(model.variables) - 1}, found {v}")
-        if not 0 <= x < model.variables[v].size:
-            raise TextError(f"expected a value from 0 to {model.variables[v].size - 1} of variable {v}, found {x}")
-        if observed.setdefault(v, x) != x:
-            raise TextError(f"variable {v} is observed as {observed[v]} and as {x}")
-    return observed
-
-
-def _is_several_sets(count: int, numbers: list[int]) -> bool:
-    at = 0
-    for _ in range(count):
-        if at >= len(numbers) or numbers[at] < 0:
-            return False
-        at += 1 + 2 * numbers[at]
-    return at == len(numbers)
-
-
-Given = dict[str, State | NDArray[np.float64]]
+NamedEvidence = dict[str, State | NDArray[np.float64]]
 """Evidence: variable name -> its observed state, or the likelihood of each state, at least one of them above 0."""
 
 
-def parse_assignments(text: str, model: Model) -> Given:
+def parse_assignments(text: str, model: Model) -> NamedEvidence:
     """Read ``name=state,name=state:0.2|state:0.7``: observed states, and likelihoods of states (soft evidence).
 
     A state that soft evidence does not name has the likelihood 0. A name or state with a comma, an equals sign or a
@@ -94,7 +32,7 @@ def parse_assignments(text: str, model: Model) -> Given:
     """
     if not text.strip():
         raise InputError("the evidence is empty; give a file, or observations like A=x,B=y")
-    parts: list[tuple[str, Given]] = []
+    parts: list[tuple[str, NamedEvidence]] = []
     for item in _split(text, ","):
         name, *values = _split(item, "=")
         if not values:
@@ -107,7 +45,7 @@ def parse_assignments(text: str, model: Model) -> Given:
     return merge(parts)
 
 
-def merge(parts: Iterable[tuple[str, Given]], what: str = "evidence") -> Given:
+def merge(parts: Iterable[tuple[str, NamedEvidence]], what: str = "evidence") -> NamedEvidence:
     """Combine pieces of evidence.
 
     Args:
@@ -117,7 +55,7 @@ def merge(parts: Iterable[tuple[str, Given]], what: str = "evidence") -> Given:
     Raises:
         InputError: Two pieces name different states of a variable, or both are about it and one of them is soft.
     """
-    found: Given = {}
+    found: NamedEvidence = {}
     sources: dict[str, str] = {}
     for source, given in parts:
         for name, known in given.items():

@@ -9,8 +9,8 @@ from typing import Any
 
 from elimina._core import Text, TextError
 from elimina.errors import UnsupportedError
-from elimina.io.files import shown
 from elimina.io.globals import GlobalFunctions, gap_to, penalty
+from elimina.io.parsing import token_text
 from elimina.model.table import FORBIDDEN
 
 Parameters = Mapping[str, Any]
@@ -366,9 +366,9 @@ def read_function(
     word = text.token("a type")
     keyword = word.decode(errors="replace")
     if keyword not in BINARY and keyword not in GLOBAL:
-        raise UnsupportedError(f"the type {shown(word)} is not handled; give the function by its costs")
+        raise UnsupportedError(f"the type {token_text(word)} is not handled; give the function by its costs")
     if (tag := text.token("'params'")) not in (b"params", b"parameters"):
-        raise TextError(f"expected 'params', found {shown(tag)}")
+        raise TextError(f"expected 'params', found {token_text(tag)}")
     if keyword in BINARY and decimals:
         raise UnsupportedError(f"the type {keyword!r} is only handled without decimals in the bound")
     reader = _TreeReader(text, keyword, decimals, variable)
@@ -396,13 +396,15 @@ class _TreeReader:
         """Read named parameters."""
         found = self.text.token("'{'")
         if found not in _OPEN:
-            raise TextError(f"expected '{{', found {shown(found)}")
+            raise TextError(f"expected '{{', found {token_text(found)}")
         wanted = GLOBAL[self.keyword][0].split()
         given: dict[str, Any] = {}
         while (word := self.text.token("a parameter's name or '}'")) not in _CLOSE or self.text.quoted:
             name = word.decode(errors="replace")
             if name not in wanted or name in given:
-                raise TextError(f"expected one of the parameters {', '.join(wanted)} once each, found {shown(word)}")
+                raise TextError(
+                    f"expected one of the parameters {', '.join(wanted)} once each, found {token_text(word)}"
+                )
             given[name] = self._converted(name, self._tree())
         if "deltacosts" in wanted:  # older files lack it
             given.setdefault("deltacosts", [])
@@ -417,7 +419,7 @@ class _TreeReader:
         if self.text.quoted or word not in (*_OPEN, *_CLOSE):
             return word
         if word in _CLOSE or depth == _DEEPEST:
-            raise TextError(f"expected a parameter, found {shown(word)}")
+            raise TextError(f"expected a parameter, found {token_text(word)}")
         items = []
         while self.text.peek() not in _CLOSE or self.text.quoted:
             items.append(self._tree(depth + 1))
@@ -458,7 +460,7 @@ class _TreeReader:
 
     def _list(self, name: str, tree: Any) -> list[Any]:
         if not isinstance(tree, list):
-            raise TextError(f"expected a list for {name!r}, found {shown(tree)}")
+            raise TextError(f"expected a list for {name!r}, found {token_text(tree)}")
         return tree
 
     def _word(self, tree: Any) -> bytes:
@@ -469,7 +471,7 @@ class _TreeReader:
     def _integer(self, tree: Any) -> int:
         word = self._word(tree)
         if not _INTEGER.fullmatch(word):
-            raise TextError(f"expected an integer, found {shown(word)}")
+            raise TextError(f"expected an integer, found {token_text(word)}")
         return int(word)
 
     def _cost(self, tree: Any) -> int:
@@ -477,7 +479,7 @@ class _TreeReader:
         if word == b"inf":
             return FORBIDDEN
         if not _DECIMAL.fullmatch(word) or len(word) > 300:
-            raise TextError(f"expected a cost, found {shown(word)}")
+            raise TextError(f"expected a cost, found {token_text(word)}")
         exact = Decimal(word.decode()).scaleb(self.decimals)
         units = int(exact)
         if units != exact and self.cut is None:

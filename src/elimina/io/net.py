@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
-from elimina.io.files import Format, shown
+from elimina.io.codecs import Codec
 from elimina.io.network import NetworkBuilder, number_starts, read_probabilities
+from elimina.io.parsing import token_text
 from elimina.model.model import Model
 
 _COMMENT = re.compile(rb"%[^\n]*+|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/")
@@ -81,14 +82,14 @@ class Tokens:
         what = " or ".join(f"'{w.decode()}'" for w in wanted)
         found = self.token(what)
         if found not in wanted:
-            raise TextError(f"expected {what}, found {shown(found)}")
+            raise TextError(f"expected {what}, found {token_text(found)}")
         return found
 
     def word(self, what: str) -> str:
         """Read a word or a quotation, the latter without its marks."""
         found = self.token(what)
         if found in (b"(", b")", b"{", b"}", b"=", b";", b"|"):
-            raise TextError(f"expected {what}, found {shown(found)}")
+            raise TextError(f"expected {what}, found {token_text(found)}")
         if found[:1] == b'"':
             found = re.sub(rb"\\(.)", rb"\1", found[1:-1], flags=re.DOTALL)
         return found.decode()
@@ -129,7 +130,7 @@ def parse(text: Tokens) -> Model:
                 f"{text.word('a name')!r} is a class of an object-oriented network; flatten it first"
             )
         else:
-            raise TextError(f"expected 'net', 'node' or 'potential', found {shown(word.encode())}")
+            raise TextError(f"expected 'net', 'node' or 'potential', found {token_text(word.encode())}")
     return builder.model()
 
 
@@ -256,4 +257,4 @@ def _check_nesting(data: bytes, shape: tuple[int, ...], owner: str) -> None:
         raise TextError(f"expected {shape[-1]} values in each row of {owner!r}, found {rows[row]} in row {row + 1}")
 
 
-NET = Format(("probability",), Tokens, parse, holds_names=True, is_of_networks=True, is_often_latin1=True)
+CODEC = Codec(("probability",), Tokens, parse, holds=("names",), is_of_networks=True, is_often_latin1=True)

@@ -24,8 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from elimina import arguments
 from elimina._core import Text, TextError
 from elimina.errors import FormatError, InputError
-from elimina.io.files import load, replacement_of, shown
+from elimina.io.files import load, replacement_of
 from elimina.io.network import number_starts
+from elimina.io.parsing import token_text
 from elimina.model.variable import Variable, texts_of
 from elimina.system import require
 
@@ -120,9 +121,9 @@ class _CsvWriter(PosteriorWriter):
 
     def _append(self, posteriors: Floats, log10_evidence: Floats) -> None:
         # A float32 is written with the digits that it has, not with those of its nearest double.
-        shown = repr if posteriors.dtype == np.float64 else "{:.9g}".format
+        number_text = repr if posteriors.dtype == np.float64 else "{:.9g}".format
         for row, evidence in zip(posteriors.tolist(), log10_evidence.tolist(), strict=True):
-            self._rows.writerow([*("" if p != p else shown(p) for p in row), repr(evidence)])
+            self._rows.writerow([*("" if p != p else number_text(p) for p in row), repr(evidence)])
 
     def _finish(self) -> None:
         self._stream.close()
@@ -243,7 +244,7 @@ def read_marginals(path: str | os.PathLike[str]) -> list[NDArray[np.float64]]:
         text = Text(data)
         kind = text.token("MAR")
         if kind != b"MAR":
-            raise TextError(f"expected MAR, found {shown(kind)}")
+            raise TextError(f"expected MAR, found {token_text(kind)}")
         numbers = text.reals(int(number_starts(data).sum()) - 1, "a number")
         return _split(numbers)
     except TextError as error:

@@ -1,14 +1,8 @@
-"""The formats of the UAI competitions: networks (.uai), also with logarithms as values (.lg), and ERGO files (.erg).
+"""Networks of the UAI competitions (.uai).
 
-A UAI file holds the word MARKOV or BAYES, the number of variables, their domain sizes, the number of tables, the
-tables' scopes ("k v1 .. vk") and the tables ("k x1 .. xk"; the scope's last variable varies fastest). In BAYES files
-the last variable of a scope is the child of the conditional distribution. Source: the UAI 2008 and 2014 competitions'
-pages. toulbar2 reads natural logarithms of the tables' values from files named .LG.
-
-An ERGO file (UAI 2006 and 2008, Bayesian networks) holds the number of variables, their domain sizes, for each variable
-its parents ("k p1 .. pk"), then for each variable its conditional distribution ("k x1 .. xk"; parents in the order
-given, the variable itself varies fastest); then, if the file goes on, the variables' names and each variable's states.
-Comments are between "/*" and "*/".
+The file holds the word MARKOV or BAYES, the number of variables, their domain sizes, the number of tables, the tables'
+scopes ("k v1 .. vk") and the tables ("k x1 .. xk"; the scope's last variable varies fastest). In BAYES files the last
+variable of a scope is the child of the conditional distribution. Source: the competitions' pages of 2008 and 2014.
 """
 
 from __future__ import annotations
@@ -16,7 +10,6 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -24,18 +17,19 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError
-from elimina.io.files import Format, shown
-from elimina.io.network import NOT_A_NETWORK, conditional_tables, is_network
-from elimina.model.distributions import check_structure, find_cycle
+from elimina.io.codecs import Codec
+from elimina.io.network import conditional_tables
+from elimina.io.parsing import token_text
+from elimina.model.distributions import check_structure
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import MAX_STATES, Variable
 
+logger = logging.getLogger("elimina")
+
 _LARGEST_EXPONENT = 700.0
 _MOST_CONSTANTS = 64
 """Tables that a constant may become."""
-
-logger = logging.getLogger("elimina")
 
 
 def _open_text(data: bytes) -> Text:
@@ -70,7 +64,7 @@ def read_preamble(text: Text) -> tuple[list[int], list[list[int]], list[int] | N
     word = text.token("MARKOV or BAYES")
     kind = word.upper()
     if kind not in (b"MARKOV", b"BAYES"):
-        raise TextError(f"expected MARKOV or BAYES, found {shown(word)}")
+        raise TextError(f"expected MARKOV or BAYES, found {token_text(word)}")
     sizes = read_sizes(text)
     count = read_count(text, "a number of tables")
     offsets, members = text.lists(count, len(sizes), "a table's scope")
@@ -163,81 +157,4 @@ def _as_factors(log_constant: float) -> list[float]:
     return [math.exp(log_constant / count)] * count
 
 
-UAI = Format(("probability",), _open_text, parse, render)
-
-
-def parse_logarithms(text: Text) -> Model:
-    """Read a model. Each table is scaled to a largest value of 1; the model's constant makes up for it."""
-    sizes, scopes, _ = read_preamble(text)
-    factors, constant = [], 0.0
-    for number, scope in enumerate(scopes):
-        shape = [sizes[v] for v in scope]
-        cells = text.integer("a number of entries")
-        if cells != math.prod(shape):
-            raise TextError(f"expected {math.prod(shape)} entries of table {number}, found {cells}")
-        text.need(cells, "a logarithm")
-        logs = np.array([_logarithm(text.token("a logarithm")) for _ in range(cells)]).reshape(shape)
-        peak = float(logs.max())
-        # A table without a positive value leaves nothing.
-        shift = peak if math.isfinite(peak) else 0.0
-        factors.append(Table(scope, np.exp(logs - shift)))
-        constant += shift
-    return Model(numbered(sizes), factors, sense="probability", constant=constant)
-
-
-def _logarithm(word: bytes) -> float:
-    try:
-        value = float(word)
-    except ValueError:
-        value = math.nan
-    if not value < math.inf:
-        raise TextError(f"expected a logarithm, found {shown(word)}")
-    return value
-
-
-LG = Format(("probability",), Text, parse_logarithms)
-
-
-def parse_ergo(text: Text) -> Model:
-    """Read a model; factor i is the conditional distribution of variable i."""
-    sizes = read_sizes(text)
-    offsets, members = text.lists(len(sizes), len(sizes), "a list of parents")
-    flat, ends = members.tolist(), offsets.tolist()
-    scopes = [[*flat[a:b], v] for v, (a, b) in enumerate(pairwise(ends))]
-    for scope in scopes:
-        if scope[-1] in scope[:-1]:
-            raise TextError(f"variable {scope[-1]} is its own parent")
-    cycle = find_cycle(dict(enumerate(map(tuple, scopes))))
-    if cycle:
-        raise TextError(f"a cycle of parents: {' <- '.join(map(str, cycle))}")
-    factors = read_tables(text, scopes, sizes)
-    variables = numbered(sizes) if text.at_end() else _named(text, sizes)
-    return Model(variables, factors, sense="probability", children=range(len(sizes)), check=False)
-
-
-def _named(text: Text, sizes: list[int]) -> list[Variable]:
-    text.need(len(sizes) + sum(sizes), "a name")
-    names = [text.token("a variable's name").decode() for _ in sizes]
-    states = [[text.token("a value's state").decode() for _ in range(size)] for size in sizes]
-    return [Variable(*described) for described in zip(names, sizes, states, strict=True)]
-
-
-def render_ergo(model: Model) -> Iterator[str]:
-    """Yield the file's text, without names and states; numbers are written so that they read back exactly.
-
-    Raises:
-        InputError: The model is not a Bayesian network with one factor for each variable.
-    """
-    if not is_network(model):
-        raise InputError(NOT_A_NETWORK.format("an ERGO file"))
-    tables = {scope[-1]: (scope[:-1], values) for scope, values in conditional_tables(model)}
-    yield f"{len(tables)}\n" + " ".join(map(str, model.sizes)) + "\n"
-    for v in range(len(tables)):
-        parents = tables[v][0]
-        yield " ".join(map(str, (len(parents), *parents))) + "\n"
-    yield "\n/* Probabilities */\n"
-    for v in range(len(tables)):
-        yield table_text(tables[v][1])
-
-
-ERGO = Format(("probability",), partial(Text, block_comments=True), parse_ergo, render_ergo)
+CODEC = Codec(("probability",), _open_text, parse, render)

@@ -22,12 +22,14 @@ from numpy.typing import NDArray
 
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
-from elimina.io import DENSE_CELLS, DENSE_RATIO, from_tuples, integer_costs
-from elimina.io.files import Format, shown
+from elimina.io.codecs import Codec
 from elimina.io.globals import GlobalFunctions, auxiliary
 from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
+from elimina.io.listed_tuples import DENSE_CELLS_PER_TUPLE, MAX_DENSE_CELLS, table_of_tuples
+from elimina.io.parsing import token_text
 from elimina.io.uai import numbered, read_count
 from elimina.model.model import Model
+from elimina.model.senses import integer_costs
 from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import MAX_STATES
 
@@ -52,7 +54,7 @@ def read_function(text: Text, scope: list[int], target: GlobalFunctions) -> None
             given[name] = reader.read(name, given)
         add_global(target, keyword, scope, given)
     else:
-        raise UnsupportedError(f"the keyword {shown(word)} is not handled; give the function by its tuples")
+        raise UnsupportedError(f"the keyword {token_text(word)} is not handled; give the function by its tuples")
 
 
 class _WordReader:
@@ -162,7 +164,7 @@ def _read_bound(text: Text) -> int:
     word = text.token("an upper bound")
     digits = word.removeprefix(b"+")
     if not digits.isdigit():
-        raise TextError(f"expected an upper bound of at least 0, found {shown(word)}")
+        raise TextError(f"expected an upper bound of at least 0, found {token_text(word)}")
     return min(int(digits), FORBIDDEN) if len(digits) < 1000 else FORBIDDEN
 
 
@@ -192,7 +194,7 @@ class _FunctionReader:
 
     def read_plain(self, most: int) -> int:
         """Read functions up to the first one that ``read`` has to look at; return how many."""
-        limits = self.bound, FORBIDDEN, DENSE_CELLS, DENSE_RATIO
+        limits = self.bound, FORBIDDEN, MAX_DENSE_CELLS, DENSE_CELLS_PER_TUPLE
         starts, members, costs = self.text.functions(most, self.flat_sizes, *limits)
         at = 0
         names = members.tolist()
@@ -253,7 +255,7 @@ def make_table(scope: Sequence[int], function: Shared, bound: int) -> Table:
     """
     costs = np.where(function.costs >= bound, FORBIDDEN, function.costs)
     default = FORBIDDEN if function.default >= bound else function.default
-    return from_tuples(scope, function.sizes, default, function.rows, costs)
+    return table_of_tuples(scope, function.sizes, default, function.rows, costs)
 
 
 def render(model: Model) -> Iterator[str]:
@@ -311,4 +313,4 @@ def _most_common(values: NDArray[np.int64] | NDArray[np.float64]) -> int:
     return int(found[counts.argmax()]) if len(found) else 0
 
 
-WCSP = Format(("min-cost",), partial(Text, glued_minus=True), parse, render)
+CODEC = Codec(("min-cost",), partial(Text, glued_minus=True), parse, render, holds=("upper bound",))

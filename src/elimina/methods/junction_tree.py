@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.display import Displayed, bar, bytes_text, count_text, sample, seconds_text
 from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError
-from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
+from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.marginals import joint_table
 from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small, rewritten_for_sums

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from elimina import api, arguments
 from elimina.cp.model import Model as ConstraintModel
-from elimina.cp.reading import is_of_constraints
 from elimina.cp.reading import read as read_constraints
 from elimina.cp.tour_problem import TourProblem
 from elimina.cp.tsp import TourState, solve_tsp
@@ -24,8 +23,10 @@ from elimina.dcop.solve import AgentOptions
 from elimina.dcop.solve import solve as solve_by_agents
 from elimina.display import figures_of
 from elimina.errors import EliminaError, InputError
-from elimina.io import EvidenceLike, as_evidence, read
-from elimina.io.files import save, suffix_of
+from elimina.io.files import save
+from elimina.io.formats import format_of
+from elimina.io.model_files import read
+from elimina.io.sources import EvidenceLike, as_evidence
 from elimina.model.model import Model
 from elimina.model.states import State, StateIndex, is_missing
 from elimina.model.variable import Variable, index_of
@@ -116,17 +117,16 @@ def read_subject(path: str, *, check: bool = True) -> Model | DistributedProblem
     Raises:
         InputError: It cannot be read.
     """
-    suffix = suffix_of(Path(path))
-    if suffix == "tsp":
+    form = format_of(Path(path))
+    content = "model" if form is None else form.content
+    if content == "tour":
         return read_tsp(path)
-    if suffix in ("fzn", "opb", "xml") and is_of_constraints(path):
+    if content == "constraints":
         return read_constraints(path)
-    if suffix in ("yaml", "yml", "json", "xml"):
+    if content == "distributed problem":
         from elimina import dcop
-        from elimina.dcop.formats import is_distributed
 
-        if is_distributed(path):
-            return dcop.read(path)
+        return dcop.read(path)
     return read(path, check=check)
 
 

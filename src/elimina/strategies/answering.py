@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from elimina.errors import MemoryLimitError
-from elimina.io import EvidenceLike, ModelLike, as_evidence, as_model
+from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.small_networks import answer_at_once
 from elimina.model.model import Model
 from elimina.planning.options import Options

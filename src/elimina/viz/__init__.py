@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from elimina import arguments
 from elimina.errors import InputError
-from elimina.io import ModelLike, as_model
+from elimina.io.sources import ModelLike, as_model
 from elimina.model.states import is_missing
 from elimina.result import Result
 from elimina.viz.canvas import Picture

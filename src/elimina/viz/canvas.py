@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.display import cut, sample
 from elimina.errors import InputError
-from elimina.io.files import not_xml, replacement_of
+from elimina.io.files import replacement_of
+from elimina.io.xml_documents import not_xml
 from elimina.system import require
 
 SUFFIXES = ("svg", "png", "pdf")

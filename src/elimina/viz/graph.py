@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.display import cut
 from elimina.errors import InputError, UnsupportedError
-from elimina.io import ModelLike, as_model
-from elimina.io.files import checked_xml, save
+from elimina.io.files import save
+from elimina.io.sources import ModelLike, as_model
+from elimina.io.xml_documents import checked_xml
 from elimina.model.model import Model
 from elimina.result import Result
 from elimina.viz.canvas import FILL, MOST_LARGE, MOST_SMALL, Canvas, Points, Style

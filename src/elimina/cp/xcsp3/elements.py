@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
-from elimina.io.files import Element
+from elimina.io.xml_documents import Element
 
 _HARMLESS = frozenset({"id", "class", "note"})
 """Attributes that every element may have, and that change no meaning."""

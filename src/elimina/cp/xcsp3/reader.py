@@ -15,7 +15,8 @@ from elimina.cp.xcsp3.constraints import CONSTRAINTS, Arguments
 from elimina.cp.xcsp3.elements import Contents
 from elimina.cp.xcsp3.terms import MOST_ITEMS, Array, Terms, number, span, tokens
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.files import Document, Element, reraise
+from elimina.io.parsing import reraise
+from elimina.io.xml_documents import Document, Element
 
 _PLACEHOLDER = re.compile(r"%(\d+|\.\.\.)")
 _SECTIONS = ("variables", "constraints", "objectives", "annotations")

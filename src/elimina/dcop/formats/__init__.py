@@ -4,44 +4,33 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
 
 from elimina import arguments
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError
-from elimina.io.files import holds_cfn, parsed, root_of, save, suffix_of
+from elimina.io.codecs import Codec
+from elimina.io.files import save, suffix_of
+from elimina.io.formats import by_suffix
+from elimina.io.parsing import parse_file
 from elimina.running.garbage_collection import without_collection
 
-__all__ = ["FORMATS", "is_distributed", "read", "write"]
+__all__ = ["FORMATS", "read", "write"]
 
-FORMATS = {"yaml": "pydcop", "yml": "pydcop", "xml": "xcsp", "json": "agentjson"}
-"""Suffix of each format and the module of this package that reads and writes it."""
-
-
-class _AgentFormat(Protocol):
-    """Interface of a format's module."""
-
-    def open_text(self, data: bytes) -> Any: ...
-    def parse(self, text: Any) -> Problem: ...
-    def render(self, problem: Problem) -> Iterator[str]: ...
+FORMATS = by_suffix("distributed problem")
+"""Formats of distributed problems by their suffixes."""
 
 
-def _name_of(path: Path, name: str | None) -> str:
+def _codec_of(path: Path, name: str | None) -> Codec[Problem]:
     suffix = suffix_of(path) if name is None else name
     if suffix not in FORMATS:
         given, culprit = (
             (f"suffix {suffix and '.' + suffix!r}", f"{path}: ") if name is None else (f"format {name!r}", "")
         )
         raise InputError(f"{culprit}unknown {given} of a distributed problem; name one of {', '.join(FORMATS)}")
-    return FORMATS[suffix]
-
-
-def _module(name: str) -> _AgentFormat:
-    module: _AgentFormat = import_module(f"elimina.dcop.formats.{name}")
-    return module
+    codec: Codec[Problem] = import_module(f"elimina.dcop.formats.{FORMATS[suffix].name}").CODEC
+    return codec
 
 
 def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
@@ -58,9 +47,9 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
         InputError: The format is unknown, the file cannot be read, or a package for it is not installed.
     """
     path = arguments.file("path", path)
-    reader = _module(_name_of(path, format))
+    codec = _codec_of(path, format)
     with without_collection():
-        return parsed(path, reader.open_text, reader.parse)
+        return parse_file(path, codec.open_text, codec.parse)
 
 
 def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None = None) -> None:
@@ -82,15 +71,16 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
     if not isinstance(problem, Problem):
         raise arguments.wrong_type("problem", problem, "an elimina.dcop.Problem (Problem.from_model makes one)")
     path = arguments.file("path", path)
-    name = _name_of(path, format)
-    save(path, _module(name).render(problem))
-    _report_losses(problem, path, name)
+    codec = _codec_of(path, format)
+    assert codec.render is not None
+    save(path, codec.render(problem))
+    _report_losses(problem, path, codec)
 
 
-def _report_losses(problem: Problem, path: Path, module: str) -> None:
+def _report_losses(problem: Problem, path: Path, codec: Codec[Problem]) -> None:
     """Warn about content that a file cannot hold."""
     logger, agents = logging.getLogger("elimina"), problem.agents
-    if problem.model.upper_bound is not None and module != "xcsp":
+    if problem.model.upper_bound is not None and "upper bound" not in codec.holds:
         logger.warning("%s lacks the upper bound %s: the format has no place for it", path, problem.model.upper_bound)
     known = {
         "capacities": any(agent.capacity is not None for agent in agents),
@@ -98,23 +88,5 @@ def _report_losses(problem: Problem, path: Path, module: str) -> None:
         "routes": any(agent.routes or agent.default_route != AgentProfile("").default_route for agent in agents),
     }
     for what, is_there in known.items():
-        if is_there and module != "pydcop":
+        if is_there and "capacities" not in codec.holds:
             logger.warning("%s lacks the agents' %s: the format has no place for them", path, what)
-
-
-def is_distributed(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file is one of a distributed problem: by its suffix, or by its content (.xml, .json).
-
-    Raises:
-        InputError: The content is needed and cannot be read.
-    """
-    path = arguments.file("path", path)
-    suffix = suffix_of(path)
-    if suffix == "json":
-        return not holds_cfn(path)
-    if suffix != "xml":
-        return suffix in FORMATS
-    from elimina.dcop.formats.xcsp import ROOT
-
-    root = root_of(path)
-    return root.tag == ROOT and root.attributes.get("format") != "XCSP3"

@@ -16,6 +16,7 @@ from typing import Any, NoReturn, cast
 from elimina._core import TextError
 from elimina.dcop.formats.build import Builder, Domain, check_listed, functions, is_worst, parse_cost
 from elimina.dcop.problem import AgentProfile, Problem
+from elimina.io.codecs import Codec
 from elimina.model.model import Model
 from elimina.model.states import State
 from elimina.model.variable import listed_states
@@ -47,9 +48,6 @@ class JsonFile:
         except ValueError as error:
             raise TextError(str(error)) from None
         return _object(top, "the file")
-
-
-open_text = JsonFile
 
 
 def parse(file: JsonFile) -> Problem:
@@ -221,3 +219,6 @@ def _variables(problem: Problem, constraints: list[list[str]]) -> Iterator[tuple
 def _costs(values: Any, model: Model) -> list[Any]:
     worst = "infinity" if model.sense == "min-cost" else "-infinity"
     return [worst if is_worst(cost, model) else cost for cost in values.tolist()]
+
+
+CODEC = Codec(("min-cost", "max-cost"), JsonFile, parse, render)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from elimina._core import TextError
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError
-from elimina.io import from_tuples
+from elimina.io.listed_tuples import table_of_tuples
 from elimina.io.network import LARGEST_TABLE
 from elimina.model.model import Model
 from elimina.model.states import State, integer_of
@@ -213,7 +213,7 @@ class Builder:
                 f"give it a default for the rest"
             )
         try:
-            self.tables.append(from_tuples(kept, sizes, rest, rows, listed))
+            self.tables.append(table_of_tuples(kept, sizes, rest, rows, listed))
         except TextError as error:
             raise TextError(f"function {name!r}: {error}") from None
 

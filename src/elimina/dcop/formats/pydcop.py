@@ -28,6 +28,7 @@ from elimina.dcop.formats.pydcop_agents import AgentReader, owners
 from elimina.dcop.formats.yamltree import MappingNode, SequenceNode, YamlFile, YamlNode
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
+from elimina.io.codecs import Codec
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable, texts_of
@@ -102,7 +103,6 @@ _SECTIONS = (
     *("name", "description", "objective", "domains", "variables", "external_variables", "constraints", "agents"),
     *("hosting_costs", "routes", "distribution_hints"),
 )
-open_text = YamlFile
 
 
 def parse(file: YamlFile) -> Problem:
@@ -380,3 +380,6 @@ def _hosting(agent: AgentProfile) -> str:
 
 def _costs_of(costs: Mapping[str, float]) -> str:
     return "{" + ", ".join(f"{_key(name)}: {_number(cost)}" for name, cost in costs.items()) + "}"
+
+
+CODEC = Codec(("min-cost", "max-cost"), YamlFile, parse, render, holds=("capacities",))

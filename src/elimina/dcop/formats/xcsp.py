@@ -32,7 +32,8 @@ from elimina.dcop.formats.build import (
 )
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, UnsupportedError
-from elimina.io.files import Document, Element, checked_xml, not_xml
+from elimina.io.codecs import Codec
+from elimina.io.xml_documents import Document, Element, checked_xml, not_xml
 from elimina.model.model import Model
 from elimina.model.states import integer_of
 from elimina.model.table import Table
@@ -52,9 +53,6 @@ class _Relation:
     values: list[str]
     costs: list[int | float]
     default: int | float | None
-
-
-open_text = Document
 
 
 def parse(document: Document) -> Problem:
@@ -352,3 +350,6 @@ def _relation(name: str, table: Table, model: Model) -> str:
     parts = zip(tuples, costs, before, strict=True)
     text = "|".join(row if cost == last else f"{_cost(cost, model)}:{row}" for row, cost, last in parts)
     return f'{head} defaultCost="{_cost(default, model)}">{escape(text)}</relation>\n'
+
+
+CODEC = Codec(("min-cost", "max-cost"), Document, parse, render, holds=("upper bound",))

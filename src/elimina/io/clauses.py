@@ -1,38 +1,27 @@
-"""Problems over Boolean variables, which are only read: clauses (CNF, weighted CNF) and quadratic terms (QPBO).
+"""Clauses of CNF and weighted CNF: lines, literals, weights, and the tables that they become.
 
-CNF of DIMACS: ``p cnf VARIABLES CLAUSES``, then clauses, literals that end with 0. Weighted CNF of the MaxSAT
-evaluations (.wcnf): ``p wcnf VARIABLES CLAUSES [TOP]``, then clauses with their weights in front, those of at least TOP
-hard; or (from 2022 on), without a header, clauses with ``h`` (hard) or a weight in front. An assignment costs the
-weights of the clauses that it violates. Variable i is ``x<i>``, its states are 0 (false) and 1 (true). Lines that start
-with c are comments, two of which the model counting competitions give a meaning: "c p weight LITERAL WEIGHT 0" makes
-the model one of probabilities (the negated literal's weight is 1 minus that, unless it is given), and "c p show" lists
-the variables of a projected count, so it has to list all. Sources: the format pages of the SAT competitions, the MaxSAT
-evaluations and the model counting competitions.
-
-toulbar2's unconstrained quadratic pseudo-Boolean problems (.qpbo) begin with two numbers: variables, negative if their
-values are 1 and -1 instead of 0 and 1; and terms, negative if the sum is maximised. Then a term on each line:
-``i j W``, variables from 1 on and a coefficient. The objective is ``x' W x`` of the symmetric matrix W: a term of two
-variables counts twice. States are 0 and 1, or 1 and -1 in this order. Source: the description that comes with toulbar2,
-"Quadratic pseudo-Boolean optimization format".
+Variable i is ``x<i>``, its states are 0 (false) and 1 (true). Lines that start with c are comments, two of which the
+model counting competitions give a meaning: "c p weight LITERAL WEIGHT 0" makes the model one of probabilities (the
+negated literal's weight is 1 minus that, unless it is given), and "c p show" lists the variables of a projected count,
+so it has to list all. Sources: the format pages of the SAT competitions, the MaxSAT evaluations and the model counting
+competitions.
 """
 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import partial
 
 import numpy as np
 
-from elimina._core import Text, TextError
+from elimina._core import TextError
 from elimina.errors import UnsupportedError
-from elimina.io.files import Format, shown
+from elimina.io.parsing import token_text
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
-from elimina.model.variable import MAX_STATES, Variable
+from elimina.model.variable import Variable
 
 
 class Lines:
@@ -75,7 +64,7 @@ def integer_of(word: bytes, what: str) -> int:
     """
     digits = word[1:] if word[:1] in (b"+", b"-") else word
     if not digits.isdigit() or len(digits) > 400:
-        raise TextError(f"expected {what}, found {shown(word)}")
+        raise TextError(f"expected {what}, found {token_text(word)}")
     return int(word)
 
 
@@ -94,17 +83,17 @@ class _Counting:
 
     Attributes:
         weights: Literal -> its weight.
-        shown: Variables of a projected count, and the line that names the first of them; None if all are counted.
+        projected: Variables of a projected count, and the line that names the first of them; None if all are counted.
     """
 
     weights: dict[int, float] = field(default_factory=dict)
-    shown: tuple[set[int], int] | None = None
+    projected: tuple[set[int], int] | None = None
 
     def read(self, words: Sequence[bytes], line: int) -> None:
         """Read a comment, which may have no meaning."""
         if words[:3] == [b"c", b"p", b"weight"]:
             if len(words) not in (5, 6) or words[5:] not in ([], [b"0"]):
-                raise TextError(f"expected 'c p weight LITERAL WEIGHT 0', found {shown(b' '.join(words))}")
+                raise TextError(f"expected 'c p weight LITERAL WEIGHT 0', found {token_text(b' '.join(words))}")
             literal, weight = integer_of(words[3], "a literal"), _weight_of(words[4])
             if self.weights.setdefault(literal, weight) != weight:
                 raise TextError(f"the literal {literal} has the weights {self.weights[literal]:g} and {weight:g}")
@@ -112,8 +101,8 @@ class _Counting:
         for head in ([b"c", b"p", b"show"], [b"c", b"ind"], [b"cr"]):
             if words[: len(head)] == head:
                 variables = {integer_of(word, "a variable") for word in words[len(head) :]} - {0}
-                before, first = self.shown or (set(), line)
-                self.shown = before | variables, first
+                before, first = self.projected or (set(), line)
+                self.projected = before | variables, first
 
     def check_projection(self, count: int, text: Lines) -> None:
         """Refuse a count over some of the variables.
@@ -121,11 +110,11 @@ class _Counting:
         Raises:
             UnsupportedError: Not all variables are named.
         """
-        if self.shown is not None and len(self.shown[0]) < count:
-            text.line = self.shown[1]
+        if self.projected is not None and len(self.projected[0]) < count:
+            text.line = self.projected[1]
             raise UnsupportedError(
-                f"the count is projected on {len(self.shown[0])} of {count} variables; remove the lines 'c p show', "
-                "'c ind' and 'cr' to solve the problem over all of them"
+                f"the count is projected on {len(self.projected[0])} of {count} variables; remove the lines "
+                "'c p show', 'c ind' and 'cr' to solve the problem over all of them"
             )
 
     def weight_tables(self, count: int) -> list[Table]:
@@ -150,7 +139,7 @@ def _weight_of(word: bytes) -> float:
     except (ValueError, ZeroDivisionError, OverflowError):
         weight = math.nan
     if not math.isfinite(weight):
-        raise TextError(f"expected a weight, found {shown(word)}")
+        raise TextError(f"expected a weight, found {token_text(word)}")
     return weight
 
 
@@ -173,14 +162,15 @@ def parse_clauses(text: Lines, *, needs_header: bool) -> Model:
             counting.read(words, text.line)
         elif is_over:
             if words != [b"0"]:
-                raise TextError(f"expected the end of the file after %, found {shown(b' '.join(words))}")
+                raise TextError(f"expected the end of the file after %, found {token_text(b' '.join(words))}")
         elif words[0] == b"p":
             if count is not None or clauses:
                 raise TextError("a second header; there is one, before all clauses")
             count, expected, top, is_weighted = _header(words)
         elif count is None and needs_header:
             raise TextError(
-                f"expected the header 'p cnf VARIABLES CLAUSES' before the clauses, found {shown(b' '.join(words))}; "
+                "expected the header 'p cnf VARIABLES CLAUSES' before the clauses, "
+                f"found {token_text(b' '.join(words))}; "
                 "if each clause has h or a weight in front, name the file .wcnf"
             )
         elif words[0] == b"%":  # the end of SATLIB's files, before a line with a 0
@@ -205,7 +195,7 @@ def parse_clauses(text: Lines, *, needs_header: bool) -> Model:
         raise TextError(f"a clause names variable {largest}; there are {count}")
     if count is None and not clauses:
         raise TextError("expected a header, or clauses, found neither")
-    names = _names(largest if count is None else count, text.size)
+    names = variable_names(largest if count is None else count, text.size)
     counting.check_projection(len(names), text)
     variables = [Variable(name, 2) for name in names]
     tables = [table for clause in clauses if (table := _table(*clause)) is not None]
@@ -217,7 +207,7 @@ def parse_clauses(text: Lines, *, needs_header: bool) -> Model:
     return Model(variables, [*hard, *counting.weight_tables(len(names))], sense="probability")
 
 
-def _names(count: int, size: int) -> list[str]:
+def variable_names(count: int, size: int) -> list[str]:
     """Return the variables' names.
 
     Args:
@@ -235,10 +225,10 @@ def _names(count: int, size: int) -> list[str]:
 
 def _header(words: Sequence[bytes]) -> tuple[int, int, int | None, bool]:
     if len(words) < 4 or words[1] not in (b"cnf", b"wcnf") or len(words) > 4 + (words[1] == b"wcnf"):
-        raise TextError(f"expected 'p cnf VARIABLES CLAUSES' or 'p wcnf ...', found {shown(b' '.join(words))}")
+        raise TextError(f"expected 'p cnf VARIABLES CLAUSES' or 'p wcnf ...', found {token_text(b' '.join(words))}")
     numbers = [integer_of(word, "a number in the header") for word in words[2:]]
     if min(numbers) < 0:
-        raise TextError(f"expected numbers from 0 on in the header, found {shown(b' '.join(words))}")
+        raise TextError(f"expected numbers from 0 on in the header, found {token_text(b' '.join(words))}")
     return numbers[0], numbers[1], (numbers[2] if len(numbers) > 2 else None), words[1] == b"wcnf"
 
 
@@ -268,42 +258,3 @@ def _table(literals: Sequence[int], weight: int) -> Table | None:
         return Table((), np.array(weight))
     row = [[int(literal < 0) for literal in chosen]]
     return Table(scope, [weight], sizes=[2] * len(scope), rows=row, default=0)
-
-
-CNF = Format(("min-cost", "probability"), Lines, partial(parse_clauses, needs_header=True))
-WCNF = Format(("min-cost", "probability"), Lines, partial(parse_clauses, needs_header=False))
-
-
-_BYTES_OF_A_TERM = 6
-"""Bytes of the shortest term: three digits and what is between them."""
-
-_LARGEST = 2.0**52
-"""Coefficients that are integers are exact up to here."""
-
-
-def parse_terms(text: Text) -> Model:
-    """Read a model; it has integer costs if all coefficients are integers."""
-    variables, terms = text.integer("a number of variables"), text.integer("a number of terms")
-    text.need(3 * min(abs(terms), MAX_STATES), "a number of a term")
-    names = _names(abs(variables), _BYTES_OF_A_TERM * abs(terms))
-    states = (0, 1) if variables >= 0 else (1, -1)
-    sums: dict[tuple[int, int], float] = defaultdict(float)
-    for _ in range(abs(terms)):
-        pair = sorted(text.integer("a variable of a term") for _ in range(2))
-        if not 1 <= pair[0] <= pair[1] <= abs(variables):
-            raise TextError(f"expected variables from 1 to {abs(variables)} in a term, found {pair[0]} and {pair[1]}")
-        weight = text.real("a coefficient")
-        if not math.isfinite(weight):
-            raise TextError(f"expected a finite coefficient, found {weight}")
-        sums[pair[0] - 1, pair[1] - 1] += weight if pair[0] == pair[1] else 2 * weight
-    whole = all(weight.is_integer() and abs(weight) <= _LARGEST for weight in sums.values())
-    values = np.array(states, dtype=np.int64 if whole else np.float64)
-    tables = []
-    for (i, j), weight in sums.items():
-        factor = int(weight) if whole else weight
-        tables.append(Table([i], factor * values**2) if i == j else Table([i, j], factor * np.outer(values, values)))
-    named = [Variable(name, 2, None if variables >= 0 else states) for name in names]
-    return Model(named, tables, sense="min-cost" if terms >= 0 else "max-cost")
-
-
-QPBO = Format(("min-cost", "max-cost"), Text, parse_terms)

@@ -1,0 +1,36 @@
+"""Readers and writers of formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
+
+from elimina.model.table import Sense
+
+Subject = TypeVar("Subject")
+
+Held = Literal["names", "upper bound", "capacities"]
+
+
+class Codec(NamedTuple, Generic[Subject]):
+    """The reader and the writer of a format, and what its files can hold.
+
+    Attributes:
+        senses: Senses that a file can have.
+        open_text: Function that makes the source that ``parse`` reads of a file's content.
+        parse: Function that reads a model or another problem.
+        render: Function that yields a file's text; None if the format is only read.
+        holds: Content that not all formats have a place for: names of variables and states, an upper bound on totals,
+            the agents' capacities.
+        is_of_networks: True if the format is for networks alone, rather than also for products of tables that only look
+            like one.
+        is_often_latin1: True if programs write the format in the encoding of their system.
+    """
+
+    senses: tuple[Sense, ...]
+    open_text: Callable[[bytes], Any]
+    parse: Callable[[Any], Subject]
+    render: Callable[[Subject], Iterator[str]] | None = None
+    holds: tuple[Held, ...] = ()
+    is_of_networks: bool = False
+    is_often_latin1: bool = False

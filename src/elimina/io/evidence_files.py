@@ -1,0 +1,91 @@
+"""Files of evidence of the UAI competitions, in the dialects that are in use.
+
+All dialects are integers between blanks, with comments between "/*" and "*/"; line breaks matter only where they are
+named. The dialects are told apart by the number of integers and the first line, so that a file fits at most one:
+
+- "k v1 x1 .. vk xk" (1 + 2k integers): k observed variables. "0" alone: none.
+- "1" on its own line, then "k v1 x1 .. vk xk" (2 + 2k integers): the first is the number of evidence sets, which must
+  be 1.
+- "0" on its own line, then pairs "v x": none; the pairs are observations that were switched off by the 0.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from elimina import arguments
+from elimina._core import Text, TextError
+from elimina.errors import UnsupportedError
+from elimina.io.parsing import parse_file
+from elimina.model.model import Model
+from elimina.model.states import State
+from elimina.model.variable import named
+
+open_text = partial(Text, block_comments=True)
+
+
+def parse(text: Text, model: Model) -> dict[int, int]:
+    """Read the indices of the observed states of a model's variables."""
+    first = text.integer("a number of observed variables")
+    first_line = text.line
+    alone = True
+    rest: list[int] = []
+    while not text.at_end():
+        rest.append(text.integer("a variable or a value"))
+        if len(rest) == 1:
+            alone = text.line != first_line
+    if first == 0 and not alone:
+        raise TextError(f"expected the end of the line after 0 observed variables, found {rest[0]}")
+    if first == 0:
+        _pairs(rest, model)
+        return {}
+    if len(rest) == 2 * first:
+        return _pairs(rest, model)
+    if first == 1 and alone and rest and len(rest) == 1 + 2 * rest[0]:
+        return _pairs(rest[1:], model)
+    if first > 1 and _is_several_sets(first, rest):
+        raise UnsupportedError(f"the file has {first} sets of evidence; elimina reads files with one")
+    raise TextError(f"expected {first} pairs of a variable and its value, found {len(rest)} integers")
+
+
+def _pairs(numbers: list[int], model: Model) -> dict[int, int]:
+    if len(numbers) % 2:
+        raise TextError(f"expected pairs of a variable and its value, found {len(numbers)} integers")
+    observed: dict[int, int] = {}
+    for v, x in zip(numbers[::2], numbers[1::2], strict=True):
+        if not 0 <= v < len(model.variables):
+            raise TextError(f"expected a variable from 0 to {len(model.variables) - 1}, found {v}")
+        if not 0 <= x < model.variables[v].size:
+            raise TextError(f"expected a value from 0 to {model.variables[v].size - 1} of variable {v}, found {x}")
+        if observed.setdefault(v, x) != x:
+            raise TextError(f"variable {v} is observed as {observed[v]} and as {x}")
+    return observed
+
+
+def _is_several_sets(count: int, numbers: list[int]) -> bool:
+    at = 0
+    for _ in range(count):
+        if at >= len(numbers) or numbers[at] < 0:
+            return False
+        at += 1 + 2 * numbers[at]
+    return at == len(numbers)
+
+
+def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State]:
+    """Read the observed states from a file in one of the dialects of UAI evidence, which hold indices.
+
+    Args:
+        path: The file, whatever its suffix; decompressed if it ends in .gz or .xz.
+        model: Model of the evidence.
+
+    Returns:
+        Variable name -> observed state, as ``elimina.solve`` takes it.
+
+    Raises:
+        FormatError: The file fits no dialect (see ``elimina.io.evidence_files``) or names a variable or value that
+            the model does not have.
+        InputError: The file cannot be read.
+    """
+    observed = parse_file(arguments.file("path", path), open_text, lambda text: parse(text, model))
+    return named([model.variables[v] for v in observed], observed.values())

@@ -1,0 +1,148 @@
+"""Formats of all files in one table: their suffixes, what they hold, and the marks of formats that share a suffix.
+
+The package of a content reads and writes its formats. The module of ``elimina.io`` that is named like the format has
+the ``CODEC`` of models, that of ``elimina.dcop.formats`` the one of distributed problems. ``elimina.cp`` reads
+constraint models and tours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from elimina.io.files import suffix_of
+from elimina.io.parsing import parse_file
+from elimina.io.xml_roots import root_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+Content = Literal["model", "constraints", "distributed problem", "tour", "MiniZinc", "evidence"]
+
+USES: dict[Content, str] = {
+    "model": "graphical models are for elimina.read and 'elimina solve'",
+    "constraints": "constraint models are for elimina.cp.read, 'elimina cp' and 'elimina solve'",
+    "distributed problem": "distributed problems are for elimina.dcop.read, 'elimina dcop' and 'elimina convert'",
+    "tour": "tours are for elimina.cp.tsplib.read_tsp and 'elimina tsp'",
+    "MiniZinc": "MiniZinc is for 'minizinc --solver elimina', after 'elimina install-minizinc'",
+    "evidence": "a file of evidence goes beside one: --evidence FILE, or elimina.read_evidence",
+}
+"""Calls and commands that take a file, for errors of those that do not."""
+
+
+class Format(NamedTuple):
+    """A format of files.
+
+    Attributes:
+        name: Name of the format.
+        suffixes: Suffixes of its files.
+        content: Content of its files.
+        is_written: True if elimina also writes the format.
+        mark: Function that recognises the format among others with its suffix; None if the others have marks.
+        shared_suffixes: Further suffixes, of files that only the mark tells from other formats; they are not written.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    content: Content
+    is_written: bool = False
+    mark: Callable[[bytes], bool] | None = None
+    shared_suffixes: tuple[str, ...] = ()
+
+    @property
+    def use(self) -> str:
+        """Calls and commands that take its files."""
+        return USES[self.content]
+
+
+_CFN_START = re.compile(rb'(?:\s|#[^\n]*|//[^\n]*)*\{\s*"?problem"?[\s:]*[{\[]')
+
+
+def _is_cfn(data: bytes) -> bool:
+    return _CFN_START.match(data) is not None
+
+
+def _is_xmlbif(data: bytes) -> bool:
+    return root_of(data).tag == "BIF"
+
+
+def _is_xcsp3(data: bytes) -> bool:
+    return root_of(data).attributes.get("format") == "XCSP3"
+
+
+def _is_xcsp(data: bytes) -> bool:
+    return root_of(data).tag == "instance" and not _is_xcsp3(data)
+
+
+FORMATS = (
+    Format("uai", ("uai",), "model", is_written=True),
+    Format("ergo", ("erg",), "model", is_written=True),
+    Format("wcsp", ("wcsp",), "model", is_written=True),
+    Format("cfn", ("cfn",), "model", is_written=True, mark=_is_cfn, shared_suffixes=("json",)),
+    Format("bif", ("bif",), "model", is_written=True),
+    Format("xmlbif", ("xmlbif", "bifxml", "xml"), "model", is_written=True, mark=_is_xmlbif),
+    Format("net", ("net",), "model"),
+    Format("xdsl", ("xdsl",), "model"),
+    Format("cnf", ("cnf",), "model"),
+    Format("wcnf", ("wcnf",), "model"),
+    Format("qpbo", ("qpbo",), "model"),
+    Format("lg", ("lg",), "model"),
+    Format("flatzinc", ("fzn",), "constraints"),
+    Format("opb", ("opb",), "constraints"),
+    Format("xcsp3", ("xml",), "constraints", mark=_is_xcsp3),
+    Format("tsplib", ("tsp",), "tour"),
+    Format("pydcop", ("yaml", "yml"), "distributed problem", is_written=True),
+    Format("xcsp", ("xml",), "distributed problem", is_written=True, mark=_is_xcsp),
+    Format("agentjson", ("json",), "distributed problem", is_written=True),
+    Format("minizinc", ("mzn",), "MiniZinc"),
+    Format("uai_evidence", ("evid",), "evidence"),
+)
+"""All formats."""
+
+
+def by_suffix(*contents: Content, writing: bool = False) -> dict[str, Format]:
+    """Return the formats of some contents by their suffixes, in the order of the table.
+
+    Args:
+        contents: Contents of the files.
+        writing: True to leave out formats that are only read.
+    """
+    return {
+        suffix: form
+        for content in contents
+        for form in FORMATS
+        if form.content == content and (form.is_written or not writing)
+        for suffix in form.suffixes
+    }
+
+
+def format_of(path: Path) -> Format | None:
+    """Return the format of a file by its suffix, and by its content where several formats have the suffix.
+
+    Returns:
+        The format; that without a mark, or the first of the table, if the content has no mark; None if the suffix is
+        unknown.
+
+    Raises:
+        FormatError: The content is needed, and the compressed data are damaged.
+        InputError: The content is needed, and cannot be read.
+    """
+    suffix = suffix_of(path)
+    candidates = [form for form in FORMATS if suffix in (*form.suffixes, *form.shared_suffixes)]
+    if len(candidates) < 2:
+        return candidates[0] if candidates else None
+    marked = marked_format(suffix, parse_file(path, bytes, bytes))
+    return marked or next((form for form in candidates if form.mark is None), candidates[0])
+
+
+def marked_format(suffix: str, data: bytes) -> Format | None:
+    """Return the format of a suffix whose mark the content has; None if there is none."""
+    return next(
+        (
+            form
+            for form in FORMATS
+            if suffix in (*form.suffixes, *form.shared_suffixes) and form.mark is not None and form.mark(data)
+        ),
+        None,
+    )

@@ -1,0 +1,107 @@
+"""Models and evidence as callers give them: objects, or files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from elimina import arguments
+from elimina.errors import InputError
+from elimina.io.evidence_files import read_evidence
+from elimina.io.model_files import read
+from elimina.model.cells import UNOBSERVED, index_of_cell
+from elimina.model.model import Model
+from elimina.model.states import Evidence, StateIndex
+from elimina.model.variable import Variable
+
+ModelLike = Model | str | os.PathLike[str]
+"""A model, or the path of a file that holds one."""
+
+
+class LabelledRow(Protocol):
+    """A row with labels, such as a pandas Series."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes, 1."""
+
+    def items(self) -> Iterable[tuple[Any, Any]]:
+        """Return pairs of a label and its cell."""
+
+
+EvidenceLike = Evidence | LabelledRow | str | os.PathLike[str]
+"""Evidence, a row of a frame (missing cells are not observed), or the path of a file of evidence."""
+
+
+def as_model(model: ModelLike) -> Model:
+    """Return a model as it is, or read the one in a file.
+
+    Raises:
+        TypeError: It is neither a model nor a path.
+        InputError: The file cannot be read (see ``read``).
+    """
+    if isinstance(model, Model):
+        return model
+    if isinstance(model, str | os.PathLike):
+        return read(model)
+    if type(model).__module__.startswith("elimina.cp."):
+        raise TypeError(
+            "model is a constraint model; solve it with its own method solve, or as cost tables: "
+            "elimina.solve(model.to_model())"
+        )
+    if type(model).__module__.startswith("elimina.dcop."):
+        raise TypeError(
+            "model is a distributed problem; solve it by its agents, elimina.dcop.solve(problem), or as one model: "
+            "elimina.solve(problem.model)"
+        )
+    taken = (
+        "a Model, or the path of a file that elimina.read takes (elimina.from_pgmpy and elimina.from_pyagrum make "
+        "Models)"
+    )
+    raise arguments.wrong_type("model", model, taken)
+
+
+def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "evidence") -> Evidence:
+    """Return evidence as a mapping: what a file holds, or a labelled row, whose missing cells become None.
+
+    Args:
+        evidence: Evidence in any form.
+        model: Model of the evidence.
+        argument: Name of ``evidence`` in errors.
+
+    Raises:
+        TypeError: It is something else.
+        InputError: A file cannot be read or does not fit the model, a row names a variable twice, or a cell holds no
+            state.
+    """
+    if evidence is None:
+        return {}
+    if isinstance(evidence, Mapping):
+        return evidence
+    if isinstance(evidence, str) and "=" in evidence and not os.path.exists(evidence):
+        raise InputError(
+            f"{argument} is {arguments.shown(evidence)}, which is not a file: write {{'A': 'yes'}}, or read the text "
+            "by elimina.io.evidence.parse_assignments"
+        )
+    if isinstance(evidence, str | os.PathLike):
+        return read_evidence(evidence, model)
+    if not hasattr(evidence, "items") or getattr(evidence, "ndim", None) != 1:
+        taken = "a mapping from variables to states, such as {'A': 'yes'}, a pandas Series, or the path of a file"
+        raise arguments.wrong_type(argument, evidence, taken)
+    found: dict[Any, Any] = {}
+    for name, cell in evidence.items():
+        if name in found:
+            raise InputError(f"the evidence names {name!r} twice: give each variable one state")
+        found[name] = _cell_state(model.variables[model.index(name)], cell)
+    return found
+
+
+def _cell_state(variable: Variable, cell: Any) -> Any:
+    """Return what a cell says about a variable; None for an empty one."""
+    if isinstance(cell, StateIndex | Mapping) or np.ndim(cell):
+        return cell
+    index = index_of_cell(variable, cell)
+    return None if index == UNOBSERVED else variable.state(index)

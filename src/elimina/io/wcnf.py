@@ -1,0 +1,15 @@
+"""Weighted clauses of the MaxSAT evaluations (weighted CNF), which are only read.
+
+``p wcnf VARIABLES CLAUSES [TOP]``, then clauses with their weights in front, those of at least TOP hard; or (from 2022
+on), without a header, clauses with ``h`` (hard) or a weight in front. An assignment costs the weights of the clauses
+that it violates.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from elimina.io.clauses import Lines, parse_clauses
+from elimina.io.codecs import Codec
+
+CODEC = Codec(("min-cost", "probability"), Lines, partial(parse_clauses, needs_header=False))

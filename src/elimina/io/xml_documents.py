@@ -1,0 +1,150 @@
+"""XML files as elements that know their lines."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+
+from elimina._core import TextError
+from elimina.errors import InputError
+from elimina.io.formats import marked_format
+from elimina.io.parsing import token_text
+
+
+@functools.cache
+def not_xml() -> re.Pattern[str]:
+    """Return the pattern of a character that XML cannot hold; compiling it takes longer than to read a small model."""
+    return re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def checked_xml(name: str) -> str:
+    """Return a name that XML can hold.
+
+    Raises:
+        InputError: It cannot.
+    """
+    found = not_xml().search(name)
+    if found:
+        raise InputError(f"an XML file cannot hold the name {name!r}: it has the character {found.group()!r}")
+    return name
+
+
+class Element:
+    """An element of an XML document.
+
+    Attributes:
+        tag: Name of the element.
+        attributes: Name -> value, those written in the file.
+        line: Line at which it starts.
+        children: The elements directly in it.
+    """
+
+    __slots__ = ("_text", "attributes", "children", "line", "tag")
+
+    def __init__(self, tag: str, attributes: dict[str, str], line: int) -> None:
+        self.tag, self.attributes, self.line = tag, attributes, line
+        self.children: list[Element] = []
+        self._text: list[str] = []
+
+    def add_text(self, text: str) -> None:
+        """Append to the text directly in it."""
+        self._text.append(text)
+
+    @property
+    def raw_text(self) -> str:
+        """The text directly in the element, with its line breaks (also those of comments)."""
+        return "".join(self._text)
+
+    @property
+    def text(self) -> str:
+        """The text directly in it, without blanks around it unless it asks for them by xml:space."""
+        return self.raw_text if self.attributes.get("xml:space") == "preserve" else self.raw_text.strip()
+
+
+class Document:
+    """An XML file as ``elimina.io.read`` needs it; ``line`` is that of the element being looked at."""
+
+    def __init__(self, data: bytes) -> None:
+        self.line = 1
+        self.column: int | None = None
+        self._data = data
+        self._open: list[Element] = []
+
+    def at_end(self) -> bool:
+        """Return whether the text is at its end: ``root`` reads everything."""
+        return True
+
+    def peek(self) -> bytes:
+        """Return the rest of the text, unread."""
+        return b""
+
+    def contains(self, text: bytes) -> bool:
+        """Return whether the file holds a text, be it in a comment."""
+        return text in self._data
+
+    def root(self, tag: str) -> Element:
+        """Parse the file and return its outermost element, which must have this name.
+
+        Raises:
+            TextError: The file is not well-formed, declares entities, or starts with another element.
+        """
+        from xml.parsers import expat
+
+        parser = expat.ParserCreate()
+        parser.buffer_text = True
+        parser.specified_attributes = True
+        top = Element("", {}, 1)
+        self._open = [top]
+
+        def start(name: str, attributes: dict[str, str]) -> None:
+            element = Element(name, attributes, parser.CurrentLineNumber)
+            self._open[-1].children.append(element)
+            self._open.append(element)
+
+        def refuse(name: str, *_: object) -> None:
+            self.line = parser.CurrentLineNumber
+            raise TextError(f"expected no entities besides XML's own, found {name[:40]!r}")
+
+        parser.StartElementHandler = start
+        parser.EndElementHandler = lambda _: self._open.pop()
+        parser.CharacterDataHandler = lambda text: self._open[-1].add_text(text)
+        parser.CommentHandler = lambda text: self._open[-1].add_text("\n" * text.count("\n"))
+        parser.EntityDeclHandler = refuse
+        parser.SkippedEntityHandler = refuse
+        try:
+            parser.Parse(self._data, True)
+        except expat.ExpatError as error:
+            self.line, self.column = error.lineno, error.offset + 1
+            raise TextError(f"expected well-formed XML: {expat.errors.messages[error.code]}") from error
+        except (LookupError, ValueError) as error:
+            if isinstance(error, TextError):
+                raise
+            raise TextError(f"expected XML in an encoding that is known: {error}") from error
+        (root,) = top.children
+        if root.tag != tag:
+            self.line = root.line
+            actual = marked_format("xml", self._data)
+            hint = "" if actual is None else f"; {actual.use}"
+            raise TextError(f"expected <{tag}>, found <{token_text(root.tag.encode())[1:-1]}>{hint}")
+        return root
+
+    def visit(self, element: Element) -> Iterator[Element]:
+        """Yield an element's children, with ``line`` following them."""
+        for child in element.children:
+            self.line = child.line
+            yield child
+        self.line = element.line
+
+    def only(self, element: Element, tag: str, owner: str) -> Element:
+        """Return the only child of a name.
+
+        Raises:
+            TextError: There is none, or another.
+        """
+        found = [child for child in element.children if child.tag == tag]
+        self.line = found[1].line if len(found) > 1 else element.line
+        if len(found) != 1:
+            raise TextError(f"expected one <{tag}> in {owner}, found {len(found) or 'none'}")
+        self.line = found[0].line
+        return found[0]
