@@ -30,8 +30,8 @@ except ImportError:  # Windows
 _ASSUMED_MEMORY = 4 << 30
 """Bytes of free memory where the system tells nothing."""
 
-_FREE_SHARE = 2
-"""Divisor of the installed memory: this share counts as free if the system reports nothing else."""
+_FREE_SHARE = 0.5
+"""Share of the installed memory that counts as free if the system reports nothing else."""
 
 _BLOCK = bytes(1 << 20)
 
@@ -114,9 +114,9 @@ def processors() -> int:
 
 def free_memory() -> int:
     """Return the bytes of physical memory that are free, or an estimate."""
-    for pages, share in (("SC_AVPHYS_PAGES", 1), ("SC_PHYS_PAGES", _FREE_SHARE)):
+    for pages, share in (("SC_AVPHYS_PAGES", 1.0), ("SC_PHYS_PAGES", _FREE_SHARE)):
         with contextlib.suppress(AttributeError, ValueError, OSError):
-            return os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE") // share
+            return int(share * os.sysconf(pages) * os.sysconf("SC_PAGE_SIZE"))
     return _ASSUMED_MEMORY
 
 
@@ -283,8 +283,8 @@ def available_memory(root: str | os.PathLike[str] = "") -> int:
 _THREAD_BYTES = 72 << 20
 """Address space of a thread: its stack, and what the C library reserves for its memory."""
 
-_THREADS_SHARE = 2
-"""Part of the address space that is left which threads may take: the rest is for tables."""
+_THREADS_SHARE = 0.5
+"""Share of the remaining address space that threads may take: the rest is for tables."""
 
 
 def available_threads(root: str | os.PathLike[str] = "") -> int:
@@ -297,7 +297,7 @@ def available_threads(root: str | os.PathLike[str] = "") -> int:
         root: Folder of ``proc`` and ``sys``.
     """
     quotas = [_processors(level) for level in control_groups("cpu", os.fspath(root))]
-    rooms = [left // (_THREADS_SHARE * _THREAD_BYTES) for left in _address_space(root)]
+    rooms = [int(_THREADS_SHARE * left) // _THREAD_BYTES for left in _address_space(root)]
     return max(1, min([processors(), *(math.ceil(quota) for quota in quotas if quota is not None), *rooms]))
 
 

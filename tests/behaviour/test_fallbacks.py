@@ -150,7 +150,7 @@ def test_more_rows_than_expected_are_made_in_finer_slices(monkeypatch, task):
 
 @pytest.mark.parametrize("task", ["pr", "mpe", "count"])
 def test_more_rows_than_fit_become_dense_tables(monkeypatch, task):
-    monkeypatch.setattr(plan_choice, "TUPLES_FROM_SECONDS", -1)
+    monkeypatch.setattr(plan_choice, "MIN_SPARSE_PLAN_SECONDS", -1)
     values = np.zeros((3, 3))
     values[:2, :2] = 1.0
     pairs = [((i, j), values + 0.0) for j in range(9) for i in range(j)]
@@ -316,7 +316,7 @@ def test_whatever_does_not_fit(model, data):
         if data.draw(st.booleans()):
             patch.setattr(method_module, "LARGE_WORK", 5)
         if data.draw(st.booleans()):
-            patch.setattr(plan_choice, "TUPLES_FROM_SECONDS", -1)
+            patch.setattr(plan_choice, "MIN_SPARSE_PLAN_SECONDS", -1)
         with contextlib.suppress(MemoryLimitError, TimeLimitError):
             solved(model, task, **options)
 

@@ -37,7 +37,7 @@ SIZE = 100_000
 @pytest.fixture
 def listed(monkeypatch):
     """List every factor that tables list, however small or full."""
-    monkeypatch.setattr(listed_tables, "FEWEST_CELLS", 0)
+    monkeypatch.setattr(listed_tables, "MIN_LISTED_CELLS", 0)
     monkeypatch.setattr(listed_tables, "_LISTED_SHARE", math.inf)
 
 
@@ -260,7 +260,7 @@ def test_a_default_that_is_allowed_is_not_listed(monkeypatch):
     model = Model(model.variables, [*model.factors, *model.factors])
     assert calls.solve(model, device="cpu", tables="sparse", memory="1GiB").value == 2
     model = costs(permutation(), np.arange(SIZE), default=1)
-    monkeypatch.setattr(rewriting, "_CHAIN_CELLS", model.factors[0].cells)  # its table stays as it is
+    monkeypatch.setattr(rewriting, "_MAX_CHAIN_CELLS", model.factors[0].cells)  # its table stays as it is
     model = Model(model.variables, [*model.factors, *model.factors])
     with pytest.raises(elimina.MemoryLimitError, match="the plan needs"):
         calls.solve(model, device="cpu", tables="sparse", memory="1GiB")

@@ -335,7 +335,7 @@ def test_cases_of_several_cards(cards, runs):
 @pytest.mark.parametrize("runs", [float("inf"), 0, 1])
 def test_bounds_of_several_cards(cards, monkeypatch, runs, together):
     """Short bounds are made one after another, and a card that is lost is replaced all the same."""
-    monkeypatch.setattr(weighted_mini_buckets, "_TOGETHER_SECONDS", together - 1.0)
+    monkeypatch.setattr(weighted_mini_buckets, "_MIN_CONCURRENT_RUN_SECONDS", together - 1.0)
     model = lattice(6, size=3)
     expected = calls.solve(model, "pr", device="cpu", method="mbe", ibound=3, order="min-fill")
     cards(Card(runs), Card())
@@ -357,12 +357,12 @@ def test_bounds_of_several_cards(cards, monkeypatch, runs, together):
 def test_plans_are_cut_where_that_gains_alone(cards, monkeypatch):
     model, options = costs(7, 6), {"method": "eliminate", "order": "min-fill"}
     whole = calls.solve(model, device="cpu", **options)
-    monkeypatch.setattr(plan_choice, "SHARED_SECONDS", 0.0)
+    monkeypatch.setattr(plan_choice, "MIN_SHARED_PLAN_SECONDS", 0.0)
     cards(*(Card() for _ in range(4)))
-    monkeypatch.setattr(plan_choice, "SHARED_GAIN", 0.0)
+    monkeypatch.setattr(plan_choice, "MAX_SHARED_TIME_SHARE", 0.0)
     found = calls.solve(model, device=CARDS, **options)
     assert "slices" not in found.stats
-    monkeypatch.setattr(plan_choice, "SHARED_GAIN", 100.0)
+    monkeypatch.setattr(plan_choice, "MAX_SHARED_TIME_SHARE", 100.0)
     found = calls.solve(model, device=CARDS, **options)
     assert found.stats["slices"] > 1
     same(found, whole)

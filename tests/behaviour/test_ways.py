@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from elimina import MemoryLimitError
 from elimina.backends.sparse.session import SparseSession
 from elimina.generate import grid_model
-from elimina.methods.and_or_search import MOST_COST
+from elimina.methods.and_or_search import MAX_COST_SUM
 from elimina.methods.filtering import reason_unsupported
 from elimina.planning import tiers
 from elimina.planning.number_type import cost_bound
@@ -87,7 +87,7 @@ def ways_of_rows(model, task, plain, method, share):
     sliced = {**plain, "memory": max(1, int(whole.peak_bytes * share)), "slices": 10**6}
     if calls.plan(model, task, **sliced).fits:
         known["rows in slices"] = {**sliced, **method}
-    if task == "mpe" and model.is_integer and cost_bound(prepare(model, task, {})) <= MOST_COST:
+    if task == "mpe" and model.is_integer and cost_bound(prepare(model, task, {})) <= MAX_COST_SUM:
         known["filtered rows"] = {"device": plain["device"], "method": "filter", "tables": "sparse"}
     return known
 

@@ -80,7 +80,7 @@ def test_what_is_refused(elimina, asia, options, problem):
 def test_cases(elimina, asia, tmp_path, monkeypatch, rows):
     if rows is not None:
         monkeypatch.setattr("elimina.cli.solve._CELLS_AT_ONCE", rows)
-        monkeypatch.setattr("elimina.methods.batch._MOST_CASES", rows)
+        monkeypatch.setattr("elimina.methods.batch._MAX_CASES", rows)
     (tmp_path / "cases.csv").write_text(CASES)
     assert elimina("solve", asia, "--task", "mar", "--cases", "cases.csv", "-o", "out.csv") == (0, "", "")
     head, *lines = (tmp_path / "out.csv").read_text().splitlines()

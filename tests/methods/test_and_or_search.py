@@ -18,7 +18,7 @@ from elimina.generate import grid_model, random_model
 from elimina.methods import and_or_search
 from elimina.methods.and_or_search import searched_optimum
 from elimina.methods.paused_search import PausedSearch
-from elimina.methods.search_state import FIRST_SECONDS, SearchLimits
+from elimina.methods.search_state import FIRST_ROUND_SECONDS, SearchLimits
 from elimina.methods.soft_consistency import SoftConsistency
 from elimina.model.table import FORBIDDEN, Table
 from elimina.planning import ordering
@@ -97,7 +97,7 @@ def test_a_search_goes_on_where_the_one_before_ended(memory):
 
 @pytest.mark.parametrize("memory", [None, 1 << 24])
 def test_local_search_goes_on_in_all_strategies(monkeypatch, memory):
-    monkeypatch.setattr(and_or_search, "PROMISING", 0.0)
+    monkeypatch.setattr(and_or_search, "MAX_REST_PER_SECOND", 0.0)
     problem, paused, run = prepare(HARD, "mpe", {}), PausedSearch(), Call("mpe")
     options = Options(device="cpu", threads=1, memory=memory)
     run.learn(improving(problem, options, run, paused, 0.01).work(run.budget(0.01)))
@@ -117,7 +117,7 @@ def test_evidence():
 
 @pytest.mark.usefixtures("minibuckets_alone")
 def test_rounds_have_rising_ibounds(monkeypatch):
-    monkeypatch.setattr(and_or_search, "SEARCH_SHARE", 0.0)
+    monkeypatch.setattr(and_or_search, "SEARCH_SECONDS_PER_MESSAGE_SECOND", 0.0)
     model = grid_model(8, 4, 0.0, seed=3)
     result = searched_optimum(prepare(model, "mpe", {}), Options(device="cpu"), SearchLimits(messages=1e-6))
     assert result.status == "optimal"
@@ -157,7 +157,8 @@ def test_bounds_that_meet_up_to_rounding_end_it(bound, ends):
 
 
 @pytest.mark.parametrize(
-    ("bound", "shares"), [(10, (1 / and_or_search.LEAD, 1.0)), (12, (1.0, 0.5)), (13.9, (1.0, 1 / and_or_search.LEAD))]
+    ("bound", "shares"),
+    [(10, (and_or_search.MIN_TURN_SHARE, 1.0)), (12, (1.0, 0.5)), (13.9, (1.0, and_or_search.MIN_TURN_SHARE))],
 )
 def test_the_search_with_the_worse_bound_gets_less_time(monkeypatch, bound, shares):
     kind, given = and_or_search._AlternatingSearch, {}
@@ -171,15 +172,15 @@ def test_the_search_with_the_worse_bound_gets_less_time(monkeypatch, bound, shar
     monkeypatch.setattr(search, "search", lambda _original, _heuristic, seconds: given.update(search=seconds))
     monkeypatch.setattr(search, "propagate", lambda seconds: given.update(propagate=seconds))
     search.run(None)
-    turn = and_or_search.SEARCH_SHARE * FIRST_SECONDS
+    turn = and_or_search.SEARCH_SECONDS_PER_MESSAGE_SECOND * FIRST_ROUND_SECONDS
     assert (given["search"], given["propagate"]) == pytest.approx(
-        (turn * shares[0], turn * and_or_search.MORE * shares[1])
+        (turn * shares[0], turn * and_or_search.CONSISTENCY_SECONDS_PER_SEARCH_SECOND * shares[1])
     )
 
 
 @pytest.mark.parametrize(("promising", "status"), [(math.inf, "optimal"), (0.0, "bounded")])
 def test_soft_local_consistency_goes_on_while_it_seems_to_end_soon(monkeypatch, promising, status):
-    monkeypatch.setattr(and_or_search, "PROMISING", promising)
+    monkeypatch.setattr(and_or_search, "MAX_REST_PER_SECOND", promising)
     problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
     result = searched_optimum(problem, Options(device="cpu", threads=1), SearchLimits(rounds=0, first_turn=1e-3))
     assert result.status == status
@@ -187,8 +188,8 @@ def test_soft_local_consistency_goes_on_while_it_seems_to_end_soon(monkeypatch, 
 
 @pytest.mark.parametrize(("share", "status"), [(1e6, "optimal"), (0.0, "bounded")])
 def test_the_first_turn_is_not_short_beside_its_set_up(monkeypatch, share, status):
-    monkeypatch.setattr(and_or_search, "PROMISING", -1.0)
-    monkeypatch.setattr(and_or_search, "LEAST_TURN", share)
+    monkeypatch.setattr(and_or_search, "MAX_REST_PER_SECOND", -1.0)
+    monkeypatch.setattr(and_or_search, "MIN_SECONDS_PER_SETUP_SECOND", share)
     problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
     result = searched_optimum(problem, Options(device="cpu", threads=1), SearchLimits(rounds=0, first_turn=1e-9))
     assert result.status == status
@@ -196,10 +197,10 @@ def test_the_first_turn_is_not_short_beside_its_set_up(monkeypatch, share, statu
 
 @pytest.mark.parametrize(("seconds", "status"), [(math.inf, "optimal"), (0.0, "bounded")])
 def test_soft_local_consistency_goes_on_on_packings(monkeypatch, seconds, status):
-    monkeypatch.setattr(and_or_search, "PROMISING", -1.0)
+    monkeypatch.setattr(and_or_search, "MAX_REST_PER_SECOND", -1.0)
     monkeypatch.setattr(and_or_search, "PACKING_SECONDS", seconds)
-    monkeypatch.setattr(and_or_search, "RIVAL_OF_PACKING", 0.0)
-    monkeypatch.setattr(and_or_search, "LEAST_TURN", 0.0)
+    monkeypatch.setattr(and_or_search, "PACKING_RIVAL_SHARE", 0.0)
+    monkeypatch.setattr(and_or_search, "MIN_SECONDS_PER_SETUP_SECOND", 0.0)
     rng = np.random.default_rng(1)
     starts = rng.integers(0, 40, 60).tolist()
     pairs = [(u, v) for u in range(60) for v in range(u) if abs(starts[u] - starts[v]) < 5]
@@ -212,9 +213,9 @@ def test_soft_local_consistency_goes_on_on_packings(monkeypatch, seconds, status
 
 @pytest.mark.parametrize(("ahead", "order"), [(math.inf, 1), (-1.0, 0)])
 def test_a_rival_with_another_order_takes_the_place_of_a_search_that_it_is_ahead_of(monkeypatch, ahead, order):
-    monkeypatch.setattr(and_or_search, "PROMISING", -1.0)
-    monkeypatch.setattr(and_or_search, "RIVAL", 100.0)
-    monkeypatch.setattr(and_or_search, "AHEAD", ahead)
+    monkeypatch.setattr(and_or_search, "MAX_REST_PER_SECOND", -1.0)
+    monkeypatch.setattr(and_or_search, "RIVAL_SHARE", 100.0)
+    monkeypatch.setattr(and_or_search, "MAX_RIVAL_REST", ahead)
     begun = []
     begin = and_or_search._AlternatingSearch.begin_consistency
     monkeypatch.setattr(

@@ -154,7 +154,7 @@ def test_chunks_and_progress(monkeypatch):
 
 
 def test_chunks_are_of_one_size(monkeypatch):
-    monkeypatch.setattr(batch_module, "_MOST_CASES", 64)
+    monkeypatch.setattr(batch_module, "_MAX_CASES", 64)
     model = naive_bayes(6, 3)
     engine = calls.junction_tree(model, device="cpu", threads=1)
     for count, cases in ((64, 64), (65, 48), (129, 48), (200, 64), (20, 32), (3, 3), (1, 2)):

@@ -85,7 +85,7 @@ def test_counts_in_long_integers(kind, data):
     model = data.draw(models(kind))
     evidence = some_evidence(data, model)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "_LONG_COUNT", -1)
+        patch.setattr(counting, "_MIN_LONG_COUNT_BITS", -1)
         patch.setattr(counting, "_moduli", None)
         result = elimina.solve(model, "count", evidence=evidence, device="cpu", options=Options(tables="dense"))
     assert result.value == brute.count(model, evidence)

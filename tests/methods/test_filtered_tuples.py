@@ -51,7 +51,7 @@ def known_of(model, shifted, upper=None, result=None):
 
 
 def filtered(known, device="cpu"):
-    found = filtering._better(known, get_backend(device), Options(device=device), None, {})
+    found = filtering._improve(known, get_backend(device), Options(device=device), None, {})
     return known.answer(found)
 
 
@@ -195,8 +195,8 @@ def test_more_rows_than_fit(device):
     backend = get_backend(device)
     expected = calls.solve(model, device="cpu", method="eliminate", tables="dense")
     with pytest.raises(MemoryLimitError, match="memory"):
-        filtering._better(known, backend, options._replace(slices="never"), None, {})
-    found = filtering._better(known, backend, options, None, {})
+        filtering._improve(known, backend, options._replace(slices="never"), None, {})
+    found = filtering._improve(known, backend, options, None, {})
     assert (found.value, found.stats["slices"] > 1) == (expected.value, True)
 
 

@@ -87,8 +87,8 @@ def test_few_rows_cut_and_slice(rows, seed):
         rng, 14, int(rng.integers(2, 5)), int(rng.integers(2, 4)), int(rng.integers(14, 34)), rng.random() * 0.5
     )
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filtering, "_LEAST_ROWS", rows)
-        patch.setattr(filtering, "_ROW_BYTES", ROOM)
+        patch.setattr(filtering, "_MIN_TUPLES", rows)
+        patch.setattr(filtering, "_TUPLE_BYTES", ROOM)
         result = filtered(model)
     expected = calls.solve(model, device="cpu", order_seconds=0.05)
     assert (result.status, result.value) == (expected.status, expected.value)

@@ -131,7 +131,7 @@ def test_bounds_on_a_card_hold(kind, data):
 
 
 def test_larger_clusters_come_after_smaller_ones(monkeypatch):
-    monkeypatch.setattr(join_graph, "_LEAST_CELLS", 500)
+    monkeypatch.setattr(join_graph, "_MIN_CLUSTER_CELLS", 500)
     bounds, last = told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=3.0)
     assert len(bounds) > 3
     assert bounds[0].lower_bound < last.lower_bound
@@ -145,7 +145,7 @@ def test_a_graph_that_takes_twice_its_time_is_the_last(monkeypatch):
         learnt.learn(float(len(begun)))
         time.sleep(max(0.0, until - time.monotonic()) + 1.0)
 
-    monkeypatch.setattr(join_graph, "_LEAST_CELLS", 500)
+    monkeypatch.setattr(join_graph, "_MIN_CLUSTER_CELLS", 500)
     monkeypatch.setattr(gpu_bounds, "_shift_and_search", slow)
     told(random_model(20, 4, 0.4, 0.0, seed=8), SimulatedCuda(), seconds=1.0)
     assert len(begun) == 2
@@ -154,7 +154,7 @@ def test_a_graph_that_takes_twice_its_time_is_the_last(monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.parametrize("seed", range(3))
 def test_a_gpu_finds_the_bounds_of_the_host(monkeypatch, seed):
-    monkeypatch.setattr(join_graph, "_LEAST_CELLS", 500)
+    monkeypatch.setattr(join_graph, "_MIN_CLUSTER_CELLS", 500)
     model = random_model(20, 4, 0.4, 0.1 * seed, seed=seed)
     problem = prepare(model, "mpe", {})
     original, order = shift_tables(problem, Options(), 1.0), sorted(problem.free)

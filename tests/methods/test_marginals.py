@@ -164,7 +164,7 @@ def test_sets_of_factors_that_no_other_one_contains(network, data):
         groups.setdefault(relevance.of((v,)), []).append(v)
     assume(groups)
     marks = {factors: relevance.mark(variables[0], factors) for factors, variables in groups.items()}
-    found = junction_structure._shared_out(groups, marks, junction_structure._maximal(marks))
+    found = junction_structure._grouped_queries(groups, marks, junction_structure._maximal(marks))
     largest = {one for one in groups if not any(one != other and one | other == other for other in groups)}
     assert [factors for factors, _ in found] == sorted(largest, key=lambda factors: (-factors.bit_count(), factors))
     holders = {v: factors for factors, variables in found for v in variables}

@@ -268,7 +268,7 @@ def test_cost_shifting_ends_when_a_pass_gains_a_small_share_of_the_bound(monkeyp
             factors.append(((w, customer), closed))
     problem = prepare(Model.from_arrays([2] * 15 + [15] * 25, factors, sense="min-cost"), "mpe", {})
     passes, bounds = [], []
-    for share in (0.0, consistency_module._LEAST_SHARE):
+    for share in (0.0, consistency_module._MIN_GAIN_SHARE):
         passes.append(0)
 
         def counted(*given):
@@ -279,13 +279,13 @@ def test_cost_shifting_ends_when_a_pass_gains_a_small_share_of_the_bound(monkeyp
             return shift_costs(*given[:-1], tell)
 
         monkeypatch.setattr(consistency_module, "shift_costs", counted)
-        monkeypatch.setattr(consistency_module, "_LEAST_SHARE", share)
+        monkeypatch.setattr(consistency_module, "_MIN_GAIN_SHARE", share)
         bounds.append(SoftConsistency.of(problem, problem.free, None, False, 1, 1 << 30, 60.0).bound)
     assert passes[1] < passes[0] / 2
     assert bounds[1] > 0.8 * bounds[0]
 
 
-@pytest.mark.parametrize(("limit", "seconds"), [(None, and_or_search.ROOT_SHIFT), (0.1, 0.01)])
+@pytest.mark.parametrize(("limit", "seconds"), [(None, and_or_search.ROOT_SHIFT_SECONDS), (0.1, 0.01)])
 def test_cost_shifting_leaves_time_for_the_search(monkeypatch, limit, seconds):
     given = []
     monkeypatch.setattr(consistency_module.SoftConsistency, "of", lambda *arguments: given.append(arguments[-1]))

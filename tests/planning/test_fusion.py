@@ -26,8 +26,8 @@ WIDTH = 21
 @pytest.fixture
 def any_time(monkeypatch):
     """Plans whose steps eliminate several variables are made for the shortest runs, too, and taken."""
-    monkeypatch.setattr("elimina.running.plan_choice.FUSED_SECONDS", 0)
-    monkeypatch.setattr("elimina.running.plan_choice.FUSED_SHARE", 2)
+    monkeypatch.setattr("elimina.running.plan_choice.MIN_FUSED_SECONDS", 0)
+    monkeypatch.setattr("elimina.running.plan_choice.MAX_FUSED_TIME_SHARE", 2)
 
 
 def ladder(values, columns, rows, sense, seed=0, density=1.0):

@@ -26,8 +26,8 @@ from tests.simulated import simulate
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
     """Few visits, and a search for every plan that could gain."""
-    monkeypatch.setattr(number_type, "_VISITS", 200)
-    monkeypatch.setattr(planner, "WORTH_A_SOLUTION", -1.0)
+    monkeypatch.setattr(number_type, "_MAX_VISITS", 200)
+    monkeypatch.setattr(planner, "MIN_INCUMBENT_SECONDS", -1.0)
 
 
 @pytest.mark.parametrize("kind", ["integer", "max-integer", "big-integer"])
@@ -58,7 +58,7 @@ def test_it_is_the_optimum_of_an_easy_problem_and_the_same_every_time():
 
 
 def test_a_solution_narrows_the_integers(monkeypatch):
-    monkeypatch.setattr(number_type, "_VISITS", 5000)
+    monkeypatch.setattr(number_type, "_MAX_VISITS", 5000)
     rng = np.random.default_rng(0)
     soft = [((i, i + 1), rng.integers(0, 9, (4, 4))) for i in range(40)]
     hard = [((i, i + 2), np.where(rng.random((4, 4)) < 0.1, 10**6, 0)) for i in range(39)]
@@ -86,7 +86,7 @@ def test_steps_alone_are_not_worth_a_solution(monkeypatch) -> None:
     problem = prepare(Model.from_arrays([2] * 2001, tables, sense="min-cost"), "mpe", {})
     sought = []
     monkeypatch.setattr(planner, "incumbent_cost", sought.append)
-    monkeypatch.setattr(planner, "WORTH_A_SOLUTION", 1e-3)
+    monkeypatch.setattr(planner, "MIN_INCUMBENT_SECONDS", 1e-3)
     machine = cpu_machine(1)
     plan = planner.make_plan(problem, range(2001), machine, 1 << 30)
     assert plan.seconds > 1e-3
@@ -101,8 +101,8 @@ def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, card):
     """``auto`` looks for one only if the CPU is to run the plan."""
     model = grid_model(10, 5, 0.0, seed=1)
     sought = []
-    monkeypatch.setattr(planner, "WORTH_A_SOLUTION", 0.5)
-    monkeypatch.setattr(plan_choice, "WORTH_A_SOLUTION", 0.5)
+    monkeypatch.setattr(planner, "MIN_INCUMBENT_SECONDS", 0.5)
+    monkeypatch.setattr(plan_choice, "MIN_INCUMBENT_SECONDS", 0.5)
     monkeypatch.setattr(planner, "incumbent_cost", sought.append)
     simulate(monkeypatch, 1 << 34)
     if not card:
@@ -114,7 +114,7 @@ def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, card):
 
 def test_a_descent_to_the_least_costs_ends_the_search(monkeypatch) -> None:
     """Nothing is better, and moves until all visits are used took as long as for any other problem."""
-    monkeypatch.setattr(number_type, "_VISITS", 10**8)
+    monkeypatch.setattr(number_type, "_MAX_VISITS", 10**8)
 
     difference = np.subtract.outer(np.arange(100), np.arange(100))
 

@@ -66,7 +66,7 @@ def test_a_search_reads_records_without_unpacking_them(monkeypatch) -> None:
 
 @pytest.mark.parametrize("task", ["pr", "mpe", "mar"])
 def test_a_plan_whose_records_are_too_large_does_not_fit(task, monkeypatch) -> None:
-    monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
+    monkeypatch.setattr(planner, "MIN_RECORD_BYTES", 64)
     problem = prepare(clique(12), task, {})
     order = tuple(range(12))
     whole = make_plan(problem, order, cpu_machine(1), 1 << 30)
@@ -86,7 +86,7 @@ def test_a_plan_whose_records_are_too_large_does_not_fit(task, monkeypatch) -> N
 
 
 def test_mini_buckets_are_small_enough_for_their_records(monkeypatch) -> None:
-    monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
+    monkeypatch.setattr(planner, "MIN_RECORD_BYTES", 64)
     problem = prepare(clique(30), "mpe", {})
     plan = make_bounded_plan(problem, tuple(range(30)), cpu_machine(1), 1 << 19, None, "auto", levelled=False)
     assert plan.fits
@@ -95,7 +95,7 @@ def test_mini_buckets_are_small_enough_for_their_records(monkeypatch) -> None:
 
 
 def test_a_call_says_that_records_are_too_large(monkeypatch) -> None:
-    monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
+    monkeypatch.setattr(planner, "MIN_RECORD_BYTES", 64)
     with pytest.raises(errors.MemoryLimitError, match="the plan needs"):
         elimina.solve(clique(12), "mar", device="cpu", memory=1 << 12)
 
@@ -117,7 +117,7 @@ def test_steps_on_tuples_may_have_more_cells_than_64_bits_count(task) -> None:
 
 @pytest.mark.parametrize("is_deferred", [False, True])
 def test_planning_counts_deferred_records_by_half(is_deferred, monkeypatch) -> None:
-    monkeypatch.setattr(planner, "LEAST_RECORD_BYTES", 64)
+    monkeypatch.setattr(planner, "MIN_RECORD_BYTES", 64)
     monkeypatch.setattr(planner, "DEFERRED_WORDS", 64 if is_deferred else 1 << 30)
     problem = prepare(clique(12), "pr", {})
     order = tuple(range(12))

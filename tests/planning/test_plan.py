@@ -395,7 +395,7 @@ def test_few_and_short_plans_are_kept(kept, monkeypatch):
 
 def test_a_solution_that_narrows_the_numbers_is_of_its_values_alone(kept, monkeypatch):
     """A model with other values may have none as good."""
-    monkeypatch.setattr(planner, "WORTH_A_SOLUTION", -1)
+    monkeypatch.setattr(planner, "MIN_INCUMBENT_SECONDS", -1)
     table = 10_000 * np.add.outer(np.arange(10), 2 * np.arange(10))
     model = Model.from_arrays([10] * 5, [((i, i + 1), table) for i in range(4)])
     assert kept(model).forbidden < number_type.cost_bound(prepare(model, "mpe", {}))

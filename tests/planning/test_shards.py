@@ -414,8 +414,8 @@ def test_the_time_limit_ends_all_devices(monkeypatch, use):
 
 @pytest.mark.parametrize("cards", [2, 4])
 def test_steps_that_eliminate_several_variables(monkeypatch, cards):
-    monkeypatch.setattr("elimina.running.plan_choice.FUSED_SECONDS", 0)
-    monkeypatch.setattr("elimina.running.plan_choice.FUSED_SHARE", 2)
+    monkeypatch.setattr("elimina.running.plan_choice.MIN_FUSED_SECONDS", 0)
+    monkeypatch.setattr("elimina.running.plan_choice.MAX_FUSED_TIME_SHARE", 2)
     rng = np.random.default_rng(cards)
     divide(monkeypatch, lambda known: known[rng.integers(len(known))])
     model, _ = test_fusion.ladder(2, test_fusion.WIDTH, 2, "probability")

@@ -58,7 +58,7 @@ def test_rows_of_small_tables_are_not_forecast(monkeypatch, size, cannot_pay):
     assert sparse.tuples_cannot_pay(dense, prepare(model, "count", {}), cpu_machine(2)) == cannot_pay
     assert plan is None or not cannot_pay
     forecasts = []
-    monkeypatch.setattr(plan_choice, "TUPLES_FROM_SECONDS", -1.0)
+    monkeypatch.setattr(plan_choice, "MIN_SPARSE_PLAN_SECONDS", -1.0)
     monkeypatch.setattr(plan_choice, "make_sparse_plan", lambda *parts: forecasts.append(parts))
     calls.plan(model, "count", device="cpu")
     assert bool(forecasts) != cannot_pay
@@ -189,7 +189,7 @@ def test_rows_that_do_not_fit_after_all(monkeypatch):
     monkeypatch.setattr(SparseSession, "_is_smaller_dense", lambda *_: False)
     with pytest.raises(MemoryLimitError, match=r"more tuples than the [0-9]+ that the memory limit leaves room for"):
         calls.solve(model, "count", tables="sparse", device="cpu")
-    monkeypatch.setattr(plan_choice, "TUPLES_FROM_SECONDS", 0.0)
+    monkeypatch.setattr(plan_choice, "MIN_SPARSE_PLAN_SECONDS", 0.0)
     plans = []
     assert calls.solve(model, "count", device="cpu", on_plan=plans.append).value == expected
     assert [plan.sparse is None for plan in plans] == [False, True]

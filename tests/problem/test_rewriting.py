@@ -56,7 +56,7 @@ def test_a_table_that_forbids_all_other_tuples_is_left_to_the_plan():
 
 
 def test_small_tables_against_enumeration(monkeypatch):
-    monkeypatch.setattr(rewriting, "WRITTEN_CELLS", 0)
+    monkeypatch.setattr(rewriting, "MAX_WRITTEN_CELLS", 0)
     random = np.random.default_rng(3)
     for _ in range(200):
         sizes = tuple(random.integers(1, 4, size=random.integers(1, 3)).tolist())
@@ -104,8 +104,8 @@ def random_listed(random, sense):
 
 @pytest.fixture(params=[rewriting.LARGEST_NUMBER, 1], ids=["chains", "chains and stars"])
 def nothing_is_written(request, monkeypatch):
-    monkeypatch.setattr(rewriting, "WRITTEN_CELLS", 0)
-    monkeypatch.setattr(rewriting, "_CHAIN_CELLS", 1)
+    monkeypatch.setattr(rewriting, "MAX_WRITTEN_CELLS", 0)
+    monkeypatch.setattr(rewriting, "_MAX_CHAIN_CELLS", 1)
     monkeypatch.setattr(rewriting, "_LINK_SHARE", 1000)
     monkeypatch.setattr(rewriting, "LARGEST_NUMBER", request.param)
 

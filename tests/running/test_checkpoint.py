@@ -80,7 +80,7 @@ def at_once(monkeypatch):
     monkeypatch.setattr(slice_bounds, "MIN_BOUNDED_PLAN_SECONDS", math.inf)
     monkeypatch.setattr(module, "SAVE_SECONDS", 0.0)
     monkeypatch.setattr(sweep, "GROUP_SECONDS", 0.0)
-    monkeypatch.setattr(sweep, "_PAYS", 0)
+    monkeypatch.setattr(sweep, "_GROUP_SECONDS_PER_SAVING_SECOND", 0)
 
 
 @on_devices
@@ -159,7 +159,7 @@ def test_slices_by_their_bounds_go_on(share, tmp_path, at_once, monkeypatch):
     """The sequence and the first solution of a run that was ended are those of the one that goes on."""
     monkeypatch.setattr(slice_bounds, "MIN_BOUNDED_PLAN_SECONDS", 0.0)
     # Time for costs to be shifted as far as possible: else runs differ in their bounds.
-    monkeypatch.setattr(slice_bounds, "_SHARE", 1e9)
+    monkeypatch.setattr(slice_bounds, "_BOUND_TIME_SHARE", 1e9)
     model = grid("mpe")
     options = {"device": "cpu", "order": range(36)}
     options["memory"] = calls.plan(model, **options).peak_bytes // 4

@@ -21,16 +21,16 @@ from numpy.typing import NDArray
 from elimina.distributed.cluster import Tasks, stop_if_unwanted
 from elimina.errors import TimeLimitError
 from elimina.methods.and_or_search import (
-    LEAD,
-    LONGEST_MESSAGES,
-    MORE,
-    RISE,
-    SEARCH_SHARE,
+    CONSISTENCY_SECONDS_PER_SEARCH_SECOND,
+    MAX_MESSAGE_SECONDS,
+    MIN_TURN_SHARE,
+    ROUND_GROWTH,
+    SEARCH_SECONDS_PER_MESSAGE_SECOND,
     check_costs,
     searched_optimum,
 )
 from elimina.methods.cost_shifting import MAX_SHIFT_SECONDS, ShiftedProblem, shift_tables
-from elimina.methods.search_state import FIRST_SECONDS, Listener, SearchLimits, SearchState
+from elimina.methods.search_state import FIRST_ROUND_SECONDS, Listener, SearchLimits, SearchState
 from elimina.methods.soft_consistency import CoreUnits, SoftConsistency
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
@@ -198,7 +198,7 @@ class ClusterSearch(SearchState):
         self._top: int | None = None
         self._is_spent = self._is_stale = False
         self._unit: int | float = 0
-        self._messages = FIRST_SECONDS
+        self._messages = FIRST_ROUND_SECONDS
         self._times = {"consistency": 0.0, "search": 0.0}
         self._running: dict[int, _Running] = {}
 
@@ -287,10 +287,10 @@ class ClusterSearch(SearchState):
         if self._units is None:
             # The first turn says whether soft local consistency is possible, and often all else.
             return bool(self._running)
-        seconds = (SEARCH_SHARE + 1) * self._messages
+        seconds = (SEARCH_SECONDS_PER_MESSAGE_SECOND + 1) * self._messages
         if seconds < _SOON and not len(self._pool):
             return True
-        more = MORE * (LEAD if self._is_ahead else 1.0)
+        more = CONSISTENCY_SECONDS_PER_SEARCH_SECOND * (1 / MIN_TURN_SHARE if self._is_ahead else 1.0)
         return self._times["search"] + seconds <= self._times["consistency"] / more
 
     @property
@@ -324,7 +324,7 @@ class ClusterSearch(SearchState):
         self.report()
 
     def _end_round(self, found: Result) -> None:
-        self._messages = min(LONGEST_MESSAGES, self._messages * RISE)
+        self._messages = min(MAX_MESSAGE_SECONDS, self._messages * ROUND_GROWTH)
         self.is_empty = found.status == "infeasible"
         self.learn(found)
         own = {name: found.stats[name] for name in _PLANNED if name in found.stats}

@@ -24,76 +24,76 @@ from elimina.methods.search_state import Listener, SearchLimits, SearchState
 from elimina.methods.soft_consistency import SoftConsistency
 from elimina.planning.number_type import cost_bound
 from elimina.planning.options import Options
-from elimina.planning.order import LARGEST_SEED
+from elimina.planning.order import MAX_SEED
 from elimina.planning.ordering import consistency_order, elimination_order
 from elimina.problem.preparation import Problem
 from elimina.result import Result
 from elimina.running.execution import Execution, statistics
 from elimina.running.host import host_memory, sharing_threads, turn_share
-from elimina.running.memory_shares import Shares, shared, shares_of
+from elimina.running.memory_shares import Shares, shares_of, shares_of_bytes
 from elimina.running.plan_choice import plan_within
 from elimina.running.pool import spread
 
-MOST_COST = 2**50
+MAX_COST_SUM = 2**50
 """Sums of integer costs stay below it: the core adds them as floats."""
 
-STEP = 1e-9
+TOTAL_TOLERANCE = 1e-9
 """Relative tolerance of a total known to be reached, where costs are floats."""
 
-LONGEST_MESSAGES = 300.0
+MAX_MESSAGE_SECONDS = 300.0
 """Estimated time of mini-buckets beyond which none are tried."""
 
-RISE = 10.0
-"""By how much longer each round's mini-buckets may take than those of the one before."""
+ROUND_GROWTH = 10.0
+"""Time of a round's mini-buckets, relative to that of the round before."""
 
-SEARCH_SHARE = 10.0
-"""Seconds of search in a round, by those that its mini-buckets may take."""
+SEARCH_SECONDS_PER_MESSAGE_SECOND = 10.0
+"""Seconds of AND/OR search in a round, for each second that its mini-buckets may take."""
 
-MORE = 2.0
-"""Seconds of soft local consistency by those: it goes on where it was left."""
+CONSISTENCY_SECONDS_PER_SEARCH_SECOND = 2.0
+"""Seconds of soft local consistency for each second of AND/OR search: it resumes where it stopped."""
 
-IMPROVED = 0.5
-"""Seconds of local search by those of the turn before it, as long as it finds better assignments."""
+LOCAL_SEARCH_SECONDS_PER_SECOND = 0.5
+"""Seconds of local search for each second of the search before it, as long as it finds better assignments."""
 
-HARDLY = 4.0
-"""By how much less it gets where its last turn has found none."""
+UNPROMISING_LOCAL_SEARCH_SHARE = 0.25
+"""Share of these seconds if its last turn has found none."""
 
-LONGEST_IMPROVED = 0.5
-"""Seconds of local search after which its best assignment is told."""
+MAX_UNREPORTED_SECONDS = 0.5
+"""Seconds of local search after which its best assignment is reported."""
 
-ORDER_SHARE = 5.0
-"""Seconds of the search for an order in a round, by those that its mini-buckets may take."""
+ORDER_SECONDS_PER_MESSAGE_SECOND = 5.0
+"""Seconds of the search for an order in a round, for each second that its mini-buckets may take."""
 
-LEAST_ORDER_SECONDS = 1e-3
+MIN_ORDER_SECONDS = 1e-3
 """Seconds of the search for an order where little time is left."""
 
-ORDERS = 4
+CANDIDATE_ORDERS = 4
 """Orders that a round after the first one chooses from: at equal width, their mini-buckets' bounds differ by far."""
 
-LEAD = 8.0
-"""By how much less mini-buckets are searched where the other bound is better, and by how much at most the turns of soft
-local consistency are shorter where it is not."""
+MIN_TURN_SHARE = 0.125
+"""Share of its time that a search gets if the other one has the better bound: always for AND/OR search, at least for
+soft local consistency."""
 
-PROMISING = 4.0
+MAX_REST_PER_SECOND = 4.0
 """Estimated rest of soft local consistency, by its seconds so far, up to which it goes on for as long again. On
 colourings and CELAR, estimates are 0.2 to 1 times the truth; where it does not end, they are far beyond this."""
 
-LEAST_TURN = 0.5
+MIN_SECONDS_PER_SETUP_SECOND = 0.5
 """Least seconds of the first turn of soft local consistency, by those of its set-up."""
 
-ROOT_SHIFT = 0.05
+ROOT_SHIFT_SECONDS = 0.05
 """Seconds after which no further pass of cost shifting is begun before soft local consistency, which goes on from any
 bound: warehouse location takes 36 passes (cap131 0.44 -> 0.15 s); passes end within 0.04 s on 40 other files, except
 one."""
 
-RIVAL, RIVAL_OF_PACKING = 0.1, 1.0
+RIVAL_SHARE, PACKING_RIVAL_SHARE = 0.1, 1.0
 """Seconds of a rival with another order, its set-up included, by those of soft local consistency so far. On packings,
 the order decides (up to 100 times the nodes); on grids, CELAR and colourings, it does not."""
 
 PACKING_SECONDS = 4.0
 """Seconds of soft local consistency on packings before other searches, whose bounds are weak there."""
 
-AHEAD = 0.5
+MAX_RIVAL_REST = 0.5
 """Share of its tree that a rival has left, relative to that of the search before it, up to which it takes its place."""
 
 
@@ -103,9 +103,9 @@ def check_costs(problem: Problem) -> None:
     Raises:
         UnsupportedError: Integer costs are too large.
     """
-    if problem.model.is_integer and (bound := cost_bound(problem)) > MOST_COST:
+    if problem.model.is_integer and (bound := cost_bound(problem)) > MAX_COST_SUM:
         raise UnsupportedError(
-            f"search adds costs up to {MOST_COST:,}, and the tables' ranges add up to {bound - 1:,}; use --method "
+            f"search adds costs up to {MAX_COST_SUM:,}, and the tables' ranges add up to {bound - 1:,}; use --method "
             "eliminate, or scale the costs down"
         )
 
@@ -180,7 +180,7 @@ class _AlternatingSearch(SearchState):
         """Return the shares of the remaining memory: smaller if the process has grown by more than planned."""
         if self.resident is None or not self.options.is_shared:
             return self.shares
-        now = shared(host_memory(self.options.beside(self.grown)))
+        now = shares_of_bytes(host_memory(self.options.beside(self.grown)))
         return Shares(*map(min, now, self.shares))
 
     def threads_for(self, guide: PseudoTreeTables) -> int:
@@ -218,12 +218,12 @@ class _AlternatingSearch(SearchState):
         self.paused.original = original
         problem = original.moved
         # A power of two is the same on every run.
-        longest = min(options.order_seconds, 2.0 ** math.floor(math.log2(max(seconds, LEAST_ORDER_SECONDS))))
+        longest = min(options.order_seconds, 2.0 ** math.floor(math.log2(max(seconds, MIN_ORDER_SECONDS))))
         order: tuple[int, ...] = ()
         budget, known, spent = limits.messages, None, -1.0
         while not self.is_over:
             if spent < longest:
-                spent = min(ORDER_SHARE * budget, longest)
+                spent = min(ORDER_SECONDS_PER_MESSAGE_SECOND * budget, longest)
                 order = self.best_order(problem, order, spent)
             with self.phase("plan"):
                 turn = min(budget, limits.seconds / 4)
@@ -232,8 +232,8 @@ class _AlternatingSearch(SearchState):
                     planned = plan_within(problem, order, options, self.shares.messages, turn)
             plan = planned.plan
             is_same = plan.minibuckets is not None and plan.minibuckets == known
-            if is_same and budget < min(limits.seconds, LONGEST_MESSAGES):
-                budget *= RISE
+            if is_same and budget < min(limits.seconds, MAX_MESSAGE_SECONDS):
+                budget *= ROUND_GROWTH
                 continue
             is_last = is_same or plan.minibuckets is None or options.ibound not in (None, "auto")
             execution = Execution(problem, plan, planned.backend, deadline=limits.deadline)
@@ -243,17 +243,17 @@ class _AlternatingSearch(SearchState):
             self.stats.update(
                 {**statistics(execution, {}), **mini_bucket_statistics(plan), "rounds": self.stats["rounds"] + 1}
             )
-            turn = SEARCH_SHARE * budget * turn_share(options)
+            turn = SEARCH_SECONDS_PER_MESSAGE_SECOND * budget * turn_share(options)
             is_end = self.stats["rounds"] >= limits.rounds or (is_last and limits.nodes < math.inf)
             while not self.is_over:
                 alone = is_last and self.paused.is_spent and not limits.is_alone
-                self.search(original, heuristic, math.inf if alone else turn / (LEAD if self.is_ahead else 1))
-                self.propagate(turn * MORE * self.closeness)
+                self.search(original, heuristic, math.inf if alone else turn * (MIN_TURN_SHARE if self.is_ahead else 1))
+                self.propagate(turn * CONSISTENCY_SECONDS_PER_SEARCH_SECOND * self.closeness)
                 self.improve(turn)
                 if is_end or not is_last:
                     break
                 turn *= 2
-            budget, known = budget * RISE, plan.minibuckets
+            budget, known = budget * ROUND_GROWTH, plan.minibuckets
             # The next round's plan and messages take their place.
             del heuristic, execution, plan, planned
             if is_end:
@@ -264,7 +264,7 @@ class _AlternatingSearch(SearchState):
 
         Threads divide the orders between them.
         """
-        tries = ORDERS if known else 1
+        tries = CANDIDATE_ORDERS if known else 1
         threads = min(tries, self.options.host_threads)
         each = self.options._replace(threads=self.options.host_threads // threads, order_seconds=seconds / tries)
 
@@ -273,7 +273,7 @@ class _AlternatingSearch(SearchState):
                 yield elimination_order(problem, each._replace(seed=seed))
 
         with self.phase("order"):
-            seeds = [(each.seed + number) % LARGEST_SEED for number in range(tries)]
+            seeds = [(each.seed + number) % MAX_SEED for number in range(tries)]
             made = spread(range(threads), seeds, orders)
             found = list(dict.fromkeys([known] * bool(known) + [order for order in made if order is not None]))
             if len(found) == 1:
@@ -308,7 +308,7 @@ class _AlternatingSearch(SearchState):
         if search is None or self.score is None or self.bound is None:
             return 1.0
         gap = self.sign * (self.score - search.bound)
-        return max(1 / LEAD, self.sign * (self.score - self.bound) / gap) if gap > 0 else 1.0
+        return max(MIN_TURN_SHARE, self.sign * (self.score - self.bound) / gap) if gap > 0 else 1.0
 
     def search(self, original: ShiftedProblem, heuristic: Heuristic, seconds: float) -> None:
         """Run one round."""
@@ -326,7 +326,7 @@ class _AlternatingSearch(SearchState):
 
         known = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
         if self.chosen is None:
-            known += max(1.0, STEP * abs(known))  # solutions that reach the given bound count, too
+            known += max(1.0, TOTAL_TOLERANCE * abs(known))  # solutions that reach the given bound count, too
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
         cache = self.left().cache
         with self.phase("search"):
@@ -364,10 +364,10 @@ class _AlternatingSearch(SearchState):
                 return
             search = paused.consistency
             if not search.nodes:
-                seconds = max(seconds, LEAST_TURN * search.setup)
+                seconds = max(seconds, MIN_SECONDS_PER_SETUP_SECOND * search.setup)
             self.turn(search, seconds)
             seconds = search.seconds
-            if not search.is_done and (search.rest > PROMISING * seconds or self.limits.nodes < math.inf):
+            if not search.is_done and (search.rest > MAX_REST_PER_SECOND * seconds or self.limits.nodes < math.inf):
                 rival = self.begin_rival(search)
                 is_short = seconds < PACKING_SECONDS and self.limits.nodes == math.inf
                 if rival is None and not (search.reduction.is_packing and is_short):
@@ -383,7 +383,7 @@ class _AlternatingSearch(SearchState):
 
     def begin_rival(self, search: SoftConsistency) -> SoftConsistency | None:
         """Search for a while with another order, which decides on some problems; return that search if it is ahead."""
-        share = RIVAL_OF_PACKING if search.reduction.is_packing else RIVAL
+        share = PACKING_RIVAL_SHARE if search.reduction.is_packing else RIVAL_SHARE
         seconds = share * search.seconds - search.setup
         is_free = isinstance(self.options.order, str) and self.limits.nodes == math.inf
         if seconds <= 0 or not is_free or self.memory < MIN_KEPT_MEMORY_BYTES or self.is_over:
@@ -393,7 +393,7 @@ class _AlternatingSearch(SearchState):
         if rival is None:
             return None
         self.turn(rival, seconds)
-        if 1 - rival.core.progress > AHEAD * (1 - search.core.progress):
+        if 1 - rival.core.progress > MAX_RIVAL_REST * (1 - search.core.progress):
             return None
         self.paused.order = self.paused.orders
         return rival
@@ -439,13 +439,16 @@ class _AlternatingSearch(SearchState):
         search = self.paused.improvement
         if search is None:
             return
-        end = time.monotonic() + min(IMPROVED * seconds / (1 if self.is_improving else HARDLY), self.limits.seconds)
+        end = time.monotonic() + min(
+            LOCAL_SEARCH_SECONDS_PER_SECOND * seconds * (1 if self.is_improving else UNPROMISING_LOCAL_SEARCH_SHARE),
+            self.limits.seconds,
+        )
         before = self.score
         if self.chosen is not None and search.score != self.score:
             search.start(self.chosen)
         while not self.is_over and (left := end - time.monotonic()) > 0:
             with self.phase("improve"):
-                is_better = search.run(min(left, LONGEST_IMPROVED))
+                is_better = search.run(min(left, MAX_UNREPORTED_SECONDS))
             if is_better:
                 self.take(search.best)
                 self.report()
@@ -454,7 +457,7 @@ class _AlternatingSearch(SearchState):
     def begin_consistency(self, order: int) -> SoftConsistency | None:
         """Return a search with the order of a number, if it is possible."""
         options = self.options
-        seconds = min(ROOT_SHIFT, self.limits.seconds / 10) if options.shifts_tables else 0.0
+        seconds = min(ROOT_SHIFT_SECONDS, self.limits.seconds / 10) if options.shifts_tables else 0.0
         with self.phase("consistency"):
             ordered = consistency_order(self.problem, options, order, self.paused.first_order)
             threads = options.host_threads

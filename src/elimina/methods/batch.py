@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-_SAMPLE = 64
+_SAMPLED_CASES = 64
 """Cases that an estimate looks at."""
 
 
@@ -79,7 +79,7 @@ class CaseByCase:
         sample = _sample(values)
         free = np.ones((len(sample), len(self.planned.problem.model.variables)))
         free[:, list(self.columns)] = sample < 0
-        logs, factors = _work(self.planned.plan, free.shape[1])
+        logs, factors = _step_costs(self.planned.plan, free.shape[1])
         work = np.exp(free @ logs.T) @ factors
         return float(work.mean() / CASE_COMBINATIONS) + self.least_seconds(values)
 
@@ -160,7 +160,7 @@ class PlannedCases(CaseByCase):
 
 
 def _sample(values: Codes) -> Codes:
-    return values[:: max(1, len(values) // _SAMPLE)]
+    return values[:: max(1, len(values) // _SAMPLED_CASES)]
 
 
 def _patterns(values: Codes) -> NDArray[np.intp]:
@@ -171,7 +171,7 @@ def _patterns(values: Codes) -> NDArray[np.intp]:
     return numbers.reshape(-1)
 
 
-def _work(plan: Plan, variables: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _step_costs(plan: Plan, variables: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the logarithms of the sizes of each step's variables, and the cost of one combination of their values."""
     logs = np.zeros((len(plan.steps), variables))
     for row, step in zip(logs, plan.steps, strict=True):
@@ -186,17 +186,17 @@ def _set_logs(row: NDArray[np.float64], variables: Sequence[int], sizes: Sequenc
             row[v] = np.log(size)
 
 
-_MOST_CASES = 8192
-_UNIT = 16
+_MAX_CASES = 8192
+_CASE_MULTIPLE = 16
 """Cases of a chunk are a multiple of it where memory allows: whole vectors."""
 
 _CACHE_BYTES = 4 << 20
 """Bytes of a chunk's tables, so that they stay in a core's cache."""
 
-_CASES_IN_TURN = 64
+_CASES_PER_ITEM = 64
 """Cases that a thread runs one after another before it writes their posteriors."""
 
-_ROOM = 2
+_CASE_ARENA_FACTOR = 2
 """Size of the arena for plans of single cases, relative to a plan's own."""
 
 _Rows = slice | NDArray[np.intp]
@@ -267,7 +267,7 @@ class Batch:
         # All posteriors are rows of one array.
         ends = itertools.accumulate(model.variables[v].size for v in self._asked)
         self._parts = {v: slice(end - model.variables[v].size, end) for v, end in zip(self._asked, ends, strict=True)}
-        probe = self._prepare(_UNIT)
+        probe = self._prepare(_CASE_MULTIPLE)
         self._order = elimination_order(probe, options, runs=KEPT_TREE_RUNS)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
         self._ways = self._other_ways()
@@ -285,7 +285,7 @@ class Batch:
         if not single.plan.keep or single.plan.peak_bytes > memory:
             return []
         # Plans for single cases do with less where something is observed, but they are not as good.
-        roomy = single.plan.with_room(_ROOM * single.plan.arena_cells)
+        roomy = single.plan.with_room(_CASE_ARENA_FACTOR * single.plan.arena_cells)
         if roomy.peak_bytes > memory:
             return [CaseByCase(single, self.columns)]
         single = single._replace(plan=roomy)
@@ -300,28 +300,28 @@ class Batch:
     def _plan_chunks(self, probe: Problem, count: int, threads: int) -> None:
         backend = backend_of(self._options)
         first = self._plan_on(backend, probe)
-        expected = first.plan.seconds / _UNIT * count / threads
+        expected = first.plan.seconds / _CASE_MULTIPLE * count / threads
         if self._options.chooses_device and outlasts_gpu_start(expected):
             cuda = find_cuda()
             if cuda is not None:
                 backend, first = cuda, self._plan_on(cuda, probe)
                 cells = cuda.machine.cell_seconds(first.plan.seconds, len(first.plan.steps))
-                if cells / _UNIT * count > 2 * cuda_machine().start:
+                if cells / _CASE_MULTIPLE * count > 2 * cuda_machine().start:
                     backend = with_other_gpus(cuda, cuda.memory() // 2)
         memory = backend.memory() if self._options.room is None else self._options.room
         # A chunk may have to be run again in another semiring, with tables of its own.
         memory //= 2
         is_cpu = isinstance(backend, CpuBackend)
         lanes = threads if is_cpu else len(devices_of(backend))
-        best, share = _MOST_CASES, -(-count // lanes)
+        best, share = _MAX_CASES, -(-count // lanes)
         if is_cpu:
             best = max(_CACHE_BYTES // max(1, _case_bytes(first.plan)), self._amortised_cases(first.plan))
         most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
         # Chunks of one size, since what the last one lacks is computed all the same.
-        chunks = max(1, -(-share // min(max(best, _UNIT), _MOST_CASES, most)))
+        chunks = max(1, -(-share // min(max(best, _CASE_MULTIPLE), _MAX_CASES, most)))
         while True:
             cases = _rounded(-(-share // chunks))
-            self.planned = first if cases == _UNIT else self._plan_on(backend, self._prepare(cases))
+            self.planned = first if cases == _CASE_MULTIPLE else self._plan_on(backend, self._prepare(cases))
             if self.planned.plan.peak_bytes <= memory or cases <= 2:
                 break
             chunks += -(-chunks // 8)
@@ -340,7 +340,7 @@ class Batch:
     def _amortised_cases(self, plan: Plan) -> int:
         """Return the number of cases whose run takes as long as the overhead of a chunk."""
         around = CASE_COLUMN_SECONDS * (len(self.columns) + len(plan.outputs)) + 1e-6 * len(plan.steps)
-        return int(around / max(1e-9, (plan.seconds - 1e-6 * len(plan.steps)) / _UNIT))
+        return int(around / max(1e-9, (plan.seconds - 1e-6 * len(plan.steps)) / _CASE_MULTIPLE))
 
     def suits(self, columns: Sequence[int], asked: Sequence[int] | None, count: int) -> bool:
         """Return whether this batch was made for so many cases with these columns and queries."""
@@ -362,7 +362,7 @@ class Batch:
                 table[:] = 1.0
         log_sums = np.empty(count)
         way = self._choose(values)
-        size = self.cases if way is None else min(_CASES_IN_TURN, -(-count // self.threads))
+        size = self.cases if way is None else min(_CASES_PER_ITEM, -(-count // self.threads))
         rows: list[_Rows] = [slice(at, at + size) for at in range(0, count, size)]
         if way is not None:
             sequence = way.sequence(values)
@@ -457,7 +457,7 @@ class Batch:
 
 def _rounded(cases: int) -> int:
     """Round up to whole vectors, if this at most doubles the number."""
-    return max(2, cases) if cases <= _UNIT // 2 else -(-cases // _UNIT) * _UNIT
+    return max(2, cases) if cases <= _CASE_MULTIPLE // 2 else -(-cases // _CASE_MULTIPLE) * _CASE_MULTIPLE
 
 
 def _static_bytes(plan: Plan) -> int:
@@ -469,4 +469,4 @@ def _static_bytes(plan: Plan) -> int:
 
 def _case_bytes(plan: Plan) -> int:
     """Return the bytes of a case, from a plan for a few."""
-    return (plan.peak_bytes - _static_bytes(plan)) // _UNIT
+    return (plan.peak_bytes - _static_bytes(plan)) // _CASE_MULTIPLE

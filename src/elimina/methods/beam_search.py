@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 """Tables in units: arrays of NumPy, or of a GPU."""
 
-_MOST_KEY = 2.0**53
+_MAX_KEY = 2.0**53
 """Keys of partial assignments are whole numbers that floats hold."""
 
-_LEAST_WIDTH, _MOST_WIDTH, _WIDER = 1 << 10, 1 << 19, 8
+_MIN_WIDTH, _MAX_WIDTH, _WIDTH_GROWTH = 1 << 10, 1 << 19, 8
 """Partial assignments that the first search keeps, the most that one keeps, and the growth from search to search."""
 
 
@@ -50,7 +50,7 @@ class BeamResult(NamedTuple):
 _CELL_BYTES = 64
 """Bytes of a partial assignment with one more value, besides the values that are held: costs, keys, their sorting."""
 
-_HELD_BYTES = 20
+_VALUE_BYTES = 20
 """Bytes of a value that is held, while partial assignments are sorted."""
 
 
@@ -66,9 +66,9 @@ def beam_searches(
         arrays: The tables' library: NumPy or CuPy.
         room: Bytes that partial assignments may take.
     """
-    width, seconds = _LEAST_WIDTH, 0.0
-    most = min(_MOST_WIDTH, room / _bytes_of_one(graph, tables))
-    while width <= most and time.monotonic() + _WIDER * seconds < until:
+    width, seconds = _MIN_WIDTH, 0.0
+    most = min(_MAX_WIDTH, room / _bytes_of_one(graph, tables))
+    while width <= most and time.monotonic() + _WIDTH_GROWTH * seconds < until:
         began = time.monotonic()
         end = beam_search(graph, tables, width, until, arrays)
         if end is None:
@@ -76,7 +76,7 @@ def beam_searches(
         yield end
         if end.bound == end.cost:
             return
-        width, seconds = _WIDER * width, time.monotonic() - began
+        width, seconds = _WIDTH_GROWTH * width, time.monotonic() - began
 
 
 def beam_search(
@@ -155,7 +155,7 @@ def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
     ends = Counter(last_reads.values())
     for number in reversed(range(len(graph.buckets))):
         size = len(tables[graph.buckets[number][0]])
-        most = max(most, size * (_CELL_BYTES + _HELD_BYTES * (held + 1)))
+        most = max(most, size * (_CELL_BYTES + _VALUE_BYTES * (held + 1)))
         held += 1 - ends[number]
     return most
 
@@ -178,7 +178,7 @@ def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple
 
 def _distinct(total: Any, held: Any, weights: np.random.Generator, arrays: Any) -> Any:
     """Return the places of partial assignments that differ in what is held; of equal ones that of the least cost."""
-    most = max(2.0, _MOST_KEY / len(held) / max(1, int(held.max())))
+    most = max(2.0, _MAX_KEY / len(held) / max(1, int(held.max())))
     drawn = arrays.asarray(np.floor(weights.random(len(held)) * most))
     order = arrays.lexsort(arrays.stack([total, (held * drawn[:, None]).sum(axis=0)]))
     ordered = held[:, order]

@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-_MOST_TOTAL = 2**48
+_MAX_TOTAL = 2**48
 """Largest total that the core can add up."""
 
-_MOST_SPREAD = 2.0**900
+_MAX_SPREAD = 2.0**900
 """Largest total of floats that are shifted: sums of shifted costs stay in the range of floats."""
 
 MAX_SHIFT_SECONDS = 10.0
 """Seconds after which no further pass is begun by default."""
 
-_PARTS = 1000
+_COSTS_PER_UNIT = 1000
 _HEADROOM = 2**27
-"""Division of an integer cost that are shifted, if sums of them stay below the other number."""
+"""Units of an integer cost that are shifted, if sums of them stay below the other number."""
 
-_LEAST_PASSES = 4
+_MIN_PASSES = 4
 """Passes over clusters that the time has to suffice for."""
 
 MIN_SHIFT_GAIN = 1e-5
@@ -160,7 +160,7 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
         partition = partition_by_content(problem, order, ibound, memory, seconds, options.host_threads)
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
     card = cast("CudaDevice", devices_of(backend_of(options))[0]) if options.needs_gpu else None
-    least = _LEAST_PASSES * graph.pass_seconds if card is None else CARD_CLUSTER_SECONDS * len(graph.clusters)
+    least = _MIN_PASSES * graph.pass_seconds if card is None else CARD_CLUSTER_SECONDS * len(graph.clusters)
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
     if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
         return original
@@ -185,7 +185,7 @@ def _shifted_in(
     spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in given)
     unit = 1.0 if model.is_integer else _unit(spread)
     # Whole numbers in floats: shifts between tables may have moved maxima apart.
-    if spread > _MOST_SPREAD or spread * unit > _MOST_TOTAL:
+    if spread > _MAX_SPREAD or spread * unit > _MAX_TOTAL:
         return None
     tables = [(group.scope, table) for group, table in zip(problem.groups, given, strict=True)]
     exact = [graph.join(cluster, tables) for cluster in graph.clusters]
@@ -217,12 +217,12 @@ def _shifted_in(
 
 def _unit(spread: float) -> float:
     """Division of one that costs are counted in: a power of two."""
-    return float(2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0))))
+    return float(2.0 ** math.floor(math.log2(_MAX_TOTAL / max(spread, 1.0))))
 
 
 def parts_of(problem: Problem) -> int:
     """Return the parts of an integer cost of 1 that are shifted."""
-    return max(1, min(_PARTS, _HEADROOM // cost_bound(problem)))
+    return max(1, min(_COSTS_PER_UNIT, _HEADROOM // cost_bound(problem)))
 
 
 def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None:
@@ -246,7 +246,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
         spread = sum(largest_of(problem, np.where(known.costs < limit, known.costs, 0)))
     scale: int | float = parts_of(problem) if model.is_integer else 1.0
     unit = scale if model.is_integer else _unit(spread)
-    if not known.possible or spread > _MOST_SPREAD or spread * unit > _MOST_TOTAL:
+    if not known.possible or spread > _MAX_SPREAD or spread * unit > _MAX_TOTAL:
         return None
     given = _in_units(known.costs, unit, limit)
     gain = max(1, int(MIN_SHIFT_GAIN * spread * unit))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from elimina.planning.program import Program
     from elimina.running.checkpoint import State
 
-_LONG_COUNT = 512
+_MIN_LONG_COUNT_BITS = 512
 """Bits of the number of assignments above which one run in long integers is faster than one for every 31 bits."""
 
 _LONG_INTEGER_BYTES = 48
@@ -34,7 +34,7 @@ def count(execution: Execution, clock: dict[str, float]) -> Result:
     """Count modulo 2^64, and modulo as many primes as the number of assignments asks for; then Chinese remainders."""
     sizes = execution.problem.model.sizes
     bits = sum(math.log2(sizes[v]) for v in execution.problem.free) + 1
-    if bits > _LONG_COUNT and _fits_long_integers(execution, bits):
+    if bits > _MIN_LONG_COUNT_BITS and _fits_long_integers(execution, bits):
         return _long_count(execution, clock)
     divisors = _moduli(bits)
     sweep, places = Sweep(execution, clock), root_places(execution.plan)

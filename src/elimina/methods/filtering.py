@@ -23,7 +23,7 @@ from elimina._core import FORBIDDEN_COST, minimise_costs
 from elimina.backends.protocols import Backend
 from elimina.display import bytes_text
 from elimina.errors import InternalError, MemoryLimitError, TimeLimitError, UnsupportedError
-from elimina.methods.and_or_search import MOST_COST as MOST_SEARCHED
+from elimina.methods.and_or_search import MAX_COST_SUM as MOST_SEARCHED
 from elimina.methods.and_or_search import searched_optimum
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.cost_shifting import ShiftedProblem, shift_tables
@@ -44,7 +44,7 @@ from elimina.running.combination import bounds_beyond
 from elimina.running.encoding import distances
 from elimina.running.execution import Execution
 from elimina.running.host import backend_of, limits_of
-from elimina.running.plan_choice import FINER, rows_in_fine_slices
+from elimina.running.plan_choice import SLICE_REFINEMENT_FACTOR, sparse_plan_in_fine_slices
 from elimina.running.planned_problem import PlannedProblem
 
 MAX_FILTERED_COST = 2**38
@@ -53,16 +53,16 @@ MAX_FILTERED_COST = 2**38
 MAX_FILTERED_CELLS = 2**26
 """Most cells of all tables together: they are kept as dense ones, their sizes rounded up to powers of two."""
 
-_ROW_BYTES = 64
+_TUPLE_BYTES = 64
 """Bytes of a tuple in the making: key, cost and bound, in arrays that grow by doubling, and the memory of sorting."""
 
-_LEAST_ROWS = 1 << 12
+_MIN_TUPLES = 1 << 12
 
 _COPIES, _TABLE_BYTES, _CELL_BYTES = 10, 380, 8
 """Copies of the tables at the same time (slices that are open, shrunk and divided), and bytes of a table's objects and
 of a cell in each: 46 MiB in all of 509_VAC of SPOT5, 8,630 tables of 23 cells."""
 
-_LEAST_COPIES = 1 << 23
+_MIN_COPY_BYTES = 1 << 23
 """Bytes of copies that are always allowed."""
 
 
@@ -82,7 +82,7 @@ def reason_unsupported(problem: Problem) -> str | None:
 def reason_too_large(problem: Problem, memory: int) -> str | None:
     """Return why the copies that filtering makes of a problem's tables pass a memory limit in bytes, or None."""
     copies = _COPIES * (_TABLE_BYTES * len(problem.tables) + _CELL_BYTES * _cells(problem))
-    if copies <= max(memory, _LEAST_COPIES):
+    if copies <= max(memory, _MIN_COPY_BYTES):
         return None
     return f"filtering needs {bytes_text(copies)} for copies of the tables and may use {bytes_text(memory)}"
 
@@ -155,7 +155,7 @@ def filtered_optimum(
     elif not problem.free:
         found = {"value": [], "cost": 0, "bound": 0}
     else:
-        rows = max(_LEAST_ROWS, memory // _ROW_BYTES)
+        rows = max(_MIN_TUPLES, memory // _TUPLE_BYTES)
         found = minimise_costs(*problem.network, given.costs, upper, limits.seconds, rows, seed, poll)
     clock.update(found.get("seconds", {}))
     if found.get("interrupted"):
@@ -303,14 +303,14 @@ def optimum_on_rows(
     ends = Bounds(0.0, result.lower_bound, result.upper_bound)
     if result.status == "bounded" and ends.gap > limits.gap:
         try:
-            found = _better(known, backend, options, limits.deadline, clock)
+            found = _improve(known, backend, options, limits.deadline, clock)
         except TimeLimitError:
             return _with_figures(result)
         result = known.answer(found).replace(stats=found.stats)
     return _with_figures(result)
 
 
-def _better(
+def _improve(
     known: FilterBounds, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
 ) -> Result:
     """Look for a better solution; in slices, ever finer ones, if the tuples exceed the memory."""
@@ -318,7 +318,7 @@ def _better(
     while True:
         planned = filtered_plan(known, backend, options, refinements)
         try:
-            return _climb(known, planned, deadline, {**clock, **planned.seconds})
+            return _raise_limits(known, planned, deadline, {**clock, **planned.seconds})
         except MemoryLimitError:
             is_finest = refinements > 0 and planned.plan.slicing is None
             if is_finest or options.slices == "never" or not planned.plan.fits:
@@ -326,7 +326,9 @@ def _better(
         refinements += 1
 
 
-def _climb(known: FilterBounds, planned: PlannedProblem, deadline: float | None, clock: dict[str, float]) -> Result:
+def _raise_limits(
+    known: FilterBounds, planned: PlannedProblem, deadline: float | None, clock: dict[str, float]
+) -> Result:
     """Run one plan with one limit after another, until it finds a solution."""
     made = filtered = 0
     for worst in known.rungs:
@@ -375,8 +377,8 @@ def filtered_plan(known: FilterBounds, backend: Backend, options: Options, refin
     plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
     if plan is not None and refinements:
         # What independent tables would make says nothing of what bounds leave, but much of how slices divide it.
-        room = plan.peak_bytes // FINER**refinements
-        plan = rows_in_fine_slices(machine, problem, options, plan, room)
+        room = plan.peak_bytes // SLICE_REFINEMENT_FACTOR**refinements
+        plan = sparse_plan_in_fine_slices(machine, problem, options, plan, room)
     if plan is None or plan.sparse is None:
         return PlannedProblem(problem, dense, backend, {"plan": time.perf_counter() - started})
     bounds = outside(plan, problem.model.sizes)

@@ -16,19 +16,19 @@ from elimina.result import Result
 from elimina.running.bounded_results import bounds_meet, result_between, sum_between
 from elimina.running.combination import NO_PLAN, bounds_beyond
 
-_MOST_CELLS = 1 << 20
+_MAX_CELLS = 1 << 20
 """Most cells of a table that the first assignment is improved on."""
 
-_MOST_LISTED_CELLS = 1 << 16
+_MAX_LISTED_CELLS = 1 << 16
 """Likewise, of a table that lists its tuples: writing it out takes more than reading it."""
 
 _COPY_BYTES = 8
 """Bytes of a copied cell."""
 
-_DESCENT_CELLS = 30_000_000
+_MAX_DESCENT_CELLS = 30_000_000
 """Cells that the local search for the first assignment visits: about 0.1 s."""
 
-SLACK = 1e-12
+ROUNDING_SLACK = 1e-12
 """Rounding of sums of floats, relative to the sum of their sizes."""
 
 
@@ -67,12 +67,12 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
     elif ends.are_allowed:
         costs = [_cost(value, model.sense) for value in ends.numbers(highest=sign == -1)]
         best = math.fsum([sign * model.constant, *costs])
-        slack = SLACK * math.fsum(map(abs, [model.constant, *costs]))
+        slack = ROUNDING_SLACK * math.fsum(map(abs, [model.constant, *costs]))
     chosen = [0] * len(model.variables)
     for v, value in problem.fixed.items():
         chosen[v] = value
     cells = int(min(memory, sys.maxsize)) // _COPY_BYTES
-    for v, value in tables.incumbent(model.sense, _DESCENT_CELLS, 0, _MOST_CELLS, _MOST_LISTED_CELLS, cells)[0]:
+    for v, value in tables.incumbent(model.sense, _MAX_DESCENT_CELLS, 0, _MAX_CELLS, _MAX_LISTED_CELLS, cells)[0]:
         chosen[v] = value
     return result_of_assignment(problem, best - slack, chosen)
 
@@ -110,7 +110,11 @@ def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) 
         return result_between(model, total, chosen, score=problem.model.score(chosen)).replace(stats=stats)
     reached = problem.tables.listed.values(chosen)
     upper = math.log(number) - least
-    lower = -math.inf if 0 in reached else math.fsum([model.constant, *map(math.log, reached)]) - SLACK * abs(least)
+    lower = (
+        -math.inf
+        if 0 in reached
+        else math.fsum([model.constant, *map(math.log, reached)]) - ROUNDING_SLACK * abs(least)
+    )
     if problem.task == "pr":
         return sum_between(min(lower, upper) / math.log(10), upper / math.log(10)).replace(stats=stats)
     if lower == -math.inf:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("elimina")
 
-_BYTES = 24
+_BYTES_PER_CELL = 24
 """Bytes of a GPU for each cell: the table, and what a pass derives from it."""
 
 _REPORT_SECONDS = 0.05
@@ -108,7 +108,7 @@ def bounds_on_gpu(
         raise UnsupportedError("costs cannot be shifted")
     units = in_units(problem, distances(problem, FORBIDDEN_COST))
     learnt = _GpuBounds(original, units, budget, card.name)
-    most = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES
+    most = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES_PER_CELL
     ibounds = list(rungs(problem, order, most))
     for number, ibound in enumerate(ibounds):
         # Each has twice the time of the one before.
@@ -122,7 +122,7 @@ def bounds_on_gpu(
         if graph.cells > most:
             break
         logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
-        _shift_and_search(graph, units, card, until, learnt, (most - graph.cells) * _BYTES)
+        _shift_and_search(graph, units, card, until, learnt, (most - graph.cells) * _BYTES_PER_CELL)
         # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
         is_late = number > 0 and time.monotonic() > until + seconds
         if learnt.found.status != "bounded" or is_late:

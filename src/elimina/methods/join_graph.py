@@ -217,10 +217,10 @@ def _finite(message: Floats) -> Floats:
     return np.where(np.isinf(message), 0.0, message)
 
 
-_MOST_TOTAL = 2.0**48
+_MAX_TOTAL = 2.0**48
 """Largest total in units: sums of them are exact in floats."""
 
-_LEAST_CELLS, _MORE_CELLS = 1 << 21, 8
+_MIN_CLUSTER_CELLS, _CLUSTER_GROWTH = 1 << 21, 8
 """Cells of the first graph on a GPU; times as many that the next one may have."""
 
 MIN_PASS_GAIN = 1e-8
@@ -255,8 +255,8 @@ def in_units(problem: Problem, known: CostDistances) -> ClusterUnits:
     spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in costs)
     unit = 1.0
     if not problem.model.is_integer and math.isfinite(spread):
-        unit = 2.0 ** math.floor(math.log2(_MOST_TOTAL / max(spread, 1.0)))
-    if not spread * unit <= _MOST_TOTAL:
+        unit = 2.0 ** math.floor(math.log2(_MAX_TOTAL / max(spread, 1.0)))
+    if not spread * unit <= _MAX_TOTAL:
         raise UnsupportedError(f"costs add up to {spread:.3g}, more than clusters on a GPU take")
     scopes = [group.scope for group in problem.groups]
     tables = [(scope, np.floor(table * unit)) for scope, table in zip(scopes, costs, strict=True)]
@@ -266,13 +266,13 @@ def in_units(problem: Problem, known: CostDistances) -> ClusterUnits:
 def rungs(problem: Problem, order: Sequence[int], most: int) -> Iterator[int]:
     """Yield i-bounds of graphs with more and more cells, up to so many."""
     sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
-    last, limit = 0, _LEAST_CELLS
+    last, limit = 0, _MIN_CLUSTER_CELLS
     for ibound in range(1, max(2, len(order))):
         cells = JoinGraph(sizes, scopes, order, ibound).cells
         if cells > min(limit, most) and last:
             yield last
         while cells > limit:
-            limit *= _MORE_CELLS
+            limit *= _CLUSTER_GROWTH
         last = ibound
         if cells > most:
             return

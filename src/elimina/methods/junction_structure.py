@@ -37,7 +37,7 @@ from elimina.problem.relevance import Relevance, bits
 from elimina.result import JUNCTION_TREE
 from elimina.system import cached_property
 
-_SEARCH = 0.25
+_SEARCH_TIME_SHARE = 0.25
 """Share of the one tree's estimated time that these estimates may take."""
 
 
@@ -177,7 +177,7 @@ class _StructureSearch:
         if running < planning:
             return [tree]
         # By count, not by the clock: the choice is the same on every run.
-        self._allowed = _SEARCH * tree.seconds
+        self._allowed = _SEARCH_TIME_SHARE * tree.seconds
         groups: dict[int, list[int]] = {}
         for v in variables:
             own = relevance.of((v,))
@@ -192,7 +192,7 @@ class _StructureSearch:
         expected = ESTIMATED_FACTOR_SECONDS * len(maximal) * everything.bit_count() / 4
         if len(maximal) < 2 or self._allowed < expected:
             return [tree]
-        merged = self._merged(_shared_out(groups, marks, maximal))
+        merged = self._merged(_grouped_queries(groups, marks, maximal))
         return merged if self._allowed >= 0 and sum(group.seconds for group in merged) < tree.seconds else [tree]
 
     def _merged(self, groups: Sequence[tuple[int, tuple[int, ...]]]) -> list[_QueryGroup]:
@@ -255,7 +255,7 @@ def _maximal(marks: Mapping[int, int]) -> list[int]:
     return sorted(found, key=lambda factors: (-factors.bit_count(), factors))
 
 
-def _shared_out(
+def _grouped_queries(
     groups: Mapping[int, Sequence[int]], marks: Mapping[int, int], maximal: Sequence[int]
 ) -> list[tuple[int, tuple[int, ...]]]:
     """Return the maximal sets with the variables of all sets, which go to the smallest one around them."""

@@ -51,7 +51,7 @@ _IN_WORDS = memory_errors_in_words("while it propagated")
 _TAKEN = ("order", "order_seconds", "seed", "threads", "dtype")
 """Options that a junction tree takes."""
 
-_PLANNED_AT = 3
+_MIN_QUERIES_FOR_PLAN = 3
 """Sets of evidence after which a small network gets a plan: it costs about as much as these queries."""
 
 _PART_SECONDS = 3e-5
@@ -491,10 +491,10 @@ class JunctionTree(Displayed):
             asks_all: False if a few posteriors are asked for, which need a part of a kept plan's messages.
         """
         if self._answer is None and self._small is not None:
-            if self._answers == _PLANNED_AT and not self._small.keeps_plan:
+            if self._answers == _MIN_QUERIES_FOR_PLAN and not self._small.keeps_plan:
                 self._keep_plan(self._small)
             if self._small is None or not (
-                asks_all or self._answers < _PLANNED_AT or self.plan.seconds < _PART_SECONDS
+                asks_all or self._answers < _MIN_QUERIES_FOR_PLAN or self.plan.seconds < _PART_SECONDS
             ):
                 return None
             observed = {v: what for v, what in self._known.items() if isinstance(what, int)}

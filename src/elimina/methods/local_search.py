@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from elimina._core import FORBIDDEN_COST, LocalSearch
-from elimina.methods.first_bounds import SLACK, result_of_assignment
+from elimina.methods.first_bounds import ROUNDING_SLACK, result_of_assignment
 from elimina.model.table import Ends
 from elimina.model.variable import named
 from elimina.planning.options import Options
@@ -25,7 +25,7 @@ from elimina.running.combination import NO_PLAN
 from elimina.running.encoding import distances
 from elimina.running.memory_shares import can_copy, cells_of, threads_within
 
-COMPLETION_CELLS, COMPLETION_PASSES = 3e7, 1000
+MAX_COMPLETION_CELLS, MAX_COMPLETION_PASSES = 3e7, 1000
 """Cells that local search visits at most where a hint leaves variables out or is forbidden (about 0.1 s), and how often
 it visits each cell at most, on average: small models take milliseconds."""
 
@@ -135,7 +135,7 @@ def _slack(problem: Problem) -> float:
         return 0
     bests = Ends.of(problem.tables.listed, model.sense).numbers(highest=model.sense != "min-cost")
     costs = map(math.log, bests) if model.sense == "probability" else bests
-    return SLACK * sum(map(abs, costs), abs(model.constant))
+    return ROUNDING_SLACK * sum(map(abs, costs), abs(model.constant))
 
 
 def _improved(problem: Problem, chosen: list[int], options: Options, memory: int) -> list[int]:
@@ -143,5 +143,5 @@ def _improved(problem: Problem, chosen: list[int], options: Options, memory: int
     if search is None:
         return chosen
     search.start(chosen)
-    search.run(math.inf, min(COMPLETION_CELLS, COMPLETION_PASSES * cells_of(problem)))
+    search.run(math.inf, min(MAX_COMPLETION_CELLS, MAX_COMPLETION_PASSES * cells_of(problem)))
     return search.best

@@ -41,7 +41,7 @@ CONTRADICTION_SECONDS = 0.1
 """Estimated seconds that a look for a contradiction in evidence that a query does not depend on may take; or as long as
 the query."""
 
-_LARGE = 1 << 26
+_LARGE_POSTERIOR_BYTES = 1 << 26
 """Bytes of posteriors from which the free memory is asked for."""
 
 
@@ -185,7 +185,7 @@ def _check_room(variables: Sequence[Variable]) -> None:
     """Check that the posteriors of variables fit into memory."""
     sizes = [variable.size for variable in variables]
     needed = _STATE_BYTES * sum(sizes)
-    if needed > _LARGE and needed > (free := available_memory()):
+    if needed > _LARGE_POSTERIOR_BYTES and needed > (free := available_memory()):
         largest = max(variables, key=lambda variable: variable.size)
         raise MemoryLimitError(
             f"the posteriors take {bytes_text(needed)} of host memory, and {bytes_text(free)} are free: ask for other "

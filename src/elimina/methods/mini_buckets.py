@@ -29,7 +29,7 @@ from elimina.running.scales import roots
 if TYPE_CHECKING:
     from elimina.methods.cost_shifting import ShiftedProblem
 
-_TABLE_BYTES, _OWN_BYTES = 150, 320
+_TABLE_BYTES, _THREAD_TABLE_BYTES = 150, 320
 """Bytes of a table of a few variables in the core's lists, and in those of each thread, its local search included."""
 
 _CONTEXT_BYTES, _PASSED_BYTES = 28, 4
@@ -79,7 +79,7 @@ class PseudoTreeTables(NamedTuple):
             at += 5 + 2 * words[at + 4]
         return (
             _PASSED_BYTES * passed + _CONTEXT_BYTES * len(self.contexts) + _TABLE_BYTES * tables,
-            _OWN_BYTES * tables,
+            _THREAD_TABLE_BYTES * tables,
         )
 
     def homes(self) -> list[list[TableStrides]]:
@@ -166,7 +166,7 @@ def _words(
 _ROUNDING = 1e-6
 """Rounding error of bounds on integers."""
 
-_UNITS = 8
+_MAX_ULPS = 8
 """Units in the last place that a table of a sum may be off."""
 
 _Tables = tuple[
@@ -275,7 +275,7 @@ class Heuristic(NamedTuple):
         ]
         read = session.gather(np.array(places, dtype=np.int64)).astype(np.float64)
         sizes = np.abs(read[np.isfinite(read)]).sum() + math.fsum(map(abs, self.encoded.constants))
-        return float(_UNITS * np.finfo(self.plan.dtype).eps * sizes)
+        return float(_MAX_ULPS * np.finfo(self.plan.dtype).eps * sizes)
 
     def complete(self, values: Sequence[int]) -> list[int]:
         """Return a value for each variable of the model, given those of the plan's order."""

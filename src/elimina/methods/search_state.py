@@ -16,7 +16,7 @@ from elimina.result import Bounds, Result, timed
 from elimina.running.bounded_results import bounds_meet, result_between
 from elimina.running.combination import NO_PLAN, bounds_beyond
 
-FIRST_SECONDS = 0.05
+FIRST_ROUND_SECONDS = 0.05
 """Estimated time of the first round's mini-buckets."""
 
 Listener = Callable[[Result], None]
@@ -43,7 +43,7 @@ class SearchLimits(NamedTuple):
     upper_bound: int | float | None = None
     nodes: float = math.inf
     rounds: float = math.inf
-    messages: float = FIRST_SECONDS
+    messages: float = FIRST_ROUND_SECONDS
     first_turn: float = FIRST_CONSISTENCY_SECONDS
     is_alone: bool = False
 

@@ -34,10 +34,10 @@ MIN_BOUNDED_PLAN_SECONDS = 1.0
 """Estimated time of all slices from which bounds are made, in a tenth of it at most."""
 
 MAX_BOUNDED_SLICES = 1 << 16
-_LONGEST = 10.0
-_SHARE = 0.1
+_MAX_BOUND_SECONDS = 10.0
+_BOUND_TIME_SHARE = 0.1
 
-_MOST_OFFSET = 2**62
+_MAX_OFFSET = 2**62
 """Largest common cost of all slices, where the rest is at most as far from it as a search's costs."""
 
 _ROUNDING = 1e-9
@@ -87,21 +87,21 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
         many, too quick to be worth it, or too large for mini-buckets.
     """
     # Most calls need no search, whose modules take longer to load than a small problem.
-    from elimina.methods.and_or_search import MOST_COST, searched_optimum
+    from elimina.methods.and_or_search import MAX_COST_SUM, searched_optimum
     from elimina.methods.cost_shifting import shift_tables
 
     problem, plan = execution.problem, execution.plan
     slicing = plan.slicing
     if slicing is None or slicing.number > MAX_BOUNDED_SLICES or plan.seconds < MIN_BOUNDED_PLAN_SECONDS:
         return None
-    if problem.model.is_integer and cost_bound(problem) > MOST_COST:
+    if problem.model.is_integer and cost_bound(problem) > MAX_COST_SUM:
         return None
     backend = CpuBackend(execution.backend.threads if isinstance(execution.backend, CpuBackend) else None)
     memory = plan.memory_limit if plan.on_host else backend.memory()
     order = (*plan.order, *slicing.variables)
     options = Options("cpu", memory, order, threads=backend.threads)
     # Several devices wait for the bounds together.
-    seconds = min(_LONGEST, _SHARE * plan.seconds / len(devices_of(execution.backend)))
+    seconds = min(_MAX_BOUND_SECONDS, _BOUND_TIME_SHARE * plan.seconds / len(devices_of(execution.backend)))
     original = shift_tables(problem, options, seconds)
     bounding = _bounding_plan(original.moved, plan, slicing, backend, memory, seconds)
     if not bounding.fits:
@@ -149,7 +149,7 @@ def _costs(original: ShiftedProblem, plan: Plan, slicing: Slicing, backend: CpuB
     is_integer = problem.model.is_integer
     dtype = np.dtype(np.int64 if is_integer else np.float64)
     worst = np.iinfo(np.int64).max if is_integer else math.inf
-    if is_integer and abs(int(encoded.offset)) > _MOST_OFFSET:
+    if is_integer and abs(int(encoded.offset)) > _MAX_OFFSET:
         return None
     if encoded.impossible:
         return np.full(slicing.number, worst, dtype=dtype)

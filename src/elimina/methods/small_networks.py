@@ -35,17 +35,17 @@ def rewritten_for_sums(observed: Observed, whole: Collection[int] = ()) -> Obser
     return Observed(*with_small_tables(observed.model, observed.values, "sum", whole=whole))
 
 
-_MOST_VARIABLES = 1024
+_MAX_VARIABLES = 1024
 MAX_SMALL_CELLS = 1 << 18
 """Largest number of cells of all tables, 8 bytes each."""
 
-_MOST_COMBINATIONS = 4e6
+_MAX_COMBINATIONS = 4e6
 """Most combinations of output cells and eliminated values: a few ms. Longer runs are worth a better order."""
 
-_LEAST_SECONDS = 1.0
+_MIN_TIME_LIMIT_SECONDS = 1.0
 """Shortest time limit that no small network reaches."""
 
-_MOST_LOG = 700.0
+_MAX_LOG = 700.0
 """Largest natural logarithm, and its negation the least, whose number a float holds."""
 
 _EXACT_COUNT = 2.0**53
@@ -96,7 +96,7 @@ class SmallNetwork:
         is_counted, is_asked = task == "count", described(task).is_marginal
         rule = "support" if is_counted else "products"
         tables = model.tables.listed
-        self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MAX_SMALL_CELLS, _MOST_COMBINATIONS, is_asked)
+        self._core = CaseNetwork(tables, model.sense, rule, model.sizes, MAX_SMALL_CELLS, _MAX_COMBINATIONS, is_asked)
         self._constant = 0.0 if is_counted else float(model.constant)
         self.keeps_plan = False
 
@@ -113,14 +113,14 @@ class SmallNetwork:
         known = SmallAnswer(*found)
         if not self._constant:
             return known
-        factor = math.exp(self._constant) if abs(self._constant) < _MOST_LOG else 0.0
+        factor = math.exp(self._constant) if abs(self._constant) < _MAX_LOG else 0.0
         return known._replace(log_sum=known.log_sum + self._constant, sum=known.sum * factor)
 
 
 def is_small(model: Model, options: Options) -> bool:
     """Return whether a model may be small, and nothing is asked of its plan."""
     return (
-        len(model.variables) <= _MOST_VARIABLES
+        len(model.variables) <= _MAX_VARIABLES
         and math.isfinite(model.constant)
         and not options.needs_gpu
         and (options.room is None or options.room >= 8 * MAX_SMALL_CELLS)
@@ -147,7 +147,9 @@ def answer_at_once(
     """
     is_plain = options.tables != "sparse" and options.ibound is None and options.partition != "content"
     is_sum = task == "count" or (task in ("mar", "pr") and model.sense == "probability")
-    if not (is_plain and is_sum and is_small(model, options)) or (limit is not None and limit < _LEAST_SECONDS):
+    if not (is_plain and is_sum and is_small(model, options)) or (
+        limit is not None and limit < _MIN_TIME_LIMIT_SECONDS
+    ):
         return None
     if task == "count" and (options.dtype is not None or math.prod(model.sizes) > _EXACT_COUNT):
         return None

@@ -32,16 +32,16 @@ MAX_TOTAL_COST = 2**48
 _CELL_BYTES = 16
 """In the core: 64 bits, and once more where the other variable varies fastest."""
 
-_FINEST = 2.0**60
+_MAX_COST_SCALE = 2.0**60
 """Units of a float cost of 1, at most."""
 
-_STEP = 5e-10
+_BOUND_TOLERANCE = 5e-10
 """Relative step between float costs: solutions that are better by less do not count."""
 
 _SLACK = 1e-6
 """Share of the gap below which float costs are not shifted any more."""
 
-_LEAST_SHARE = 0.01
+_MIN_GAIN_SHARE = 0.01
 """A pass of cost shifting that raises the bound by less of it is the last one: the search gains no more from others,
 which can be hundreds (warehouse location)."""
 
@@ -233,7 +233,7 @@ def _gains_enough() -> Callable[..., bool]:
     def tell(bound: int, *_: object) -> bool:
         nonlocal before
         gained, before = bound - before, bound
-        return gained >= _LEAST_SHARE * bound
+        return gained >= _MIN_GAIN_SHARE * bound
 
     return tell
 
@@ -243,8 +243,8 @@ def _units(problem: Problem, most: float, known: int | float | None, is_shifted:
     if problem.model.is_integer:
         parts = parts_of(problem) if is_shifted else 1
         return parts, parts
-    unit = min(_FINEST, 2.0 ** math.floor(math.log2((MAX_TOTAL_COST // 2) / max(most, 1e-9))))
-    return unit, max(1, int(min(MAX_TOTAL_COST, _STEP * max(1.0, abs(known or 0.0)) * unit)))
+    unit = min(_MAX_COST_SCALE, 2.0 ** math.floor(math.log2((MAX_TOTAL_COST // 2) / max(most, 1e-9))))
+    return unit, max(1, int(min(MAX_TOTAL_COST, _BOUND_TOLERANCE * max(1.0, abs(known or 0.0)) * unit)))
 
 
 def _in_units(given: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:

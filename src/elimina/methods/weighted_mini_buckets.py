@@ -35,7 +35,7 @@ from elimina.running.plan_choice import bounding_plan, plan_on, plan_problem, pl
 from elimina.running.planned_problem import PlannedProblem
 from elimina.running.pool import spread
 
-LONGEST_SECONDS = 20.0
+MAX_RUNG_SECONDS = 20.0
 """Estimated seconds of the first of four runs by default; the others take twice that together."""
 
 ORDERS: tuple[tuple[Method, int], ...] = (("min-degree", 0), ("min-fill", 0), ("min-fill", 1), ("min-fill", 2))
@@ -48,10 +48,10 @@ _ORDER_SECONDS = 0.2
 _QUICK_SECONDS = 0.05
 """Estimated time of the first bounds of a long call."""
 
-_RISE = 8.0
+_RUNG_GROWTH = 8.0
 """Estimated time of a rung by that of the one before."""
 
-_LONGEST_RUNG = 1e4
+_MAX_PLANNED_SECONDS = 1e4
 """Estimated seconds beyond which no rung is planned."""
 
 _DEADLINE_SHARE = 0.125
@@ -61,14 +61,14 @@ several times as long."""
 _SIDES: tuple[Bound, ...] = ("upper", "lower")
 """Bounds of a sum, in the sequence in which they are made."""
 
-_TOGETHER_SECONDS = 1.0
+_MIN_CONCURRENT_RUN_SECONDS = 1.0
 """Estimated seconds of a run from which devices make several at the same time: one interpreter does the work around
 shorter ones."""
 
 _SLICES = 16
 """Assignments of the divided buckets' variables that are summed exactly."""
 
-_ROUNDED = 1e-12
+_ROUNDING_TOLERANCE = 1e-12
 """Relative error of a logarithm and of a sum of logarithms, amply."""
 
 
@@ -142,7 +142,7 @@ def _product(model: Model, chosen: Sequence[int]) -> float:
     """Return the logarithm of one term of a sum, less what rounding may have added: no sum is below it."""
     terms = model.terms(chosen)
     score = model.total(terms)
-    return score - _ROUNDED * math.fsum(map(abs, terms)) if score > -math.inf else -math.inf
+    return score - _ROUNDING_TOLERANCE * math.fsum(map(abs, terms)) if score > -math.inf else -math.inf
 
 
 def _timed_bound(found: _Timed | None, clock: dict[str, float]) -> _Bound:
@@ -175,7 +175,7 @@ def ladder(
         return planned
 
     def top_seconds() -> float:
-        return min(longest, _LONGEST_RUNG, _DEADLINE_SHARE * remaining())
+        return min(longest, _MAX_PLANNED_SECONDS, _DEADLINE_SHARE * remaining())
 
     seconds, last = _QUICK_SECONDS, 0.0
     orders = _orders(problem, asked)
@@ -185,13 +185,13 @@ def ladder(
         ibound = _ibound_of(planned)
         if ibound > last:
             yield planned
-        elif planned.plan.seconds < seconds / _RISE**2:
+        elif planned.plan.seconds < seconds / _RUNG_GROWTH**2:
             # Memory, not time, is what keeps it from being larger.
             break
         last = ibound
         if seconds >= top_seconds():
             break
-        seconds = min(_RISE * seconds, top_seconds())
+        seconds = min(_RUNG_GROWTH * seconds, top_seconds())
     if last < math.inf and not problem.described.is_optimum:
         for order in orders:
             yield plan(order, top_seconds())
@@ -318,7 +318,7 @@ def affordable_ibounds(
     left = math.inf if deadline is None else deadline - time.monotonic()
     found: list[IBound] = []
     for share in (0.01, 0.1, 1.0):
-        seconds = share * min(LONGEST_SECONDS, _DEADLINE_SHARE * left)
+        seconds = share * min(MAX_RUNG_SECONDS, _DEADLINE_SHARE * left)
         divided = plan_within(problem, order, options, math.inf, seconds).plan.minibuckets
         found.append("auto" if divided is None else divided.ibound)
     return list(dict.fromkeys(found))
@@ -331,7 +331,7 @@ def _shared_out(
     work: Callable[[Backend, Iterator[Item]], Iterator[_Timed]],
 ) -> Generator[_Timed | None]:
     """Share runs of an estimated time out among the devices; short ones are made one after another."""
-    is_long = seconds - execution.backend.machine.start > _TOGETHER_SECONDS
+    is_long = seconds - execution.backend.machine.start > _MIN_CONCURRENT_RUN_SECONDS
     for together in (items,) if is_long else ((item,) for item in items):
         yield from spread(devices_of(execution.backend), together, work)
 

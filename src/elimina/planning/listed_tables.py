@@ -25,7 +25,7 @@ def _round_up(value: int, unit: int) -> int:
     return -(-value // unit) * unit
 
 
-FEWEST_CELLS = 1 << 16
+MIN_LISTED_CELLS = 1 << 16
 """Cells of the smallest factor that is listed: smaller ones are quickly looked up, and take little memory."""
 
 _LISTED_SHARE = 0.5
@@ -105,7 +105,7 @@ def seconds_written(problem: Problem) -> float:
         table.cells
         for table in problem.tables
         if table.rows is not None
-        and table.cells >= FEWEST_CELLS
+        and table.cells >= MIN_LISTED_CELLS
         and len(table.values) < _LISTED_SHARE * table.cells
         and table.default == forbidden_value(problem.model.sense, table.values.dtype)
     )
@@ -114,7 +114,7 @@ def seconds_written(problem: Problem) -> float:
 
 def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None:
     tables = [problem.tables[member] for member in factor.members]
-    if all(table.rows is None for table in tables) or factor.cells < FEWEST_CELLS:
+    if all(table.rows is None for table in tables) or factor.cells < MIN_LISTED_CELLS:
         return None
     # Slices restrict the table; it then has no more tuples than before.
     widest = max(tables, key=lambda table: len(table.scope))

@@ -16,13 +16,13 @@ from elimina.planning.record import AXIS_WORDS, HEADER, TABLE_STRIDES
 from elimina.planning.tree import Bound, Partition, plan_tree
 from elimina.problem.preparation import Problem
 
-_MOST_BITS = 500.0
+_MAX_BITS = 500.0
 """Base-2 logarithm of the most cells that are told apart: far more than any machine holds."""
 
-_LEVELLED_PASSES = 2.5
+_MATCHING_PASSES = 2.5
 """Passes over the cells of a moment-matched bucket, for each pass over another one."""
 
-_LEVELLED_RECORDS = 5
+_MATCHING_RECORDS = 5
 """Bytes of records with moment matching, for each byte without it: 8.4 to 1.5 MiB of 509_VAC."""
 
 IBound = int | Literal["auto"]
@@ -143,7 +143,7 @@ def _rough(
     starts, separators = tree.separators
     domains = np.array(sizes, dtype=np.float64)
     bits = np.concatenate([[0.0], np.cumsum(np.log2(domains)[separators])])
-    cells = np.rint(np.exp2(np.minimum(bits[starts[1:]] - bits[starts[:-1]], _MOST_BITS)))
+    cells = np.rint(np.exp2(np.minimum(bits[starts[1:]] - bits[starts[:-1]], _MAX_BITS)))
     work = domains[tree.variables] * cells
     lone = float(work[work < machine.shared].sum())
     running = lone / machine.lone_combinations + (float(work.sum()) - lone) / machine.combinations
@@ -154,10 +154,10 @@ def _rough(
     width = int(axes.max(initial=0))
     is_divided = len(cells) > len(order)
     is_levelled = levelled and is_divided
-    passes = exponential * (_LEVELLED_PASSES if levelled else 1)
+    passes = exponential * (_MATCHING_PASSES if levelled else 1)
     return _Rough(
         size,
-        records * (_LEVELLED_RECORDS if is_levelled else 1),
+        records * (_MATCHING_RECORDS if is_levelled else 1),
         size / machine.fresh + passes * (running + len(cells) * machine.step),
         width,
         is_divided,

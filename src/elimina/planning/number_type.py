@@ -12,10 +12,10 @@ from elimina.planning.record import MAX_OPERANDS
 from elimina.problem.preparation import Problem
 from elimina.problem.tasks import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
 
-_VISITS = 100_000_000
+_MAX_VISITS = 100_000_000
 """Cells that the search visits: about 0.2 s."""
 
-_LARGEST_TABLE = 1 << 22
+_MAX_TABLE_CELLS = 1 << 22
 """Cells of a table from which the search would take too much memory."""
 
 
@@ -24,10 +24,12 @@ def incumbent_cost(problem: Problem) -> int | None:
 
     It is the same every time.
     """
-    if any(table.cells > _LARGEST_TABLE for table in problem.tables):
+    if any(table.cells > _MAX_TABLE_CELLS for table in problem.tables):
         return None
     most = sys.maxsize
-    cost: int | None = problem.tables.listed.incumbent(problem.model.sense, _VISITS, _VISITS, most, most, most)[1]
+    cost: int | None = problem.tables.listed.incumbent(problem.model.sense, _MAX_VISITS, _MAX_VISITS, most, most, most)[
+        1
+    ]
     return cost
 
 
@@ -45,14 +47,14 @@ class Encoding(NamedTuple):
     forbidden: float
 
 
-_FEWEST_OPERANDS = 3
+_MIN_OPERANDS = 3
 """Steps that add fewer tables are not worth a narrower dtype."""
 
 
 def operand_limits(bound: int, dtype: Dtype) -> list[int]:
     """Return the most tables that a step may add in each narrower type of integers."""
     limits = [LARGEST[name] // bound for name in INTEGERS[: INTEGERS.index(dtype)]]
-    return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _FEWEST_OPERANDS]
+    return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _MIN_OPERANDS]
 
 
 def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | None, weighted: bool = False) -> Encoding:

@@ -16,7 +16,7 @@ from elimina.errors import InputError
 from elimina.model.states import Evidence
 from elimina.planning.devices import cards_of, device_name
 from elimina.planning.mini_buckets import MAX_IBOUND, IBound
-from elimina.planning.order import LARGEST_SEED, Method
+from elimina.planning.order import MAX_SEED, Method
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import FLOATS, Task, described
 from elimina.result import Bounds
@@ -269,7 +269,7 @@ class Options(NamedTuple):
             memory=arguments.memory_size("memory", self.memory),
             order=_checked_order(self.order),
             order_seconds=_checked_seconds(self.order_seconds),
-            seed=arguments.integer("seed", self.seed, 0, LARGEST_SEED),
+            seed=arguments.integer("seed", self.seed, 0, MAX_SEED),
             threads=None if self.threads is None else arguments.integer("threads", self.threads, 1, MOST_THREADS),
             dtype=_dtype_name(self.dtype),
             slices=_word_or_count("slices", self.slices, ("auto", "never"), "auto, never or the most slices allowed"),

@@ -28,14 +28,14 @@ CELLS_PER_SECOND = 1e9
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
 # The core computes with sizes as doubles.
-_LARGEST_DOMAIN = 2**53
-_MOST_COUNTED = 2**63
+_MAX_DOMAIN = 2**53
+_MAX_COUNTED = 2**63
 """Sum up to which 64 bits count."""
-_LONGEST_INDEX = 400
-_MOST_ITERATIONS = 2**62 - 1
+_MAX_INDEX_LENGTH = 400
+_MAX_ITERATIONS = 2**62 - 1
 MAX_CELLS = 10**18
 """Cells beyond which an elimination takes decades."""
-LARGEST_SEED = 2**64 - 1
+MAX_SEED = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +256,7 @@ def _variable(path: str, line: int, token: str, index: dict[str, int]) -> int:
         return index[token]
     if not (token.isascii() and token.isdigit()):
         raise FormatError(path, line, f"expected a variable's name or index, found {token!r}")
-    if len(token) > _LONGEST_INDEX or int(token) >= len(index):
+    if len(token) > _MAX_INDEX_LENGTH or int(token) >= len(index):
         raise FormatError(
             path, line, f"there is no variable {token[:40]}; the last of the {len(index)} is {len(index) - 1}"
         )
@@ -272,7 +272,7 @@ def _check_complete(path: str, found: Sequence[int] | set[int] | dict[int, int],
 
 def _check_problem(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> None:
     for v, size in enumerate(sizes):
-        if not 1 <= size <= _LARGEST_DOMAIN:
+        if not 1 <= size <= _MAX_DOMAIN:
             raise InputError(f"variable {v} has {size} values; it needs from 1 to 2^53")
     for number, scope in enumerate(scopes):
         for v in scope:
@@ -303,10 +303,10 @@ def _check_options(
 ) -> None:
     if method not in get_args(Method):
         raise InputError(f"unknown ordering method {method!r}; it is one of {', '.join(get_args(Method))}")
-    arguments.integer("seed", seed, 0, LARGEST_SEED)
+    arguments.integer("seed", seed, 0, MAX_SEED)
     arguments.integer("threads", threads, 1, 1024)
     if iterations is not None:
-        arguments.integer("iterations", iterations, 0, _MOST_ITERATIONS)
+        arguments.integer("iterations", iterations, 0, _MAX_ITERATIONS)
     if max_table_cells is not None:
         arguments.integer("max_table_cells", max_table_cells, 1)
     if seconds is not None and not arguments.number("seconds", seconds) >= 0:
@@ -322,7 +322,7 @@ def _flat(
     try:
         starts, members = scopes if isinstance(scopes, Scopes) else Scopes.of(scopes)
         doubles = np.fromiter(sizes, np.float64, len(sizes))
-        is_fine = doubles.min(initial=1) >= 1 and doubles.max(initial=1) <= _LARGEST_DOMAIN
+        is_fine = doubles.min(initial=1) >= 1 and doubles.max(initial=1) <= _MAX_DOMAIN
         is_fine = bool(is_fine and members.min(initial=0) >= 0 and members.max(initial=-1) < len(sizes))
     except OverflowError:
         is_fine = False
@@ -345,7 +345,7 @@ def _with_figures(
     """Return an order with its figures, given those that the core finds."""
     width, cells, wide = figures
     largest = int(cells.max(initial=0))
-    if not wide and largest * max(sizes, default=0) * len(sizes) <= _MOST_COUNTED:
+    if not wide and largest * max(sizes, default=0) * len(sizes) <= _MAX_COUNTED:
         total = int((cells * np.fromiter(sizes, np.uint64, len(sizes))).sum())
     else:
         exact = iter(wide)

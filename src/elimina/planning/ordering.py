@@ -31,10 +31,10 @@ _VARIABLE_SECONDS = 4e-5
 """Seconds of reductions and a greedy run for each variable, on a loaded machine, whatever the limit: half an order is
 useless."""
 
-_LEAST_SEARCH = 3
+_MIN_SEARCH_PER_QUICK_ORDER = 3
 """Time of the shortest search for an order, in times of the quick order: it begins with two like it."""
 
-_RELEASED = 100_000
+_MIN_RELEASED_VARIABLES = 100_000
 """Variables from which the memory of a quick order is given back: 10 ms for a million."""
 
 
@@ -44,7 +44,7 @@ def rough_order(problem: Problem, options: Options) -> Order:
     sizes = [problem.model.sizes[v] for v in problem.free]
     seconds = max(_ROUGH_SECONDS, _ROUGH_VARIABLE_SECONDS * len(sizes))
     found = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
-    if len(sizes) >= _RELEASED:
+    if len(sizes) >= _MIN_RELEASED_VARIABLES:
         # The many small pieces of the search's graph would stay beside the large ones of the plan.
         release_memory()
     return dataclasses.replace(found, order=tuple([problem.free[v] for v in found.order]))
@@ -71,7 +71,7 @@ def is_settled(order: Order) -> bool:
 
 def is_rough_enough(problem: Problem, options: Options, rough: Order, runs: int = 1) -> bool:
     """Return whether a search for a better order than the rough one would take longer than what it can save."""
-    worth = max(WORTH_A_SEARCH, _LEAST_SEARCH * rough.seconds / SEARCH_SHARE)
+    worth = max(WORTH_A_SEARCH, _MIN_SEARCH_PER_QUICK_ORDER * rough.seconds / SEARCH_SHARE)
     return options.order == "auto" and rough.total_cells < worth * _speed(problem, runs)
 
 

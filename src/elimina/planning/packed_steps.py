@@ -41,7 +41,7 @@ from elimina.system import cached_property
 
 Integers = NDArray[np.int64]
 
-_LARGEST = int(np.iinfo(np.int64).max)
+_MAX_INTEGER = int(np.iinfo(np.int64).max)
 
 _KEPT_WORDS = 1 << 18
 """Words of the longest records whose unpacked steps are kept: these take about ten times as much memory."""
@@ -263,7 +263,7 @@ class DeferredSteps(Steps):
 
 
 def _saturated(numbers: Sequence[int]) -> Integers:
-    return np.array([min(number, _LARGEST) for number in numbers], dtype=np.int64)
+    return np.array([min(number, _MAX_INTEGER) for number in numbers], dtype=np.int64)
 
 
 def _unpack(words: Sequence[int], span: int, weight: float, readers: tuple[int, ...], factors: Sequence[int]) -> Step:

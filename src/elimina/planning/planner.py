@@ -28,16 +28,16 @@ from elimina.problem.table_groups import Group
 from elimina.problem.tasks import INTEGERS, LARGEST
 from elimina.system import lock_for_a_moment
 
-LEAST_RECORD_BYTES = 1 << 20
+MIN_RECORD_BYTES = 1 << 20
 """Bytes of records that do not count: any process grows by that in a call."""
 
-RECORD_SHARE = 5
+PLANNING_BYTES_PER_RECORD_BYTE = 5
 """Memory of planning for each byte of records: 3.5 to 4.5 of chains. Above the limit, a plan has figures alone."""
 
 
 def planning_bytes(records: int) -> int:
     """Return the bytes that count for a plan with so many bytes of records besides its tables."""
-    return RECORD_SHARE * max(0, records - LEAST_RECORD_BYTES)
+    return PLANNING_BYTES_PER_RECORD_BYTE * max(0, records - MIN_RECORD_BYTES)
 
 
 DEFERRED_WORDS, _DEFERRED_BYTES = 1 << 22, 4
@@ -104,18 +104,18 @@ class _SliceVariables(NamedTuple):
     factor_levels: tuple[int, ...] = ()
 
 
-WORTH_A_SOLUTION = 0.5
+MIN_INCUMBENT_SECONDS = 0.5
 """Estimated seconds from which the search for a solution that allows a narrower dtype pays."""
 
-_HOPELESS = 1e9
+_HOPELESS_PLAN_SECONDS = 1e9
 """Estimated seconds from which a plan is for its figures alone."""
 
-_MOST_COUNTED = 1e300
+_MAX_COUNTED = 1e300
 """Figures of plans are counted up to here: bytes and sums of them are finite floats, too."""
 
 
 def _counted(figure: float) -> int:
-    return int(min(figure, _MOST_COUNTED))
+    return int(min(figure, _MAX_COUNTED))
 
 
 def make_plan(
@@ -172,7 +172,7 @@ def make_plan(
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
 
-    most_bytes = min(memory // RECORD_SHARE, MAX_BYTES) + LEAST_RECORD_BYTES
+    most_bytes = min(memory // PLANNING_BYTES_PER_RECORD_BYTE, MAX_BYTES) + MIN_RECORD_BYTES
 
     @functools.cache
     def steps_of(operands: int) -> tuple[PlannedSteps, _SliceVariables]:
@@ -188,7 +188,7 @@ def make_plan(
     bound = cost_bound(problem)
     # The search for a solution runs once, whether it finds one or not.
     known = single or unsliced
-    searched = hasty or (known is not None and known.dtype in INTEGERS and known.seconds < _HOPELESS)
+    searched = hasty or (known is not None and known.dtype in INTEGERS and known.seconds < _HOPELESS_PLAN_SECONDS)
     if known is not None and known.dtype in INTEGERS:
         bound = min(bound, int(known.forbidden))
     most = MAX_OPERANDS
@@ -199,8 +199,8 @@ def make_plan(
     chosen = lay_out(bound, most, keep or not reuse)
     if problem.described.is_marginal and chosen.keep and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)
-    if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS:
-        is_slow = machine.cell_seconds(chosen.seconds, len(chosen.placed.out_spans)) > WORTH_A_SOLUTION
+    if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS_PLAN_SECONDS:
+        is_slow = machine.cell_seconds(chosen.seconds, len(chosen.placed.out_spans)) > MIN_INCUMBENT_SECONDS
         if not searched and not problem.kept and (is_slow or chosen.is_too_large(machine, memory)):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)

@@ -25,7 +25,7 @@ MAX_SLICED_SECONDS = 3600.0
 """Slices, and their estimated time, that ``auto`` takes."""
 
 MAX_SLICE_COUNT = 1 << 40
-MOST_SECONDS = 1e9
+MAX_SLICER_SECONDS = 1e9
 """Most slices to count; slices save memory, but no work, so that more are of no use."""
 
 _ROUNDS = 20
@@ -40,7 +40,7 @@ _SPARED = 4
 _OVERHEAD = 0.02
 """Cost of a value of a conditioned variable besides work, as a share of the work: it decides where no work is lost."""
 
-_LOOKED_AT = 8
+_CANDIDATE_VARIABLES = 8
 _PAIRS = 20000
 """Variables that are tried before one is fixed; fewer where scopes have more variables in all than this."""
 
@@ -49,7 +49,7 @@ _TABLE_BYTES = 16
 
 _NORM = 6
 
-_LARGEST_LOG = 600.0
+_MAX_LOG = 600.0
 
 
 def make_sliced_plan(
@@ -65,7 +65,7 @@ def make_sliced_plan(
         dtype: Override of the arena's dtype.
         unsliced: A plan for the whole problem.
     """
-    if unsliced.seconds > MOST_SECONDS:
+    if unsliced.seconds > MAX_SLICER_SECONDS:
         return None
     slicer = Slicer(problem, order, machine, unsliced)
     memory = min(memory, MAX_BYTES)
@@ -284,7 +284,7 @@ class Slicer:
     def reduce(self, target: float) -> None:
         """Fix variables until the estimate is at most so many bytes, or all are fixed."""
         while self.cut.bytes > target and self.number <= MAX_SLICE_COUNT and len(self.cut.fixed) < len(self.order):
-            looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _LOOKED_AT)
+            looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _CANDIDATE_VARIABLES)
             cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]
             last = np.array([cut.fixed[-1] for cut in cuts])
             costs = np.array([(cut.pressure, cut.work) for cut in cuts]).T
@@ -311,7 +311,7 @@ class _Scopes:
         starts, self._variable = scopes
         self._count, self.pairs = len(starts) - 1, len(self._variable)
         self._owner = np.repeat(np.arange(self._count), np.diff(starts))
-        self._cells = np.exp(np.minimum(self.by_owner(logs), _LARGEST_LOG))
+        self._cells = np.exp(np.minimum(self.by_owner(logs), _MAX_LOG))
 
     def without(self, gone: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Scopes]:
         """Return which scopes have variables that are not gone, and those variables."""

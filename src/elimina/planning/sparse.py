@@ -36,7 +36,7 @@ from elimina.problem.unpacked import rows_of
 _DENSE_SHARE = 0.5
 """Share of a table's cells from which rows do not pay: a row takes its key besides, and is found by searching."""
 
-_MOST_LOOKED_AT = 1 << 22
+_MAX_READ_CELLS = 1 << 22
 """Cells of a factor whose joint support is counted."""
 
 
@@ -88,7 +88,7 @@ def _table_density(problem: Problem, factor: FactorLayout, sliced: Sequence[int]
     tables = [problem.tables[member] for member in factor.members]
     scope = (*factor.scope, *(v for v in sliced if any(v in table.scope for table in tables)))
     sizes = [problem.model.sizes[v] for v in scope]
-    if most is not None or math.prod(sizes) > _MOST_LOOKED_AT:
+    if most is not None or math.prod(sizes) > _MAX_READ_CELLS:
         return Density.independent(math.prod(_density(table, problem) for table in tables), factor.sizes[0])
     support = np.ones(sizes, dtype=bool)
     for table in tables:

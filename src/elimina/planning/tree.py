@@ -120,7 +120,7 @@ def junction_tree(planned: PlannedTree) -> tuple[Clique, ...]:
     return tuple(map(Clique, rows_of(scopes), rows_of(separators), parents.tolist()))
 
 
-_NEGATIVE = 2.0
+_NEGATIVE_WEIGHT = 2.0
 """Weight of all other mini-buckets of a bucket together, in bounds from below: nearly the best that rounding allows."""
 
 Bound = Literal["upper", "lower"]
@@ -159,5 +159,5 @@ def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Col
             elif bound == "upper":
                 weights[number] = variables[number] / sum(variables.values())
             elif len(parts) > 1:
-                weights[number] = 1 + _NEGATIVE if number == first else -_NEGATIVE / (len(parts) - 1)
+                weights[number] = 1 + _NEGATIVE_WEIGHT if number == first else -_NEGATIVE_WEIGHT / (len(parts) - 1)
     return weights

@@ -22,7 +22,7 @@ from elimina.problem.tasks import Task, described
 
 Array = NDArray[Any]
 
-_LOWEST = -1000
+_MIN_EXPONENT = -1000
 """Power of two from which on a leaf's probabilities are: normal floats, with digits to spare."""
 
 
@@ -112,10 +112,10 @@ def _shares(weight: Array) -> Iterator[Array]:
     left = np.where(weight > 0, exponents - exponent, 0)
     quotients = mantissas / own
     # A quotient above 1 comes with a lower exponent.
-    part = np.maximum(left, _LOWEST)
+    part = np.maximum(left, _MIN_EXPONENT)
     yield np.ldexp(quotients, part)
     while (left := left - part).any():
-        part = np.maximum(left, _LOWEST)
+        part = np.maximum(left, _MIN_EXPONENT)
         yield np.ldexp(np.ones(len(weight)), part)
 
 

@@ -24,7 +24,7 @@ from elimina.system import lock_for_a_moment
 Task = tasks.Task | Literal["joint"]
 TASKS = (*tasks.tasks_that(lambda task: task.problem is None), "joint")
 
-_LEAST_NARROWED = 0.05
+_MIN_NARROWED_SHARE = 0.05
 """Share of the tables from which those that depend on some of their axes alone leave the others: a few such tables save
 little width."""
 
@@ -165,7 +165,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
 def _narrowed(tables: Tables) -> Tables:
     """Return the tables without axes that they do not depend on, where they are many: the width may be far smaller."""
     idle = tables.listed.idle()
-    if len(idle) < _LEAST_NARROWED * len(tables):
+    if len(idle) < _MIN_NARROWED_SHARE * len(tables):
         return tables
     narrowed = list(tables)
     for number, axes in idle:

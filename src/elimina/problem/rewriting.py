@@ -23,17 +23,17 @@ from elimina.model.table import LARGEST_NUMBER, Sense, Table, forbidden_value
 from elimina.model.variable import Variable
 from elimina.problem.merging import Merged, MergedModel, Purpose, first_gap, merge_values
 
-WRITTEN_CELLS = 1 << 20
+MAX_WRITTEN_CELLS = 1 << 20
 """Cells up to which a table that lists its tuples is left to the plan, which writes it out in about a millisecond."""
 
-LARGE_DOMAIN = 1 << 12
+MIN_LARGE_DOMAIN = 1 << 12
 """Values from which those of a variable are merged, whatever the size of its tables."""
 
-_CHAIN_CELLS = 1 << 22
+_MAX_CHAIN_CELLS = 1 << 22
 """Cells from which a table becomes a chain, whose variables a given order cannot name: written out, it takes 10 ms.
 One that forbids most tuples stays a list, which takes less time, as long as its cells have numbers of 64 bits."""
 
-_MOST_LINKS, _LINK_SHARE = 1 << 22, 1 / 256
+_MAX_LINKS, _LINK_SHARE = 1 << 22, 1 / 256
 """Transitions for each variable of a chain, whose tables list them: the most, and as a share of the whole table's
 cells, so that a chain saves time."""
 
@@ -55,8 +55,8 @@ class Rewritten(NamedTuple):
 
 def is_rewritten(model: Model) -> bool:
     """Return whether a model may be rewritten: most are not, and this takes little time."""
-    return max(model.sizes, default=1) > LARGE_DOMAIN or any(
-        table.rows is not None and table.cells > WRITTEN_CELLS for table in model.factors
+    return max(model.sizes, default=1) > MIN_LARGE_DOMAIN or any(
+        table.rows is not None and table.cells > MAX_WRITTEN_CELLS for table in model.factors
     )
 
 
@@ -98,13 +98,13 @@ def with_needed_values(
     The arguments are those of ``with_small_tables``.
     """
     large = {v for table in model.factors if _is_large(table) for v in table.scope}
-    large.update(v for v, size in enumerate(model.sizes) if size > LARGE_DOMAIN)
+    large.update(v for v, size in enumerate(model.sizes) if size > MIN_LARGE_DOMAIN)
     large.difference_update(observed, whole)
     return merge_values(model, large, purpose, maximised)
 
 
 def _is_large(table: Table) -> bool:
-    return table.rows is not None and table.cells > WRITTEN_CELLS
+    return table.rows is not None and table.cells > MAX_WRITTEN_CELLS
 
 
 def _is_written(table: Table, sense: Sense, most: int) -> bool:
@@ -122,7 +122,7 @@ def solved_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
     large = [
         table
         for table in model.factors
-        if _is_written(table, model.sense, WRITTEN_CELLS) and table.cells <= LARGEST_NUMBER
+        if _is_written(table, model.sense, MAX_WRITTEN_CELLS) and table.cells <= LARGEST_NUMBER
     ]
     users = Counter(v for table in model.factors for v in table.scope) if large else Counter()
     users.update(observed.keys())
@@ -197,9 +197,9 @@ def _replacement(
     """
     free = [size for v, size in zip(table.scope, table.sizes, strict=True) if v not in observed]
     cells = math.prod(free)
-    if table.rows is None or len(free) <= 1 or cells <= _CHAIN_CELLS:
+    if table.rows is None or len(free) <= 1 or cells <= _MAX_CHAIN_CELLS:
         return None
-    if _is_written(table, sense, _CHAIN_CELLS):
+    if _is_written(table, sense, _MAX_CHAIN_CELLS):
         return _chain_of(table, sense, first)
     return _star_of(table, sense, first) if cells > LARGEST_NUMBER else None
 
@@ -241,7 +241,7 @@ def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list
     rows, dtype = table.rows.astype(np.int64), table.values.dtype
     neutral, worst = (1 if sense == "probability" else 0), forbidden_value(sense, dtype)
     states, before = np.zeros(len(rows), dtype=np.int64), 1
-    most = _LINK_SHARE * min(_MOST_LINKS / _LINK_SHARE, table.cells)
+    most = _LINK_SHARE * min(_MAX_LINKS / _LINK_SHARE, table.cells)
     tables: list[Table] = []
     sizes: list[int] = []
     for place, (v, size) in enumerate(zip(table.scope[:-1], table.sizes[:-1], strict=True)):

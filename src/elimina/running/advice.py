@@ -10,24 +10,24 @@ from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import described
 
-LONG_SECONDS = 60.0
+MIN_LONG_SECONDS = 60.0
 """Estimated time of a plan from which advice is given."""
 
-_SMALLEST = 2
+_MIN_BUCKET_BYTES_PER_FACTOR_BYTE = 2
 """Memory of the smallest mini-buckets, relative to the factors."""
 
-_NAMES_SHOWN = 5
+_MAX_NAMES = 5
 
-_MUCH_HELD = 1 << 20
+_MIN_HELD_BYTES = 1 << 20
 """Bytes of a call besides its plan from which an error names them."""
 
-NO_MACHINE = 2**50
+MAX_MACHINE_BYTES = 2**50
 """Bytes of a plan from which more memory or a larger disk is not advised."""
 
 
 def advice_on(plan: Plan) -> str | None:
     """Return the advice on a plan that does not fit or takes long; None for other plans."""
-    if plan.fits and plan.seconds < LONG_SECONDS:
+    if plan.fits and plan.seconds < MIN_LONG_SECONDS:
         return None
     if plan.minibuckets is not None:
         return "a smaller i-bound (--ibound)" if plan.minibuckets.ibound > 1 else _what_helps(plan)
@@ -60,11 +60,11 @@ def does_not_fit(plan: Plan, *, takes_files: bool = True) -> str:
     lacking = [tier for tier in tiers if tier[1] > tier[2]] or tiers[:1]
     needs = ", ".join(f"{bytes_text(size)} on {tier} and may use {bytes_text(limit)}" for tier, size, limit in lacking)
     tuples = "elimination on sparse tables would fit (--method eliminate --tables sparse)"
-    beside = f" beside {bytes_text(plan.held)} that the call holds" if plan.held >= _MUCH_HELD else ""
+    beside = f" beside {bytes_text(plan.held)} that the call holds" if plan.held >= _MIN_HELD_BYTES else ""
     return (
         f"the plan needs {needs}{beside} "
         f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); "
-        f"{_what_helps(whole, takes_files)}{_enough(plan)}{_slices_needed(plan)}{_bounds_instead(plan)}"
+        f"{_what_helps(whole, takes_files)}{_memory_advice(plan)}{_slices_needed(plan)}{_bounds_instead(plan)}"
         f"{'; ' + tuples if plan.fits_sparse else ''}"
     )
 
@@ -77,7 +77,7 @@ def _what_helps(plan: Plan, takes_files: bool = True) -> str:
         size = bytes_text(plan.planning_bytes)
         return f"to list its steps takes {size} of that: more memory (--memory) or evidence would help"
     smaller = "a better order (--order, a longer --order-time, another --seed) or evidence would help"
-    if plan.peak_bytes > NO_MACHINE:
+    if plan.peak_bytes > MAX_MACHINE_BYTES:
         return f"no machine has that much: {smaller}"
     # Rows have no place in a file.
     is_possible = takes_files and plan.scratch is None and plan.minibuckets is None and plan.sparse is None
@@ -85,9 +85,9 @@ def _what_helps(plan: Plan, takes_files: bool = True) -> str:
     return f"more memory (--memory){files}, {smaller}"
 
 
-def _enough(plan: Plan) -> str:
+def _memory_advice(plan: Plan) -> str:
     """Return the advice of a memory limit with which a plan would fit."""
-    if not plan.enough or plan.whole.peak_bytes > NO_MACHINE:
+    if not plan.enough or plan.whole.peak_bytes > MAX_MACHINE_BYTES:
         return ""
     unit, name = (1 << 20, "MiB") if plan.enough >= 1 << 20 else (1 << 10, "KiB")
     return f"; --memory {math.ceil(plan.enough / unit)}{name} would be enough"
@@ -100,7 +100,10 @@ def _bounds_instead(plan: Plan) -> str:
         return ""
     if whole.minibuckets is not None:
         return "; a smaller i-bound (--ibound) takes less" if whole.minibuckets.ibound > 1 else ""
-    if not described(whole.task).has_bounds or _SMALLEST * whole.factor_cells * whole.itemsize > whole.memory_limit:
+    if (
+        not described(whole.task).has_bounds
+        or _MIN_BUCKET_BYTES_PER_FACTOR_BYTE * whole.factor_cells * whole.itemsize > whole.memory_limit
+    ):
         return ""
     others = " without --slices and --scratch" if plan.slicing is not None or whole.scratch is not None else ""
     return f"; mini-buckets bound the answer in less memory (--method mbe{others})"
@@ -110,7 +113,7 @@ def _slices_needed(plan: Plan) -> str:
     slicing = plan.slicing
     if slicing is None:
         return ""
-    names = ", ".join(slicing.names[:_NAMES_SHOWN]) + (", ..." if len(slicing.names) > _NAMES_SHOWN else "")
+    names = ", ".join(slicing.names[:_MAX_NAMES]) + (", ..." if len(slicing.names) > _MAX_NAMES else "")
     return (
         f"; fixing {len(slicing.names)} variables ({names}) would do it in {count_text(slicing.number)} slices of "
         f"{bytes_text(plan.peak_bytes)}, estimated at {seconds_text(plan.seconds)}, which --slices {slicing.number} "

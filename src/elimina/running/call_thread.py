@@ -15,13 +15,13 @@ from queue import Empty, SimpleQueue
 from elimina._core import Stopped
 from elimina.system import lock_for_a_moment, start_thread
 
-_LOOK_SECONDS = 0.005
+_POLL_SECONDS = 0.005
 """Between looks at whether an exception is to be raised in a thread again."""
 
 _EXIT_SECONDS = 60.0
 """Seconds for work that was left alone to end before the interpreter does."""
 
-TURN_SECONDS = 0.02
+IDLE_POLL_SECONDS = 0.02
 """Between looks of threads that wait at whether they are to end."""
 
 IDLE_THREAD_SECONDS = 1.0
@@ -119,7 +119,7 @@ def _end_idle_threads() -> None:
         for thread in threads:
             thread.works.put(None)
     for thread in threads:
-        thread.join(TURN_SECONDS)
+        thread.join(IDLE_POLL_SECONDS)
 
 
 def is_shielded(thread: threading.Thread) -> bool:
@@ -154,7 +154,7 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
                     is_due.clear()
                     if not raise_in(thread):
                         is_due.set()
-                thread.join(_LOOK_SECONDS)
+                thread.join(_POLL_SECONDS)
         finally:
             # Of a thread that is left alone, the exception may come later: it is not the user's.
             sys.unraisablehook = functools.partial(_report, before) if thread.is_alive() else before

@@ -398,7 +398,7 @@ def write_listed(
     values: Array = np.empty(len(table.rows), dtype=arena.dtype)
     # The tuples as the values of one variable.
     line = FactorLayout(tuple(range(len(tables))), (0,), (len(values),), (1,), 0, len(values))
-    own = TableList([Table((0,), _at(one, table.scope, table.rows)) for one in tables])
+    own = TableList([Table((0,), _read_values(one, table.scope, table.rows)) for one in tables])
     found = write_factors(own, sense, rule, limit, Factors.packed([line]), values)
     is_allowed = values != _zero(rule, values.dtype, limit)
     keys = _keys(place.layout, table.scope, table.rows[is_allowed])
@@ -447,7 +447,7 @@ class ListedValues:
         self._place.write(self._keys[is_left], self.values[is_left])
 
 
-def _at(table: Table, scope: Sequence[int], rows: NDArray[np.int32]) -> Array:
+def _read_values(table: Table, scope: Sequence[int], rows: NDArray[np.int32]) -> Array:
     """Return a table's values at assignments of a scope that contains its own."""
     axes = [scope.index(v) for v in table.scope]
     if table.rows is None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from elimina.problem.preparation import Problem
 
-_MOST_CELLS = 2**26
+_MAX_COPIED_CELLS = 2**26
 """Most cells of all tables together."""
 
 _CELL_BYTES = 56
@@ -21,22 +21,22 @@ _CELL_BYTES = 56
 _TABLE_BYTES, _KEPT_BYTES = 2500, 1200
 """Bytes of a table's objects besides its cells while copies are made, and afterwards: of 24,777 tables of 4 cells."""
 
-_VALUE_BYTES, _FUNCTION_BYTES = 24, 40
+_BYTES_PER_VALUE, _BYTES_PER_FUNCTION = 24, 40
 """Bytes that a thread of soft local consistency keeps for each value and each function: fitted to 414_VAC and log-4."""
 
-_TABLES = 2
-"""Part of the memory that cells of tables may take; a search also keeps messages and a cache."""
+_TABLE_MEMORY_SHARE = 0.5
+"""Share of the memory that cells of tables may take; a search also keeps messages and a cache."""
 
-_THREADS = 16
-"""Part of the memory that the threads of soft local consistency may take, besides the first one."""
+_THREAD_MEMORY_SHARE = 1 / 16
+"""Share of the memory that the threads of soft local consistency may take, besides the first one."""
 
-_WHOLE = 1 << 22
-"""Limit in bytes up to which they may take all of it: a process takes more than that for anything."""
+_SMALL_MEMORY_BYTES = 1 << 22
+"""Limit in bytes up to which these may take all of it: a process takes more than that for anything."""
 
-_MESSAGES, _NODES, _CACHE = 0.5, 0.25, 0.25
+_MESSAGE_SHARE, _NODE_SHARE, _CACHE_SHARE = 0.5, 0.25, 0.25
 """Shares of the memory that the tables do not take."""
 
-_LEAST_LEFT = 0.25
+_MIN_REMAINING_SHARE = 0.25
 """Share of the memory that counts as left, however much the tables take: small messages bound something, too."""
 
 
@@ -67,9 +67,11 @@ def can_copy(cells: int, tables: int, memory: int) -> bool:
         tables: Number of tables.
         memory: Limit in bytes.
     """
-    if cells > min(_MOST_CELLS, max(memory // _TABLES, min(memory, _WHOLE)) // _CELL_BYTES):
+    if cells > min(
+        _MAX_COPIED_CELLS, max(int(_TABLE_MEMORY_SHARE * memory), min(memory, _SMALL_MEMORY_BYTES)) // _CELL_BYTES
+    ):
         return False
-    return memory <= _WHOLE or _CELL_BYTES * cells + _TABLE_BYTES * tables <= memory
+    return memory <= _SMALL_MEMORY_BYTES or _CELL_BYTES * cells + _TABLE_BYTES * tables <= memory
 
 
 def threads_within(problem: Problem, threads: int, memory: int) -> int:
@@ -81,8 +83,8 @@ def threads_within(problem: Problem, threads: int, memory: int) -> int:
         memory: Limit in bytes.
     """
     values = int(np.array(problem.model.sizes)[problem.groups.scopes.members].sum())
-    own = _VALUE_BYTES * values + _FUNCTION_BYTES * len(problem.groups)
-    return max(1, min(threads, 1 + int(memory // _THREADS // max(1, own))))
+    own = _BYTES_PER_VALUE * values + _BYTES_PER_FUNCTION * len(problem.groups)
+    return max(1, min(threads, 1 + int(_THREAD_MEMORY_SHARE * memory // max(1, own))))
 
 
 def shares_of(problem: Problem, memory: int) -> Shares:
@@ -93,12 +95,12 @@ def shares_of(problem: Problem, memory: int) -> Shares:
         memory: Bytes of the host that the search may use.
     """
     cells, tables, left = cells_of(problem), len(problem.groups), memory
-    if memory > _WHOLE and can_copy(cells, tables, memory):
+    if memory > _SMALL_MEMORY_BYTES and can_copy(cells, tables, memory):
         left -= _KEPT_BYTES * tables + _CELL_BYTES * cells
-        left = max(left, int(_LEAST_LEFT * memory))
-    return shared(left)
+        left = max(left, int(_MIN_REMAINING_SHARE * memory))
+    return shares_of_bytes(left)
 
 
-def shared(left: int) -> Shares:
+def shares_of_bytes(left: int) -> Shares:
     """Share out the bytes that tables leave."""
-    return Shares(int(_MESSAGES * left), int(_NODES * left), int(_CACHE * left))
+    return Shares(int(_MESSAGE_SHARE * left), int(_NODE_SHARE * left), int(_CACHE_SHARE * left))

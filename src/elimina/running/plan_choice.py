@@ -23,7 +23,7 @@ from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import Plan
-from elimina.planning.planner import WORTH_A_SOLUTION, kept_plan, make_plan
+from elimina.planning.planner import MIN_INCUMBENT_SECONDS, kept_plan, make_plan
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.shards import make_shards
 from elimina.planning.slicing import (
@@ -40,42 +40,42 @@ from elimina.problem.tasks import INTEGERS
 from elimina.running.host import backend_of, host_memory, limits_of
 from elimina.running.planned_problem import PlannedProblem, PlanRecipe
 
-DIVISION_SECONDS = 5.0
-DIVISION_SHARE = 4.0
+MAX_PARTITION_SECONDS = 5.0
+PARTITION_SECONDS_PER_MESSAGE_SECOND = 4.0
 """Estimated time of dividing by content that is not asked for; where messages are limited, by theirs."""
 
-TUPLES_FROM_SECONDS = 0.5
+MIN_SPARSE_PLAN_SECONDS = 0.5
 """Estimated time of dense tables' cells, in seconds, from which rows are thought of."""
 
-LISTED_SECONDS = 0.05
+MIN_WRITING_SECONDS = 0.05
 """Likewise, of writing out the cells of tables that list their tuples."""
 
-OTHERS_FROM_SECONDS = 2.0
+MIN_COMPARED_FORMS_SECONDS = 2.0
 """Estimated seconds that segments cost from which slices and tiers are planned, too, which takes 0.5 to 5 s."""
 
-SHARED_SECONDS = 0.3
+MIN_SHARED_PLAN_SECONDS = 0.3
 """Estimated seconds of a plan on one card from which a plan for several is made."""
 
-SHARDS_FROM_SECONDS = 1.0
+MIN_SHARDED_PLAN_SECONDS = 1.0
 """Estimated seconds of a plan on one card from which its division among the cards is tried, which takes a while."""
 
-SHARED_GAIN = 0.85
+MAX_SHARED_TIME_SHARE = 0.85
 """Share of one card's time that several may take at most: estimates are not exact."""
 
 FINER_SHARES = (4, 16)
 """Slices for each card that are tried besides one: more of them end at more nearly the same time."""
 
-FUSED_CELLS = 1 << 20
+MIN_FUSED_CELLS = 1 << 20
 """Cells of a plan's largest table from which steps may eliminate several variables (``core/plan/fusion.cpp``)."""
 
-FUSED_SECONDS = 0.01
+MIN_FUSED_SECONDS = 0.01
 """Estimated seconds from which such a plan is made, which takes a millisecond or two."""
 
-FUSED_SHARE = 1.4
+MAX_FUSED_TIME_SHARE = 1.4
 """Its estimated time, relative to that of steps for one variable, up to which it is taken. Estimates count all
 combinations alike, but those of one cell share what is read; measured on grids and cliques (``bench/fused.py``)."""
 
-FINER = 16
+SLICE_REFINEMENT_FACTOR = 16
 """Factor of the expected tuples, each time that more were made than memory holds."""
 
 
@@ -106,7 +106,7 @@ def plan_problem(
     ordered = time.perf_counter()
     backend = backend_of(options)
     # Where a card may do the work, the CPU's plan may be for comparison only. One that turns out slow is made again.
-    is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < WORTH_A_SOLUTION
+    is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < MIN_INCUMBENT_SECONDS
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
     plan = fitting_plan(backend, problem, order, options, is_hasty, runs == 1, refinements)
     if options.chooses_device and (not plan.fits or outlasts_gpu_start(plan.seconds)):
@@ -115,7 +115,7 @@ def plan_problem(
             on_cuda = fitting_plan(cuda, problem, order, options, refinements=refinements)
             if on_cuda.fits and (on_cuda.seconds < plan.seconds or not plan.fits):
                 backend, plan = cuda, on_cuda
-    is_slow = not plan.fits or plan.seconds > WORTH_A_SOLUTION
+    is_slow = not plan.fits or plan.seconds > MIN_INCUMBENT_SECONDS
     if is_hasty and is_slow and isinstance(backend, CpuBackend) and plan.dtype in INTEGERS[1:]:
         plan = fitting_plan(backend, problem, order, options, refinements=refinements)
     if not isinstance(backend, CpuBackend):
@@ -128,17 +128,17 @@ def _shared_out(
 ) -> tuple[Backend, Plan]:
     """Return all cards that may be used, and a plan in slices that they share, if that is expected to gain."""
     start = cuda_machine().start if options.chooses_device else 0.0
-    if plan.fits and plan.seconds - backend.machine.start < SHARED_SECONDS + start:
+    if plan.fits and plan.seconds - backend.machine.start < MIN_SHARED_PLAN_SECONDS + start:
         return backend, plan
     if plan.minibuckets is not None:
         # Bounds from above and from below, where there are both, are independent.
-        if _side(problem) is None:
+        if _bound_side(problem) is None:
             return backend, plan
         return with_other_gpus(backend, plan.peak_bytes) if options.chooses_device else backend, plan
     # Whether it gains is known before other cards are opened, which takes a while.
     count = gpu_count(backend) if options.chooses_device else len(devices_of(backend))
     shared = shared_plan(backend, count, problem, options, plan)
-    most = SHARED_GAIN * shared_seconds(plan, backend, 1) if plan.fits else math.inf
+    most = MAX_SHARED_TIME_SHARE * shared_seconds(plan, backend, 1) if plan.fits else math.inf
     if shared is plan or start + shared_seconds(shared, backend, count) >= most:
         return backend, plan
     cards = with_other_gpus(backend, shared.peak_bytes) if options.chooses_device else backend
@@ -158,7 +158,7 @@ def shared_plan(backend: Backend, count: int, problem: Problem, options: Options
         return plan
     machine, memory = limits_of(backend, options)
     plans = [plan._replace(memory_limit=min(plan.memory_limit, memory))] if plan.fits else []
-    is_slow = not plan.fits or plan.seconds - machine.start > SHARDS_FROM_SECONDS
+    is_slow = not plan.fits or plan.seconds - machine.start > MIN_SHARDED_PLAN_SECONDS
     if is_slow and reach_each_other(backend, count):
         whole = plan.whole._replace(stream=None, scratch=None, limits=())
         plans += filter(None, [make_shards(whole, machine, count, memory)])
@@ -172,9 +172,9 @@ def shared_plan(backend: Backend, count: int, problem: Problem, options: Options
     return min(allowed, key=lambda found: shared_seconds(found, backend, count), default=plan)
 
 
-def without_lost(planned: PlannedProblem, options: Options) -> PlannedProblem | None:
+def without_lost_devices(planned: PlannedProblem, options: Options) -> PlannedProblem | None:
     """Return a plan for the devices that are left of those that a plan was divided among; None if there is none."""
-    left = [device for device in devices_of(planned.backend) if _works(device)]
+    left = [device for device in devices_of(planned.backend) if _is_usable(device)]
     if not left:
         return None
     backend = left[0] if len(left) == 1 else DeviceGroup(left)
@@ -182,7 +182,7 @@ def without_lost(planned: PlannedProblem, options: Options) -> PlannedProblem | 
     return planned._replace(plan=plan, backend=backend) if plan.fits else None
 
 
-def _works(device: Backend) -> bool:
+def _is_usable(device: Backend) -> bool:
     try:
         device.memory()
     except DeviceError:
@@ -217,8 +217,8 @@ def plan_within(
     machine, memory = limits_of(backend, options)
     memory = int(min(memory, most, host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound
-    levelled, side = options.levels_buckets, _side(problem)
-    divide = _divide(problem, order, options, DIVISION_SHARE * seconds)
+    levelled, side = options.levels_buckets, _bound_side(problem)
+    divide = _content_partition(problem, order, options, PARTITION_SECONDS_PER_MESSAGE_SECOND * seconds)
     plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, seconds, side, divide)
     if plan.has_large_factors:
         plan = _with_other_tables(machine, problem, order, options, plan)
@@ -237,7 +237,7 @@ def plan_again(problem: Problem, choice: PlanRecipe, options: Options) -> Planne
     machine = machine_of(choice.device, choice.threads)
     plan = make_plan(problem, choice.unsliced, machine, choice.memory, options.dtype)
     if options.tables == "sparse":
-        plan = _on_rows(machine, choice.memory, problem, choice.unsliced, options, plan) or plan
+        plan = _sparse_plan(machine, choice.memory, problem, choice.unsliced, options, plan) or plan
     if choice.sliced:
         dtype = plan.dtype if options.tables == "sparse" else options.dtype
         plan = make_plan(problem, choice.order, machine, choice.memory, dtype, choice.sliced, plan)
@@ -260,13 +260,13 @@ def bounding_plan(
     """Plan mini-buckets for one backend; ``side``: see ``make_plan``."""
     machine, memory = limits_of(backend, options)
     ibound = "auto" if options.ibound is None else options.ibound
-    levelled, divide = options.levels_buckets, _divide(problem, order, options)
+    levelled, divide = options.levels_buckets, _content_partition(problem, order, options)
     plan = make_bounded_plan(problem, order, machine, memory, options.dtype, ibound, levelled, side=side, divide=divide)
     return _with_other_tables(machine, problem, order, options, plan) if plan.has_large_factors else plan
 
 
-def _divide(
-    problem: Problem, order: Sequence[int], options: Options, seconds: float = DIVISION_SECONDS
+def _content_partition(
+    problem: Problem, order: Sequence[int], options: Options, seconds: float = MAX_PARTITION_SECONDS
 ) -> Callable[[int], Partition | None] | None:
     """Return the partition by content, if it is asked for, or expected to take no longer than the messages."""
     if options.partition == "scope" or not problem.described.is_optimum:
@@ -277,7 +277,7 @@ def _divide(
     return lambda ibound: partition_by_content(problem, order, ibound, host_memory(options), most, options.host_threads)
 
 
-def _side(problem: Problem) -> Bound | None:
+def _bound_side(problem: Problem) -> Bound | None:
     return None if problem.described.is_optimum else "upper"
 
 
@@ -309,22 +309,24 @@ def fitting_plan(
     """
     machine, memory = limits_of(backend, options)
     if options.ibound is not None:
-        return bounding_plan(backend, problem, order, options, _side(problem))
+        return bounding_plan(backend, problem, order, options, _bound_side(problem))
     whole = kept_plan(problem, order, machine, memory, options.dtype, hasty=hasty, once=once)
     if whole.has_large_steps:
         return whole
     on_rows, written = None, 0.0
-    if options.tables == "auto" and whole.factor_cells > LISTED_SECONDS * speeds().encoded:
+    if options.tables == "auto" and whole.factor_cells > MIN_WRITING_SECONDS * speeds().encoded:
         written = seconds_written(problem)
     cells = machine.cell_seconds(whole.seconds, len(whole.steps))
-    is_quick = whole.fits and cells < TUPLES_FROM_SECONDS and written < LISTED_SECONDS
+    is_quick = whole.fits and cells < MIN_SPARSE_PLAN_SECONDS and written < MIN_WRITING_SECONDS
     is_quick = is_quick or tuples_cannot_pay(whole, problem, machine)
     if options.tables == "sparse" or (options.tables == "auto" and not is_quick):
-        on_rows = _on_rows(machine, memory, problem, order, options, whole, refinements)
+        on_rows = _sparse_plan(machine, memory, problem, order, options, whole, refinements)
     if on_rows is not None and options.tables == "sparse":
         if on_rows.fits:
             return on_rows
-        return rows_in_fine_slices(machine, problem, options, on_rows, memory, FINER**refinements)
+        return sparse_plan_in_fine_slices(
+            machine, problem, options, on_rows, memory, SLICE_REFINEMENT_FACTOR**refinements
+        )
     if whole.fits:
         is_better = on_rows is not None and on_rows.fits and on_rows.seconds < whole.seconds + written
         return (
@@ -335,7 +337,7 @@ def fitting_plan(
         from elimina.running.segment_plan import make_segmented_plan
 
         segmented = make_segmented_plan(problem, order, machine, whole, options)
-    if segmented is None or segmented.seconds - whole.seconds > OTHERS_FROM_SECONDS:
+    if segmented is None or segmented.seconds - whole.seconds > MIN_COMPARED_FORMS_SECONDS:
         tiered = whole if options.keeps_tables else _in_tiers(whole, options)
         sliced = _sliced(machine, memory, problem, order, options, whole)
     others = [plan for plan in (tiered, sliced, on_rows, segmented) if plan is not None]
@@ -358,7 +360,7 @@ def _in_tiers(whole: Plan, options: Options) -> Plan:
 def with_fused_steps(machine: Machine, problem: Problem, dtype: str | None, plan: Plan) -> Plan:
     """Return a plan whose steps may eliminate several variables, where that is expected to be faster."""
     seconds = plan.seconds - machine.start
-    is_small = plan.largest_table < FUSED_CELLS or seconds < FUSED_SECONDS
+    is_small = plan.largest_table < MIN_FUSED_CELLS or seconds < MIN_FUSED_SECONDS
     if is_small or not plan.fits or plan.sparse is not None or plan.stream is not None or plan.segments is not None:
         return plan
     if (slicing := plan.slicing) is None:
@@ -366,7 +368,7 @@ def with_fused_steps(machine: Machine, problem: Problem, dtype: str | None, plan
     else:
         fixed = slicing.variables, slicing.unsliced
         found = make_plan(problem, plan.order, machine, plan.memory_limit, dtype, *fixed, single=plan)
-    return found if found.fits and found.seconds - machine.start <= FUSED_SHARE * seconds else plan
+    return found if found.fits and found.seconds - machine.start <= MAX_FUSED_TIME_SHARE * seconds else plan
 
 
 def _seconds_on(plan: Plan, backend: Backend) -> float:
@@ -382,11 +384,11 @@ def _with_other_tables(machine: Machine, problem: Problem, order: Sequence[int],
         return plan
     free = options._replace(tables="auto", ibound=None)
     whole = make_plan(problem, order, machine, plan.memory_limit, options.dtype)
-    on_rows = _on_rows(machine, plan.memory_limit, problem, order, free, whole)
+    on_rows = _sparse_plan(machine, plan.memory_limit, problem, order, free, whole)
     return plan._replace(fits_sparse=on_rows is not None and on_rows.fits)
 
 
-def _on_rows(
+def _sparse_plan(
     machine: Machine,
     memory: int,
     problem: Problem,
@@ -399,10 +401,10 @@ def _on_rows(
     if whole.dtype == "int16" and options.dtype is None:
         wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
         whole = make_plan(problem, order, machine, memory, "int64" if wide else "int32")
-    return make_sparse_plan(whole, problem, machine, options.tables == "sparse", FINER**refinements)
+    return make_sparse_plan(whole, problem, machine, options.tables == "sparse", SLICE_REFINEMENT_FACTOR**refinements)
 
 
-def rows_in_fine_slices(
+def sparse_plan_in_fine_slices(
     machine: Machine, problem: Problem, options: Options, plan: Plan, room: int, times: float = 1.0
 ) -> Plan:
     """Return a plan on tuples in slices of an expected size; the plan itself where that is too many slices.

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import DeviceError, MemoryLimitError
-from elimina.running.call_thread import TURN_SECONDS, shielded
+from elimina.running.call_thread import IDLE_POLL_SECONDS, shielded
 from elimina.system import start_thread
 
 logger = logging.getLogger("elimina")
@@ -20,7 +20,7 @@ Member = TypeVar("Member")
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
-_SHARES = 4
+_ITEMS_PER_MEMBER = 4
 """Runs of items that each member is given at least while many items are left."""
 
 
@@ -113,7 +113,7 @@ class _Pool(Generic[Member, Item, Found]):
                 place += 1
                 continue
             try:
-                found = self._found.get(timeout=TURN_SECONDS)
+                found = self._found.get(timeout=IDLE_POLL_SECONDS)
             except Empty:
                 if stopped():
                     raise Stopped from None
@@ -179,7 +179,7 @@ class _Pool(Generic[Member, Item, Found]):
                 if not run:
                     self._fill(run)
                 if not run:
-                    self._changed.wait(TURN_SECONDS)
+                    self._changed.wait(IDLE_POLL_SECONDS)
                     continue
                 place = run.popleft()
                 if self._wanted is None or self._wanted(self._items[place]):
@@ -194,7 +194,7 @@ class _Pool(Generic[Member, Item, Found]):
             longest = max(self._runs, key=len, default=run)
             run.extendleft([longest.pop() for _ in range(-(-len(longest) // 2))])
         else:
-            size = max(1, left // (_SHARES * self._members))
+            size = max(1, left // (_ITEMS_PER_MEMBER * self._members))
             whole = self._together - self._next % self._together
             # Neighbours stay together while there is enough to do.
             size = size - (size - whole) % self._together if size >= whole else size

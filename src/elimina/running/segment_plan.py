@@ -14,16 +14,16 @@ from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
 from elimina.running.host import host_memory
 
-_SEGMENTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
+_SEGMENT_COUNTS = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 """Numbers of segments that are tried."""
 
-_WIDE_CELL = 8
+_STORED_CELL_BYTES = 8
 """Bytes of a cell of a message while it is made a table of a model."""
 
-_PADDED = 1.05
+_PADDING_FACTOR = 1.05
 """Memory of tables in an arena, relative to that of their cells."""
 
-_WINDOW = 0.25
+_END_WINDOW_SHARE = 0.25
 """Places where a segment may end, as a share of its messages: it ends where the fewest are there."""
 
 
@@ -46,7 +46,7 @@ class _Profile:
         self._cells = np.exp(logs[starts[1:]] - logs[starts[:-1]])[sequence]
         parents = tree.parents[sequence]
         self._readers = np.where(parents < 0, np.arange(len(sequence)), place[parents])
-        self._spans = _PADDED * itemsize * self._cells
+        self._spans = _PADDING_FACTOR * itemsize * self._cells
         self._work = self._cells * sizes[self.order]
         self._read = np.bincount(self._readers, self._spans, minlength=len(sequence))
         self._after = np.cumsum(self._spans) - np.cumsum(self._read)
@@ -56,7 +56,7 @@ class _Profile:
         filled = np.cumsum(self._spans)
         ends = {len(filled)}
         for number in range(1, count):
-            near = filled[-1] * (number + np.array([-_WINDOW, _WINDOW])) / count
+            near = filled[-1] * (number + np.array([-_END_WINDOW_SHARE, _END_WINDOW_SHARE])) / count
             first, last = np.searchsorted(filled, near).tolist()
             ends.add(1 + first + int(self._after[first : last + 1].argmin()))
         return sorted(ends)
@@ -104,14 +104,14 @@ def make_segmented_plan(
     limits = () if machine.on_host else (("host", host_memory(options)),)
     running = whole.seconds - machine.start
     plan = whole._replace(order=tuple(profile.order.tolist()), limits=limits)
-    for ends in map(profile.ends, _SEGMENTS):
+    for ends in map(profile.ends, _SEGMENT_COUNTS):
         if len(ends) < 2:
             continue
         arena, stored, read = profile.bytes(ends)
         factors = whole.factor_cells * whole.itemsize
         tiers = machine.tiers(int(arena) + factors, factors, whole.planning_bytes)
-        wide = _WIDE_CELL / whole.itemsize
-        tiers["host"] = tiers.get("host", 0) + int(stored + read * wide) + whole.factor_cells * _WIDE_CELL
+        wide = _STORED_CELL_BYTES / whole.itemsize
+        tiers["host"] = tiers.get("host", 0) + int(stored + read * wide) + whole.factor_cells * _STORED_CELL_BYTES
         times = profile.work(ends)
         plan = plan._replace(
             bytes=tiers,

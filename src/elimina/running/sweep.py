@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 GROUP_SECONDS = 5.0
 """Estimated seconds that a group takes at least."""
 
-_PAYS = 4
+_GROUP_SECONDS_PER_SAVING_SECOND = 4
 """Least time of a group, relative to that of writing its messages."""
 
 
@@ -60,7 +60,7 @@ def ends_of_groups(plan: Plan) -> list[int]:
         if not plan.keep:
             read = {o.source for o in step.operands if o.source >= begin}
             live -= sum(sizes[source] for source in read if last[source] == number)
-        if elapsed >= max(GROUP_SECONDS, _PAYS * live / SAVED):
+        if elapsed >= max(GROUP_SECONDS, _GROUP_SECONDS_PER_SAVING_SECOND * live / SAVED):
             ends.append(number + 1)
             begin, live, elapsed = number + 1, 0, 0.0
     return [*(end for end in ends if end < len(plan.steps)), len(plan.steps)]

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from elimina.methods.junction_structure import MarginalQuery
     from elimina.running.checkpoint import Checkpoint
 
-_ORDER_PART = 6.0
-"""Time limit of a call, by that of its search for an order, which the clock ends only after ten times as long."""
+_ORDER_TIME_SHARE = 1 / 6
+"""Share of a call's time limit for the search for an order, which the clock ends only after ten times as long."""
 
 
 class PlannedCall(NamedTuple):
@@ -83,7 +83,7 @@ def plan_call(
     given = options
     asked = indices_asked(model, task, query)
     if time_limit is not None:
-        options = options._replace(order_seconds=min(options.order_seconds, time_limit / _ORDER_PART))
+        options = options._replace(order_seconds=min(options.order_seconds, _ORDER_TIME_SHARE * time_limit))
     started = time.perf_counter()
     if first is None:
         observed = observe(model, task, {} if evidence is None else evidence, asked)

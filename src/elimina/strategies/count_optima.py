@@ -17,7 +17,7 @@ from elimina.methods.mini_buckets import Heuristic, run_mini_buckets
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.result import Result
-from elimina.running.advice import NO_MACHINE, does_not_fit
+from elimina.running.advice import MAX_MACHINE_BYTES, does_not_fit
 from elimina.running.execution import statistics
 from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_on
@@ -47,7 +47,7 @@ def count_optima(solver: Solver) -> Portfolio:
     model = planned.problem.model
     if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
         cells = f"{count_text(plan.work)} cells (induced width {plan.width})"
-        memory = "" if _CELL_BYTES * plan.work > NO_MACHINE else "more memory (--memory), "
+        memory = "" if _CELL_BYTES * plan.work > MAX_MACHINE_BYTES else "more memory (--memory), "
         raise MemoryLimitError(
             f"counting optima needs tables of {cells}; {memory}a better order (a longer --order-time) or looking for "
             "one optimum only (--task mpe) would help"

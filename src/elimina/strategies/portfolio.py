@@ -35,7 +35,7 @@ from elimina.running.execution import Execution
 from elimina.running.garbage_collection import without_collection
 from elimina.running.host import host_memory, turn_share
 from elimina.running.memory_shares import can_copy, cells_of
-from elimina.running.plan_choice import LISTED_SECONDS, plan_problem, without_lost
+from elimina.running.plan_choice import MIN_WRITING_SECONDS, plan_problem, without_lost_devices
 from elimina.running.planned_problem import PlannedProblem
 from elimina.strategies.call import FIRST_BOUNDS_AGE_SECONDS, Call
 from elimina.strategies.call_plan import PlannedCall, Preparation, plan_call
@@ -181,7 +181,7 @@ class Solver:
     def _is_short_on_rows(self) -> bool:
         """Return whether a plan on sparse tables takes less time than search, which would write listed tables out."""
         problem, options = self._problem, self.options
-        if options.tables == "dense" or seconds_written(problem) < LISTED_SECONDS:
+        if options.tables == "dense" or seconds_written(problem) < MIN_WRITING_SECONDS:
             return False
         rough = self._rough_order()
         if not is_long(rough, options):
@@ -208,7 +208,7 @@ class Solver:
         if not isinstance(options.order, str) or options.tables == "sparse":
             return Attempt()
         # Mini-buckets are dense.
-        if options.tables == "auto" and seconds_written(problem) > LISTED_SECONDS:
+        if options.tables == "auto" and seconds_written(problem) > MIN_WRITING_SECONDS:
             return Attempt()
         if not is_worth_bounds(self._rough_order(), self._quick_order, options):
             return Attempt()
@@ -219,11 +219,11 @@ class Solver:
     def _next_rung(self) -> Strategy | None:
         """Return the next run of the ladder of mini-buckets; None at its end."""
         from elimina.methods.cost_shifting import ShiftedProblem
-        from elimina.methods.weighted_mini_buckets import LONGEST_SECONDS, ladder
+        from elimina.methods.weighted_mini_buckets import MAX_RUNG_SECONDS, ladder
 
         run, options, longest = self.run, self.options, math.inf
         if options.method != "mbe":
-            options, longest = options.for_bounds, LONGEST_SECONDS
+            options, longest = options.for_bounds, MAX_RUNG_SECONDS
         if self._ladder is None:
             self._ladder = ladder(self._problem, lambda: options.beside(run.held), lambda: run.seconds, longest)
         with run.phase("plan"):
@@ -435,7 +435,7 @@ class Solver:
             try:
                 return _eliminate(first.inquiry, execution, options)
             except DeviceError as error:
-                rest = None if planned.plan.shards is None else without_lost(planned, options)
+                rest = None if planned.plan.shards is None else without_lost_devices(planned, options)
                 if rest is None:
                     raise
                 logger.warning("a plan that was divided among devices starts again on those that are left: %s", error)
