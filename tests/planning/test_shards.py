@@ -39,7 +39,7 @@ def divide(monkeypatch, divisions=None):
     """Make plans be divided if there are several devices; ``divisions``: chooses each step's, not by its cost."""
     for name in ("DIVIDED_SECONDS", "CARD_COPY_SECONDS", "CARD_JOIN_SECONDS"):
         monkeypatch.setattr(shards, name, 0.0)
-    for name in ("SHARED_SECONDS", "SHARDS_FROM_SECONDS"):
+    for name in ("MIN_SHARED_PLAN_SECONDS", "MIN_SHARDED_PLAN_SECONDS"):
         monkeypatch.setattr(plan_choice, name, -1.0)
     if divisions is not None:
         chosen = shards._DivisionSearch._divisions

@@ -302,7 +302,8 @@ def fitting_plan(
         options: Planning options.
         hasty: See ``kept_plan``.
         once: See ``kept_plan``.
-        refinements: Number of times that tuples exceeded the memory: each time, ``FINER`` times as many are expected.
+        refinements: Number of times that tuples exceeded the memory: each time, ``SLICE_REFINEMENT_FACTOR`` times as
+            many are expected.
 
     Raises:
         UnsupportedError: Rows are asked for, and not possible.
