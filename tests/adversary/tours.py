@@ -41,7 +41,7 @@ def check(case: Case) -> None:
     best = _shortest(case)
     known: list[TourState] = []
     try:
-        result = solve_tsp(problem, seed=case["seed"], time_limit=20, on_known=known.append)
+        result = solve_tsp(problem, seed=case["seed"], time_limit=20, on_improvement=known.append)
     except InputError:
         largest = max(map(abs, itertools.chain(*case["lengths"])))
         if (best is not None or not case["fixed"]) and not (case["fixed"] and largest > 2**20):

@@ -21,7 +21,7 @@ from tests.behaviour.test_growth import assert_in_proportion
 from tests.cp.test_flatzinc_constraints import SIGNATURES, Maker
 from tests.reference import flatzinc as reference
 
-SMALL = {"by its rows": 1 << 10, "in pieces": 0}
+SMALL = {"by its rows": 1 << 10, "in small tables": 0}
 
 
 def read(folder: Path, text: str) -> cp.Model:

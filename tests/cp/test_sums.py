@@ -1,4 +1,4 @@
-"""Sums in pieces, by partial sums and by digits: as many solutions as by looking at every assignment."""
+"""Sums as small tables, by partial sums and by digits: as many solutions as by looking at every assignment."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def length_of(problem, result):
 def test_every_instance_is_solved(matrix, seed):
     problem = TourProblem("x", matrix)
     known = []
-    result = solve_tsp(problem, seed=seed, on_known=known.append)
+    result = solve_tsp(problem, seed=seed, on_improvement=known.append)
     best = min(problem.length(tour) for tour in tours(len(matrix)))
     assert (result.status, result.value, result.lower_bound) == ("optimal", best, best)
     assert sorted(result.tour) == list(range(1, len(matrix) + 1))

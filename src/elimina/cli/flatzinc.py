@@ -35,7 +35,7 @@ def _run(started: float, arguments: list[str] | None) -> int:
         with signals.deferred():
             options = _options(arguments)
         signals.check()
-        return _Run(started, options).run()
+        return _FlatZincRun(started, options).run()
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
@@ -54,7 +54,7 @@ def _complain(problem: str) -> None:
 class _Once(argparse.Action):
     """An option that takes one value, however often it is given."""
 
-    _given: Any = None
+    _value: Any = None
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
         """Keep the value.
@@ -62,9 +62,9 @@ class _Once(argparse.Action):
         Raises:
             SystemExit: It differs from an earlier one.
         """
-        if self._given not in (None, values):
-            parser.error(f"{option_string} is given twice, as {self._given} and as {values}; give it once")
-        self._given = values
+        if self._value not in (None, values):
+            parser.error(f"{option_string} is given twice, as {self._value} and as {values}; give it once")
+        self._value = values
         setattr(namespace, self.dest, values)
 
 
@@ -125,18 +125,22 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def _count(least: int, most: int = 2**53 - 1) -> Callable[[str], int]:
-    expected = f"a whole number of at least {least}" if most == 2**53 - 1 else f"a whole number from {least} to {most}"
+def _count(minimum: int, maximum: int = 2**53 - 1) -> Callable[[str], int]:
+    expected = (
+        f"a whole number of at least {minimum}"
+        if maximum == 2**53 - 1
+        else f"a whole number from {minimum} to {maximum}"
+    )
 
     def read(text: str) -> int:
-        if not text.isdecimal() or not least <= int(text) <= most:
+        if not text.isdecimal() or not minimum <= int(text) <= maximum:
             raise argparse.ArgumentTypeError(f"expected {expected}, found {text!r}")
         return int(text)
 
     return read
 
 
-class _Run:
+class _FlatZincRun:
     def __init__(self, started: float, options: argparse.Namespace) -> None:
         self._started, self._options = started, options
 
@@ -160,7 +164,7 @@ class _Run:
                 from elimina.io.files import unpacked
 
                 text = unpacked(options.model, text)
-            model = FlatZinc(text, self._goes_on)
+            model = FlatZinc(text, self._may_continue)
         except TextError as error:
             _complain(f"{options.model}: {error}")
             return ERROR
@@ -181,8 +185,8 @@ class _Run:
                 _complain(str(error))
                 return ERROR
         try:
-            how = options.free_search, options.random_seed, self._seconds_left(), options.parallel, options.lns
-            search = model.search(*how, self._goes_on)
+            settings = options.free_search, options.random_seed, self._seconds_left(), options.parallel, options.lns
+            search = model.search(*settings, self._may_continue)
         except StopIteration:
             return self._end(False)
         for note in model.notes:
@@ -199,7 +203,7 @@ class _Run:
         limit = self._options.time_limit or float("inf")
         return max(self._started + limit / 1000 - time.monotonic(), 0.0)
 
-    def _goes_on(self) -> bool:
+    def _may_continue(self) -> bool:
         return not signals.came() and self._seconds_left() > 0
 
     def _search(self, model: FlatZinc, search: CpSearch) -> int:
@@ -208,7 +212,7 @@ class _Run:
         shows_each = model.is_satisfaction or options.all_solutions or options.intermediate
         count, last, code = 0, b"", FINISHED
         try:
-            while (state := search.next(self._goes_on)) == "solution":
+            while (state := search.next(self._may_continue)) == "solution":
                 count, last = count + 1, model.show(search)
                 if shows_each:
                     self._write(last)
@@ -264,21 +268,21 @@ def _may_use_device(model: FlatZinc, options: argparse.Namespace) -> bool:
 
 
 def _statistics(model: FlatZinc, search: CpSearch, read: float) -> str:
-    found = search.statistics()
+    counts = search.statistics()
     figures = {
         "parseTime": f"{model.parse_seconds:.6f}",
         "initTime": f"{read:.6f}",
-        "solveTime": f"{found['seconds']:.6f}",
-        "solutions": found["solutions"],
+        "solveTime": f"{counts['seconds']:.6f}",
+        "solutions": counts["solutions"],
         "variables": model.variables,
         "propagators": model.propagators,
-        "propagations": found["propagations"],
-        "nodes": found["nodes"],
-        "failures": found["failures"],
-        "restarts": found["restarts"],
-        "nogoods": found["nogoods"],
-        "peakDepth": found["peak_depth"],
+        "propagations": counts["propagations"],
+        "nodes": counts["nodes"],
+        "failures": counts["failures"],
+        "restarts": counts["restarts"],
+        "nogoods": counts["nogoods"],
+        "peakDepth": counts["peak_depth"],
     }
-    if found["solutions"] and not model.is_satisfaction:
+    if counts["solutions"] and not model.is_satisfaction:
         figures["objective"] = model.objective(search)
     return "".join(f"%%%mzn-stat: {name}={value}\n" for name, value in figures.items()) + "%%%mzn-stat-end\n"

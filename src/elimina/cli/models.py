@@ -397,7 +397,7 @@ def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: st
     read = time.monotonic() - started
     in_json = format_ == "json"
     left = None if time_limit is None else max(0.0, time_limit - read)
-    found = solve_tsp(problem, time_limit=left, seed=seed, on_known=(lambda known: None) if in_json else _show)
+    found = solve_tsp(problem, time_limit=left, seed=seed, on_improvement=(lambda known: None) if in_json else _show)
     with signals.deferred():
         result = signals.attributed(with_reading(found, read))
         if output is not None:

@@ -31,18 +31,18 @@ class Infeasible(Exception):
 
 
 class ConstraintTables:
-    """Variables' values, the pieces over them, and new variables that the pieces define.
+    """Values of variables, tables over them, and auxiliary variables that the tables define.
 
     Attributes:
         domains: Sorted values of each variable.
-        pieces: In the order made.
-        limit: Most rows of one of them.
-        origin: Constraint or objective that the next pieces come from.
+        tables: Tables in the order in which they were added.
+        limit: Largest number of tuples of a table.
+        origin: Constraint that the next tables come from, for messages.
     """
 
     def __init__(self, domains: Sequence[Integers], limit: int) -> None:
         self.domains = list(domains)
-        self.pieces: list[ConstraintTable] = []
+        self.tables: list[ConstraintTable] = []
         self.limit = limit
         self.origin = ""
 
@@ -69,19 +69,19 @@ class ConstraintTables:
             raise self.too_large(f"has {cells:,} assignments to check, more than {self.limit:,}")
         mesh = np.meshgrid(*(self.domains[v] for v in scope), indexing="ij") if scope else []
         columns = {v: column.ravel() for v, column in zip(scope, mesh, strict=True)}
-        seen = [x.of(columns[x.var]) if x.var >= 0 else np.full(cells, x.offset) for x in views]
-        return scope, list(columns.values()), seen
+        view_values = [x.of(columns[x.var]) if x.var >= 0 else np.full(cells, x.offset) for x in views]
+        return scope, list(columns.values()), view_values
 
     def keep(self, scope: Sequence[int], rows: Integers) -> None:
-        """Add a piece.
+        """Add a table.
 
         Raises:
-            Infeasible: It has no rows.
+            Infeasible: It has no tuples.
         """
         if not len(rows):
             raise Infeasible
         if len(scope):
-            self.pieces.append(ConstraintTable(tuple(scope), rows, self.origin))
+            self.tables.append(ConstraintTable(tuple(scope), rows, self.origin))
 
     def where(self, views: Sequence[View], holds: Callable[..., Mask]) -> None:
         """Add the assignments of some views that fulfil a condition, which gets an array of values for each view.
@@ -90,8 +90,8 @@ class ConstraintTables:
             InputError: There are too many.
             Infeasible: There is none.
         """
-        scope, columns, seen = self._grid(views)
-        marks = np.broadcast_to(holds(*seen), seen[0].shape)
+        scope, columns, view_values = self._grid(views)
+        marks = np.broadcast_to(holds(*view_values), view_values[0].shape)
         self.keep(scope, _selected_rows(columns, marks))
 
     def define(
@@ -117,9 +117,9 @@ class ConstraintTables:
             InputError: There are too many assignments.
             Infeasible: None is allowed.
         """
-        scope, columns, seen = self._grid(views)
-        values = np.broadcast_to(function(*seen), seen[0].shape)
-        marks = np.ones(len(values), bool) if valid is None else np.broadcast_to(valid(*seen), values.shape)
+        scope, columns, view_values = self._grid(views)
+        values = np.broadcast_to(function(*view_values), view_values[0].shape)
+        marks = np.ones(len(values), bool) if valid is None else np.broadcast_to(valid(*view_values), values.shape)
         if to is None:
             if not marks.any():
                 raise Infeasible
@@ -128,8 +128,8 @@ class ConstraintTables:
             to = View(len(self.domains), 1, 0)
             self.domains.append(np.unique(values[marks]))
         if to.var < 0 or to.var in scope:
-            place = scope.index(to.var) if to.var >= 0 else -1
-            marks = marks & (values == (to.of(columns[place]) if to.var >= 0 else to.offset))
+            position = scope.index(to.var) if to.var >= 0 else -1
+            marks = marks & (values == (to.of(columns[position]) if to.var >= 0 else to.offset))
             self.keep(scope, _selected_rows(columns, marks))
             return to
         wanted = (values - to.offset) // to.scale

@@ -1,4 +1,4 @@
-"""Constraints over many variables as pieces over few, with new variables that follow from the old ones."""
+"""Constraints over many variables as tables over few, with auxiliary variables that the others determine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KINDS = ("int", "bool")
 Rule = Callable[[ConstraintTables, Arguments, str], None]
 
 
-def _under(suffix: str, holds: Mask, boolean: Sequence[Integers]) -> Mask:
+def _reified(suffix: str, holds: Mask, boolean: Sequence[Integers]) -> Mask:
     """Return a condition, or its reified form."""
     if not suffix:
         return holds
@@ -24,174 +24,176 @@ def _under(suffix: str, holds: Mask, boolean: Sequence[Integers]) -> Mask:
     return np.equal(holds, truth) if suffix == "_reif" else holds | ~truth
 
 
-def _linear(pieces: ConstraintTables, arguments: Arguments, suffix: str, *, relation: str) -> None:
+def _linear(tables: ConstraintTables, arguments: Arguments, suffix: str, *, relation: str) -> None:
     factors, xs, (right,), *control = arguments
     terms = [(f.offset, x) for f, x in zip(factors, xs, strict=True) if f.offset] + [(-1, right)]
-    told_apart = (0, 1) if relation == "le" else (-1, 1)
+    separated_totals = (0, 1) if relation == "le" else (-1, 1)
     if relation == "eq" and not suffix:
         # The variable of most values is what the others add up to.
-        terms.sort(key=lambda term: len(pieces.values(term[1])))
+        terms.sort(key=lambda term: len(tables.values(term[1])))
         factor, last = terms.pop()
-        few = condensed(pieces, terms, (factor, last), told_apart)
+        few = condensed(tables, terms, (factor, last), separated_totals)
         to = View(last.var, factor * last.scale, factor * last.offset)
-        pieces.define([x for _, x in few], lambda *parts: -weighted_sum(few, parts), to=to)
+        tables.define([x for _, x in few], lambda *parts: -weighted_sum(few, parts), to=to)
         return
     final = terms.pop(-2 if right.var < 0 and len(terms) > 1 else -1)
-    few = [*condensed(pieces, terms, final, told_apart), final]
+    few = [*condensed(tables, terms, final, separated_totals), final]
 
     def holds(*values: Integers) -> Mask:
         left, boolean = weighted_sum(few, values[: len(few)]), values[len(few) :]
-        return _under(suffix, left == 0 if relation == "eq" else left != 0 if relation == "ne" else left <= 0, boolean)
+        return _reified(
+            suffix, left == 0 if relation == "eq" else left != 0 if relation == "ne" else left <= 0, boolean
+        )
 
-    pieces.where([x for _, x in few] + [x for (x,) in control], holds)
+    tables.where([x for _, x in few] + [x for (x,) in control], holds)
 
 
-def _pairwise(pieces: ConstraintTables, xs: Sequence[View], holds: Callable[[Integers, Integers], Mask]) -> None:
+def _pairwise(tables: ConstraintTables, xs: Sequence[View], holds: Callable[[Integers, Integers], Mask]) -> None:
     for i, x in enumerate(xs):
         for y in xs[:i]:
-            pieces.where([x, y], holds)
+            tables.where([x, y], holds)
 
 
-def _all_different(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
-    _pairwise(pieces, arguments[0], lambda a, b: a != b)
+def _all_different(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+    _pairwise(tables, arguments[0], lambda a, b: a != b)
 
 
-def _all_different_except_0(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
-    _pairwise(pieces, arguments[0], lambda a, b: (a != b) | (a == 0))
+def _all_different_except_0(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+    _pairwise(tables, arguments[0], lambda a, b: (a != b) | (a == 0))
 
 
-def _counted(pieces: ConstraintTables, xs: Sequence[View], y: View, count: View) -> None:
+def _counted(tables: ConstraintTables, xs: Sequence[View], y: View, count: View) -> None:
     if not xs:
-        pieces.where([count], lambda c: c == 0)
+        tables.where([count], lambda c: c == 0)
         return
     total = constant(0)
     for x in xs[:-1]:
-        total = pieces.define([total, x, y], lambda a, b, c: a + (b == c))
-    pieces.define([total, xs[-1], y], lambda a, b, c: a + (b == c), to=count)
+        total = tables.define([total, x, y], lambda a, b, c: a + (b == c))
+    tables.define([total, xs[-1], y], lambda a, b, c: a + (b == c), to=count)
 
 
-def _count(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _count(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     xs, (y,), (count,) = arguments
-    _counted(pieces, xs, y, count)
+    _counted(tables, xs, y, count)
 
 
-def _cardinality(pieces: ConstraintTables, arguments: Arguments, suffix: str, *, closed: bool) -> None:
+def _cardinality(tables: ConstraintTables, arguments: Arguments, suffix: str, *, closed: bool) -> None:
     xs, cover, counts = arguments
     for value, count in zip(cover, counts, strict=True):
-        _counted(pieces, xs, value, count)
+        _counted(tables, xs, value, count)
     for x in xs if closed else ():
-        pieces.where([x], lambda a: np.isin(a, [value.offset for value in cover]))
+        tables.where([x], lambda a: np.isin(a, [value.offset for value in cover]))
 
 
-def _present(pieces: ConstraintTables, xs: Sequence[View], value: int) -> View:
-    return reduce(lambda p, x: pieces.define([p, x], lambda a, b: a | (b == value)), xs, constant(0))
+def _present(tables: ConstraintTables, xs: Sequence[View], value: int) -> View:
+    return reduce(lambda p, x: tables.define([p, x], lambda a, b: a | (b == value)), xs, constant(0))
 
 
-def _distinct_values(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _distinct_values(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     (count,), xs = arguments
-    values = np.unique(np.concatenate([pieces.values(x) for x in xs] or [np.zeros(0, np.int64)]))
-    present = [_present(pieces, xs, value) for value in values.tolist()]
-    _linear(pieces, [[constant(1)] * len(present), present, [count]], "", relation="eq")
+    values = np.unique(np.concatenate([tables.values(x) for x in xs] or [np.zeros(0, np.int64)]))
+    present = [_present(tables, xs, value) for value in values.tolist()]
+    _linear(tables, [[constant(1)] * len(present), present, [count]], "", relation="eq")
 
 
 def _extreme(
-    pieces: ConstraintTables, arguments: Arguments, suffix: str, *, of: Callable[[Integers, Integers], Integers]
+    tables: ConstraintTables, arguments: Arguments, suffix: str, *, of: Callable[[Integers, Integers], Integers]
 ) -> None:
     (result,), xs = arguments
-    last = reduce(lambda a, x: pieces.define([a, x], of), xs[1:], xs[0])
-    pieces.define([last], lambda a: a, to=result)
+    last = reduce(lambda a, x: tables.define([a, x], of), xs[1:], xs[0])
+    tables.define([last], lambda a: a, to=result)
 
 
-def _any(pieces: ConstraintTables, literals: Sequence[View]) -> View:
-    return reduce(lambda a, x: pieces.define([a, x], lambda p, q: p | q), literals, constant(0))
+def _any(tables: ConstraintTables, literals: Sequence[View]) -> View:
+    return reduce(lambda a, x: tables.define([a, x], lambda p, q: p | q), literals, constant(0))
 
 
 def _negated(x: View) -> View:
     return View(x.var, -x.scale, 1 - x.offset)
 
 
-def _clause(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _clause(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     positive, negative, *control = arguments
-    _settled(pieces, [*positive, *map(_negated, negative)], [x for (x,) in control], suffix)
+    _post_clause(tables, [*positive, *map(_negated, negative)], [x for (x,) in control], suffix)
 
 
-def _settled(pieces: ConstraintTables, literals: Sequence[View], control: Sequence[View], suffix: str) -> None:
-    holds = _any(pieces, literals)
-    pieces.where([holds, *control], lambda a, *boolean: _under(suffix, a == 1, boolean))
+def _post_clause(tables: ConstraintTables, literals: Sequence[View], control: Sequence[View], suffix: str) -> None:
+    holds = _any(tables, literals)
+    tables.where([holds, *control], lambda a, *boolean: _reified(suffix, a == 1, boolean))
 
 
-def _or(pieces: ConstraintTables, arguments: Arguments, suffix: str, *, half: str = "_reif") -> None:
+def _or(tables: ConstraintTables, arguments: Arguments, suffix: str, *, half: str = "_reif") -> None:
     xs, (b,) = arguments
-    _settled(pieces, xs, [b], half)
+    _post_clause(tables, xs, [b], half)
 
 
-def _and(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _and(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     xs, (b,) = arguments
-    _settled(pieces, [_negated(x) for x in xs], [_negated(b)], "_reif")
+    _post_clause(tables, [_negated(x) for x in xs], [_negated(b)], "_reif")
 
 
-def _and_imp(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _and_imp(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     xs, (b,) = arguments
     for x in xs:
-        pieces.where([b, x], lambda p, q: p <= q)
+        tables.where([b, x], lambda p, q: p <= q)
 
 
-def _odd(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _odd(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     (xs,) = arguments
-    last = reduce(lambda a, x: pieces.define([a, x], lambda p, q: p ^ q), xs, constant(0))
-    pieces.where([last], lambda a: a == 1)
+    last = reduce(lambda a, x: tables.define([a, x], lambda p, q: p ^ q), xs, constant(0))
+    tables.where([last], lambda a: a == 1)
 
 
-def _element(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _element(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     (index,), items, (result,) = arguments
-    pieces.where([index], lambda i: (i >= 1) & (i <= len(items)))
+    tables.where([index], lambda i: (i >= 1) & (i <= len(items)))
     if all(item.var < 0 for item in items):
         values = np.array([item.offset for item in items])
-        pieces.define([index], lambda i: values[np.clip(i, 1, len(items)) - 1], to=result)
+        tables.define([index], lambda i: values[np.clip(i, 1, len(items)) - 1], to=result)
         return
-    possible = set(pieces.values(index).tolist())
-    for place, item in enumerate(items, 1):
-        if place in possible:
-            pieces.where([index, item, result], lambda i, a, b, place=place: (i != place) | (a == b))
+    possible = set(tables.values(index).tolist())
+    for position, item in enumerate(items, 1):
+        if position in possible:
+            tables.where([index, item, result], lambda i, a, b, position=position: (i != position) | (a == b))
 
 
-def _circuit(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _circuit(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     """Assign each node its position along the circuit from node 0."""
     (successors,) = arguments
     n = len(successors)
     places = [constant(0)]
     for _ in range(1, n):
-        places.append(View(len(pieces.domains), 1, 0))
-        pieces.domains.append(np.arange(1, n))
+        places.append(View(len(tables.domains), 1, 0))
+        tables.domains.append(np.arange(1, n))
     for i, next_ in enumerate(successors):
-        pieces.where([next_], lambda a: (a >= 0) & (a < n))
+        tables.where([next_], lambda a: (a >= 0) & (a < n))
         for j in range(n):
-            pieces.where(
+            tables.where(
                 [next_, places[i], places[j]],
                 lambda a, p, q, j=j: (a != j) | (q == (p + 1) % n),
             )
 
 
-def _inverse(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _inverse(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     fs, gs = arguments
     for xs, count in ((fs, len(gs)), (gs, len(fs))):
         for x in xs:
-            pieces.where([x], lambda a, count=count: (a >= 0) & (a < count))
+            tables.where([x], lambda a, count=count: (a >= 0) & (a < count))
     for i, f in enumerate(fs):
         for j, g in enumerate(gs):
-            pieces.where([f, g], lambda a, b, i=i, j=j: (a == j) == (b == i))
+            tables.where([f, g], lambda a, b, i=i, j=j: (a == j) == (b == i))
 
 
-def _lexicographic(pieces: ConstraintTables, arguments: Arguments, suffix: str, *, strict: bool) -> None:
+def _lexicographic(tables: ConstraintTables, arguments: Arguments, suffix: str, *, strict: bool) -> None:
     xs, ys = arguments
     less = constant(0)
     for x, y in zip(xs, ys, strict=False):
-        less = pieces.define([less, x, y], lambda e, a, b: e | (a < b), valid=lambda e, a, b: (e == 1) | (a <= b))
+        less = tables.define([less, x, y], lambda e, a, b: e | (a < b), valid=lambda e, a, b: (e == 1) | (a <= b))
     equal_is_fine = len(xs) < len(ys) or (len(xs) == len(ys) and not strict)
-    pieces.where([less], lambda e: (e == 1) | equal_is_fine)
+    tables.where([less], lambda e: (e == 1) | equal_is_fine)
 
 
-def _regular(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _regular(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     xs, (states,), (symbols,), table, (start,), accepting = arguments
     moves = np.zeros((states.offset + 1, symbols.offset + 1), np.int64)
     moves[1:, 1:] = np.array([x.offset for x in table]).reshape(states.offset, symbols.offset)
@@ -201,12 +203,12 @@ def _regular(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> Non
 
     state = start
     for x in xs:
-        state = pieces.define([state, x], move, valid=lambda q, a: move(q, a) > 0)
+        state = tables.define([state, x], move, valid=lambda q, a: move(q, a) > 0)
     ends = [x.offset for x in accepting]
-    pieces.where([state], lambda q: np.isin(q, ends))
+    tables.where([state], lambda q: np.isin(q, ends))
 
 
-def _table(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _table(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     """Restrict the variables to the listed tuples; repeated variables agree."""
     xs, cells = arguments
     rows = np.array([x.offset for x in cells], np.int64).reshape(-1, len(xs))
@@ -217,42 +219,44 @@ def _table(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
             marks &= column == x.offset
             continue
         values = (column - x.offset) // x.scale
-        marks &= (x.of(values) == column) & np.isin(values, pieces.domains[x.var])
+        marks &= (x.of(values) == column) & np.isin(values, tables.domains[x.var])
         marks &= columns.setdefault(x.var, values) == values
-    found = np.stack([column[marks] for column in columns.values()], 1) if columns else np.zeros((marks.sum(), 0))
-    found = np.unique(found, axis=0)
-    if len(found) > pieces.limit:
-        raise pieces.too_large(f"has {len(found):,} tuples, more than {pieces.limit:,}")
-    pieces.keep(list(columns), found)
+    tuples = np.stack([column[marks] for column in columns.values()], 1) if columns else np.zeros((marks.sum(), 0))
+    tuples = np.unique(tuples, axis=0)
+    if len(tuples) > tables.limit:
+        raise tables.too_large(f"has {len(tuples):,} tuples, more than {tables.limit:,}")
+    tables.keep(list(columns), tuples)
 
 
-def _bin_packing(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _bin_packing(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     loads, bins, sizes = arguments
     for b in bins:
-        pieces.where([b], lambda a: (a >= 0) & (a < len(loads)))
-    for place, load in enumerate(loads):
+        tables.where([b], lambda a: (a >= 0) & (a < len(loads)))
+    for position, load in enumerate(loads):
         total = constant(0)
         for b, size in zip(bins, sizes, strict=True):
-            total = pieces.define([total, b], lambda a, c, size=size, place=place: a + size.offset * (c == place))
-        pieces.define([total], lambda a: a, to=load)
+            total = tables.define(
+                [total, b], lambda a, c, size=size, position=position: a + size.offset * (c == position)
+            )
+        tables.define([total], lambda a: a, to=load)
 
 
-def _cumulative(pieces: ConstraintTables, arguments: Arguments, suffix: str) -> None:
+def _cumulative(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     """Limit the load at each time at which a task may begin."""
     starts, durations, demands, (capacity,) = arguments
-    times = np.unique(np.concatenate([pieces.values(s) for s in starts] or [np.zeros(0, np.int64)])).tolist()
-    most = max(int(pieces.values(capacity).max()), 0)
+    times = np.unique(np.concatenate([tables.values(s) for s in starts] or [np.zeros(0, np.int64)])).tolist()
+    max_capacity = max(int(tables.values(capacity).max()), 0)
     for time in times:
         total = constant(0)
         for s, d, r in zip(starts, durations, demands, strict=True):
-            if pieces.values(s).min() <= time < pieces.values(s).max() + pieces.values(d).max():
+            if tables.values(s).min() <= time < tables.values(s).max() + tables.values(d).max():
                 used = partial(_used, time)
-                total = pieces.define(
+                total = tables.define(
                     [total, s, d, r],
                     lambda a, *task, used=used: a + used(*task),
-                    valid=lambda a, *task, used=used: a + used(*task) <= most,
+                    valid=lambda a, *task, used=used: a + used(*task) <= max_capacity,
                 )
-        pieces.where([total, capacity], lambda a, c: (a <= c) | (a == 0))
+        tables.where([total, capacity], lambda a, c: (a <= c) | (a == 0))
 
 
 def _used(time: int, start: Integers, duration: Integers, demand: Integers) -> Integers:
@@ -287,7 +291,7 @@ RULES: dict[str, Rule] = {
     "bin_packing_load": _bin_packing,
     "cumulative": _cumulative,
 }
-"""Name of a constraint -> function that makes its pieces. A suffix marks reified forms of sums and clauses."""
+"""Name of a constraint -> function that adds its tables. A suffix marks reified forms of sums and clauses."""
 
 
 def rule_of(name: str) -> tuple[Rule, str] | None:

@@ -29,8 +29,8 @@ class PropagatedDomains:
 
     def values(self, v: int) -> list[int]:
         """Return the values of a variable in ascending order."""
-        declared, left = self._declared(v), self._sizes[v]
-        if len(declared) <= left:
+        declared, propagated_size = self._declared(v), self._sizes[v]
+        if len(declared) <= propagated_size:
             return list(declared)
         values = self._solver.values_of(v)
         return values if isinstance(declared, range) else sorted(set(declared).intersection(values))

@@ -82,12 +82,12 @@ class Expression(Slotted):
 
     def _with(self, added: Collection[tuple[int, int]], constant: int) -> Expression:
         """Return an expression of more terms."""
-        found = Expression(self.model, {}, constant)
+        extended = Expression(self.model, {}, constant)
         is_end = len(self._listed) == self._length
-        found._listed = self._listed if is_end else self._listed[: self._length]
-        found._listed.extend(added)
-        found._length = self._length + len(added)
-        return found
+        extended._listed = self._listed if is_end else self._listed[: self._length]
+        extended._listed.extend(added)
+        extended._length = self._length + len(added)
+        return extended
 
     def __add__(self, other: Operand) -> Expression:
         return self._plus(other, 1)

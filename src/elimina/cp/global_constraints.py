@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elimina.arguments import flag, wrong_type
 from elimina.cp.expressions import Expression, Operand
-from elimina.cp.operands import LIMIT, several, whole, whole_array
+from elimina.cp.operands import MAX_INTEGER, several, whole, whole_array
 from elimina.errors import InputError
 from elimina.model.labels import LabelledTable, labelled_table, listed
 from elimina.model.table import FORBIDDEN
@@ -51,7 +51,7 @@ class GlobalConstraints(ABC):
     def product(self, x: Operand, y: Operand) -> Expression:
         """Return a new variable that is x times y, bounds consistent."""
         corners = [a * b for a in self.bounds(x) for b in self.bounds(y)]
-        if max(map(abs, corners)) > LIMIT:
+        if max(map(abs, corners)) > MAX_INTEGER:
             ends = f"{min(corners)} to {max(corners)}"
             raise InputError(f"({x}) * ({y}) is from {ends}, beyond -2^52..2^52: give its variables smaller bounds")
         z = self.result_var(min(corners), max(corners), (x, y))
@@ -289,15 +289,19 @@ class GlobalConstraints(ABC):
             )
         allowed = values != (FORBIDDEN if values.dtype.kind in "iu" else np.inf)
         rows, values = rows[allowed], values[allowed]
-        whole_values = values.astype(np.int64) if (np.abs(values) <= LIMIT).all() else np.zeros(0, np.int64)
+        whole_values = values.astype(np.int64) if (np.abs(values) <= MAX_INTEGER).all() else np.zeros(0, np.int64)
         if len(whole_values) != len(values) or (whole_values != values).any():
             raise InputError("add_cost: costs are whole numbers within 2^52; scale or round them")
-        known = np.unique(whole_values).tolist()
-        if not known:
+        distinct_costs = np.unique(whole_values).tolist()
+        if not distinct_costs:
             self.clause([])
-        cost = self.int_var(known) if len(known) > 1 else self.expression(known[0] if known else 0)
-        columns = [*xs, cost] if len(known) > 1 else list(xs)
-        if known and columns:
+        cost = (
+            self.int_var(distinct_costs)
+            if len(distinct_costs) > 1
+            else self.expression(distinct_costs[0] if distinct_costs else 0)
+        )
+        columns = [*xs, cost] if len(distinct_costs) > 1 else list(xs)
+        if distinct_costs and columns:
             self.post("table_int", columns, np.column_stack([rows, whole_values])[:, : len(columns)].ravel())
         return cost
 
@@ -327,14 +331,16 @@ class GlobalConstraints(ABC):
             if not 0 <= state < states:
                 raise InputError(f"regular: there is no state {state}: they are 0 to {states - 1}")
         symbols = sorted({symbol for moves in transitions for symbol in moves})
-        least, width = (symbols[0], symbols[-1] - symbols[0] + 1) if symbols else (0, 1)
+        smallest, width = (symbols[0], symbols[-1] - symbols[0] + 1) if symbols else (0, 1)
         if width * states > _MAX_TRANSITION_CELLS:
-            raise InputError(f"regular: {states} states times symbols {least} to {least + width - 1} are too many")
+            raise InputError(
+                f"regular: {states} states times symbols {smallest} to {smallest + width - 1} are too many"
+            )
         table = np.zeros((states, width), dtype=np.int64)
         for state, moves in enumerate(transitions):
             for symbol, to in moves.items():
-                table[state, symbol - least] = to + 1
-        shifted = [1 - least + (x if isinstance(x, Expression) else whole(x, "an item")) for x in xs]
+                table[state, symbol - smallest] = to + 1
+        shifted = [1 - smallest + (x if isinstance(x, Expression) else whole(x, "an item")) for x in xs]
         self.post("regular", shifted, states, width, table.ravel(), start + 1, [state + 1 for state in ends])
 
     def count(self, xs: Sequence[Operand], value: Operand) -> Expression:
@@ -425,12 +431,12 @@ def _labelled_costs(xs: list[Operand], table: LabelledTable) -> tuple[list[Opera
     return [xs[place] for place in order], values, table.values.ravel()
 
 
-def _array(name: str, given: Any) -> NDArray[Any]:
+def _array(name: str, array_like: Any) -> NDArray[Any]:
     """Return an array or a list as an array."""
     try:
-        return np.asarray(given)
+        return np.asarray(array_like)
     except (TypeError, ValueError):
-        raise wrong_type(name, given, "an array of numbers") from None
+        raise wrong_type(name, array_like, "an array of numbers") from None
 
 
 def _suffix(name: str, side: str) -> str:

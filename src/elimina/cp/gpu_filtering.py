@@ -33,9 +33,9 @@ def accelerate(solver: CpSolver | FlatZinc, device: str, threads: int = 1) -> No
     """Let a GPU filter AllDifferent constraints, if requested or if it may be faster.
 
     Args:
-        solver: After everything is posted.
-        device: ``cpu``; ``cuda``: all that a GPU can filter; ``auto``: what asks for it, and, once the search has
-            lasted for a while, what is filtered faster there, if there is one.
+        solver: Solver to which everything has been posted.
+        device: ``cpu``; ``cuda`` to filter all that a GPU can; ``auto`` to filter on a GPU, if there is one, what an
+            annotation asks for, and after some seconds of search what is faster there.
         threads: Number of threads of the search; a GPU filters for one.
 
     Raises:
@@ -51,8 +51,8 @@ def accelerate(solver: CpSolver | FlatZinc, device: str, threads: int = 1) -> No
     elif threads == 1 and device == "auto" and (delay := solver.device_delay()) < float("inf"):
         if delay > 0:
             solver.accelerate_later(_future_gpu)
-        elif (found := _usable_gpu()) is not None:
-            solver.accelerate(found, True)
+        elif (gpu := _usable_gpu()) is not None:
+            solver.accelerate(gpu, True)
 
 
 def _usable_gpu() -> CpDevice | None:

@@ -18,7 +18,7 @@ from elimina.cp.expressions import Expression, Operand, Relation
 from elimina.cp.from_graphical import add_costs
 from elimina.cp.global_constraints import GlobalConstraints
 from elimina.cp.gpu_filtering import Device, accelerate
-from elimina.cp.operands import LIMIT, Numbers, is_of_numbers, several, whole, whole_array
+from elimina.cp.operands import MAX_INTEGER, Numbers, is_of_numbers, several, whole, whole_array
 from elimina.cp.posting import MAX_VARIABLES, Declaration, build_solver, call_core, is_view, view_of
 from elimina.cp.search_options import (
     DEFAULT_OPTIONS,
@@ -40,7 +40,7 @@ from elimina.result import Result
 if TYPE_CHECKING:
     from elimina.model.model import Model as GraphicalModel
 
-_MOST_ROWS = 2**62
+_MAX_TUPLES = 2**62
 
 
 class Model(CopyableModel, GlobalConstraints, Displayed):
@@ -100,12 +100,12 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         Raises:
             InputError: There is none.
         """
-        for number, known in self._names.items() if isinstance(name, str) else ():
-            if known == name:
+        for number, variable_name in self._names.items() if isinstance(name, str) else ():
+            if variable_name == name:
                 return Expression(self, {number: 1}, 0, name)
         names = list(self._names.values())
-        some = f"{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}" if names else "none"
-        raise InputError(f"the model has no variable named {name!r}; named ones are {some}")
+        shown_names = f"{', '.join(map(repr, names[:8]))}{', ...' if len(names) > 8 else ''}" if names else "none"
+        raise InputError(f"the model has no variable named {name!r}; named ones are {shown_names}")
 
     def int_var(self, lo: int | Iterable[int], hi: int | None = None, name: str = "") -> Expression:
         """Make a variable.
@@ -124,18 +124,18 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
                 raise InputError("int_var gets two bounds, or the values alone")
             if not values:
                 raise InputError(f"variable {name or len(self._variables)} has no value: give at least one")
-            return self._made(Declaration(values[0], values[-1], values), name)
+            return self._new_variable(Declaration(values[0], values[-1], values), name)
         if hi is None:
             raise InputError("int_var gets two bounds, or a list of values")
-        return self._made(Declaration(whole(lo, "a lower bound"), whole(hi, "an upper bound"), None), name)
+        return self._new_variable(Declaration(whole(lo, "a lower bound"), whole(hi, "an upper bound"), None), name)
 
-    def _made(self, variable: Declaration, name: str) -> Expression:
+    def _new_variable(self, variable: Declaration, name: str) -> Expression:
         number = len(self._variables)
         if not isinstance(name, str):
             raise wrong_type("name", name, "a string")
         if variable.lo > variable.hi:
             raise InputError(f"variable {name or number} has no value: {variable.lo} is above {variable.hi}")
-        if variable.lo < -LIMIT or variable.hi > LIMIT:
+        if variable.lo < -MAX_INTEGER or variable.hi > MAX_INTEGER:
             raise InputError(
                 f"variable {name or number}: {variable.lo}..{variable.hi} is beyond -2^52..2^52; use smaller bounds"
             )
@@ -265,9 +265,9 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             raise InputError(f"{relation}: iff includes only_if; give one of them")
         self._check(relation.left)
         factors = np.array(list(relation.left.terms.values()), dtype=object)
-        if len(factors) and max(abs(f) for f in factors) > LIMIT:
+        if len(factors) and max(abs(f) for f in factors) > MAX_INTEGER:
             raise InputError(f"{relation}: a coefficient is beyond 2^52")
-        if abs(relation.left.constant) > LIMIT:
+        if abs(relation.left.constant) > MAX_INTEGER:
             raise InputError(f"{relation}: the constant is beyond 2^52")
         variables = np.array([(var, 1, 0) for var in relation.left.terms], dtype=np.int64).reshape(-1, 3)
         arguments = [factors.astype(np.int64), variables, np.array([-relation.left.constant])]
@@ -386,12 +386,12 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         aim = self._objective
         task = "satisfy" if aim is None else "minimise" if self._sign > 0 else "maximise"
         run = SearchRun(self, task, time_limit, options.node_limit, options.fail_limit)
-        how = options.pace, self._relaxed() if flag("lns", options.lns) else None, free, seed
+        settings = options.pace, self._relaxed() if flag("lns", options.lns) else None, free, seed
         is_first = solution_limit is None and not all_solutions and aim is None
         run.progress = options.progress
         with memory_in_words(threads):
             try:
-                search = self._start(threads, device, how, run)
+                search = self._start(threads, device, settings, run)
             except TimeLimitError:
                 return run.result({}, "time-limit")
             result = run.search(search, 1 if is_first else solution_limit, all_solutions, on_solution)
@@ -474,7 +474,7 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
             0 if aim is None else aim.constant,
             "min-cost" if self._sign > 0 else "max-cost",
         )
-        return tabulate(posted, self._build()[0], min(whole(rows, "a number of rows"), _MOST_ROWS))
+        return tabulate(posted, self._build()[0], min(whole(rows, "a number of rows"), _MAX_TUPLES))
 
     def _build(self, deadline: float = math.inf) -> tuple[CpSolver, ViewRows | None]:
         aim = None if self._objective is None else self._objective * self._sign
@@ -484,24 +484,24 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         self,
         threads: int,
         device: Device,
-        how: tuple[tuple[str, float, float] | None, tuple[ViewRows, None] | None, bool, int],
+        settings: tuple[tuple[str, float, float] | None, tuple[ViewRows, None] | None, bool, int],
         run: SearchRun,
     ) -> CpSearch:
         if whole(threads, "a number of threads") not in range(1, MAX_THREADS + 1):
             raise InputError(f"a search has from 1 to {MAX_THREADS} threads, not {threads}")
-        if not 0 <= whole(how[-1], "a seed") < 2**63:
-            raise InputError(f"the seed is {how[-1]}; it must be from 0 to 2^63 - 1")
+        if not 0 <= whole(settings[-1], "a seed") < 2**63:
+            raise InputError(f"the seed is {settings[-1]}; it must be from 0 to 2^63 - 1")
         solver, objective = self._build(run.deadline)
         accelerate(solver, device, threads)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
-        rules = search_rules(self._rules, self._own(), objective)
-        search: CpSearch = call_core(CpSearch, solvers, rules, objective, *how, *run.limits)
+        rules = search_rules(self._rules, self._all_views(), objective)
+        search: CpSearch = call_core(CpSearch, solvers, rules, objective, *settings, *run.limits)
         return search
 
     def _relaxed(self) -> tuple[ViewRows, None]:
-        return np.concatenate([xs for xs, _, _ in self._rules]) if self._rules else self._own(), None
+        return np.concatenate([xs for xs, _, _ in self._rules]) if self._rules else self._all_views(), None
 
-    def _own(self) -> ViewRows:
+    def _all_views(self) -> ViewRows:
         return np.array([(var, 1, 0) for var in range(len(self._variables))], dtype=np.int64).reshape(-1, 3)
 
     def solution_of(self, search: CpSearch) -> Solution:

@@ -8,7 +8,7 @@ from pathlib import Path
 from elimina._core import TextError
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
-from elimina.cp.operands import LIMIT
+from elimina.cp.operands import MAX_INTEGER
 from elimina.errors import FormatError, UnsupportedError
 from elimina.io.parsing import reraise
 
@@ -40,7 +40,7 @@ def read_opb(path: Path, data: bytes) -> Model:
     # Comments leave their lines, so that errors still name the right ones.
     text = re.sub(r"^[ \t]*\*.*$", "", text, flags=re.MULTILINE)
     model, variables, line = Model(), dict[str, Expression](), 1
-    *statements, rest = text.split(";")
+    *statements, remainder = text.split(";")
     for number, statement in enumerate(statements):
         body = statement.lstrip()
         line += statement[: len(statement) - len(body)].count("\n")
@@ -51,7 +51,7 @@ def read_opb(path: Path, data: bytes) -> Model:
         except UnsupportedError as error:
             raise UnsupportedError(f"{path}:{line}: {error}") from None
         line += body.count("\n")
-    if rest.strip():
+    if remainder.strip():
         raise FormatError(str(path), line, "the last statement does not end with ;")
     if header is not None and all(_NUMBERED.fullmatch(name) for name in variables):
         _declare_rest(path, int(header[1]), model, variables)
@@ -70,40 +70,42 @@ def _declare_rest(path: Path, count: int, model: Model, variables: dict[str, Exp
 def _add_statement(statement: str, model: Model, variables: dict[str, Expression], *, is_first: bool) -> None:
     if statement.startswith("soft:") or statement.startswith("["):
         raise UnsupportedError("soft constraints are not supported")
-    found = _STATEMENT.fullmatch(statement)
-    if found is None or (found[1] is None) == (found[3] is None):
+    match = _STATEMENT.fullmatch(statement)
+    if match is None or (match[1] is None) == (match[3] is None):
         raise TextError(f"expected an objective or a constraint, found {statement[:40]!r}")
-    if found[1] and not is_first:
+    if match[1] and not is_first:
         raise TextError("the objective comes once, before all constraints")
-    total = _sum(found[2], model, variables)
-    if found[1]:
-        (model.minimize if found[1] == "min:" else model.maximize)(total)
+    total = _sum(match[2], model, variables)
+    if match[1]:
+        (model.minimize if match[1] == "min:" else model.maximize)(total)
         return
-    bound = _number(found[4])
-    model.add(total >= bound if found[3] == ">=" else total <= bound if found[3] == "<=" else total == bound)
+    bound = _number(match[4])
+    model.add(total >= bound if match[3] == ">=" else total <= bound if match[3] == "<=" else total == bound)
 
 
 def _sum(text: str, model: Model, variables: dict[str, Expression]) -> Expression:
     terms: list[Expression] = []
-    place = 0
-    while place < len(text):
-        term = _TERM.match(text, place)
+    position = 0
+    while position < len(text):
+        term = _TERM.match(text, position)
         if term is None:
-            raise TextError(f"expected a coefficient and a variable, found {text[place : place + 40]!r}")
+            raise TextError(f"expected a coefficient and a variable, found {text[position : position + 40]!r}")
         if term[1] is None and terms:
-            raise UnsupportedError(f"the product of variables at {text[place : place + 40].strip()!r} is not supported")
+            raise UnsupportedError(
+                f"the product of variables at {text[position : position + 40].strip()!r} is not supported"
+            )
         factor = {"+": 1, "-": -1, None: 1}.get(term[1])
         factor = _number(term[1]) if factor is None else factor
         name = term[3]
         if name not in variables:
             variables[name] = model.bool_var(name)
         terms.append((1 - variables[name] if term[2] else variables[name]) * factor)
-        place = term.end()
+        position = term.end()
     return model.sum(terms)
 
 
 def _number(text: str) -> int:
     number = int(text.replace(" ", "").replace("\n", ""))
-    if abs(number) > LIMIT:
+    if abs(number) > MAX_INTEGER:
         raise UnsupportedError(f"the number {number} is beyond 2^52")
     return number

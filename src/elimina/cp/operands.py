@@ -15,7 +15,7 @@ Numbers: TypeAlias = npt.NDArray[np.signedinteger[Any]]
 
 T = TypeVar("T")
 
-LIMIT = 2**52
+MAX_INTEGER = 2**52
 """No bound of a variable or an expression is beyond it."""
 
 
@@ -41,13 +41,13 @@ def whole_array(numbers: Any) -> Numbers:
         result = numbers
     else:
         numbers = [whole(x, "an argument") for x in numbers]
-        if any(abs(x) > LIMIT for x in numbers):
+        if any(abs(x) > MAX_INTEGER for x in numbers):
             raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
         result = np.array(numbers, dtype=np.int64)
-    least, most = (int(result.min()), int(result.max())) if len(result) else (0, 0)
-    if most > LIMIT or least < -LIMIT:
+    smallest, largest = (int(result.min()), int(result.max())) if len(result) else (0, 0)
+    if largest > MAX_INTEGER or smallest < -MAX_INTEGER:
         raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
-    return np.array(result, np.int32 if least >= -(2**31) and most < 2**31 else np.int64)
+    return np.array(result, np.int32 if smallest >= -(2**31) and largest < 2**31 else np.int64)
 
 
 def is_of_numbers(argument: Any) -> TypeGuard[Numbers]:

@@ -22,18 +22,19 @@ def weighted_sum(terms: Sequence[Term], values: Sequence[Integers]) -> Integers:
     return sum((factor * x for (factor, _), x in zip(terms, values, strict=True)), np.zeros(1, np.int64))
 
 
-def condensed(pieces: ConstraintTables, terms: Sequence[Term], rest: Term, told_apart: tuple[int, int]) -> list[Term]:
+def condensed(
+    tables: ConstraintTables, terms: Sequence[Term], final: Term, separated_totals: tuple[int, int]
+) -> list[Term]:
     """Return a few terms that can replace all, so that comparing their sum and the rest with 0 has the same result.
 
-    Partial sums are one value where whatever is still added leaves them at or below the first total, and one where at
-    or above the second. Where they are many, digits of them take their place: dense tables of n sums have n times as
-    many cells as those of digits have.
+    Partial sums that the remaining terms cannot lift above the smallest total become one value, as do those that these
+    cannot lower below the largest. Many partial sums are replaced by two digits, whose dense tables are smaller.
 
     Args:
-        pieces: Get the variables of the partial sums.
+        tables: Tables, to which the variables of the partial sums are added.
         terms: Terms to add.
-        rest: Terms that are added later.
-        told_apart: Two totals; those below the first one, and those above the second one, are as good as these.
+        final: Term that is added after these.
+        separated_totals: Smallest and largest total; a total beyond them has the same effect as the nearer one.
 
     Raises:
         InputError: There are too many partial sums.
@@ -42,58 +43,58 @@ def condensed(pieces: ConstraintTables, terms: Sequence[Term], rest: Term, told_
     free = [(factor, x) for factor, x in terms if x.var >= 0]
     if len(free) < 2:
         return [*free, (1, constant(constants))]
-    ends = [_ends(pieces, term) for term in (*free, rest)]
+    ends = [_ends(tables, term) for term in (*free, final)]
     limits = []
     for done in range(1, len(free) + 1):
         later = [sum(column) + constants for column in zip(*ends[done:], strict=True)]
-        limits.append((told_apart[0] - later[1], told_apart[1] - later[0]))
+        limits.append((separated_totals[0] - later[1], separated_totals[1] - later[0]))
     start = sum(low for low, _ in ends[:-1])
     beyond = max(limits[-1][1] - start, 0)
     largest = min(sum(high - low for low, high in ends[:-1]), beyond)
     base = math.isqrt(largest) + 2
-    fits = (largest // base + 2) * base * pieces.cells([rest[1]]) <= pieces.limit // 2
-    if fits and _cells(pieces, free, limits) > _MAX_DENSE_CELLS:
-        return [*_digits(pieces, free, base, beyond // base + 1), (1, constant(start + constants))]
+    fits = (largest // base + 2) * base * tables.cells([final[1]]) <= tables.limit // 2
+    if fits and _cells(tables, free, limits) > _MAX_DENSE_CELLS:
+        return [*_digits(tables, free, base, beyond // base + 1), (1, constant(start + constants))]
     factor, total = free[0]
     for (by, x), (low, high) in zip(free[1:], limits[1:], strict=True):
-        total = pieces.define(
+        total = tables.define(
             [total, x], lambda a, b, factor=factor, by=by, low=low, high=high: np.clip(factor * a + by * b, low, high)
         )
         factor = 1
     return [(factor, total), (1, constant(constants))]
 
 
-def _ends(pieces: ConstraintTables, term: Term) -> tuple[int, int]:
+def _ends(tables: ConstraintTables, term: Term) -> tuple[int, int]:
     """Return the smallest and the largest value of a term."""
     factor, x = term
-    values = factor * pieces.values(x)
+    values = factor * tables.values(x)
     return int(values.min()), int(values.max())
 
 
-def _cells(pieces: ConstraintTables, terms: Sequence[Term], limits: Sequence[tuple[int, int]]) -> float:
+def _cells(tables: ConstraintTables, terms: Sequence[Term], limits: Sequence[tuple[int, int]]) -> float:
     """Return the cells of the largest dense table of a chain of partial sums; infinity if tuples exceed the limit."""
     largest = 0
     sums: Integers = np.zeros(1, np.int64)
     for (factor, x), (low, high) in zip(terms, limits, strict=True):
-        values = factor * pieces.values(x)
-        if len(sums) * len(values) > pieces.limit:
+        values = factor * tables.values(x)
+        if len(sums) * len(values) > tables.limit:
             return math.inf
-        made = np.unique(np.clip(np.add.outer(sums, values), low, high))
-        largest = max(largest, len(sums) * len(values) * len(made))
-        sums = made
+        clipped_sums = np.unique(np.clip(np.add.outer(sums, values), low, high))
+        largest = max(largest, len(sums) * len(values) * len(clipped_sums))
+        sums = clipped_sums
     return largest
 
 
-def _digits(pieces: ConstraintTables, terms: Sequence[Term], base: int, most: int) -> list[Term]:
+def _digits(tables: ConstraintTables, terms: Sequence[Term], base: int, max_digit: int) -> list[Term]:
     """Two digits of the sum of what each term is above its least; the high digit ends at ``most``."""
     high = low = constant(0)
     for factor, x in terms:
-        least = _ends(pieces, (factor, x))[0]
+        smallest = _ends(tables, (factor, x))[0]
 
-        def moved(a: Integers, b: Integers, factor: int = factor, least: int = least) -> Integers:
-            return a + factor * b - least
+        def moved(a: Integers, b: Integers, factor: int = factor, smallest: int = smallest) -> Integers:
+            return a + factor * b - smallest
 
-        carry = pieces.define([low, x], lambda a, b, moved=moved: np.minimum(moved(a, b) // base, most))
-        low = pieces.define([low, x], lambda a, b, moved=moved: moved(a, b) % base)
-        high = carry if high.var < 0 else pieces.define([high, carry], lambda a, b: np.minimum(a + b, most))
+        carry = tables.define([low, x], lambda a, b, moved=moved: np.minimum(moved(a, b) // base, max_digit))
+        low = tables.define([low, x], lambda a, b, moved=moved: moved(a, b) % base)
+        high = carry if high.var < 0 else tables.define([high, carry], lambda a, b: np.minimum(a + b, max_digit))
     return [(base, high), (1, low)]

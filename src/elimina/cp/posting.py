@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina._core import CpSolver
 from elimina.cp.expressions import Expression
-from elimina.cp.operands import LIMIT, Numbers, whole_array
+from elimina.cp.operands import MAX_INTEGER, Numbers, whole_array
 from elimina.cp.views import ViewRows
 from elimina.errors import InputError, TimeLimitError
 
@@ -32,7 +32,7 @@ class Declaration(NamedTuple):
 def build_solver(
     variables: Iterable[Declaration],
     posts: Iterable[tuple[str, Sequence[Numbers]]],
-    aim: Expression | None,
+    objective: Expression | None,
     deadline: float,
 ) -> tuple[CpSolver, ViewRows | None]:
     """Return the solver and a view of the objective; a sum gets a variable that only the solver has.
@@ -40,7 +40,7 @@ def build_solver(
     Args:
         variables: Variables of the model.
         posts: Names of constraints in the core, and their arguments.
-        aim: Objective to be minimised; None without one.
+        objective: Objective to be minimised; None without one.
         deadline: Deadline by ``time.monotonic``.
 
     Raises:
@@ -57,22 +57,26 @@ def build_solver(
     for name, arguments in posts:
         check_time(deadline)
         call_core(solver.post, name, arguments)
-    if aim is None:
+    if objective is None:
         return solver, None
-    if is_view(aim):
-        return solver, view_of(aim)
-    lo, hi = aim.model.bounds(aim)
-    if max(abs(lo), abs(hi)) > LIMIT:
+    if is_view(objective):
+        return solver, view_of(objective)
+    lo, hi = objective.model.bounds(objective)
+    if max(abs(lo), abs(hi)) > MAX_INTEGER:
         raise InputError(f"the objective is from {lo} to {hi}, beyond 2^52: use smaller coefficients or bounds")
-    own = call_core(solver.new_variables, 1, lo, hi)
-    terms = np.array([(var, 1, 0) for var in (*aim.terms, own)], dtype=np.int64)
-    call_core(solver.post, "int_lin_eq", [whole_array([*aim.terms.values(), -1]), terms, whole_array([-aim.constant])])
-    return solver, np.array([(own, 1, 0)], dtype=np.int64)
+    total = call_core(solver.new_variables, 1, lo, hi)
+    terms = np.array([(var, 1, 0) for var in (*objective.terms, total)], dtype=np.int64)
+    call_core(
+        solver.post,
+        "int_lin_eq",
+        [whole_array([*objective.terms.values(), -1]), terms, whole_array([-objective.constant])],
+    )
+    return solver, np.array([(total, 1, 0)], dtype=np.int64)
 
 
 def is_view(x: Expression) -> bool:
     """Return whether the core takes an expression as a view of one variable."""
-    return len(x.terms) < 2 and all(abs(f) <= _MAX_SCALE for f in x.terms.values()) and abs(x.constant) <= LIMIT
+    return len(x.terms) < 2 and all(abs(f) <= _MAX_SCALE for f in x.terms.values()) and abs(x.constant) <= MAX_INTEGER
 
 
 def view_of(x: Expression) -> ViewRows:

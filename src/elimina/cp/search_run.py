@@ -60,36 +60,36 @@ class SearchRun:
         self._failures = limit_of("fail_limit", fail_limit)
         self.progress: Callable[[dict[str, Any]], object] | None = None
         self._last: Solution | None = None
-        self._kept: list[Solution] = []
+        self._solutions: list[Solution] = []
         self._is_complete = False
 
     @property
     def limits(self) -> tuple[float, float, float]:
-        """Seconds that are left, nodes and failures, as the core takes them."""
+        """Remaining seconds, nodes and failures, as the core takes them."""
         return max(0.0, self.deadline - time.monotonic()), self._nodes, self._failures
 
     @property
     def deadline(self) -> float:
-        """By ``time.monotonic``."""
+        """Time, by ``time.monotonic``, at which the search ends."""
         return self._started + self._seconds
 
     def search(
-        self, search: CpSearch, limit: int | None, keeps: bool, on_solution: Callable[[Solution], object] | None
+        self, search: CpSearch, limit: int | None, keep_all: bool, on_solution: Callable[[Solution], object] | None
     ) -> Result:
         """Search to the end, or to a limit.
 
         Args:
             search: The search, which has not begun.
             limit: Number of solutions to end after; None if there is no limit.
-            keeps: True if all solutions are part of the answer.
-            on_solution: Called with each solution; ends the search by returning False.
+            keep_all: True if all solutions are part of the answer.
+            on_solution: Function to call with each solution; it ends the search by returning False.
 
         Raises:
             MemoryError: Memory ran out before there was a solution.
         """
         self._posted = time.monotonic()
         try:
-            ended_by = self._to_the_end(search, limit, keeps, on_solution)
+            ended_by = self._search_to_limit(search, limit, keep_all, on_solution)
         except KeyboardInterrupt:
             ended_by = "interrupt"
         except MemoryError:
@@ -98,33 +98,33 @@ class SearchRun:
             ended_by = "memory-limit"
         return self.result(search.statistics(), ended_by)
 
-    def _to_the_end(
-        self, search: CpSearch, limit: int | None, keeps: bool, on_solution: Callable[[Solution], object] | None
+    def _search_to_limit(
+        self, search: CpSearch, limit: int | None, keep_all: bool, on_solution: Callable[[Solution], object] | None
     ) -> EndedBy | None:
-        count, tell = 0, self.progress
+        count, progress = 0, self.progress
 
-        def told() -> bool:
-            if tell is not None:
-                tell(search.statistics())
+        def report_progress() -> bool:
+            if progress is not None:
+                progress(search.statistics())
             return True
 
         while count != limit:
-            state = search.next(never_stop if tell is None else told)
+            state = search.next(never_stop if progress is None else report_progress)
             if state != "solution":
                 self._is_complete = state == "complete"
-                return None if self._is_complete else "interrupt" if state == "stopped" else self._met(search)
+                return None if self._is_complete else "interrupt" if state == "stopped" else self._limit_of(search)
             self._last = solution = self._model.solution_of(search)
             count += 1
-            if keeps:
-                self._kept.append(solution)
+            if keep_all:
+                self._solutions.append(solution)
             if on_solution is not None and on_solution(solution) is False:
                 return "interrupt"
-            # The search knows its own time only, not that of what is done with its solutions.
+            # The core measures the time of the search alone, not that of on_solution.
             if count != limit and time.monotonic() > self.deadline:
                 return "time-limit"
         return "solution-limit"
 
-    def _met(self, search: CpSearch) -> EndedBy:
+    def _limit_of(self, search: CpSearch) -> EndedBy:
         figures = search.statistics()
         if figures["nodes"] >= self._nodes:
             return "node-limit"
@@ -148,10 +148,10 @@ class SearchRun:
         upper = value if status == "optimal" or self._task == "minimise" else None
         now = time.monotonic()
         phases = {"post": self._posted - self._started, "search": now - self._posted}
-        known = {name: figure for name, figure in figures.items() if name not in ("seconds", "interrupted")}
-        stats = {**known, "complete": self._is_complete, "seconds": phase_seconds(phases, now - self._started)}
+        counts = {name: figure for name, figure in figures.items() if name not in ("seconds", "interrupted")}
+        stats = {**counts, "complete": self._is_complete, "seconds": phase_seconds(phases, now - self._started)}
         return Result(
-            status, self._task, value, lower, upper, last, ended_by=ended_by, stats=stats, solutions=self._kept
+            status, self._task, value, lower, upper, last, ended_by=ended_by, stats=stats, solutions=self._solutions
         )
 
 

@@ -22,7 +22,8 @@ from elimina.model.variable import Variable
 
 _MAX_ENUMERATED_CELLS = 1 << 10
 _FAILURES_PER_TUPLE = 8
-_SPARSE = 4
+_SPARSE_CELLS_SHARE = 0.25
+"""Share of a table's cells below which its tuples, with a cell for each of their values, are stored instead."""
 _MAX_COST = 1 << 60
 
 
@@ -51,8 +52,8 @@ def tabulate(posted: PostedModel, solver: CpSolver, rows: int) -> graphical.Mode
 
     Args:
         posted: Everything that was posted.
-        solver: The same, posted to a solver.
-        rows: The most that one table may have.
+        solver: Solver to which the model was posted.
+        rows: Largest number of tuples of a table.
 
     Raises:
         InputError: A constraint's table would have more cells and cannot be decomposed, or a variable has more values.
@@ -84,18 +85,21 @@ class _Tabulation:
         self._constraints = [(name, [views_of(a) for a in arguments]) for name, arguments in posted.constraints]
         self._costs = dict(posted.objective or {})
         self._constant = posted.constant
-        self._left_out: int | None = None
-        self._known: dict[Any, Integers] = {}
-        left = PropagatedDomains(posted.variables, solver)
+        self._objective_variable: int | None = None
+        self._enumerations: dict[Any, Integers] = {}
+        propagated = PropagatedDomains(posted.variables, solver)
         summed = self._sum_of_objective(solver)
         for v in range(len(posted.variables)):
-            if left.sizes[v] > rows and v != self._left_out:
+            if propagated.sizes[v] > rows and v != self._objective_variable:
                 raise InputError(
-                    f"variable {_name_of(posted.names, v)} has {left.sizes[v]:,} values, more than {rows:,}; "
+                    f"variable {_name_of(posted.names, v)} has {propagated.sizes[v]:,} values, more than {rows:,}; "
                     "narrow its domain, or leave the model to the search (elimina cp, fzn-elimina, Model.solve)"
                 )
-        domains = [np.array(left.values(v) if v != self._left_out else [0]) for v in range(len(posted.variables))]
-        self._pieces = ConstraintTables(domains, rows)
+        domains = [
+            np.array(propagated.values(v) if v != self._objective_variable else [0])
+            for v in range(len(posted.variables))
+        ]
+        self._tables = ConstraintTables(domains, rows)
         if summed is not None:
             self._constraints.pop(summed)
 
@@ -118,17 +122,17 @@ class _Tabulation:
             constant += factor * x.offset
             if x.var >= 0:
                 terms[x.var] = terms.get(x.var, 0) + factor * x.scale
-        own = terms.pop(objective, 0)
-        if abs(own) != 1:
+        objective_factor = terms.pop(objective, 0)
+        if abs(objective_factor) != 1:
             return None
         ends = [[f * end for end in solver.bounds_of(v)] for v, f in terms.items()]
-        low, high = (-own * (constant + sum(of(pair) for pair in ends)) for of in (min, max))
+        low, high = (-objective_factor * (constant + sum(of(pair) for pair in ends)) for of in (min, max))
         lo, hi, values = self._posted.variables[objective]
         if values is not None or not lo <= min(low, high) <= max(low, high) <= hi:
             return None
-        self._costs = {v: -own * f * by for v, f in terms.items()}
-        self._constant += -own * constant * by
-        self._left_out = objective
+        self._costs = {v: -objective_factor * f * by for v, f in terms.items()}
+        self._constant += -objective_factor * constant * by
+        self._objective_variable = objective
         return users[0]
 
     def model(self) -> graphical.Model:
@@ -137,12 +141,12 @@ class _Tabulation:
             scope = list(dict.fromkeys(x.var for x in views if x.var >= 0))
             if not scope:
                 continue  # propagation knows that it holds
-            self._pieces.origin = self._described(number, name, scope)
+            self._tables.origin = self._described(number, name, scope)
             rule = rule_of(name)
-            if rule is not None and (name.startswith("table_") or self._pieces.cells(views) > _MAX_ENUMERATED_CELLS):
-                rule[0](self._pieces, arguments, rule[1])
+            if rule is not None and (name.startswith("table_") or self._tables.cells(views) > _MAX_ENUMERATED_CELLS):
+                rule[0](self._tables, arguments, rule[1])
             else:
-                self._pieces.keep(scope, self._enumerated(name, arguments, scope))
+                self._tables.keep(scope, self._enumerated(name, arguments, scope))
         self._narrow()
         return self._assembled()
 
@@ -152,69 +156,69 @@ class _Tabulation:
 
     def _enumerated(self, name: str, arguments: Sequence[Sequence[View]], scope: Sequence[int]) -> Integers:
         """Return the assignments that a constraint allows, by a search of its own."""
-        place = {v: k for k, v in enumerate(scope)}
+        position = {v: k for k, v in enumerate(scope)}
         words = [
-            np.array([(place.get(x.var, -1), x.scale, x.offset) for x in argument], np.int64).reshape(-1, 3)
+            np.array([(position.get(x.var, -1), x.scale, x.offset) for x in argument], np.int64).reshape(-1, 3)
             for argument in arguments
         ]
-        domains = [self._pieces.domains[v] for v in scope]
+        domains = [self._tables.domains[v] for v in scope]
         key = (name, tuple(w.tobytes() for w in words), tuple(d.tobytes() for d in domains))
-        if key not in self._known:
-            self._known[key] = self._searched(name, words, domains)
-        return self._known[key]
+        if key not in self._enumerations:
+            self._enumerations[key] = self._searched(name, words, domains)
+        return self._enumerations[key]
 
     def _searched(self, name: str, words: Sequence[npt.NDArray[Any]], domains: Sequence[Integers]) -> Integers:
         solver = CpSolver()
         for values in domains:
             solver.new_variable_of(values)
         solver.post(name, words)
-        own = np.array([(v, 1, 0) for v in range(len(domains))], np.int64).reshape(-1, 3)
+        objective_factor = np.array([(v, 1, 0) for v in range(len(domains))], np.int64).reshape(-1, 3)
         failures = _FAILURES_PER_TUPLE * self._rows
         forever = math.inf
-        rules = [(own, "input_order", "indomain_min")]
+        rules = [(objective_factor, "input_order", "indomain_min")]
         search = CpSearch((solver,), rules, None, None, None, False, 0, forever, forever, failures)
-        found = []
+        tuples = []
         while (state := search.next(lambda: True)) == "solution":
-            found.append(search.solution()[: len(domains)])
-            if len(found) > self._rows:
-                raise self._pieces.too_large(f"has more than {self._rows:,} tuples")
+            tuples.append(search.solution()[: len(domains)])
+            if len(tuples) > self._rows:
+                raise self._tables.too_large(f"has more than {self._rows:,} tuples")
         if state == "stopped":
             raise KeyboardInterrupt
         if state == "limit":
-            raise self._pieces.too_large("takes too long to compute")
-        return np.unique(np.array(found, np.int64).reshape(-1, len(domains)), axis=0)
+            raise self._tables.too_large("takes too long to compute")
+        return np.unique(np.array(tuples, np.int64).reshape(-1, len(domains)), axis=0)
 
     def _narrow(self) -> None:
-        """Take values that a piece does not allow from all others, until nothing changes."""
-        domains, pieces = self._pieces.domains, self._pieces.pieces
+        """Remove the values that some table does not allow from all tables, until nothing changes."""
+        domains, tables = self._tables.domains, self._tables.tables
         users: dict[int, list[int]] = {}
-        for number, piece in enumerate(pieces):
-            for v in piece.scope:
+        for number, allowed in enumerate(tables):
+            for v in allowed.scope:
                 users.setdefault(v, []).append(number)
-        waiting = dict.fromkeys(range(len(pieces)))
+        waiting = dict.fromkeys(range(len(tables)))
         while waiting:
             number = next(iter(waiting))
             del waiting[number]
-            scope, rows, origin = pieces[number]
+            scope, rows, origin = tables[number]
             inside = np.ones(len(rows), bool)
             for v, column in zip(scope, rows.T, strict=True):
                 inside &= np.isin(column, domains[v])
-            pieces[number] = ConstraintTable(scope, rows[inside], origin)
+            tables[number] = ConstraintTable(scope, rows[inside], origin)
             if not inside.any():
                 raise Infeasible
             for v, column in zip(scope, rows[inside].T, strict=True):
-                left = np.unique(column)
-                if len(left) < len(domains[v]):
-                    domains[v] = left
+                propagated = np.unique(column)
+                if len(propagated) < len(domains[v]):
+                    domains[v] = propagated
                     waiting.update(dict.fromkeys(user for user in users[v] if user != number))
 
     def _assembled(self) -> graphical.Model:
-        domains = self._pieces.domains
+        domains = self._tables.domains
         names = [_name_of(self._posted.names, v) for v in range(len(domains))]
-        kept = [v for v in range(len(domains)) if v != self._left_out]
-        index = {v: k for k, v in enumerate(kept)}
-        variables = [Variable(names[v], len(domains[v]), domains[v].tolist()) for v in kept]
-        tables = [table for piece in self._pieces.pieces if (table := self._table(piece, index)) is not None]
+        shown_variables = [v for v in range(len(domains)) if v != self._objective_variable]
+        index = {v: k for k, v in enumerate(shown_variables)}
+        variables = [Variable(names[v], len(domains[v]), domains[v].tolist()) for v in shown_variables]
+        tables = [table for allowed in self._tables.tables if (table := self._table(allowed, index)) is not None]
         constant = self._constant
         for v, factor in self._costs.items():
             if abs(factor) * max(abs(int(domains[v][0])), abs(int(domains[v][-1]))) > _MAX_COST:
@@ -226,15 +230,15 @@ class _Tabulation:
             constant += best
         return graphical.Model(variables, tables, sense=self._posted.sense, constant=constant)
 
-    def _table(self, piece: ConstraintTable, index: Mapping[int, int]) -> Table | None:
-        """Return the table of a piece over the variables that are not fixed; None if it allows everything."""
-        domains = self._pieces.domains
-        axes = [k for k, v in enumerate(piece.scope) if len(domains[v]) > 1]
-        scope = [piece.scope[k] for k in axes]
+    def _table(self, allowed: ConstraintTable, index: Mapping[int, int]) -> Table | None:
+        """Return the costs of allowed tuples over the variables that are not fixed; None if all are allowed."""
+        domains = self._tables.domains
+        axes = [k for k, v in enumerate(allowed.scope) if len(domains[v]) > 1]
+        scope = [allowed.scope[k] for k in axes]
         sizes = [len(domains[v]) for v in scope]
         rows = np.stack(
-            [np.searchsorted(domains[v], piece.rows[:, k]) for k, v in zip(axes, scope, strict=True)]
-            or [np.zeros(len(piece.rows), np.int64)],
+            [np.searchsorted(domains[v], allowed.rows[:, k]) for k, v in zip(axes, scope, strict=True)]
+            or [np.zeros(len(allowed.rows), np.int64)],
             axis=1,
         ).astype(np.int32)
         cells = math.prod(sizes)
@@ -242,7 +246,7 @@ class _Tabulation:
             return None
         worst = forbidden_value(self._posted.sense, np.int64)
         names = [index[v] for v in scope]
-        if _SPARSE * len(rows) * len(scope) < cells and cells > _MAX_ENUMERATED_CELLS:
+        if len(rows) * len(scope) < _SPARSE_CELLS_SHARE * cells and cells > _MAX_ENUMERATED_CELLS:
             return Table(names, np.zeros(len(rows), np.int64), sizes=sizes, rows=rows, default=worst)
         values = np.full(sizes, worst, np.int64)
         values[tuple(rows.T)] = 0

@@ -49,20 +49,20 @@ class TourProblem:
 
     def length(self, tour: Sequence[int]) -> int:
         """Return the length of a closed tour of all cities, which count from 0."""
-        here = np.asarray(tour, dtype=np.int64)
-        return int(self.distances[here, np.roll(here, -1)].sum(dtype=np.int64))
+        order = np.asarray(tour, dtype=np.int64)
+        return int(self.distances[order, np.roll(order, -1)].sum(dtype=np.int64))
 
 
-def _checked_distances(given: npt.ArrayLike) -> Distances:
+def _checked_distances(distances: npt.ArrayLike) -> Distances:
     """Return distances as int32, checked."""
-    found = np.asarray(given)
-    if found.dtype.kind not in "iu":
-        raise TypeError(f"distances is an array of {found.dtype}; it takes integers, a row and a column for each city")
-    if found.ndim != 2 or found.shape[0] != found.shape[1]:
-        raise InputError(f"distances of shape {found.shape} are not a matrix with a row and a column for each city")
-    if found.size and (found.max() > MAX_DISTANCE or found.min() < -MAX_DISTANCE):
+    array = np.asarray(distances)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"distances is an array of {array.dtype}; it takes integers, a row and a column for each city")
+    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+        raise InputError(f"distances of shape {array.shape} are not a matrix with a row and a column for each city")
+    if array.size and (array.max() > MAX_DISTANCE or array.min() < -MAX_DISTANCE):
         raise InputError("a distance is beyond 2^31: use smaller units")
-    matrix: Distances = found.astype(np.int32, copy=False)
+    matrix: Distances = array.astype(np.int32, copy=False)
     for first in range(0, len(matrix), ROWS_PER_BLOCK):
         rows = slice(first, first + ROWS_PER_BLOCK)
         unequal = np.argwhere(matrix[rows, first:] != matrix[first:, rows].T)

@@ -17,21 +17,21 @@ from elimina.planning.machine import PROOF_EDGE_SECONDS, PROOF_SECONDS
 from elimina.result import EndedBy, Result, Status, phase_seconds, timed
 from elimina.system import memory_errors_in_words
 
-_KICKS_A_CITY, _FIRST_SECONDS = 200, 20.0
-"""Kicks for each city, and most seconds, of the local search before the search for a proof."""
-_STEPS, _MOST_STEPS, _LONGEST_ASCENT = 1000, 64_000, 20.0
+_KICKS_PER_CITY, _FIRST_LOCAL_SEARCH_SECONDS = 200, 20.0
+"""Kicks for each city, and largest number of seconds, of the local search before the search for a proof."""
+_FIRST_ASCENT_STEPS, _MAX_ASCENT_STEPS, _ROOT_ASCENTS_SECONDS = 1000, 64_000, 20.0
 """Steps of the first ascent and of the longest one, and seconds of all ascents at the root."""
-_LEAST_GAIN = 50
-"""An ascent that closes less than one part of the gap in so many is the last one."""
-_PARTS, _MOST_LENGTH = 1024, 2**50
-"""Parts of a unit in searches for proofs, and the longest tour there, in parts."""
-_EDGES_A_CITY, _MOST_EDGES = 25, 20_000
-"""Most edges of a search for a proof."""
+_MIN_GAP_SHARE = 0.02
+"""Share of the gap that an ascent has to close, or it is the last one."""
+_MAX_RESOLUTION, _MAX_SCALED_LENGTH = 1024, 2**50
+"""Parts of a unit of length in searches for proofs, and the longest tour there, in these parts."""
+_EDGES_PER_CITY, _MAX_EDGES = 25, 20_000
+"""Largest numbers of edges of a search for a proof: for each city, and in all."""
 _FIRST_PROOF_SECONDS = 4.0
 """Seconds of the first search for a proof; later ones take longer."""
-_FOR_EVER = 2**62
-_KICKS, _SHOWN_AFTER = 10_000, 0.2
-"""Most kicks and seconds between two looks at the tour."""
+_UNLIMITED_KICKS = 2**62
+_KICKS_PER_UPDATE, _UPDATE_SECONDS = 10_000, 0.2
+"""Largest number of kicks, and of seconds, between two reports of the tour."""
 
 
 class TourState(NamedTuple):
@@ -48,7 +48,7 @@ def solve_tsp(
     *,
     time_limit: float | None = None,
     seed: int = 0,
-    on_known: Callable[[TourState], object] = lambda known: None,
+    on_improvement: Callable[[TourState], object] = lambda known: None,
 ) -> Result:
     """Look for a shortest tour, and prove that it is one.
 
@@ -56,7 +56,7 @@ def solve_tsp(
         problem: Cities and their distances.
         time_limit: Time limit in seconds; None for no limit.
         seed: Random seed of the local search.
-        on_known: Function to call with better tours and bounds.
+        on_improvement: Function to call with better tours and bounds.
 
     Returns:
         Task ``tsp``: ``optimal``, or ``bounded`` (``feasible`` without a bound) when the time limit or Ctrl-C came
@@ -73,9 +73,9 @@ def solve_tsp(
         expected = "an elimina.cp.tour_problem.TourProblem (elimina.cp.tsplib.read_tsp reads one)"
         raise wrong_type("problem", problem, expected)
     shift, distances = with_fixed_edges(problem)
-    run = _TourRun(problem, distances, shift, time_limit, seed, on_known)
+    run = _TourRun(problem, distances, shift, time_limit, seed, on_improvement)
     try:
-        run.go()
+        run.run()
     except KeyboardInterrupt:
         return run.result("interrupt")
     except MemoryError:
@@ -91,14 +91,14 @@ class _TourRun:
         shift: int,
         time_limit: float | None,
         seed: int,
-        on_known: Callable[[TourState], object],
+        on_improvement: Callable[[TourState], object],
     ) -> None:
         self._problem, self._distances, self._shift = problem, distances, shift
-        self._limit, self._seed, self._on_known = time_limit, seed, on_known
+        self._limit, self._seed, self._on_improvement = time_limit, seed, on_improvement
         self._started = time.monotonic()
         self._nodes = 0
         self._clock: dict[str, float] = {}
-        self._steps = _STEPS
+        self._steps = _FIRST_ASCENT_STEPS
         self.tour = list(range(problem.cities))
         self.length = problem.length(self.tour) - shift
         self.bound: int | None = None
@@ -117,75 +117,79 @@ class _TourRun:
         cause = None if status == "optimal" else ended_by
         return Result(status, "tsp", length, bound, length, tour=tour, ended_by=cause, stats=stats)
 
-    def go(self) -> None:
+    def run(self) -> None:
         if self._problem.cities <= 3:
-            self._know(bound=self.length + 0)
+            self._update_bounds(bound=self.length + 0)
             return
-        if self._left() <= 0:
-            self._know()
+        if self._remaining_seconds() <= 0:
+            self._update_bounds()
             return
         with timed(self._clock, "search"):
-            search = TourSearch(self._distances, self._seed, self._left() / 2)
-        self._take(search)
-        if self._left() <= 0:
+            search = TourSearch(self._distances, self._seed, self._remaining_seconds() / 2)
+        self._adopt_tour(search)
+        if self._remaining_seconds() <= 0:
             return
         with timed(self._clock, "bound"):
-            self._root = RootBound(self._distances, *search.edges, self._left())
-        self._improve_bound(self._left() / 4)
-        self._kick(search, min(_FIRST_SECONDS, self._left() / 2), _KICKS_A_CITY * self._problem.cities)
+            self._root = RootBound(self._distances, *search.edges, self._remaining_seconds())
+        self._improve_bound(self._remaining_seconds() / 4)
+        self._improve_tour(
+            search,
+            min(_FIRST_LOCAL_SEARCH_SECONDS, self._remaining_seconds() / 2),
+            _KICKS_PER_CITY * self._problem.cities,
+        )
         self._bound_at_root()
         self._prove(search)
 
-    def _left(self) -> float:
+    def _remaining_seconds(self) -> float:
         return float("inf") if self._limit is None else self._limit - (time.monotonic() - self._started)
 
     def _is_open(self) -> bool:
-        return (self.bound is None or self.bound < self.length) and self._left() > 0
+        return (self.bound is None or self.bound < self.length) and self._remaining_seconds() > 0
 
-    def _know(self, tour: list[int] | None = None, bound: int | None = None) -> None:
+    def _update_bounds(self, tour: list[int] | None = None, bound: int | None = None) -> None:
         if tour is not None:
             self.tour = tour
             self.length = int(self._distances[np.array(tour), np.roll(np.array(tour), -1)].sum(dtype=np.int64))
         if bound is not None:
             self.bound = bound
         shown = None if self.bound is None else min(self.bound, self.length) + self._shift
-        self._on_known(TourState(time.monotonic() - self._started, self.length + self._shift, shown))
+        self._on_improvement(TourState(time.monotonic() - self._started, self.length + self._shift, shown))
 
-    def _take(self, search: TourSearch) -> None:
+    def _adopt_tour(self, search: TourSearch) -> None:
         if self.tour == list(range(len(self.tour))) or search.length < self.length:
-            self._know(tour=search.tour)
+            self._update_bounds(tour=search.tour)
 
-    def _kick(self, search: TourSearch, seconds: float, count: int) -> None:
-        """Local search for some seconds."""
+    def _improve_tour(self, search: TourSearch, seconds: float, count: int) -> None:
+        """Improve the tour by local search, for some seconds."""
         end = time.monotonic() + seconds
-        while count > 0 and self._is_open() and (left := end - time.monotonic()) > 0:
+        while count > 0 and self._is_open() and (remaining := end - time.monotonic()) > 0:
             try:
                 with timed(self._clock, "search"):
-                    search.kick(min(count, _KICKS), min(left, _SHOWN_AFTER))
+                    search.kick(min(count, _KICKS_PER_UPDATE), min(remaining, _UPDATE_SECONDS))
             finally:
-                self._take(search)
-            count -= _KICKS
+                self._adopt_tour(search)
+            count -= _KICKS_PER_UPDATE
 
     def _improve_bound(self, seconds: float) -> bool:
-        """Improve the bound by an ascent; False: nothing changed."""
+        """Improve the bound by an ascent; return False if nothing changed."""
         try:
             with timed(self._clock, "bound"):
                 return self._root.improve(self.length, self._steps, seconds)
         finally:
             bound = self._root.bound
             if bound is not None and (self.bound is None or bound > self.bound):
-                self._know(bound=bound)
+                self._update_bounds(bound=bound)
 
     def _bound_at_root(self) -> None:
         """Improve the bound by longer and longer ascents, until they gain little."""
         if self.bound is None:
-            self._improve_bound(self._left())
-        end = time.monotonic() + min(_LONGEST_ASCENT, self._left() / 2)
-        while self.bound is not None and self._is_open() and (left := end - time.monotonic()) > 0:
-            self._steps = min(4 * self._steps, _MOST_STEPS)
+            self._improve_bound(self._remaining_seconds())
+        end = time.monotonic() + min(_ROOT_ASCENTS_SECONDS, self._remaining_seconds() / 2)
+        while self.bound is not None and self._is_open() and (remaining := end - time.monotonic()) > 0:
+            self._steps = min(4 * self._steps, _MAX_ASCENT_STEPS)
             before = self.bound
-            improved = self._improve_bound(left)
-            if not improved or (self.bound - before) * _LEAST_GAIN < self.length - before:
+            improved = self._improve_bound(remaining)
+            if not improved or self.bound - before < _MIN_GAP_SHARE * (self.length - before):
                 return
 
     def _prove(self, search: TourSearch) -> None:
@@ -195,28 +199,28 @@ class _TourRun:
         step, seconds = max(1, (self.length - self.bound) // 4), _FIRST_PROOF_SECONDS
         while self._is_open():
             target = min(self.bound + step - 1, self.length - 1)
-            most = min(_EDGES_A_CITY * self._problem.cities, _MOST_EDGES)
-            edges = self._root.survivors(target, most, self._left())
-            if edges is not None and self._left() < PROOF_SECONDS + len(edges[0]) * PROOF_EDGE_SECONDS:
-                self._kick(search, self._left(), _FOR_EVER)
+            max_edges = min(_EDGES_PER_CITY * self._problem.cities, _MAX_EDGES)
+            edges = self._root.survivors(target, max_edges, self._remaining_seconds())
+            if edges is not None and self._remaining_seconds() < PROOF_SECONDS + len(edges[0]) * PROOF_EDGE_SECONDS:
+                self._improve_tour(search, self._remaining_seconds(), _UNLIMITED_KICKS)
                 return
-            if edges is not None and self._rule_out(edges, target, min(seconds, self._left())):
+            if edges is not None and self._rule_out(edges, target, min(seconds, self._remaining_seconds())):
                 step *= 2
                 continue
             step = max(1, step // 2)
             if edges is not None or step == 1:
-                self._improve_bound(min(seconds, self._left() / 2))
+                self._improve_bound(min(seconds, self._remaining_seconds() / 2))
                 if self.length < search.length:
                     search.start(self.tour)
-                self._kick(
+                self._improve_tour(
                     search,
-                    min(seconds, self._left()),
-                    _FOR_EVER if edges is None else _KICKS_A_CITY * self._problem.cities,
+                    min(seconds, self._remaining_seconds()),
+                    _UNLIMITED_KICKS if edges is None else _KICKS_PER_CITY * self._problem.cities,
                 )
                 seconds *= 2
 
     def _rule_out(self, edges: tuple[list[int], list[int], list[int]], target: int, seconds: float) -> bool:
-        """Return whether all tours up to the target are ruled out in time, or the shortest one is found."""
+        """Search for a proof; return whether it rules out all tours up to the target, or ends with the shortest one."""
         assert self.bound is not None
         n = self._problem.cities
         model = Model()
@@ -225,43 +229,45 @@ class _TourRun:
             near[i].append(j)
             near[j].append(i)
         if any(len(cities) < 2 for cities in near):
-            self._know(bound=target + 1)
+            self._update_bounds(bound=target + 1)
             return True
         successors = [model.int_var(cities) for cities in near]
         # Lengths are changed by the multipliers of the bound, so that the search begins with that bound.
-        parts, shifts = self._shifts()
-        lengths = {(i, j): parts * length + shifts[i] + shifts[j] for i, j, length in zip(*edges, strict=True)}
+        resolution, shifts = self._shifts()
+        lengths = {(i, j): resolution * length + shifts[i] + shifts[j] for i, j, length in zip(*edges, strict=True)}
         changed, has = model.weighted_circuit(successors, lengths)
         length = model.int_var(self.bound, target)
-        model.add(changed == parts * length + 2 * sum(shifts))
+        model.add(changed == resolution * length + 2 * sum(shifts))
         model.minimize(length)
         model.search(has, "dom_w_deg", "indomain_max")
         model.search(successors, "input_order", "indomain_min")
         with timed(self._clock, "proof"):
-            found = model.solve(
-                time_limit=seconds, seed=self._seed, on_solution=lambda solution: self._found(solution[successors])
+            outcome = model.solve(
+                time_limit=seconds,
+                seed=self._seed,
+                on_solution=lambda solution: self._report_tour(solution[successors]),
             )
-        self._nodes += found.stats.get("nodes", 0)
-        if found.ended_by == "interrupt":
+        self._nodes += outcome.stats.get("nodes", 0)
+        if outcome.ended_by == "interrupt":
             raise KeyboardInterrupt
-        is_complete = bool(found.stats["complete"])
+        is_complete = bool(outcome.stats["complete"])
         if is_complete:
-            self._know(bound=target + 1 if found.assignment is None else self.length)
+            self._update_bounds(bound=target + 1 if outcome.assignment is None else self.length)
         return is_complete
 
     def _shifts(self) -> tuple[int, list[int]]:
         """Return the parts of a unit that fit, and the multipliers of the cities in these."""
         multipliers, scale = self._root.multipliers
         largest = int(np.abs(self._distances).max()) + 2 * max(abs(x) for x in multipliers) // scale + 1
-        parts = min(_PARTS, scale)
-        while parts > 1 and parts * largest * len(multipliers) > _MOST_LENGTH:
-            parts //= 2
-        if largest * len(multipliers) > _MOST_LENGTH:
+        resolution = min(_MAX_RESOLUTION, scale)
+        while resolution > 1 and resolution * largest * len(multipliers) > _MAX_SCALED_LENGTH:
+            resolution //= 2
+        if largest * len(multipliers) > _MAX_SCALED_LENGTH:
             return 1, [0] * len(multipliers)
-        return parts, [round(x * parts / scale) for x in multipliers]
+        return resolution, [round(x * resolution / scale) for x in multipliers]
 
-    def _found(self, successors: list[int]) -> None:
+    def _report_tour(self, successors: list[int]) -> None:
         tour = [0]
         while len(tour) < len(successors):
             tour.append(successors[tour[-1]])
-        self._know(tour=tour)
+        self._update_bounds(tour=tour)

@@ -45,7 +45,7 @@ _SECTIONS = (
 )
 
 
-class _Lines:
+class _TourLines:
     """The lines of a file: keys with values, and sections of numbers."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -118,7 +118,7 @@ class _Lines:
 
 class _TourFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.lines = _Lines(path)
+        self.lines = _TourLines(path)
         self.points: dict[str, Points] = {}
         self.weights: tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]] | None = None
         self.fixed: list[tuple[int, int]] = []
@@ -198,14 +198,14 @@ class _TourFile:
         if len(values) and values[-1] == -1:
             values = values[:-1]
         n = self.dimension() if "DIMENSION" in self.lines.values else len(values)
-        seen: set[int] = set()
+        visited: set[int] = set()
         for value, line in zip(values, lines, strict=False):
             city = self._whole(value, int(line), 1, n, "a city")
-            if city in seen:
+            if city in visited:
                 raise self.lines.fail(f"city {city} is in the tour twice", int(line))
-            seen.add(city)
-        if len(seen) != n or n == 0:
-            raise self.lines.fail(f"expected a tour of {n} cities, found {len(seen)}")
+            visited.add(city)
+        if len(visited) != n or n == 0:
+            raise self.lines.fail(f"expected a tour of {n} cities, found {len(visited)}")
         return [int(value) - 1 for value in values]
 
     def picture(self) -> Points | None:
@@ -265,9 +265,9 @@ class _TourFile:
             return self._checked(whole.reshape(n, n), lines)
         matrix = np.zeros((n, n), dtype=np.int32)
         skip = 0 if "diagonal" in shape else 1
-        place = np.triu_indices(n, skip) if "upper" in shape else np.tril_indices(n, -skip)
-        matrix[place] = whole
-        matrix.T[place] = whole
+        triangle = np.triu_indices(n, skip) if "upper" in shape else np.tril_indices(n, -skip)
+        matrix[triangle] = whole
+        matrix.T[triangle] = whole
         np.fill_diagonal(matrix, 0)
         return matrix
 

@@ -347,7 +347,7 @@ class _Writing:
             known.append(Bounds(one.seconds, one.bound, one.length))
 
         limit = self._share(_SHARE_OF_SEARCH)
-        result = self._result = self._made("answer", lambda: solve_tsp(problem, time_limit=limit, on_known=note))
+        result = self._result = self._made("answer", lambda: solve_tsp(problem, time_limit=limit, on_improvement=note))
         if result is not None:
             self._add("answer", "Answer", lambda: page_graph.tour_section(problem, result, known))
             drawing = page_graph.draw_tour(problem, result.tour or ())

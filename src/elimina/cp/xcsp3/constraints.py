@@ -13,7 +13,7 @@ from elimina.cp.xcsp3.tables import post_table, rows_of_table
 from elimina.cp.xcsp3.terms import Operand, Terms, number, rows_of, span, together, tokens
 from elimina.errors import UnsupportedError
 
-MOST_STATES = 1 << 16
+MAX_STATES = 1 << 16
 """States of an automaton that is made deterministic."""
 
 
@@ -70,17 +70,17 @@ def _start(child: Contents, attribute: str = "startIndex") -> int:
     return number(child.attribute(attribute, "0"))
 
 
-def _intension(terms: Terms, given: Arguments) -> None:
-    contents = given.contents
-    terms.require(given.text("function") if contents.has_children else contents.text)
+def _intension(terms: Terms, arguments: Arguments) -> None:
+    contents = arguments.contents
+    terms.require(arguments.text("function") if contents.has_children else contents.text)
 
 
-def _extension(terms: Terms, given: Arguments) -> None:
-    kind = given.contents.attribute("type", "ordinary")
+def _extension(terms: Terms, arguments: Arguments) -> None:
+    kind = arguments.contents.attribute("type", "ordinary")
     if kind not in ("ordinary", "hybrid", "hybrid-1", "hybrid-2"):
         raise UnsupportedError(f'<extension type="{kind[:40]}"> is not supported')
-    xs = terms.items(given.text("list"))
-    supports, conflicts = given.contents.get("supports"), given.contents.get("conflicts")
+    xs = terms.items(arguments.text("list"))
+    supports, conflicts = arguments.contents.get("supports"), arguments.contents.get("conflicts")
     if (supports is None) == (conflicts is None):
         raise TextError("expected <supports> or <conflicts> in <extension>")
     listed = supports or conflicts
@@ -88,17 +88,17 @@ def _extension(terms: Terms, given: Arguments) -> None:
     post_table(terms, xs, rows_of_table(listed.text, len(xs)), supports is not None)
 
 
-def _all_different(terms: Terms, given: Arguments) -> None:
-    contents = given.contents
+def _all_different(terms: Terms, arguments: Arguments) -> None:
+    contents = arguments.contents
     matrix, lists = contents.get("matrix"), contents.all("list")
     if len(lists) > 1:
         exceptions = contents.get("except")
         vectors = [] if exceptions is None else [_numbers_of(row) for row in rows_of(exceptions.text)]
-        _different_lists(terms, given.name, [terms.items(each.text) for each in lists], vectors)
+        _different_lists(terms, arguments.name, [terms.items(each.text) for each in lists], vectors)
         return
-    values = given.numbers("except") or []
+    values = arguments.numbers("except") or []
     if matrix is None:
-        _different_except(terms, given.main(terms), values)
+        _different_except(terms, arguments.main(terms), values)
         return
     rows = terms.matrix(matrix.text)
     for line in (*rows, *map(list, zip(*rows, strict=True))):
@@ -131,12 +131,12 @@ def _different_lists(
         [model.all_of([terms.truth("eq", x, value) for x, value in together(name, xs, vector)]) for vector in vectors]
         for xs in lists
     ]
-    for (one, is_free), (other, _) in itertools.combinations(zip(lists, free, strict=True), 2):
-        model.clause([*(terms.truth("ne", x, y) for x, y in together(name, one, other)), *is_free])
+    for (earlier, is_free), (later, _) in itertools.combinations(zip(lists, free, strict=True), 2):
+        model.clause([*(terms.truth("ne", x, y) for x, y in together(name, earlier, later)), *is_free])
 
 
-def _all_equal(terms: Terms, given: Arguments) -> None:
-    xs, values = given.main(terms), given.numbers("except")
+def _all_equal(terms: Terms, arguments: Arguments) -> None:
+    xs, values = arguments.main(terms), arguments.numbers("except")
     if values is None:
         for x, y in itertools.pairwise(xs):
             terms.model.add(terms.relation("eq", x, y))
@@ -146,11 +146,11 @@ def _all_equal(terms: Terms, given: Arguments) -> None:
         terms.model.clause([terms.truth("eq", x, y), is_free, is_other_free])
 
 
-def _ordered(terms: Terms, given: Arguments) -> None:
-    xs = given.main(terms)
-    case = given.contents.attribute("case", "")
-    operator = case or given.text("operator").strip()
-    lengths = given.contents.get("lengths")
+def _ordered(terms: Terms, arguments: Arguments) -> None:
+    xs = arguments.main(terms)
+    case = arguments.contents.attribute("case", "")
+    operator = case or arguments.text("operator").strip()
+    lengths = arguments.contents.get("lengths")
     gaps = [0] * len(xs) if lengths is None else terms.items(lengths.text)
     if operator not in ("lt", "le", "ge", "gt") or len(gaps) < len(xs) - 1:
         raise TextError(f"expected lt, le, ge or gt and a length for each pair, found {operator[:40]!r}")
@@ -158,64 +158,64 @@ def _ordered(terms: Terms, given: Arguments) -> None:
         terms.model.add(terms.relation(operator, terms.model.expression(x) + gap, y))
 
 
-def _lex(terms: Terms, given: Arguments) -> None:
-    operator, matrix = given.text("operator").strip(), given.contents.get("matrix")
+def _lex(terms: Terms, arguments: Arguments) -> None:
+    operator, matrix = arguments.text("operator").strip(), arguments.contents.get("matrix")
     if operator not in ("lt", "le", "ge", "gt"):
         raise TextError(f"expected lt, le, ge or gt, found {operator[:40]!r}")
-    rows = [terms.items(each.text) for each in given.contents.all("list")]
+    rows = [terms.items(each.text) for each in arguments.contents.all("list")]
     chains = [rows]
     if matrix is not None:
         rows = terms.matrix(matrix.text)
         chains = [rows, [list(column) for column in zip(*rows, strict=True)]]
     post = terms.model.lex_less if operator in ("lt", "gt") else terms.model.lex_lesseq
     for chain in chains:
-        for one, other in itertools.pairwise(chain):
-            post(*((one, other) if operator in ("lt", "le") else (other, one)))
+        for earlier, later in itertools.pairwise(chain):
+            post(*((earlier, later) if operator in ("lt", "le") else (later, earlier)))
 
 
-def _precedence(terms: Terms, given: Arguments) -> None:
+def _precedence(terms: Terms, arguments: Arguments) -> None:
     """Post that each value comes after the one before it in the list of values."""
-    model, xs, values_at = terms.model, given.main(terms), None
-    if given.contents.has_children:
-        values_at = given.contents.get("values")
+    model, xs, values_at = terms.model, arguments.main(terms), None
+    if arguments.contents.has_children:
+        values_at = arguments.contents.get("values")
     if values_at is None:
         values = sorted({value for x in xs for value in model.domain(x)})
     else:
         values = [number(token) for token in values_at.text.split()]
     equal = {value: [terms.truth("eq", x, value) for x in xs] for value in dict.fromkeys(values)}
     for first, second in itertools.pairwise(values):
-        seen: Operand = 0
+        preceded: Operand = 0
         for is_first, is_second in zip(equal[first], equal[second], strict=True):
-            model.clause([seen], [is_second])
-            seen = model.any_of([seen, is_first])
+            model.clause([preceded], [is_second])
+            preceded = model.any_of([preceded, is_first])
     if values_at is not None and values_at.attribute("covered", "false") == "true" and values:
         model.clause(equal[values[-1]])
 
 
-def _sum(terms: Terms, given: Arguments) -> None:
-    given.condition(terms, given.sum(terms))
+def _sum(terms: Terms, arguments: Arguments) -> None:
+    arguments.condition(terms, arguments.sum(terms))
 
 
-def _count(terms: Terms, given: Arguments) -> None:
-    xs, values = given.main(terms), terms.items(given.text("values"))
+def _count(terms: Terms, arguments: Arguments) -> None:
+    xs, values = arguments.main(terms), terms.items(arguments.text("values"))
     if len(values) == 1:
-        given.condition(terms, terms.model.count([terms.model.variable_of(x) for x in xs], values[0]))
+        arguments.condition(terms, terms.model.count([terms.model.variable_of(x) for x in xs], values[0]))
     else:
-        given.condition(terms, terms.model.sum(terms.is_among(x, values) for x in xs))
+        arguments.condition(terms, terms.model.sum(terms.is_among(x, values) for x in xs))
 
 
-def _distinct_values(terms: Terms, given: Arguments) -> None:
-    exceptions = sorted(set(given.numbers("except") or []))
+def _distinct_values(terms: Terms, arguments: Arguments) -> None:
+    exceptions = sorted(set(arguments.numbers("except") or []))
     # Each exception is there once more, and is not counted.
-    total = terms.model.distinct_values([*given.main(terms), *exceptions])
-    given.condition(terms, total - len(exceptions))
+    total = terms.model.distinct_values([*arguments.main(terms), *exceptions])
+    arguments.condition(terms, total - len(exceptions))
 
 
-def _cardinality(terms: Terms, given: Arguments) -> None:
-    model, values_at, xs = terms.model, given.contents.child("values"), given.main(terms)
+def _cardinality(terms: Terms, arguments: Arguments) -> None:
+    model, values_at, xs = terms.model, arguments.contents.child("values"), arguments.main(terms)
     values = terms.items(values_at.text)
     counts: list[Operand] = []
-    for token in tokens(given.text("occurs")):
+    for token in tokens(arguments.text("occurs")):
         if ".." in token and "[" not in token:
             within = span(token)
             counts.append(model.int_var(within[0], within[-1]))
@@ -235,73 +235,76 @@ def _cardinality(terms: Terms, given: Arguments) -> None:
             model.clause([terms.is_among(x, values)])
 
 
-def _extreme(terms: Terms, given: Arguments) -> None:
-    model, xs = terms.model, given.main(terms)
-    extreme = model.minimum(xs) if given.name == "minimum" else model.maximum(xs)
-    at = given.contents.get("index") if given.contents.has_children else None
+def _extreme(terms: Terms, arguments: Arguments) -> None:
+    model, xs = terms.model, arguments.main(terms)
+    extreme = model.minimum(xs) if arguments.name == "minimum" else model.maximum(xs)
+    at = arguments.contents.get("index") if arguments.contents.has_children else None
     if at is not None:
-        place = model.expression(terms.value(at.text)) - _start(given.contents.child("list"))
+        position = model.expression(terms.value(at.text)) - _start(arguments.contents.child("list"))
         hits = [terms.truth("eq", x, extreme) for x in xs]
-        model.add(model.element(hits, place) == 1)
-        _rank(terms, at.attribute("rank", "any"), place, hits)
-    if at is None or given.contents.get("condition") is not None:
-        given.condition(terms, extreme)
+        model.add(model.element(hits, position) == 1)
+        _rank(terms, at.attribute("rank", "any"), position, hits)
+    if at is None or arguments.contents.get("condition") is not None:
+        arguments.condition(terms, extreme)
 
 
-def _rank(terms: Terms, rank: str, place: Expression, hits: Sequence[Operand]) -> None:
+def _rank(terms: Terms, rank: str, position: Expression, hits: Sequence[Operand]) -> None:
     """Post that a place is the first or the last one of the hits."""
     if rank not in ("any", "first", "last"):
         raise TextError(f"expected any, first or last as a rank, found {rank[:40]!r}")
     if rank != "any":
         for number_of, hit in enumerate(hits):
-            terms.model.clause([terms.truth("le" if rank == "first" else "ge", place, number_of)], [hit])
+            terms.model.clause([terms.truth("le" if rank == "first" else "ge", position, number_of)], [hit])
 
 
-def _extreme_place(terms: Terms, given: Arguments) -> None:
+def _extreme_place(terms: Terms, arguments: Arguments) -> None:
     """Post <minimumArg> or <maximumArg>: a condition on the place of the extreme."""
-    model, xs = terms.model, given.main(terms)
-    rank, condition = given.contents.attribute("rank", "any"), given.text("condition")
-    start = _start(given.contents.child("list"))
-    extreme = model.minimum(xs) if given.name == "minimumArg" else model.maximum(xs)
+    model, xs = terms.model, arguments.main(terms)
+    rank, condition = arguments.contents.attribute("rank", "any"), arguments.text("condition")
+    start = _start(arguments.contents.child("list"))
+    extreme = model.minimum(xs) if arguments.name == "minimumArg" else model.maximum(xs)
     hits = [terms.truth("eq", x, extreme) for x in xs]
     if rank == "any":
         model.clause(
-            [model.all_of([hit, terms.truth_of_condition(start + place, condition)]) for place, hit in enumerate(hits)]
+            [
+                model.all_of([hit, terms.truth_of_condition(start + position, condition)])
+                for position, hit in enumerate(hits)
+            ]
         )
         return
-    place = model.int_var(0, len(xs) - 1)
-    model.add(model.element(hits, place) == 1)
-    _rank(terms, rank, place, hits)
-    terms.meet(place + start, condition)
+    position = model.int_var(0, len(xs) - 1)
+    model.add(model.element(hits, position) == 1)
+    _rank(terms, rank, position, hits)
+    terms.meet(position + start, condition)
 
 
-def _element(terms: Terms, given: Arguments) -> None:
-    contents = given.contents
+def _element(terms: Terms, arguments: Arguments) -> None:
+    contents = arguments.contents
     model, at, matrix, value = terms.model, contents.get("index"), contents.get("matrix"), contents.get("value")
-    condition = given.text("condition") if value is None else f"(eq,{value.text})"
+    condition = arguments.text("condition") if value is None else f"(eq,{value.text})"
     if matrix is not None:
-        rows, places = terms.matrix(matrix.text), terms.items(given.text("index"))
+        rows, places = terms.matrix(matrix.text), terms.items(arguments.text("index"))
         starts = _start(matrix, "startRowIndex"), _start(matrix, "startColIndex")
         if len(places) != 2:
             raise TextError(f"expected two indices of a matrix, found {len(places)}")
-        row, column = (model.expression(place) - start for place, start in zip(places, starts, strict=True))
+        row, column = (model.expression(position) - start for position, start in zip(places, starts, strict=True))
         model.add(column >= 0)
         model.add(column <= len(rows[0]) - 1)
         terms.meet(model.element([x for line in rows for x in line], row * len(rows[0]) + column), condition)
         return
-    items = terms.items(given.text("list"))
+    items = terms.items(arguments.text("list"))
     if at is None:
         model.clause([terms.truth_of_condition(x, condition) for x in items])
         return
-    place = model.expression(terms.value(at.text)) - _start(contents.child("list"))
-    terms.meet(model.element(items, place), condition)
+    position = model.expression(terms.value(at.text)) - _start(contents.child("list"))
+    terms.meet(model.element(items, position), condition)
     rank = at.attribute("rank", "any")
     hits = [] if rank == "any" else [terms.truth_of_condition(x, condition) for x in items]
-    _rank(terms, rank, place, hits)
+    _rank(terms, rank, position, hits)
 
 
-def _channel(terms: Terms, given: Arguments) -> None:
-    model, contents = terms.model, given.contents
+def _channel(terms: Terms, arguments: Arguments) -> None:
+    model, contents = terms.model, arguments.contents
     places = contents.all("list") or [contents]
     lists = [terms.items(each.text) for each in places]
     if len(lists) > 2:
@@ -310,8 +313,8 @@ def _channel(terms: Terms, given: Arguments) -> None:
     if value is not None:
         (booleans,) = lists if len(lists) == 1 else [[]]
         chosen = model.expression(terms.value(value.text)) - _start(places[0])
-        for place, x in enumerate(booleans):
-            model.add(chosen == place, iff=terms.boolean(x))
+        for position, x in enumerate(booleans):
+            model.add(chosen == position, iff=terms.boolean(x))
         model.add(chosen >= 0)
         model.add(chosen <= len(booleans) - 1)
         return
@@ -321,23 +324,23 @@ def _channel(terms: Terms, given: Arguments) -> None:
     if len(xs) == len(ys):
         model.inverse(xs, ys)
         return
-    for place, x in enumerate(xs):
-        model.add(model.element(ys, x) == place)
+    for position, x in enumerate(xs):
+        model.add(model.element(ys, x) == position)
 
 
-def _instantiation(terms: Terms, given: Arguments) -> None:
-    xs, values = given.main(terms), terms.items(given.text("values"))
+def _instantiation(terms: Terms, arguments: Arguments) -> None:
+    xs, values = arguments.main(terms), terms.items(arguments.text("values"))
     if len(xs) != len(values):
         raise TextError(f"<instantiation> has {len(xs)} variables and {len(values)} values")
     for x, value in zip(xs, values, strict=True):
         terms.model.add(terms.relation("eq", x, value))
 
 
-def _automaton(terms: Terms, given: Arguments) -> None:
+def _automaton(terms: Terms, arguments: Arguments) -> None:
     """Post <regular>, or <mdd>: the automaton from its root to the nodes without transitions."""
-    xs = terms.items(given.text("list"))
+    xs = terms.items(arguments.text("list"))
     moves: dict[str, dict[int, set[str]]] = {}
-    for row in rows_of(given.text("transitions")):
+    for row in rows_of(arguments.text("transitions")):
         parts = [part.strip() for part in row.split(",")]
         if len(parts) != 3:
             raise TextError(f"expected transitions such as (a,0,b), found ({row[:40]})")
@@ -345,11 +348,11 @@ def _automaton(terms: Terms, given: Arguments) -> None:
         moves.setdefault(source, {}).setdefault(symbol, set()).add(target)
         moves.setdefault(target, {})
     if not moves:
-        raise TextError(f"expected transitions in <{given.name}>")
-    if given.name == "mdd":
+        raise TextError(f"expected transitions in <{arguments.name}>")
+    if arguments.name == "mdd":
         start, final = next(iter(moves)), {name for name, leaving in moves.items() if not leaving}
     else:
-        start, final = given.text("start").strip(), set(given.text("final").split())
+        start, final = arguments.text("start").strip(), set(arguments.text("final").split())
     transitions, accepting = _determinised(moves, start, final)
     terms.model.regular(xs, transitions, 0, accepting)
 
@@ -377,58 +380,58 @@ def _determinised(
                 pending.append(target)
             row[symbol] = states[target]
         transitions.append(row)
-        if len(states) > MOST_STATES:
-            raise UnsupportedError(f"an automaton of more than {MOST_STATES:,} deterministic states is not supported")
-    return transitions, [place for subset, place in states.items() if not final.isdisjoint(subset)]
+        if len(states) > MAX_STATES:
+            raise UnsupportedError(f"an automaton of more than {MAX_STATES:,} deterministic states is not supported")
+    return transitions, [position for subset, position in states.items() if not final.isdisjoint(subset)]
 
 
-def _circuit(terms: Terms, given: Arguments) -> None:
-    model, at = terms.model, given.contents.main
+def _circuit(terms: Terms, arguments: Arguments) -> None:
+    model, at = terms.model, arguments.contents.main
     successors = [model.expression(x) - _start(at) for x in terms.items(at.text)]
     model.subcircuit(successors)
-    inside = model.sum(model.holds(x != place) for place, x in enumerate(successors))
+    inside = model.sum(model.holds(x != position) for position, x in enumerate(successors))
     model.add(inside >= 2)
-    size = given.contents.get("size")
+    size = arguments.contents.get("size")
     if size is not None:
         model.add(inside == terms.value(size.text))
 
 
-def _flow(terms: Terms, given: Arguments) -> None:
+def _flow(terms: Terms, arguments: Arguments) -> None:
     """Post that each node sends out its balance more than it gets; the weighted flow may have a condition."""
-    model, xs = terms.model, given.main(terms)
-    balance = terms.items(given.text("balance"))
-    arcs = [_numbers_of(row) for row in rows_of(given.text("arcs"))]
+    model, xs = terms.model, arguments.main(terms)
+    balance = terms.items(arguments.text("balance"))
+    arcs = [_numbers_of(row) for row in rows_of(arguments.text("arcs"))]
     if any(len(arc) != 2 for arc in arcs):
         raise TextError("expected arcs such as (0,1)(1,2) in <flow>")
     nodes = sorted({node for arc in arcs for node in arc})
-    for node, surplus in together(given.name, nodes, balance):
-        leaving = [x for x, (source, _) in together(given.name, xs, arcs) if source == node]
+    for node, surplus in together(arguments.name, nodes, balance):
+        leaving = [x for x, (source, _) in together(arguments.name, xs, arcs) if source == node]
         arriving = [x for x, (_, target) in zip(xs, arcs, strict=True) if target == node]
         model.add(terms.relation("eq", model.sum(leaving) - model.sum(arriving), surplus))
-    weights = given.contents.get("weights")
+    weights = arguments.contents.get("weights")
     if weights is not None:
         factors = terms.items(weights.text)
-        total = model.sum(terms.product([f, x]) for f, x in together(given.name, factors, xs))
-        given.condition(terms, total)
+        total = model.sum(terms.product([f, x]) for f, x in together(arguments.name, factors, xs))
+        arguments.condition(terms, total)
 
 
-def _no_overlap(terms: Terms, given: Arguments) -> None:
-    origins, lengths = given.text("origins"), given.text("lengths")
+def _no_overlap(terms: Terms, arguments: Arguments) -> None:
+    origins, lengths = arguments.text("origins"), arguments.text("lengths")
     model, is_line = terms.model, not origins.strip().startswith("(")
     # Boxes without a volume overlap nothing, unless the file says otherwise.
-    ignores = given.contents.attribute("zeroIgnored", "true") == "true"
+    ignores = arguments.contents.attribute("zeroIgnored", "true") == "true"
     if is_line and ignores:
         starts, spans = terms.items(origins), terms.items(lengths)
-        together(given.name, starts, spans)  # refuses different lengths
+        together(arguments.name, starts, spans)  # refuses different lengths
         model.cumulative(starts, spans, [1] * len(starts), 1)
         return
     if is_line:
-        boxes = [([a], [m]) for a, m in together(given.name, terms.items(origins), terms.items(lengths))]
+        boxes = [([a], [m]) for a, m in together(arguments.name, terms.items(origins), terms.items(lengths))]
     else:
-        boxes = list(together(given.name, terms.matrix(origins), terms.matrix(lengths)))
+        boxes = list(together(arguments.name, terms.matrix(origins), terms.matrix(lengths)))
     for (starts, sizes), (others, extents) in itertools.combinations(boxes, 2):
         apart: list[Operand] = []
-        for a, m, b, n in together(given.name, starts, sizes, others, extents):
+        for a, m, b, n in together(arguments.name, starts, sizes, others, extents):
             apart.append(model.holds(model.expression(a) + m <= b))
             apart.append(model.holds(model.expression(b) + n <= a))
             if ignores:
@@ -436,9 +439,9 @@ def _no_overlap(terms: Terms, given: Arguments) -> None:
         model.clause(apart)
 
 
-def _cumulative(terms: Terms, given: Arguments) -> None:
-    starts, lengths, heights = (terms.items(given.text(tag)) for tag in ("origins", "lengths", "heights"))
-    condition = given.text("condition")
+def _cumulative(terms: Terms, arguments: Arguments) -> None:
+    starts, lengths, heights = (terms.items(arguments.text(tag)) for tag in ("origins", "lengths", "heights"))
+    condition = arguments.text("condition")
     upper = re.fullmatch(r"\s*\(\s*(le|lt)\s*,(.*)\)\s*", condition, re.DOTALL)
     if upper is None:
         raise UnsupportedError(
@@ -446,16 +449,16 @@ def _cumulative(terms: Terms, given: Arguments) -> None:
         )
     limit = terms.model.expression(terms.value(upper[2])) - (upper[1] == "lt")
     terms.model.cumulative(starts, lengths, heights, limit)
-    ends = given.contents.get("ends")
+    ends = arguments.contents.get("ends")
     if ends is not None:
-        for start, length, end in together(given.name, starts, lengths, terms.items(ends.text)):
+        for start, length, end in together(arguments.name, starts, lengths, terms.items(ends.text)):
             terms.model.add(terms.relation("eq", terms.model.sum([start, length]), end))
 
 
-def _clause(terms: Terms, given: Arguments) -> None:
+def _clause(terms: Terms, arguments: Arguments) -> None:
     positive: list[Operand] = []
     negative: list[Operand] = []
-    for token in tokens(given.contents.main.text):
+    for token in tokens(arguments.contents.main.text):
         inner = re.fullmatch(r"not\((.*)\)", token)
         if inner is None:
             positive += terms.items(token)
@@ -464,9 +467,9 @@ def _clause(terms: Terms, given: Arguments) -> None:
     terms.model.clause([terms.boolean(x) for x in positive], [terms.boolean(x) for x in negative])
 
 
-def _bin_packing(terms: Terms, given: Arguments) -> None:
-    model, contents, bins = terms.model, given.contents, terms.items(given.text("list"))
-    sizes = given.numbers("sizes")
+def _bin_packing(terms: Terms, arguments: Arguments) -> None:
+    model, contents, bins = terms.model, arguments.contents, terms.items(arguments.text("list"))
+    sizes = arguments.numbers("sizes")
     if not bins or sizes is None:
         raise TextError("expected items in the list of <binPacking>, and <sizes>")
     loads_at, limits_at = contents.get("loads"), contents.get("limits")
@@ -480,22 +483,22 @@ def _bin_packing(terms: Terms, given: Arguments) -> None:
         loads = list(model.int_vars(hi - start + 1, 0, sum(sizes)))
     model.bin_packing_load(loads, [model.expression(x) - start for x in bins], sizes)
     if limits_at is not None:
-        for load, limit in together(given.name, loads, terms.items(limits_at.text)):
+        for load, limit in together(arguments.name, loads, terms.items(limits_at.text)):
             model.add(terms.relation("le", load, limit))
     if contents.get("condition") is not None:
         for load in loads:
-            given.condition(terms, load)
+            arguments.condition(terms, load)
 
 
-def _knapsack(terms: Terms, given: Arguments) -> None:
-    xs = terms.items(given.text("list"))
-    conditions = [each.text for each in given.contents.all("condition")]
-    limit = given.contents.get("limit")
+def _knapsack(terms: Terms, arguments: Arguments) -> None:
+    xs = terms.items(arguments.text("list"))
+    conditions = [each.text for each in arguments.contents.all("condition")]
+    limit = arguments.contents.get("limit")
     if limit is not None:
         conditions.insert(0, f"(le,{limit.text})")
-    for tag, condition in together(given.name, ("weights", "profits"), conditions):
-        factors = terms.items(given.text(tag))
-        terms.meet(terms.model.sum(terms.product([f, x]) for f, x in together(given.name, factors, xs)), condition)
+    for tag, condition in together(arguments.name, ("weights", "profits"), conditions):
+        factors = terms.items(arguments.text(tag))
+        terms.meet(terms.model.sum(terms.product([f, x]) for f, x in together(arguments.name, factors, xs)), condition)
 
 
 CONSTRAINTS: dict[str, Callable[[Terms, Arguments], None]] = {

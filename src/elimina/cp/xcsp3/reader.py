@@ -13,7 +13,7 @@ from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.cp.xcsp3.constraints import CONSTRAINTS, Arguments
 from elimina.cp.xcsp3.elements import Contents
-from elimina.cp.xcsp3.terms import MOST_ITEMS, Array, Terms, number, span, tokens
+from elimina.cp.xcsp3.terms import MAX_ITEMS, Array, Terms, number, span, tokens
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.parsing import reraise
 from elimina.io.xml_documents import Document, Element
@@ -58,13 +58,13 @@ class Reader:
             for section in [child for child in root.children if child.tag == tag]:
                 for child in self._document.visit(section):
                     read(child)
-        aims = [aim for child in root.children if child.tag == "objectives" for aim in child.children]
+        aims = [objective for child in root.children if child.tag == "objectives" for objective in child.children]
         if len(aims) > 1:
             self._document.line = aims[1].line
             raise UnsupportedError("several objectives are not supported")
-        for aim in aims:
-            self._document.line = aim.line
-            self._objective(aim)
+        for objective in aims:
+            self._document.line = objective.line
+            self._objective(objective)
         return self._model
 
     def _variable(self, element: Element) -> None:
@@ -80,7 +80,7 @@ class Reader:
         if element.tag == "var":
             domain = self._domain_of(contents)
             self._domains[name] = domain
-            self._terms.variables[name] = self._made(domain, name)
+            self._terms.variables[name] = self._new_variable(domain, name)
         elif element.tag == "array":
             self._array(contents, name)
         else:
@@ -97,12 +97,12 @@ class Reader:
 
     def _array(self, contents: Contents, name: str) -> None:
         size = contents.attribute("size", "")
-        sizes = [number(one) for one in re.findall(r"\[([^\[\]]*)\]", size)]
+        sizes = [number(size_text) for size_text in re.findall(r"\[([^\[\]]*)\]", size)]
         if not sizes or min(sizes) < 1:
             raise TextError(f"expected sizes such as [3][4], found {size[:40]!r}")
-        if math.prod(sizes) > MOST_ITEMS:
+        if math.prod(sizes) > MAX_ITEMS:
             raise UnsupportedError(
-                f"the array {name} has {math.prod(sizes):,} variables; at most {MOST_ITEMS:,} are supported"
+                f"the array {name} has {math.prod(sizes):,} variables; at most {MAX_ITEMS:,} are supported"
             )
         starts = [number(start) for start in re.findall(r"-?\d+", contents.attribute("startIndex", "0"))]
         starts = starts if len(starts) == len(sizes) else starts[:1] * len(sizes)
@@ -119,19 +119,19 @@ class Reader:
             domain = self._domain_of(contents)
             self._domains[name] = domain
             domains = [domain] * len(domains)
-        for flat, (place, text) in enumerate(zip(places, domains, strict=True)):
+        for flat, (element_name, text) in enumerate(zip(places, domains, strict=True)):
             if text is not None:
-                array.elements[flat] = self._made(text, place)
-                self._domains[place] = text
+                array.elements[flat] = self._new_variable(text, element_name)
+                self._domains[element_name] = text
         self._terms.arrays[name] = array
 
     def _spread(
         self, parts: Sequence[Contents], name: str, array: Array, places: list[str], domains: list[str | None]
     ) -> None:
         """Give the elements of an array the domains that are listed for them."""
-        flat_of = {place: flat for flat, place in enumerate(places)}
+        flat_of = {element_name: flat for flat, element_name in enumerate(places)}
         scratch = Terms(Model(), {}, {name: Array(array.sizes, array.starts, [])})
-        stand_ins: list[Expression | None] = [scratch.model.bool_var(place) for place in places]
+        stand_ins: list[Expression | None] = [scratch.model.bool_var(element_name) for element_name in places]
         scratch.arrays[name].elements = stand_ins
         for part in parts:
             self._document.line = part.line
@@ -139,11 +139,11 @@ class Reader:
             if named == "others":
                 chosen = [flat for flat, domain in enumerate(domains) if domain is None]
             else:
-                chosen = [flat_of[place] for token in named.split() for place in scratch.names(token)]
+                chosen = [flat_of[element_name] for token in named.split() for element_name in scratch.names(token)]
             for flat in chosen:
                 domains[flat] = part.text
 
-    def _made(self, domain: str, name: str) -> Expression:
+    def _new_variable(self, domain: str, name: str) -> Expression:
         parts = domain.split()
         if not parts:
             raise TextError(f"the variable {name} has an empty domain")
@@ -177,9 +177,9 @@ class Reader:
             raise TextError("expected a constraint and then <args> in <group>")
         _check_frame(element)
         template = element.children[0]
-        for given in element.children[1:]:
-            self._document.line = given.line
-            contents = Contents(given)
+        for replacement in element.children[1:]:
+            self._document.line = replacement.line
+            contents = Contents(replacement)
             arguments = [name for token in tokens(contents.text) for name in self._terms.names(token)]
             contents.check()
             self._constraint(_filled(template, arguments, _highest(template)))
@@ -224,21 +224,23 @@ class Reader:
             raise TextError(f"expected <minimize> or <maximize>, found <{element.tag}>")
         contents = Contents(element)
         kind = contents.attribute("type", "expression")
-        given = Arguments(contents)
+        replacement = Arguments(contents)
         model, terms = self._model, self._terms
         if kind == "expression":
-            aim = terms.value(contents.text)
+            objective = terms.value(contents.text)
         elif kind == "sum":
-            aim = given.sum(terms)
+            objective = replacement.sum(terms)
         elif kind in ("minimum", "maximum", "nValues", "product"):
-            xs = given.weighted(terms)
+            xs = replacement.weighted(terms)
             if kind == "product":
-                aim = terms.product(xs)
+                objective = terms.product(xs)
             else:
-                aim = {"minimum": model.minimum, "maximum": model.maximum, "nValues": model.distinct_values}[kind](xs)
+                objective = {"minimum": model.minimum, "maximum": model.maximum, "nValues": model.distinct_values}[
+                    kind
+                ](xs)
         else:
             raise UnsupportedError(f"an objective of the type {kind} is not supported")
-        (model.minimize if element.tag == "minimize" else model.maximize)(aim)
+        (model.minimize if element.tag == "minimize" else model.maximize)(objective)
         contents.check()
 
 
@@ -254,19 +256,19 @@ def _check_frame(element: Element, *attributes: str) -> None:
 
 def _highest(template: Element) -> int:
     """Return the highest number of a placeholder; -1 if there is none."""
-    own = [int(found) for found in _PLACEHOLDER.findall(template.raw_text) if found != "..."]
-    return max([-1, *own, *map(_highest, template.children)])
+    numbers = [int(digits) for digits in _PLACEHOLDER.findall(template.raw_text) if digits != "..."]
+    return max([-1, *numbers, *map(_highest, template.children)])
 
 
 def _filled(template: Element, arguments: Sequence[str], highest: int) -> Element:
     """Return a template with its placeholders replaced by arguments; ``%...`` is those after the highest one."""
 
-    def argument(found: re.Match[str]) -> str:
-        if found[1] == "...":
+    def argument(match: re.Match[str]) -> str:
+        if match[1] == "...":
             return " ".join(arguments[highest + 1 :])
-        if int(found[1]) >= len(arguments):
-            raise TextError(f"there is no argument for {found[0]}")
-        return arguments[int(found[1])]
+        if int(match[1]) >= len(arguments):
+            raise TextError(f"there is no argument for {match[0]}")
+        return arguments[int(match[1])]
 
     filled = Element(template.tag, template.attributes, template.line)
     filled.add_text(_PLACEHOLDER.sub(argument, template.raw_text))

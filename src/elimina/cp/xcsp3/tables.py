@@ -15,7 +15,7 @@ import numpy as np
 from elimina._core import TextError
 from elimina.cp.xcsp3.terms import Operand, Terms, number, span
 
-MOST_CELLS = 1 << 20
+MAX_CELLS = 1 << 20
 """Tuples that a table is written out to; beyond, each of its rows becomes a clause or a Boolean."""
 
 _OPERATORS = {"=": "eq", "≠": "ne", "≤": "le", "≥": "ge", "<": "lt", "﹤": "lt", ">": "gt", "﹥": "gt"}
@@ -76,14 +76,14 @@ class Cell(NamedTuple):
             return (value in self.values) == (self.operator == "in")
         return _COMPARE[self.operator](value, self.constant)
 
-    def holds(self, place: int, row: Sequence[int]) -> bool:
+    def holds(self, position: int, row: Sequence[int]) -> bool:
         """Return whether a tuple fulfils a condition that names columns."""
         total = self.constant + sum(sign * row[column] for column, sign in self.columns)
-        return _COMPARE[self.operator](row[place], total)
+        return _COMPARE[self.operator](row[position], total)
 
-    def truth(self, terms: Terms, xs: Sequence[Operand], place: int) -> Operand:
+    def truth(self, terms: Terms, xs: Sequence[Operand], position: int) -> Operand:
         """Return a Boolean of the condition."""
-        x = xs[place]
+        x = xs[position]
         if self.operator in ("in", "notin"):
             inside = terms.is_in(x, self.values)
             return inside if self.operator == "in" else 1 - terms.model.expression(inside)
@@ -121,20 +121,20 @@ def post_table(terms: Terms, xs: Sequence[Operand], rows: Sequence[Row], is_posi
     domains = [terms.model.domain(x) for x in xs]
     members = [domain if isinstance(domain, range) else frozenset(domain) for domain in domains]
     choices = [_choices(row, list(zip(domains, members, strict=True))) for row in rows]
-    if is_positive and sum(math.prod(map(len, each)) for each in choices) <= MOST_CELLS:
+    if is_positive and sum(math.prod(map(len, each)) for each in choices) <= MAX_CELLS:
         terms.model.table(xs, _expanded(rows, choices))
     elif is_positive:
         booleans = [terms.model.all_of(_truths(terms, xs, row)) for row in rows]
         terms.model.clause(booleans)
-    elif math.prod(map(len, domains)) <= MOST_CELLS:
-        places = [{value: place for place, value in enumerate(domain)} for domain in domains]
+    elif math.prod(map(len, domains)) <= MAX_CELLS:
+        places = [{value: position for position, value in enumerate(domain)} for domain in domains]
         allowed = np.ones([len(domain) for domain in domains], dtype=bool)
         for row, each in zip(rows, choices, strict=True):
             if any(cell.columns for cell in row):
                 for full in _expanded([row], [each]):
-                    allowed[tuple(place[value] for place, value in zip(places, full, strict=True))] = False
+                    allowed[tuple(position[value] for position, value in zip(places, full, strict=True))] = False
             else:
-                chosen = [[place[value] for value in values] for place, values in zip(places, each, strict=True)]
+                chosen = [[position[value] for value in values] for position, values in zip(places, each, strict=True)]
                 allowed[np.ix_(*chosen)] = False
         indices = np.argwhere(allowed).tolist()
         terms.model.table(xs, [[d[i] for d, i in zip(domains, row, strict=True)] for row in indices])
@@ -158,7 +158,7 @@ def _choices(row: Row, domains: Sequence[tuple[Sequence[int], Container[int]]]) 
 
 def _expanded(rows: Sequence[Row], choices: Sequence[Sequence[Sequence[int]]]) -> list[tuple[int, ...]]:
     def fulfils(row: Row, full: tuple[int, ...]) -> bool:
-        return all(cell.holds(place, full) for place, cell in enumerate(row) if cell.columns)
+        return all(cell.holds(position, full) for position, cell in enumerate(row) if cell.columns)
 
     full_rows: Iterable[tuple[int, ...]] = itertools.chain.from_iterable(
         (full for full in itertools.product(*each) if fulfils(row, full))
@@ -168,4 +168,4 @@ def _expanded(rows: Sequence[Row], choices: Sequence[Sequence[Sequence[int]]]) -
 
 
 def _truths(terms: Terms, xs: Sequence[Operand], row: Row) -> list[Operand]:
-    return [cell.truth(terms, xs, place) for place, cell in enumerate(row) if cell.operator != "any"]
+    return [cell.truth(terms, xs, position) for position, cell in enumerate(row) if cell.operator != "any"]

@@ -11,12 +11,12 @@ from typing import Any, TypeAlias
 from elimina._core import TextError
 from elimina.cp.expressions import Expression, Relation
 from elimina.cp.model import Model
-from elimina.cp.operands import LIMIT
+from elimina.cp.operands import MAX_INTEGER
 from elimina.errors import UnsupportedError
 
 Operand: TypeAlias = Expression | int
 
-MOST_ITEMS = 1 << 22
+MAX_ITEMS = 1 << 22
 """Elements of an array or a list that are written in a shorter form, such as ``0x1000``."""
 
 _NUMBER = re.compile(r"[+-]?\d{1,19}")
@@ -47,23 +47,21 @@ class Terms:
 
     def items(self, text: str) -> list[Operand]:
         """Return the items of a list: variables, parts of arrays, numbers, and expressions."""
-        found: list[Operand] = []
+        operands: list[Operand] = []
         for token in tokens(text):
             repeated = _REPEATED.fullmatch(token)
             if repeated:
                 count = int(repeated[2])
-                if count > MOST_ITEMS:
-                    raise UnsupportedError(
-                        f"the list {token} has {count:,} items; at most {MOST_ITEMS:,} are supported"
-                    )
-                found += [number(repeated[1])] * count
+                if count > MAX_ITEMS:
+                    raise UnsupportedError(f"the list {token} has {count:,} items; at most {MAX_ITEMS:,} are supported")
+                operands += [number(repeated[1])] * count
             elif "(" in token:
-                found.append(self.value(token))
+                operands.append(self.value(token))
             elif _RANGE.fullmatch(token):
-                found += span(token)
+                operands += span(token)
             else:
-                found += self._named(token)
-        return found
+                operands += self._named(token)
+        return operands
 
     def names(self, token: str) -> list[str]:
         """Return an argument of a group as texts, one for each element of an array's part."""
@@ -79,11 +77,11 @@ class Terms:
             if not together("matrix", *rows):
                 raise TextError(f"expected a matrix, found {text[:40]!r}")
             return rows
-        found = _REFERENCE.fullmatch(text)
-        if found is None or found[1] not in self.arrays or len(self.arrays[found[1]].sizes) != 2:
+        match = _REFERENCE.fullmatch(text)
+        if match is None or match[1] not in self.arrays or len(self.arrays[match[1]].sizes) != 2:
             raise TextError(f"expected a matrix, found {text[:40]!r}")
-        array = self.arrays[found[1]]
-        ranges = self._ranges(found[2], array, text)
+        array = self.arrays[match[1]]
+        ranges = self._ranges(match[2], array, text)
         return [self._elements(array, [range(row, row + 1), ranges[1]], text) for row in ranges[0]]
 
     def value(self, text: str) -> Operand:
@@ -132,10 +130,10 @@ class Terms:
 
     def product(self, xs: Sequence[Operand]) -> Operand:
         """Return the product of operands."""
-        found = xs[0]
+        product = xs[0]
         for x in xs[1:]:
-            found = found * x if isinstance(found, int) or isinstance(x, int) else self.model.product(found, x)
-        return found
+            product = product * x if isinstance(product, int) or isinstance(x, int) else self.model.product(product, x)
+        return product
 
     def relation(self, operator: str, left: Operand, right: Operand) -> Relation:
         """Return a comparison; of two numbers, too."""
@@ -161,7 +159,7 @@ class Terms:
             self.model.member(self.model.expression(x), values)
             return
         lo, hi = self.model.bounds(x)
-        if len(values) > 1 and hi - lo <= MOST_ITEMS:
+        if len(values) > 1 and hi - lo <= MAX_ITEMS:
             out = set(values)
             self.model.member(self.model.expression(x), [v for v in range(lo, hi + 1) if v not in out])
         else:
@@ -180,13 +178,13 @@ class Terms:
             return [number(token)]
         if token in self.variables:
             return [self.variables[token]]
-        found = _REFERENCE.fullmatch(token)
-        if found is None:
+        match = _REFERENCE.fullmatch(token)
+        if match is None:
             raise TextError(f"expected a variable or a number, found {token[:40]!r}")
-        if found[1] not in self.arrays:
+        if match[1] not in self.arrays:
             raise TextError(f"there is no variable {token[:40]!r}")
-        array = self.arrays[found[1]]
-        return self._elements(array, self._ranges(found[2], array, token), token)
+        array = self.arrays[match[1]]
+        return self._elements(array, self._ranges(match[2], array, token), token)
 
     def _ranges(self, indices: str, array: Array, token: str) -> list[range]:
         parts = re.findall(r"\[([^\[\]]*)\]", indices)
@@ -206,32 +204,32 @@ class Terms:
         return ranges
 
     def _elements(self, array: Array, ranges: Sequence[range], token: str) -> list[Operand]:
-        found: list[Operand] = []
-        for place in itertools.product(*ranges):
+        elements: list[Operand] = []
+        for position in itertools.product(*ranges):
             flat = 0
-            for index, size in zip(place, array.sizes, strict=True):
+            for index, size in zip(position, array.sizes, strict=True):
                 flat = flat * size + index
             element = array.elements[flat]
             if element is not None:
-                found.append(element)
-        if not found:
+                elements.append(element)
+        if not elements:
             raise TextError(f"{token[:40]} has no domain")
-        return found
+        return elements
 
     def _require(self, call: Call) -> None:
         if call.operator in _COMPARISONS:
-            values = [self._value(one) for one in call.arguments]
-            call.takes(2, MOST_ITEMS)
+            values = [self._value(argument) for argument in call.arguments]
+            call.takes(2, MAX_ITEMS)
             if call.operator == "ne" and len(values) > 2:
                 self.model.all_different(values)
                 return
             for left, right in itertools.pairwise(values):
                 self.model.add(self.relation(call.operator, left, right))
         elif call.operator == "and":
-            for one in call.arguments:
-                self._require(one)
+            for argument in call.arguments:
+                self._require(argument)
         elif call.operator == "or":
-            self.model.clause([self._boolean(one) for one in call.arguments])
+            self.model.clause([self._boolean(argument) for argument in call.arguments])
         elif call.operator == "imp":
             call.takes(2, 2)
             self.model.clause([self._boolean(call.arguments[1])], [self._boolean(call.arguments[0])])
@@ -252,7 +250,7 @@ class Terms:
     def _values_of_set(self, call: Call) -> list[Operand]:
         if call.operator != "set":
             raise TextError(f"expected set(...), found {(call.operator or call.name)[:40]!r}")
-        return [self._value(one) for one in call.arguments]
+        return [self._value(argument) for argument in call.arguments]
 
     def is_among(self, x: Operand, values: Sequence[Operand]) -> Operand:
         """Return a Boolean: whether an operand equals one of several."""
@@ -263,19 +261,19 @@ class Terms:
 
     def _value(self, call: Call) -> Operand:
         if not call.operator:
-            found = self._named(call.name)
-            if len(found) != 1:
-                raise TextError(f"{call.name[:40]} is {len(found)} variables where one is expected")
-            return found[0]
+            variables = self._named(call.name)
+            if len(variables) != 1:
+                raise TextError(f"{call.name[:40]} is {len(variables)} variables where one is expected")
+            return variables[0]
         if call.operator in ("in", "notin"):
             call.takes(2, 2)
             inside = self.is_among(self._value(call.arguments[0]), self._values_of_set(call.arguments[1]))
             return inside if call.operator == "in" else 1 - self.model.expression(inside)
         if call.operator not in _FUNCTIONS:
             raise UnsupportedError(f"the operator {call.operator[:40]!r} is not supported")
-        least, most, function = _FUNCTIONS[call.operator]
-        call.takes(least, most)
-        values = [self._value(one) for one in call.arguments]
+        min_count, max_count, function = _FUNCTIONS[call.operator]
+        call.takes(min_count, max_count)
+        values = [self._value(argument) for argument in call.arguments]
         for x in values[: _BOOLEAN_ARGUMENTS.get(call.operator, 0)]:
             self.boolean(x)
         return function(self, values)
@@ -298,31 +296,31 @@ class Call:
         return call
 
     @staticmethod
-    def _from(text: str, place: int) -> tuple[Call, int]:
-        found = _CALL.match(text, place)
-        if found is None:
-            raise TextError(f"expected an expression, found {text[place:].strip()[:40]!r}")
-        place = found.end()
-        if found[2] is None:
-            return Call("", found[1], []), place
+    def _from(text: str, position: int) -> tuple[Call, int]:
+        match = _CALL.match(text, position)
+        if match is None:
+            raise TextError(f"expected an expression, found {text[position:].strip()[:40]!r}")
+        position = match.end()
+        if match[2] is None:
+            return Call("", match[1], []), position
         arguments: list[Call] = []
-        rest = _END.match(text, place)
+        rest = _END.match(text, position)
         if rest is not None and rest[1] == ")":
-            return Call(found[1], "", arguments), rest.end()
+            return Call(match[1], "", arguments), rest.end()
         while True:
-            argument, place = Call._from(text, place)
+            argument, position = Call._from(text, position)
             arguments.append(argument)
-            rest = _END.match(text, place)
+            rest = _END.match(text, position)
             if rest is None:
-                raise TextError(f"expected a comma or a parenthesis, found {text[place : place + 40].strip()!r}")
-            place = rest.end()
+                raise TextError(f"expected a comma or a parenthesis, found {text[position : position + 40].strip()!r}")
+            position = rest.end()
             if rest[1] == ")":
-                return Call(found[1], "", arguments), place
+                return Call(match[1], "", arguments), position
 
-    def takes(self, least: int, most: int) -> None:
+    def takes(self, min_count: int, max_count: int) -> None:
         """Check the number of arguments."""
-        if not least <= len(self.arguments) <= most:
-            wanted = f"{least}" if least == most else f"at least {least}"
+        if not min_count <= len(self.arguments) <= max_count:
+            wanted = f"{min_count}" if min_count == max_count else f"at least {min_count}"
             raise TextError(f"{self.operator} has {len(self.arguments)} arguments; expected {wanted}")
 
 
@@ -353,19 +351,19 @@ def number(token: str) -> int:
     if not _NUMBER.fullmatch(token.strip()):
         raise TextError(f"expected a whole number, found {token[:40]!r}")
     value = int(token)
-    if abs(value) > LIMIT:
+    if abs(value) > MAX_INTEGER:
         raise UnsupportedError(f"the number {value} is beyond 2^52")
     return value
 
 
 def span(token: str) -> range:
     """Return the values of ``a..b``."""
-    found = _RANGE.fullmatch(token.strip())
-    if found is None:
+    match = _RANGE.fullmatch(token.strip())
+    if match is None:
         raise TextError(f"expected a range such as 1..5, found {token[:40]!r}")
-    lo, hi = number(found[1]), number(found[2])
-    if lo > hi or hi - lo > MOST_ITEMS:
-        raise TextError(f"the range {token} is empty, or has more than {MOST_ITEMS:,} values")
+    lo, hi = number(match[1]), number(match[2])
+    if lo > hi or hi - lo > MAX_ITEMS:
+        raise TextError(f"the range {token} is empty, or has more than {MAX_ITEMS:,} values")
     return range(lo, hi + 1)
 
 
@@ -397,20 +395,20 @@ def rows_of(text: str) -> list[str]:
 def _runs(values: Sequence[int]) -> Iterator[tuple[int, int]]:
     ordered = sorted(set(values))
     start = 0
-    for place in range(1, len(ordered) + 1):
-        if place == len(ordered) or ordered[place] != ordered[place - 1] + 1:
-            yield ordered[start], ordered[place - 1]
-            start = place
+    for position in range(1, len(ordered) + 1):
+        if position == len(ordered) or ordered[position] != ordered[position - 1] + 1:
+            yield ordered[start], ordered[position - 1]
+            start = position
 
 
 def _power(terms: Terms, xs: list[Operand]) -> Operand:
-    (lo, hi), (least, most) = terms.model.bounds(xs[0]), terms.model.bounds(xs[1])
-    if least < 0:
+    (lo, hi), (min_count, max_count) = terms.model.bounds(xs[0]), terms.model.bounds(xs[1])
+    if min_count < 0:
         raise UnsupportedError("a negative exponent is not supported")
     largest = max(abs(lo), abs(hi), 1)
-    if most > 64 or largest**most > LIMIT:
-        raise UnsupportedError(f"the power of up to {largest} to {most} is beyond 2^52")
-    return terms.model.power(xs[0], xs[1], 0 if lo >= 0 else -(largest**most), largest**most)
+    if max_count > 64 or largest**max_count > MAX_INTEGER:
+        raise UnsupportedError(f"the power of up to {largest} to {max_count} is beyond 2^52")
+    return terms.model.power(xs[0], xs[1], 0 if lo >= 0 else -(largest**max_count), largest**max_count)
 
 
 def _chain(operator: str) -> Callable[[Terms, list[Operand]], Operand]:
@@ -424,35 +422,35 @@ def _chain(operator: str) -> Callable[[Terms, list[Operand]], Operand]:
 
 
 def _xor(terms: Terms, xs: list[Operand]) -> Operand:
-    found = xs[0]
+    chain = xs[0]
     for x in xs[1:]:
-        found = terms.model.holds(terms.relation("ne", found, x))
-    return found
+        chain = terms.model.holds(terms.relation("ne", chain, x))
+    return chain
 
 
 _FUNCTIONS: dict[str, tuple[int, int, Callable[[Terms, list[Operand]], Operand]]] = {
     "neg": (1, 1, lambda terms, xs: -terms.model.expression(xs[0])),
     "abs": (1, 1, lambda terms, xs: abs(terms.model.expression(xs[0]))),
     "sqr": (1, 1, lambda terms, xs: terms.product([xs[0], xs[0]])),
-    "add": (2, MOST_ITEMS, lambda terms, xs: terms.model.sum(xs)),
+    "add": (2, MAX_ITEMS, lambda terms, xs: terms.model.sum(xs)),
     "sub": (2, 2, lambda terms, xs: terms.model.expression(xs[0]) - xs[1]),
-    "mul": (2, MOST_ITEMS, Terms.product),
+    "mul": (2, MAX_ITEMS, Terms.product),
     "div": (2, 2, lambda terms, xs: terms.model.quotient(*xs)),
     "mod": (2, 2, lambda terms, xs: terms.model.remainder(*xs)),
     "pow": (2, 2, _power),
     "dist": (2, 2, lambda terms, xs: abs(terms.model.expression(xs[0]) - xs[1])),
-    "min": (1, MOST_ITEMS, lambda terms, xs: terms.model.minimum(xs)),
-    "max": (1, MOST_ITEMS, lambda terms, xs: terms.model.maximum(xs)),
-    **{operator: (2, MOST_ITEMS, _chain(operator)) for operator in _COMPARISONS},
+    "min": (1, MAX_ITEMS, lambda terms, xs: terms.model.minimum(xs)),
+    "max": (1, MAX_ITEMS, lambda terms, xs: terms.model.maximum(xs)),
+    **{operator: (2, MAX_ITEMS, _chain(operator)) for operator in _COMPARISONS},
     "not": (1, 1, lambda terms, xs: 1 - terms.model.expression(xs[0])),
-    "and": (1, MOST_ITEMS, lambda terms, xs: terms.model.all_of(xs)),
-    "or": (1, MOST_ITEMS, lambda terms, xs: terms.model.any_of(xs)),
-    "xor": (1, MOST_ITEMS, _xor),
-    "iff": (2, MOST_ITEMS, _chain("eq")),
+    "and": (1, MAX_ITEMS, lambda terms, xs: terms.model.all_of(xs)),
+    "or": (1, MAX_ITEMS, lambda terms, xs: terms.model.any_of(xs)),
+    "xor": (1, MAX_ITEMS, _xor),
+    "iff": (2, MAX_ITEMS, _chain("eq")),
     "imp": (2, 2, lambda terms, xs: terms.model.any_of([1 - terms.model.expression(xs[0]), xs[1]])),
     "if": (3, 3, lambda terms, xs: terms.model.element([xs[2], xs[1]], terms.model.expression(xs[0]))),
 }
 """Operator -> least and greatest number of arguments, and its value."""
 
-_BOOLEAN_ARGUMENTS = {**dict.fromkeys(("not", "and", "or", "xor", "iff", "imp"), MOST_ITEMS), "if": 1}
+_BOOLEAN_ARGUMENTS = {**dict.fromkeys(("not", "and", "or", "xor", "iff", "imp"), MAX_ITEMS), "if": 1}
 """Operator -> number of its first arguments that are Booleans."""
