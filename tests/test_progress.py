@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
+import time
 import types
 
 import pytest
 
 import elimina
-from elimina import progress
 from elimina.generate import grid_model
 from elimina.progress import Progress
 from elimina.result import Bounds
@@ -31,16 +31,18 @@ def on_terminal(monkeypatch):
 
 def test_a_line_on_a_terminal(monkeypatch):
     terminal = on_terminal(monkeypatch)
-    monkeypatch.setattr(progress, "_PAUSE", -1.0)
     with Progress() as shown:
         assert shown.is_possible
         shown.show("width 3", 60.0)
         shown.update(0.5)
         shown.bounds(Bounds(1.0, 3, 4, 0))
-        shown.update(0.25)
+        for share in (0.75, 0.25):
+            time.sleep(0.11)  # the line is drawn ten times a second
+            shown.update(share)
     text = terminal.getvalue()
     assert "  0 %  width 3; " in text
     assert " 50 %  width 3; " in text
+    assert text.count(" 75 %") == 2
     assert " 25 %" not in text
     assert "optimum: 3 to 4 (gap 33.3 %)" in text
     assert " left" in text

@@ -116,8 +116,8 @@ def test_tables_joined_before_a_bucket(device, shape, gain):
     order = list(range(len(sizes)))
     joint = broadcast.costs(model)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planner, "_PACK_WORK", 1)
-        patch.setattr(planner, "_PACK_GAIN", gain)
+        patch.setattr(planner, "PACK_WORK", 1)
+        patch.setattr(planner, "PACK_GAIN", gain)
         for dtype in (None, "int64", "float32"):
             result = eliminate(packed(model, order, dtype, device), {})
             chosen = tuple(int(value) for value in result.assignment.values())

@@ -14,6 +14,7 @@ from elimina import Options
 from elimina._core import exact_count
 from elimina.methods import counting
 from elimina.model.model import Model
+from elimina.model.variable import Variable
 from tests.devices import on_devices
 from tests.random_models import KINDS, models
 from tests.reference import brute
@@ -84,11 +85,16 @@ def test_count_of_any_size(device, length, colours):
 def test_counts_in_long_integers(kind, data):
     model = data.draw(models(kind))
     evidence = some_evidence(data, model)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counting, "_MIN_LONG_COUNT_BITS", -1)
-        patch.setattr(counting, "_moduli", None)
-        result = elimina.solve(model, "count", evidence=evidence, device="cpu", options=Options(tables="dense"))
-    assert result.value == brute.count(model, evidence)
+    expected = brute.count(model, evidence) * 2**600
+    wide = Model(
+        [*model.variables, *(Variable(f"free{v}", 2) for v in range(600))],
+        model.factors,
+        sense=model.sense,
+        constant=model.constant,
+        upper_bound=model.upper_bound,
+    )
+    result = elimina.solve(wide, "count", evidence=evidence, device="cpu", options=Options(tables="dense"))
+    assert result.value == expected
 
 
 @pytest.mark.parametrize(("memory", "times"), [(None, 1), (600_000, 1), (500_000, 0)])

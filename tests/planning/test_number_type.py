@@ -24,12 +24,18 @@ from tests.simulated import simulate
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Few visits, and a search for every plan that could gain."""
-    monkeypatch.setattr(number_type, "_MAX_VISITS", 200)
+def always_worth_a_solution(monkeypatch):
+    """A search for every plan that could gain."""
     monkeypatch.setattr(planner, "MIN_INCUMBENT_SECONDS", -1.0)
 
 
+@pytest.fixture
+def few_visits(monkeypatch):
+    """A solution of a hasty search: worse than the optimum more often."""
+    monkeypatch.setattr(number_type, "_MAX_VISITS", 200)
+
+
+@pytest.mark.usefixtures("few_visits")
 @pytest.mark.parametrize("kind", ["integer", "max-integer", "big-integer"])
 @given(data=st.data())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -57,8 +63,7 @@ def test_it_is_the_optimum_of_an_easy_problem_and_the_same_every_time():
     assert incumbent_cost(grid) == incumbent_cost(grid)
 
 
-def test_a_solution_narrows_the_integers(monkeypatch):
-    monkeypatch.setattr(number_type, "_MAX_VISITS", 5000)
+def test_a_solution_narrows_the_integers():
     rng = np.random.default_rng(0)
     soft = [((i, i + 1), rng.integers(0, 9, (4, 4))) for i in range(40)]
     hard = [((i, i + 2), np.where(rng.random((4, 4)) < 0.1, 10**6, 0)) for i in range(39)]
@@ -112,10 +117,8 @@ def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, card):
     assert len(sought) == (0 if card else 1)
 
 
-def test_a_descent_to_the_least_costs_ends_the_search(monkeypatch) -> None:
+def test_a_descent_to_the_least_costs_ends_the_search() -> None:
     """Nothing is better, and moves until all visits are used took as long as for any other problem."""
-    monkeypatch.setattr(number_type, "_MAX_VISITS", 10**8)
-
     difference = np.subtract.outer(np.arange(100), np.arange(100))
 
     def seconds(least: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import json
 
@@ -28,17 +29,26 @@ def clique(size: int) -> Model:
 
 
 @pytest.mark.parametrize("task", ["pr", "mpe", "mar"])
-def test_long_records_are_unpacked_one_by_one_as_short_ones_are_together(task, monkeypatch) -> None:
-    made = elimina.plan(clique(8), task, device="cpu").steps
-    assert isinstance(made, packed_steps.Steps)
-    together = tuple(made)
-    monkeypatch.setattr(packed_steps, "_KEPT_WORDS", 0)
-    alone = packed_steps.Steps(made.words, made.starts, made.spans, made.factors)
-    assert tuple(alone) == together
-    assert tuple(alone[n] for n in range(-len(alone), len(alone))) == together + together
-    assert alone[1:3] == together[1:3]
+@pytest.mark.parametrize("size", [8, 140])
+def test_steps_are_the_same_however_they_are_unpacked(task, size) -> None:
+    """Few are unpacked together and kept, many one by one where they are read."""
+    steps = elimina.plan(clique(size), task, device="cpu").steps
+    assert isinstance(steps, packed_steps.Steps)
+    assert (steps[0] is steps[0]) == (size == 8)
+    unpacked = tuple(steps)
+    assert len(unpacked) == len(steps)
+    assert tuple(steps[n] for n in range(-len(steps), len(steps))) == unpacked + unpacked
+    assert steps[1:3] == unpacked[1:3]
+    readers: dict[int, list[int]] = collections.defaultdict(list)
+    for number, step in enumerate(unpacked):
+        for source in {operand.source for operand in step.operands}:
+            readers[source].append(number)
+    for number, step in enumerate(unpacked):
+        assert steps.scope_of(number) == (list(step.axes), list(step.out_strides))
+        assert list(steps.reads_of(number)) == [(operand.factor, operand.source) for operand in step.operands]
+        assert step.readers == tuple(readers[number])
     with pytest.raises(IndexError):
-        alone[len(alone)]
+        steps[len(steps)]
 
 
 def test_a_search_reads_records_without_unpacking_them(monkeypatch) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections import OrderedDict
 
 import numpy as np
 import pytest
@@ -23,7 +22,6 @@ from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import kept_plan, make_plan
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.tree import plan_tree, tree_of
-from elimina.problem import preparation
 from elimina.problem.preparation import prepare
 from tests import calls
 from tests.random_models import KINDS, models, with_constraints
@@ -176,10 +174,7 @@ def test_groups_hold_each_table_once():
     assert problem.constants == (3,)
 
 
-def test_groups_are_kept_by_scopes_and_sizes(monkeypatch):
-    monkeypatch.setattr(preparation, "_groups", OrderedDict())
-    monkeypatch.setattr(preparation, "_KEPT_GROUPS", 2)
-
+def test_groups_are_kept_by_scopes_and_sizes():
     def groups_of(*sizes):
         scopes = [(0, 1), (0, 2), (0,)]
         factors = [(scope, np.ones([sizes[v] for v in scope])) for scope in scopes]
@@ -189,7 +184,8 @@ def test_groups_are_kept_by_scopes_and_sizes(monkeypatch):
     assert groups_of(2, 3, 4) is first
     assert [group.members for group in first] == [(0, 2), (1,)]
     assert [group.members for group in groups_of(2, 4, 3)] == [(0,), (1, 2)]
-    groups_of(2, 2, 2)
+    for size in range(5, 105):
+        groups_of(2, 2, size)
     assert groups_of(2, 3, 4) == first
     assert groups_of(2, 3, 4) is not first
 
@@ -340,23 +336,17 @@ def test_seconds_as_text(number, text):
     assert seconds_text(number) == text
 
 
-@pytest.fixture
-def kept(monkeypatch):
-    """Plans of a chain, kept in a store of their own."""
-    monkeypatch.setattr(planner, "_plans", OrderedDict())
-
-    def plan(model, memory=2**30, task="mpe", single=None, **options):
-        problem = prepare(model, task, {})
-        machine = cpu_machine(2)
-        found = kept_plan(problem, problem.free, machine, memory, single=single, **options)
-        expected = make_plan(problem, problem.free, machine, memory, single=single, **options)
-        assert found == expected
-        return found
-
-    return plan
+def kept(model, memory=2**30, task="mpe", single=None, **options):
+    """Return the kept plan of a model, which is equal to one that is made anew."""
+    problem = prepare(model, task, {})
+    machine = cpu_machine(2)
+    found = kept_plan(problem, problem.free, machine, memory, single=single, **options)
+    expected = make_plan(problem, problem.free, machine, memory, single=single, **options)
+    assert found == expected
+    return found
 
 
-def test_plans_of_the_same_structure_are_kept(kept):
+def test_plans_of_the_same_structure_are_kept():
     first = kept(chain(5, 10))
     assert kept(chain(5, 10)).steps is first.steps
     assert kept(chain(5, 10), memory=2**31).steps is first.steps
@@ -367,7 +357,7 @@ def test_plans_of_the_same_structure_are_kept(kept):
     assert kept(others, task="pr", single=kept(others, task="pr")).steps is fused.steps
 
 
-def test_plans_of_other_problems_differ(kept):
+def test_plans_of_other_problems_differ():
     first = kept(chain(5, 10))
     for plan in (
         kept(chain(6, 10)),
@@ -382,7 +372,7 @@ def test_plans_of_other_problems_differ(kept):
     assert kept(chain(5, 10), memory=2 * first.peak_bytes).steps is not first.steps
 
 
-def test_few_and_short_plans_are_kept(kept, monkeypatch):
+def test_few_and_short_plans_are_kept(monkeypatch):
     monkeypatch.setattr(planner, "MAX_KEPT_PLANS", 2)
     first, second = kept(chain(5, 10)), kept(chain(6, 10))
     assert kept(chain(5, 10)).steps is first.steps
@@ -393,7 +383,7 @@ def test_few_and_short_plans_are_kept(kept, monkeypatch):
     assert kept(chain(8, 10)).steps is not kept(chain(8, 10)).steps
 
 
-def test_a_solution_that_narrows_the_numbers_is_of_its_values_alone(kept, monkeypatch):
+def test_a_solution_that_narrows_the_numbers_is_of_its_values_alone(monkeypatch):
     """A model with other values may have none as good."""
     monkeypatch.setattr(planner, "MIN_INCUMBENT_SECONDS", -1)
     table = 10_000 * np.add.outer(np.arange(10), 2 * np.arange(10))

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -126,7 +127,7 @@ def test_a_directory_without_permission(tmp_path, monkeypatch):
 
 def test_a_disk_that_is_too_small(tmp_path, monkeypatch):
     """Seen when it is planned."""
-    monkeypatch.setattr(tiers, "_free", lambda folder: 1000)
+    monkeypatch.setattr(os, "statvfs", lambda folder: SimpleNamespace(f_bavail=250, f_frsize=4))
     model, order = wide(np.random.default_rng(0))
     with pytest.raises(MemoryLimitError, match="on disk and may use 1000 bytes"):
         solve_on_disk(model, order, tmp_path)

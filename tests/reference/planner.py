@@ -19,10 +19,10 @@ from tests.reference.tiles import HOPELESS_WORK, SMALL_WORK, Tile, choose_tile, 
 _JOIN_GAIN = 4
 """Ratio of the bucket to the common scope of two streamed tables from which they are joined."""
 
-_PACK_WORK = 1 << 27
+PACK_WORK = 1 << 27
 """Combinations of a bucket from which its A and B tables are worth a step of their own."""
 
-_PACK_GAIN = 900
+PACK_GAIN = 900
 """Ratio of the bucket to such a step."""
 
 
@@ -145,7 +145,7 @@ class Bucket:
         left = list(reads)
         self.limit_operands(left, operands)
         tile = self.join_streamed(left)
-        if self.variable >= 0 and not tile.streamed and _PACK_WORK <= self.work <= HOPELESS_WORK:
+        if self.variable >= 0 and not tile.streamed and PACK_WORK <= self.work <= HOPELESS_WORK:
             self.pack_sides(left, tile)
             tile = classify(tile.outer, tile.mid, tile.lo, _members(self.separator, left))
         number = self.add(self.variable, self.separator, left, tile, weight=self.weight)
@@ -286,7 +286,7 @@ class Bucket:
 
     def is_cheap(self, key: Sequence[int], cells: Sequence[int]) -> bool:
         """Return whether making a table over these variables and the bucket's own costs little beside the bucket."""
-        return self.cells((self.variable, *key, *cells)) * _PACK_GAIN <= self.work
+        return self.cells((self.variable, *key, *cells)) * PACK_GAIN <= self.work
 
     def is_packed(self, read: Read, key: Sequence[int], cells: Sequence[int]) -> bool:
         """Return whether the table is a matrix with rows of these cells, that start at words of some length."""
