@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import InputError, MemoryLimitError, Model, TimeLimitError
-from elimina.methods import weighted_mini_buckets
+from elimina import InputError, MemoryLimitError, Model
 from elimina.planning.tree import bucket_tree, node_weights
 from tests import calls
 from tests.devices import on_devices
@@ -101,18 +100,22 @@ def test_bounds_from_below_survive_zeros():
     assert math.isfinite(result.lower_bound)
 
 
-def test_one_assignment_bounds_a_sum_from_below(monkeypatch):
-    """Time or memory may end a run before there is Hölder's bound."""
-
-    def late(*given):
-        raise TimeLimitError("late")
-
-    monkeypatch.setattr(weighted_mini_buckets, "_from_below", late)
-    monkeypatch.setattr(weighted_mini_buckets, "_conditioned", lambda *given: -math.inf)
+def test_one_assignment_bounds_a_sum_from_below():
+    """A call that ends before there is Hölder's bound has the bound of an assignment."""
     model = lattice(7, seed=3, coupling=0.5)
     exact = calls.solve(model, "pr", method="eliminate", device="cpu").log10_z
-    result = calls.solve(model, "pr", method="mbe", ibound=3, device="cpu")
+    reports = []
+
+    def interrupt(known):
+        reports.append(known.lower)
+        raise KeyboardInterrupt
+
+    result = calls.solve(model, "pr", method="mbe", ibound=3, device="cpu", on_bounds=interrupt)
+    assert result.ended_by == "interrupt"
+    assert set(reports) == {result.lower_bound}
     assert -math.inf < result.lower_bound < exact
+    whole = calls.solve(model, "pr", method="mbe", ibound=3, device="cpu")
+    assert result.lower_bound < whole.lower_bound < exact
 
 
 def test_levelling_helps():
