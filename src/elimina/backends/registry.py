@@ -25,21 +25,21 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
     """
     if device == "cpu":
         return CpuBackend(threads)
-    cards = cards_of(device)
-    if not cards:
+    numbers = cards_of(device)
+    if not numbers:
         raise InputError(f"unknown device {device!r}: {HINT}")
     # 95 ms, besides CuPy, that calls on the CPU do not spend.
     from elimina.backends.cuda.backend import CudaBackend
 
-    if len(cards) == 1:
-        return CudaBackend(cards[0])
-    # Contexts of several cards are made at the same time.
-    with ThreadPoolExecutor(len(cards)) as pool:
-        return DeviceGroup(list(pool.map(CudaBackend, cards)))
+    if len(numbers) == 1:
+        return CudaBackend(numbers[0])
+    # Contexts of several GPUs are made at the same time.
+    with ThreadPoolExecutor(len(numbers)) as pool:
+        return DeviceGroup(list(pool.map(CudaBackend, numbers)))
 
 
 def find_cuda() -> Backend | None:
-    """Return the backend of the first card if it can be used here."""
+    """Return the backend of the first GPU if it can be used here."""
     if not is_cupy_installed():
         return None
     try:
@@ -48,11 +48,11 @@ def find_cuda() -> Backend | None:
         return None
 
 
-def with_other_gpus(backend: Backend, least: int) -> Backend:
-    """Return a backend of the first card and of all others that have so many bytes of free memory."""
+def with_other_gpus(backend: Backend, min_bytes: int) -> Backend:
+    """Return a backend of the first GPU and of all others that have so many bytes of free memory."""
     others = map(_gpu_or_none, range(1, gpu_count(backend)))
-    found = [card for card in others if card and card.memory() >= least]
-    return DeviceGroup([backend, *found]) if found else backend
+    roomy = [gpu for gpu in others if gpu and gpu.memory() >= min_bytes]
+    return DeviceGroup([backend, *roomy]) if roomy else backend
 
 
 def _gpu_or_none(number: int) -> Backend | None:

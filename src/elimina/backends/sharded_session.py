@@ -45,8 +45,8 @@ class ShardedSession:
         self._pool = ThreadPoolExecutor(len(members), "elimina")
         self._opened: dict[int, PeerSession] = {}
 
-        def open_one(card: int) -> None:
-            self._opened[card] = cast("PeerSession", members[card].open(program, factors))
+        def open_one(gpu: int) -> None:
+            self._opened[gpu] = cast("PeerSession", members[gpu].open(program, factors))
 
         started = time.perf_counter()
         try:
@@ -62,13 +62,13 @@ class ShardedSession:
         All phases are queued at once: the devices wait for each other, and not for this thread.
         """
         assert steps is None
-        sessions = [self._opened[card] for card in range(self._shards.cards)]
+        sessions = [self._opened[gpu] for gpu in range(self._shards.cards)]
         started = time.perf_counter()
         try:
             with self._explained():
                 self._queue(sessions)
                 # Only the first one tells the progress.
-                runs = [session.finish(progress if card == 0 else None) for card, session in enumerate(sessions)]
+                runs = [session.finish(progress if gpu == 0 else None) for gpu, session in enumerate(sessions)]
         except BaseException:
             list(self._pool.map(_cancel, sessions))
             raise
@@ -89,8 +89,8 @@ class ShardedSession:
             if stopped():
                 raise Stopped
             if phase.copies:
-                for card in range(len(sessions)):
-                    self._copy(phase, card)
+                for gpu in range(len(sessions)):
+                    self._copy(phase, gpu)
                 meet()
             numbers = np.arange(phase.first, phase.end)
             done += work_of(self._program, numbers)
@@ -104,11 +104,11 @@ class ShardedSession:
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
         """Write elements of each arena: see ``Session.load``."""
-        self._together(lambda card: self._opened[card].load(offset, values))
+        self._together(lambda gpu: self._opened[gpu].load(offset, values))
 
     def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
         """Write output ranges on each device: see ``Session.load_peaks``."""
-        self._together(lambda card: self._opened[card].load_peaks(peaks, first))
+        self._together(lambda gpu: self._opened[gpu].load_peaks(peaks, first))
 
     def fetch(self, offset: int, span: int) -> NDArray[np.generic]:
         """Return elements of the first device's arena: see ``Session.fetch``."""
@@ -123,24 +123,24 @@ class ShardedSession:
                 session.close()
         self._opened.clear()
 
-    def _copy(self, phase: Phase, card: int) -> None:
-        self._opened[card].copy_from(
+    def _copy(self, phase: Phase, gpu: int) -> None:
+        self._opened[gpu].copy_from(
             (self._opened[box.card], box.source, box.target)
             for copy in phase.copies
-            for box in boxes(copy, card, self._shards.cards)
+            for box in boxes(copy, gpu, self._shards.cards)
         )
 
     def _together(self, work: Callable[[int], Result]) -> list[Result]:
         """Return the results of work that each device does in a thread of its own."""
 
-        def obeying(card: int) -> Result:
+        def obeying(gpu: int) -> Result:
             obey(self._stop)
             try:
-                return work(card)
+                return work(gpu)
             finally:
                 obey(None)
 
-        futures = [self._pool.submit(obeying, card) for card in range(self._shards.cards)]
+        futures = [self._pool.submit(obeying, gpu) for gpu in range(self._shards.cards)]
         try:
             left: set[Future[Result]] = set(futures)
             while left and not any(future.done() and future.exception() for future in futures):

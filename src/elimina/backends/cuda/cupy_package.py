@@ -13,7 +13,7 @@ OLDEST_CUPY = (14, 2)
 
 
 def make_context(device: int) -> bool:
-    """Make a card's context, which all libraries of the process share; False if the driver does not.
+    """Make a GPU's context, which all libraries of the process share; False if the driver does not.
 
     It takes as long as importing CuPy, and both can be done at the same time.
     """
@@ -21,11 +21,11 @@ def make_context(device: int) -> bool:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return False
-    card, context = ctypes.c_int(), ctypes.c_void_p()
+    gpu, context = ctypes.c_int(), ctypes.c_void_p()
     return not (
         driver.cuInit(0)
-        or driver.cuDeviceGet(ctypes.byref(card), device)
-        or driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), card)
+        or driver.cuDeviceGet(ctypes.byref(gpu), device)
+        or driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), gpu)
     )
 
 

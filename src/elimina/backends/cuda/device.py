@@ -35,12 +35,12 @@ KEPT_BYTES = 1 << 30
 
 @functools.cache
 def _properties(cupy: Any, device: int) -> Any:
-    """Return a card's properties, which take a while to ask for."""
+    """Return a GPU's properties, which take a while to ask for."""
     return cupy.cuda.runtime.getDeviceProperties(device)
 
 
 _kernels: dict[tuple[int, str], Any] = {}
-"""Kernels that this process has loaded, by card and name: later calls need not load them again."""
+"""Kernels that this process has loaded, by GPU and name: later calls need not load them again."""
 _shared: dict[tuple[int, str], int] = {}
 """Bytes of shared memory that each of them may take besides its own."""
 
@@ -112,12 +112,12 @@ class CudaDevice:
         return max(0, int(free) + idle - RESERVED_BYTES)
 
     def reaches(self, other: int) -> bool:
-        """Return whether this card reads the memory of another one."""
+        """Return whether this GPU reads the memory of another one."""
         with self.failing(0):
             return other == self.number or bool(self.cupy.cuda.runtime.deviceCanAccessPeer(self.number, other))
 
     def reach(self, other: CudaDevice) -> None:
-        """Let this card, which is the current one, read the memory of another one from now on."""
+        """Let this GPU, which is the current one, read the memory of another one from now on."""
         if other.number not in self._reached:
             with contextlib.suppress(self.cupy.cuda.runtime.CUDARuntimeError):
                 # It may be so already in this process.
@@ -165,7 +165,7 @@ class CudaDevice:
         idle_memory.keep_idle(self.number)
 
     def trim(self) -> None:
-        """Give back the memory that no program uses after a while, a short one if it is most of the card.
+        """Give back the memory that no program uses after a while, a short one if it is most of the GPU.
 
         Little of it stays, and all of it while ``keeps_memory`` is true.
         """

@@ -31,11 +31,11 @@ def device_memory(cupy: Any, device: int) -> DeviceMemory:
 
 timers: dict[int, threading.Timer] = {}
 return_locks: dict[int, threading.Lock] = {}
-"""Timers that give back the memory that programs have left, and locks that are held meanwhile, by card."""
+"""Timers that give back the memory that programs have left, and locks that are held meanwhile, by GPU."""
 
 
 def keep_idle(device: int) -> None:
-    """Keep the memory that programs have left on a card; wait where it is being given back."""
+    """Keep the memory that programs have left on a GPU; wait where it is being given back."""
     timer = timers.pop(device, None)
     if timer is not None:
         timer.cancel()
@@ -55,7 +55,7 @@ def _leave_driver() -> None:
 
 
 def return_idle(cupy: Any, device: int) -> None:
-    """Give the memory of a card that no program uses back to the driver."""
-    # A card that failed keeps its memory to itself.
+    """Give the memory of a GPU that no program uses back to the driver."""
+    # A GPU that failed keeps its memory to itself.
     with return_locks[device], contextlib.suppress(cupy.cuda.runtime.CUDARuntimeError), cupy.cuda.Device(device):
         device_memory(cupy, device).release()

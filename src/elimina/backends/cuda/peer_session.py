@@ -19,7 +19,7 @@ from elimina.planning.program import Program
 from elimina.planning.step import FactorLayout
 
 WORD_TYPES = {16: "complex128", 8: "uint64", 4: "uint32", 2: "uint16"}
-"""Number types of so many bytes, in which cells are copied between cards."""
+"""Number types of so many bytes, in which cells are copied between GPUs."""
 
 
 def copy_words(
@@ -53,7 +53,7 @@ def copy_words(
 
 
 class PeerSession(CudaSession):
-    """A program that is divided among cards, on one of them, which reads the arenas of the others.
+    """A program that is divided among GPUs, on one of them, which reads the arenas of the others.
 
     What is queued runs after what was queued before.
     """
@@ -63,11 +63,11 @@ class PeerSession(CudaSession):
         self._copies: list[list[Any]] = []
         count_path("cuda-shards")
         with self._here():
-            # The link and the card's own memory are at work at the same time.
+            # The link and the GPU's own memory are at work at the same time.
             self._local = self._cuda.Stream(non_blocking=True)
 
     def copy_from(self, boxes: Iterable[tuple[Any, FactorLayout, FactorLayout]]) -> None:
-        """Queue copies from other sessions' arenas, over the cards' link.
+        """Queue copies from other sessions' arenas, over the GPUs' link.
 
         Args:
             boxes: Session of each box, its cells in that session's arena, and their place in this one's arena.
@@ -83,7 +83,7 @@ class PeerSession(CudaSession):
             for other, source, target in boxes:
                 self._backend.reach(other._backend)
                 word, sizes, given, own = copy_words(source, target, item)
-                # CuPy takes the other card's memory as this one's, whose kernel reads it.
+                # CuPy takes the other GPU's memory as this one's, whose kernel reads it.
                 cells = other.view(WORD_TYPES[word], item * source.offset, sizes, given, here)
                 with self._local if other is self else self._stream:
                     self.view(WORD_TYPES[word], item * target.offset, sizes, own, here)[...] = cells
@@ -112,13 +112,13 @@ class PeerSession(CudaSession):
                 cupy.minimum(low, theirs[1:], out=low)
 
     def _peaks_of(self, session: PeerSession, step: int) -> Any:
-        """Return the output range of a step in a session, as an array of this card."""
+        """Return the output range of a step in a session, as an array of this GPU."""
         at = session._base + self.part.layout.peaks_at + RANGE_BYTES * step
         memory = self._cuda.UnownedMemory(at, RANGE_BYTES, session._memory, self._backend.number)
         return self._backend.cupy.ndarray((2,), np.float64, self._cuda.MemoryPointer(memory, 0))
 
     def follow(self, others: Sequence[Any]) -> None:
-        """Let what is queued from now on wait, on the card, for all that other sessions have queued by now."""
+        """Let what is queued from now on wait, on the GPU, for all that other sessions have queued by now."""
         with self._here():
             for other in others:
                 self._backend.reach(other._backend)
@@ -127,7 +127,7 @@ class PeerSession(CudaSession):
                 self._stream.wait_event(passed)
 
     def _passed(self, stream: Any) -> Any:
-        """Return an event after all that is queued in a stream of the current card."""
+        """Return an event after all that is queued in a stream of the current GPU."""
         event = self._cuda.Event(disable_timing=True)
         event.record(stream)
         return event

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 STAGE = 32 << 20
 """Bytes of each of the two pinned buffers that a large copy goes through."""
 WRITERS = 8
-"""Most threads that write what is fetched: new memory is had at 1 to 2.5 GB/s by each, the card sends 55 GB/s."""
+"""Most threads that write what is fetched: new memory is had at 1 to 2.5 GB/s by each, the GPU sends 55 GB/s."""
 MARKS = 64
 """Most reports of progress in a run."""
 MARKED_WORK = 1 << 34
@@ -228,7 +228,7 @@ class CudaSession:
             offset: Bytes from the arena's start to the first cell.
             sizes: Sizes of the axes.
             strides: Bytes between two values of each axis.
-            device: Number of the card that uses the array.
+            device: Number of the GPU that uses the array.
         """
         size = self._program.arena_cells * self._program.dtype.itemsize
         memory = self._cuda.UnownedMemory(self.arena, size, self._memory, device)
@@ -441,7 +441,7 @@ class CudaSession:
     def _wait(self, last: Any, progress: Callable[[float], None] | None) -> None:
         """Poll, so that an interrupt is noticed; without sleeping at first, since most runs are short.
 
-        Threads that never sleep would keep the interpreter from those of other cards for milliseconds at a time.
+        Threads that never sleep would keep the interpreter from those of other GPUs for milliseconds at a time.
         """
         began, reported, runtime = time.perf_counter(), 0, self._cuda.runtime
         while not has_passed(runtime, last):

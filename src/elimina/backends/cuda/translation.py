@@ -74,7 +74,7 @@ def lay_out(
     outputs[program.outputs[:, 0]] = True
     compact = np.zeros(count, dtype=bool) if program.keep else ~outputs & (steps.spans <= MAX_COMPACT_CELLS)
     if program.shards is not None:
-        # Other cards copy these from the arena.
+        # Other GPUs copy these from the arena.
         compact[list(program.shards.copied)] = False
     own_bytes = _place_compact(words, program, steps, compact)
     assignment_at = own_bytes
@@ -136,7 +136,7 @@ def lay_out(
 
 
 def steps_on_their_own(program: Program) -> tuple[int, ...]:
-    """Return the steps between which cards wait for each other."""
+    """Return the steps between which GPUs wait for each other."""
     if program.shards is None:
         return ()
     first = (phase.first for phase in program.shards.phases if phase.copies)
