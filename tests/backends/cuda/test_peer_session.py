@@ -19,7 +19,7 @@ from elimina.backends.device_group import devices_of
 from elimina.backends.registry import get_backend, with_other_gpus
 from elimina.dcop import Problem, engine
 from elimina.io.cases import Cases
-from tests.backends.cuda.test_memory_left import wait_until_left
+from tests.backends.cuda.test_idle_memory import wait_until_left
 from tests.behaviour.test_several_devices import KINDS, costs, lattice, model_for, same, sliced
 from tests.calls import solve_by_agents
 from tests.dcop.running import random_problem
@@ -246,7 +246,7 @@ LOST = """
 import cupy, numpy
 from elimina import DeviceError
 from elimina.backends.cuda import backend, session
-from tests.backends.cuda.test_cards import CARDS
+from tests.backends.cuda.test_peer_session import CARDS
 from tests.behaviour.test_several_devices import costs, same, sliced
 from tests.planning.test_shards import divide, random_model, solved
 from tests.random_models import with_constraints
