@@ -88,7 +88,7 @@ class CudaSparseDevice:
         """Join sorted tables: see ``SparseTables.join``.
 
         Raises:
-            MemoryLimitError: There are more than ``order.most`` rows.
+            MemoryLimitError: There are more than ``order.most`` tuples.
         """
         words, rows = left.layout.words, len(left.values)
         with self._working(2 * (left.keys.nbytes + right.keys.nbytes)):
@@ -216,7 +216,7 @@ class CudaSparseDevice:
             ):
                 yield
         except DeviceError as error:
-            # How many rows a step makes is not known before: too many may still be made in slices.
+            # How many tuples a step makes is not known before: too many may still be made in slices.
             if isinstance(error.__cause__, MemoryError):
                 raise MemoryLimitError(f"a sparse step makes more tuples than fit: {error}") from error
             raise

@@ -21,12 +21,12 @@ from elimina.planning.step import Operand
 
 
 class TupleBounds:
-    """The bounds of a program on rows, for its present factors.
+    """The bounds of a program on tuples, for its present factors.
 
     Args:
         host: The backend that makes them: a CPU's.
         device: Device of the tuples that are filtered.
-        program: The program on rows, of the semiring ``min-sum`` over integers.
+        program: The program on tuples, of the semiring ``min-sum`` over integers.
         outside: Tables that bound its steps.
         factors: The arena's first elements.
     """
@@ -66,7 +66,7 @@ class TupleBounds:
 
         Args:
             number: Number of the step.
-            parts: The tables that are joined as rows, and what they are to the step.
+            parts: The tables that are joined as tuples, and what they are to the step.
             looked_up: Its other tables, joined as soon as all of their variables are there.
         """
         under = {id(rows): self._under(operand) for operand, rows in parts}
@@ -92,7 +92,7 @@ class BoundFilters:
     Args:
         device: Device of the tuples.
         forbidden: Totals from this on are not wanted.
-        rest: Tables that bound what is not to be joined; all are of the rows' dtype, from 0 to ``forbidden``.
+        rest: Tables that bound what is not to be joined; all are of the tuples' dtype, from 0 to ``forbidden``.
         under: Tables that bound each joined table, by its ``id``.
         dense: Tables that are joined as soon as all of their variables are there.
         others: A number that bounds what is not connected with all of these.

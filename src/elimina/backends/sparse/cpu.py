@@ -71,7 +71,7 @@ class CpuSparseDevice:
         """Join sorted tables: see ``SparseTables.join``.
 
         Raises:
-            MemoryLimitError: There are more than ``order.most`` rows.
+            MemoryLimitError: There are more than ``order.most`` tuples.
         """
         try:
             return rows_join(

@@ -14,12 +14,12 @@ from elimina.problem.tasks import SEMIRINGS
 
 
 class SparseTable(NamedTuple):
-    """A sparse table: only the feasible rows.
+    """A sparse table: only the feasible tuples.
 
     Attributes:
         layout: Layout of the keys.
-        keys: uint64 of shape (rows, ``layout.words``), ascending as numbers of that many words; all different.
-        values: Shape (rows,), of the semiring's dtype; none is the semiring's zero. Integer costs are not negative, and
+        keys: uint64 of shape (tuples, ``layout.words``), ascending as numbers of that many words; all different.
+        values: Shape (tuples,), of the semiring's dtype; none is the semiring's zero. Integer costs are not negative, and
             a sum that reaches the forbidden cost is forbidden.
     """
 

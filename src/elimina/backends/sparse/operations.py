@@ -18,10 +18,10 @@ from elimina.planning.key_layout import KeyLayout, field_bits, signed
 UNLIMITED = 2**63 - 1
 
 _JOINED_TUPLE_COST = 64.0
-"""Rows of runs that are read in the time in which a joint row is made and sorted, about."""
+"""Tuples of runs that are read in the time in which a joint tuple is made and sorted, about."""
 
 _MAX_LOG_RUNS = 50.0
-"""Natural logarithm of a number of runs beyond any number of rows."""
+"""Natural logarithm of a number of runs beyond any number of tuples."""
 
 
 class DenseLookup(NamedTuple):
@@ -45,7 +45,7 @@ class TupleFilter(NamedTuple):
 
 
 FilterOfScope = Callable[[frozenset[int], Sequence[SparseTable]], TupleFilter | None]
-"""The filter of rows over some variables, while these tables wait to be joined; its bounds are over these variables."""
+"""The filter of tuples over some variables, with bounds over these, while the tables of a sequence wait to be joined."""
 
 
 class JoinResult(NamedTuple):
@@ -53,7 +53,7 @@ class JoinResult(NamedTuple):
 
     Attributes:
         rows: Table that was made.
-        candidates: Number of rows considered.
+        candidates: Number of tuples considered.
     """
 
     rows: SparseTable
@@ -64,7 +64,7 @@ class SparseTables:
     """Sparse tables of one semiring and dtype on one device.
 
     The join sum is that of CUBE (Bistaffa, Bombieri and Farinelli: 'An efficient approach for accelerating bucket
-    elimination on GPUs', section V), with runs of the eliminated variable instead of stored joint rows.
+    elimination on GPUs', section V), with runs of the eliminated variable instead of stored joint tuples.
 
     Args:
         device: Device that computes.
@@ -88,8 +88,8 @@ class SparseTables:
         Args:
             scope: Variables of the table.
             sizes: Domain sizes of these variables.
-            rows: Integers of shape (rows, variables), value indices.
-            values: Feasible values, shape (rows,).
+            rows: Integers of shape (tuples, variables), value indices.
+            values: Feasible values, shape (tuples,).
         """
         layout = KeyLayout.of(scope, sizes)
         keys = np.zeros((len(values), layout.words), dtype=np.uint64)
@@ -112,7 +112,7 @@ class SparseTables:
         return self._sorted(layout, keys, rows.values)
 
     def lookup(self, rows: SparseTable, tables: Sequence[DenseLookup], keep: TupleFilter | None = None) -> JoinResult:
-        """Join with dense tables over variables of the rows, and drop rows that the filter does not keep."""
+        """Join with dense tables over variables of the tuples, and drop tuples that the filter does not keep."""
         layout = rows.layout
         one = 1 if self.device.semiring in ("sum-product", "count") else 0
         unit = SparseTable(
@@ -145,7 +145,7 @@ class SparseTables:
         return JoinResult(SparseTable(rows.layout.without_last(), keys, values), len(rows.values))
 
     def semi_join(self, left: SparseTable, right: SparseTable) -> SparseTable:
-        """Return the left table's rows that match a row of the right one; the order of its variables may change."""
+        """Return the left table's tuples that match one of the right table; its variables may change their order."""
         layout = join_layout(left, right, None)
         shared = [v for v in left.layout.scope if v in right.layout.scope]
         own = tuple(at for at, v in enumerate(layout.scope) if v in left.layout.scope)
@@ -167,17 +167,17 @@ class SparseTables:
         """Join two tables over the union of their scopes, and eliminate a variable.
 
         Args:
-            left: Rows in any layout.
-            right: Rows in any layout, over the same domain sizes.
+            left: Table in any layout.
+            right: Table in any layout, over the same domain sizes.
             eliminate: A variable that leaves; the joined table is not stored if both tables have it.
             last: A variable of both tables that is to be the least significant one of the result, for a join that
                 eliminates it; implied by ``eliminate``.
             tables: Dense tables over variables of the union that are joined too.
-            keep: Drops rows of the joint table before anything is eliminated.
-            most: Rows of the result at most.
+            keep: Drops tuples of the joint table before anything is eliminated.
+            most: Tuples of the result at most.
 
         Raises:
-            MemoryLimitError: The result has more than ``most`` rows.
+            MemoryLimitError: The result has more than ``most`` tuples.
             UnsupportedError: The union does not fit a key.
         """
         variable = last if eliminate is None else eliminate
@@ -213,19 +213,19 @@ class SparseTables:
     ) -> JoinResult:
         """Join one or more tables, and eliminate a variable in the last join: a bucket.
 
-        The largest table comes first, without the rows that some other one has no match for, then always the one that
-        adds the fewest bits to the rows. A dense table is joined as soon as its variables are there.
+        The largest table comes first, without the tuples that some other table has no match for, then always the one
+        that adds the fewest bits to the tuples. A dense table is joined as soon as its variables are there.
 
         Args:
-            parts: Rows in any layouts.
+            parts: Tables in any layouts.
             eliminate: A variable that leaves.
             tables: Dense tables over variables of the union that are joined too.
-            guard: Says which rows of each joint table are kept, before anything is eliminated.
-            most: Rows of any table that is made at most.
+            guard: Says which tuples of each joint table are kept, before anything is eliminated.
+            most: Tuples of any table that is made at most.
 
         Raises:
             InputError: There is no table.
-            MemoryLimitError: A table would have more than ``most`` rows.
+            MemoryLimitError: A table would have more than ``most`` tuples.
             UnsupportedError: A union does not fit a key.
         """
         if not parts:
@@ -291,7 +291,7 @@ class SparseTables:
 def _is_scattered(left: SparseTable, right: SparseTable, variable: int) -> bool:
     """Return whether to match a variable's values like other shared ones, rather than pair runs over all its values.
 
-    Both are expected of independent tables. A joint row is made and sorted; to meet, runs are read to their ends.
+    Both are expected of independent tables. A joint tuple is made and sorted; to meet, runs are read to their ends.
     """
     shared = [v for v in left.layout.scope if v in right.layout.scope]
     joint = math.log(max(1, len(left.values))) + math.log(max(1, len(right.values)))

@@ -33,7 +33,7 @@ _WORKING_COPIES = 3
 """Copies of a table while it is made: inputs are sorted, and the output grows."""
 
 _MAX_LOOKUP_CELLS = 1 << 22
-"""Cells of the largest dense table that rows are looked up in, rather than joined with its rows."""
+"""Cells of the largest dense table that tuples are looked up in, rather than joined with its tuples."""
 
 
 class DenseTable(NamedTuple):
@@ -53,13 +53,13 @@ class DenseTable(NamedTuple):
 class SparseSession:
     """A program with ``sparse``: see ``Session``. Dense steps run on the backend itself, as programs of their own.
 
-    Which steps work on rows is the plan's choice, made with what it expected of the messages; a step changes over to a
+    Which steps work on tuples is the plan's choice, made with what it expected of the messages; a step changes over to a
     dense one once the tables that it reads turn out to be so full that this takes less memory.
 
     Args:
         backend: Runs the dense steps.
-        host: Makes tables that bound rows; the backend itself, if it is a CPU's.
-        device: Runs the steps on rows.
+        host: Makes tables that bound tuples; the backend itself, if it is a CPU's.
+        device: Runs the steps on tuples.
         program: Packed program of a plan with ``sparse``.
         factors: The arena's first elements.
     """
@@ -147,7 +147,7 @@ class SparseSession:
         """Run all or some of the steps: see ``Session.run``.
 
         Raises:
-            MemoryLimitError: A table turned out to be larger than expected, and neither its rows nor its cells fit.
+            MemoryLimitError: A table turned out to be larger than expected, and neither its tuples nor its cells fit.
         """
         started = time.perf_counter()
         chosen = None if steps is None else set(steps.tolist())
@@ -184,7 +184,7 @@ class SparseSession:
         """Join the inputs of the step, and eliminate its variable."""
         step = self._sparse.steps[number]
         read = [self._read(operand) for operand in step.operands]
-        # How many rows bounds will leave is not known.
+        # How many tuples bounds will leave is not known.
         may_be_dense = self._bounds is None and not self._listed_cells(step)
         if may_be_dense and self._is_smaller_dense(step, self._expected(step, read)):
             count_path("rows-turned-dense")
@@ -337,7 +337,7 @@ class SparseSession:
         table, step = self._messages[number], self._sparse.steps[number]
         if isinstance(table, DenseTable):
             return table.cells
-        # Rows lack the axes that no table of the step has: their cells are the same along these.
+        # Tuples lack the axes that no table of the step has: their cells are the same along these.
         has = [v in table.layout.scope for v in step.axes]
         axes = [(v, stride) for v, stride, is_there in zip(step.axes, step.out_strides, has, strict=True) if is_there]
         terms = table.layout.terms([v for v, _ in axes], [stride for _, stride in axes])
