@@ -116,7 +116,9 @@ def tile_kernels(semiring: str, dtype: str) -> list[str]:
         kernels.tile_kernel(semiring, np.dtype(dtype), streamed, **kind).name for streamed in (1, 2) for kind in kinds
     ]
     if semiring == "sum-product":
-        names += [kernels.tile_kernel(semiring, np.dtype(dtype), n, True, outers=kernels.OUTERS).name for n in (1, 2)]
+        names += [
+            kernels.tile_kernel(semiring, np.dtype(dtype), n, True, outers=kernels.MAX_OUTERS).name for n in (1, 2)
+        ]
     return names + [kernels.tile_kernel(semiring, np.dtype(dtype), -1, False, True, w).name for w in (True, False)]
 
 

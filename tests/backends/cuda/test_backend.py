@@ -155,7 +155,7 @@ def test_what_is_streamed_serves_several_outer_cells(backend, monkeypatch, dtype
 def test_streamed_tables_that_lack_outer_axes(backend, monkeypatch, semiring, dtype):
     """Each table is a face of a box of outer, mid and lo cells; with several tables a face, and none."""
     monkeypatch.setattr(translation, "MAX_FOREST_WORK", -1)
-    monkeypatch.setattr(faces_blocks, "STREAMED", 1e-9)
+    monkeypatch.setattr(faces_blocks, "STREAMED_BYTES_PER_CYCLE", 1e-9)
     for number, (sizes, domain, scopes, outer, mid) in enumerate(
         [
             ((9, 13, 21), 7, [(0, 1), (0, 2), (1, 2)], 1, 1),
@@ -195,7 +195,7 @@ def test_runs_again_and_again_of_new_values(backend, semiring, seed):
 
 @pytest.mark.parametrize("stage", [8, 40, 1 << 20])
 def test_what_is_fetched_by_several_threads_is_the_arena(backend, monkeypatch, stage):
-    monkeypatch.setattr(session_module, "STAGE", stage)
+    monkeypatch.setattr(session_module, "STAGE_BYTES", stage)
     program, factors = random_program(np.random.default_rng(5), "min-sum", "float64", top=13)
     session = backend.open(program, factors)
     for first, count in ((0, len(factors)), (1, len(factors) - 2), (3, 1), (2, 0)):

@@ -57,7 +57,7 @@ def card(monkeypatch):
     monkeypatch.setattr(idle_memory, "return_locks", {99: threading.Lock()})
     monkeypatch.setattr(idle_memory, "device_memory", lambda cupy, number: memory)
     monkeypatch.setattr(idle_memory, "LINGER_SECONDS", SECONDS)
-    monkeypatch.setattr(idle_memory, "MUCH_SECONDS", MUCH_SECONDS)
+    monkeypatch.setattr(idle_memory, "SHORT_LINGER_SECONDS", MUCH_SECONDS)
     yield made
     made.claim()
 

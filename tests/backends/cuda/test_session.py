@@ -180,7 +180,7 @@ def test_a_graph_belongs_to_its_stream(known):
 
 def test_long_runs_report_before_their_end(known, monkeypatch):
     program, factors, card = known
-    monkeypatch.setattr(cuda_session, "MARKED_WORK", 0)
+    monkeypatch.setattr(cuda_session, "MIN_MARKED_WORK", 0)
     for _ in range(3):
         check(card, program, factors, lambda share: None)
     assert (card.steps, card.graphs) == (3, 0)
@@ -202,7 +202,7 @@ def laid_out(known, monkeypatch):
     card, steps = known[2], []
     plain = card.lay_out
     monkeypatch.setattr(card, "lay_out", lambda program, some=None: steps.append(some) or plain(program, some))
-    monkeypatch.setattr(cuda_session, "LAYOUT_WORK", 0)
+    monkeypatch.setattr(cuda_session, "MIN_SAVED_WORK", 0)
     return steps
 
 
@@ -225,7 +225,7 @@ def test_steps_that_will_run_are_laid_out_while_the_card_is_busy(known, laid_out
 def test_what_saves_little_is_not_laid_out_ahead(known, laid_out, monkeypatch):
     program, factors, card = known
     looks = itertools.count()
-    monkeypatch.setattr(cuda_session, "LAYOUT_WORK", program.work + 1)
+    monkeypatch.setattr(cuda_session, "MIN_SAVED_WORK", program.work + 1)
     monkeypatch.setattr(cuda_session, "has_passed", lambda runtime, event: next(looks) > 1)
     session = card.open(program, factors)
     session.expect(np.arange(1, len(program.starts)))

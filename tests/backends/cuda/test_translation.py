@@ -67,10 +67,10 @@ class Blocks:
 
 @pytest.mark.parametrize(("chunk", "small"), [(10, 100), (50, 50), (200, 5000), (1 << 14, 1 << 22), (1, 0)])
 def test_each_step_runs_once_after_what_it_reads(monkeypatch, chunk, small):
-    monkeypatch.setattr(forest, "CHUNK_WORK", chunk)
+    monkeypatch.setattr(forest, "MIN_CHUNKED_WORK", chunk)
     monkeypatch.setattr(translation, "MAX_FOREST_WORK", small)
     monkeypatch.setattr(forest, "THREADS", 4)
-    monkeypatch.setattr(forest, "WARP", 2)
+    monkeypatch.setattr(forest, "WARP_THREADS", 2)
     monkeypatch.setattr(forest, "MAX_CHUNKS", 5)
     monkeypatch.setattr(translation, "MAX_CHUNKS", 5)
     chunks = 0

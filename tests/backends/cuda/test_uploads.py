@@ -56,7 +56,7 @@ class LateDevice:
 
 @pytest.mark.parametrize("lengths", [[300, 200, 200], [7, 0, 500, 1, 512], [100, 1300, 90], [200, 100], []])
 def test_memory_is_not_reused_before_it_is_copied(lengths, monkeypatch):
-    monkeypatch.setattr(cuda_session, "STAGE", STAGE)
+    monkeypatch.setattr(cuda_session, "STAGE_BYTES", STAGE)
     rng = np.random.default_rng(0)
     pieces = [rng.integers(1, 255, n).astype(np.uint8) for n in lengths]
     device = LateDevice(sum(lengths) + 15)

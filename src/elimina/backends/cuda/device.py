@@ -174,7 +174,9 @@ class CudaDevice:
         with self.failing(0), self._device:
             left = self.device_memory.idle_bytes()
         if left > KEPT_BYTES:
-            self._give_back_after(idle_memory.MUCH_SECONDS if left > self._most_left else idle_memory.LINGER_SECONDS)
+            self._give_back_after(
+                idle_memory.SHORT_LINGER_SECONDS if left > self._most_left else idle_memory.LINGER_SECONDS
+            )
 
     def _give_back_after(self, seconds: float) -> None:
         """Give back the memory that no program uses then, unless one begins before, in a thread."""

@@ -16,27 +16,27 @@ from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_B
 from elimina.backends.cuda.record_axes import rearrange
 from elimina.planning.record import HEADER, tables
 
-WARP = 32
+WARP_THREADS = 32
 """Threads of a warp."""
-LEAST_SHARED = 4
+MIN_SHARING = 4
 """Least values of the eliminated variable, and cells that have the same streamed values."""
 SCHEDULERS = 4
 """Warps that a multiprocessor runs at a time."""
-FOLD = 4.0
+FOLD_CYCLES = 4.0
 """Cycles of a warp for a combination of two registers, with the third one joined to them."""
-WAIT = 60.0
+WAIT_CYCLES = 60.0
 """Cycles that it waits for shared memory, for each value of the eliminated variable."""
-LOAD = 4.0
+LOAD_CYCLES = 4.0
 """Cycles of a warp for loading a cell of a face a thread."""
-SECTOR = 32
+SECTOR_BYTES = 32
 """Bytes read besides those wanted, for each run of cells."""
-CACHE = 30.0
+CACHE_BYTES_PER_CYCLE = 30.0
 """Bytes that a multiprocessor reads from the cache in a cycle."""
-HINDRANCE = 0.3
+HINDRANCE_SHARE = 0.3
 """Share of overlapped work that still adds to the time."""
-FACES_START = 6000.0
+START_CYCLES = 6000.0
 """Cycles before the first value."""
-STREAMED = 9.0
+STREAMED_BYTES_PER_CYCLE = 9.0
 """Bytes of a streamed table that a multiprocessor reads in a cycle, from a cache."""
 
 
@@ -91,7 +91,7 @@ def faces_cuts(shape: FacesShape, semiring: str, dtype: np.dtype[np.generic]) ->
                 most = min(kernel.threads // columns // rows, -(-shape.sharing // kernel.outers))
                 for groups in range(1, most + 1):
                     outers, batch, chunk = groups * kernel.outers, rows * kernel.rows, columns * kernel.cells
-                    workers = -(-columns * rows * groups // WARP) * WARP
+                    workers = -(-columns * rows * groups // WARP_THREADS) * WARP_THREADS
                     if outers * (batch + chunk) + batch * chunk > kernel.items * (kernel.threads - workers):
                         break
                     splits, chunks = -(-shape.mid_cells // batch), -(-shape.lo_cells // chunk)
@@ -120,25 +120,25 @@ def faces_block_count(shape: FacesShape, cut: FacesCut) -> int:
 def faces_cost(shape: FacesShape, cut: FacesCut, multiprocessors: int, itemsize: int) -> float:
     """Predicted cycles: workers, loaders and the cache are at work together, and hinder each other."""
     kernel = cut.kernel
-    warps = math.ceil(cut.workers / WARP / SCHEDULERS)
+    warps = math.ceil(cut.workers / WARP_THREADS / SCHEDULERS)
     combinations = kernel.outers * kernel.rows * kernel.cells * itemsize // kernel.lane_bytes
-    worked = warps * (FOLD * combinations * kernel.lane_bytes / 4 + WAIT)
-    loaded = LOAD * (cut.outers * (cut.batch + cut.chunk) + cut.batch * cut.chunk) / WARP
+    worked = warps * (FOLD_CYCLES * combinations * kernel.lane_bytes / 4 + WAIT_CYCLES)
+    loaded = LOAD_CYCLES * (cut.outers * (cut.batch + cut.chunk) + cut.batch * cut.chunk) / WARP_THREADS
     runs = (cut.outers, cut.batch), (cut.outers, cut.chunk), (cut.batch, cut.chunk)
-    moved = sum(rows * (cells * itemsize + SECTOR) for rows, cells in runs) / CACHE
+    moved = sum(rows * (cells * itemsize + SECTOR_BYTES) for rows, cells in runs) / CACHE_BYTES_PER_CYCLE
     waves = math.ceil(faces_block_count(shape, cut) / multiprocessors / kernel.blocks) * kernel.blocks
     parts = worked, loaded, moved
-    return waves * shape.domain * (max(parts) + HINDRANCE * sum(parts)) + FACES_START
+    return waves * shape.domain * (max(parts) + HINDRANCE_SHARE * sum(parts)) + START_CYCLES
 
 
 def faces_cut(shape: FacesShape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> FacesCut | None:
     """Return the cut with the least estimated time; None if streaming takes less."""
-    if shape.sharing < LEAST_SHARED or shape.domain < LEAST_SHARED:
+    if shape.sharing < MIN_SHARING or shape.domain < MIN_SHARING:
         return None
     costs = [
         (faces_cost(shape, cut, multiprocessors, dtype.itemsize), cut) for cut in faces_cuts(shape, semiring, dtype)
     ]
     best = min(costs, key=lambda found: found[0], default=None)
     rows = shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
-    streamed = rows * dtype.itemsize / (STREAMED * multiprocessors)
+    streamed = rows * dtype.itemsize / (STREAMED_BYTES_PER_CYCLE * multiprocessors)
     return best[1] if best is not None and best[0] < streamed else None

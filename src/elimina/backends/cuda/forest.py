@@ -11,13 +11,13 @@ from elimina.backends.cuda import kernels
 from elimina.backends.cuda.step_arrays import StepArrays
 from elimina.planning.record import AXIS_WORDS, DOMAIN, HEADER, WORDS, ragged
 
-CHUNK_WORK = 1 << 11
+MIN_CHUNKED_WORK = 1 << 11
 """Rows of a small step from which it is cut into chunks."""
 MAX_CHUNKS = 264
 """Chunks of a step beyond which they get larger: about as many blocks as run at a time."""
 THREAD_WORK = 8
 """Rows that one thread of a block computes of a chunk, if there are no more chunks than that."""
-THREADS, WARP = kernels.THREADS, 32
+THREADS, WARP_THREADS = kernels.THREADS, 32
 LINK_WORDS = 10
 AWAITED = -2
 """Link of a step that entries of its launch wait for."""
@@ -59,10 +59,10 @@ def chunks_of(steps: StepArrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return for each small step its number of chunks, and the output cells of a chunk, which leave no thread idle."""
     domain = np.maximum(1, steps.headers[:, DOMAIN])
     # Threads that share a cell, as the kernel chooses them where a chunk has as many cells as the others leave.
-    sharing = np.minimum(WARP, 1 << np.ceil(np.log2(np.maximum(1, domain / THREAD_WORK))).astype(np.int64))
+    sharing = np.minimum(WARP_THREADS, 1 << np.ceil(np.log2(np.maximum(1, domain / THREAD_WORK))).astype(np.int64))
     row = THREADS // sharing
     rows = np.maximum(THREAD_WORK // -(-domain // sharing), -(-steps.cells // (row * MAX_CHUNKS)))
-    cells = np.where(steps.work > CHUNK_WORK, row * np.maximum(1, rows), np.maximum(1, steps.cells))
+    cells = np.where(steps.work > MIN_CHUNKED_WORK, row * np.maximum(1, rows), np.maximum(1, steps.cells))
     return -(-steps.cells // cells), cells
 
 

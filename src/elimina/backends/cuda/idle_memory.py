@@ -10,7 +10,7 @@ from typing import Any
 
 from elimina.backends.cuda.memory import DeviceMemory
 
-LINGER_SECONDS, LINGER_SHARE, MUCH_SECONDS = 1.0, 1 / 2, 0.25
+LINGER_SECONDS, LINGER_SHARE, SHORT_LINGER_SECONDS = 1.0, 1 / 2, 0.25
 """Seconds for which more than ``KEPT_BYTES`` stay for the next program, up to this share of a GPU; seconds for more.
 
 What is given back, in 0.06 s, is cleared before it is had again: 64 GiB take 0.2 s instead of 0.01 on an H200.

@@ -9,7 +9,7 @@ import numpy as np
 
 THREADS = 256
 """Threads of a block, in every kernel but the product kernel."""
-RESIDENT = 2
+FOREST_BLOCKS = 2
 """Blocks of ``forest.cu`` that a multiprocessor runs at a time."""
 PRODUCT_THREADS = 128
 """Threads of its blocks."""
@@ -25,7 +25,7 @@ CELL_TYPES = {"int16": "i16", "int32": "i32", "int64": "i64", "uint64": "u64", "
 RING_UNITS = 3
 """Units of streamed values that a thread has on their way, where there is room."""
 
-OUTERS = 4
+MAX_OUTERS = 4
 """Most slow cells of a block, where a streamed value serves several of them."""
 
 FACES = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from elimina.backends.cuda.faces_blocks import FacesShape, faces_block_count, faces_cut, faces_shared_bytes, split_outer
-from elimina.backends.cuda.kernels import OUTERS, PRODUCT_THREADS, RING_UNITS, THREADS, tile_kernel
+from elimina.backends.cuda.kernels import MAX_OUTERS, PRODUCT_THREADS, RING_UNITS, THREADS, tile_kernel
 from elimina.backends.cuda.product_blocks import ProductStepShape, product_cut, product_shared_bytes, product_side
 from elimina.backends.cuda.record_axes import is_aligned, is_dense, lengthen, merge, widen
 from elimina.backends.cuda.shared_streams import outers_of, share
 from elimina.backends.cuda.stream_blocks import (
     MAX_ROW_OFFSET,
-    SHORT_RING,
+    SHORT_RING_DOMAIN,
     StreamStepShape,
     combinations,
     cover,
@@ -144,10 +144,10 @@ def _choose_streams(
         )
 
     # Reading through the ring is fastest, but leaves less room for the rhs, so large domains get short rows.
-    outers = OUTERS if shape.outers > 1 else 1
+    outers = MAX_OUTERS if shape.outers > 1 else 1
     ways = ((True, True, outers), (False, True, 1), (False, False, 1))
     streamed = len(streams) if few else -1
-    units = RING_UNITS - 1 if shape.itemsize == 2 and shape.domain >= SHORT_RING else RING_UNITS
+    units = RING_UNITS - 1 if shape.itemsize == 2 and shape.domain >= SHORT_RING_DOMAIN else RING_UNITS
     kernels = [
         tile_kernel(program.semiring, program.dtype, streamed, vectors, aligned or not vectors, whole, units, outers)
         for vectors, whole, outers in ways

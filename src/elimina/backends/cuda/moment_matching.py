@@ -10,7 +10,7 @@ from elimina.backends.cuda.tile_launch import TileLaunch
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER, tables
 
-LEVEL_BLOCKS = 8
+BLOCKS_PER_MULTIPROCESSOR = 8
 """Blocks of a moment-matching step that a multiprocessor holds together."""
 
 
@@ -30,5 +30,5 @@ def choose_level(program: Program, start: int, record: list[int], multiprocessor
     kernel = level_kernel(program.semiring, program.dtype, len(known), words and cells > 1)
     work = math.prod(sizes)
     threads = work // cells * -(-cells // kernel.lanes)
-    blocks = min(-(-threads // THREADS), LEVEL_BLOCKS * multiprocessors)
+    blocks = min(-(-threads // THREADS), BLOCKS_PER_MULTIPROCESSOR * multiprocessors)
     return TileLaunch(kernel, start, (row,), blocks, THREADS, 0, work)

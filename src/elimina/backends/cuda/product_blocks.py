@@ -11,25 +11,25 @@ import numpy as np
 from elimina.backends.cuda.kernels import PRODUCT_THREADS, ProductKernel, product_forms, product_kernel
 from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_BYTES
 
-GATHERED = 24.0
+GATHERED_CELL_COST = 24.0
 """Cost of gathering one cell of a table, in combinations of one register: the threads that do it wait for it."""
-READ_BYTE = 0.75
+READ_BYTE_COST = 0.75
 """Cost of a byte of a table that is read in words."""
-READ = 2.5
+VECTOR_READ_COST = 2.5
 """Cost of reading a vector from shared memory, for cells of 4 bytes; wider ones take longer to combine."""
-READ_SPREAD = 0.5
+SPREAD_READ_SHARE = 0.5
 """Share of it that reading a vector of A costs where each of its cells is spread over a register."""
-FEW = 0.5
+SINGLE_BLOCK_COST = 0.5
 """Cost of a combination where only one block fits a multiprocessor."""
-TAIL = 0.7
+TAIL_WAVES = 0.7
 """Waves of blocks that the end of the last wave costs."""
-START = 64000.0
+BLOCK_START_COST = 64000.0
 """Cost of starting a block."""
-FILL = 50000.0
+FILL_COST = 50000.0
 """Cost of waiting for shared memory to be filled."""
-MOST_SPLITS = 64
+MAX_SPLITS = 64
 """Largest number of blocks that the passes over the middle cells are split over, besides one for each pass."""
-AT_ONCE = 4
+MAX_PASSES_AT_ONCE = 4
 """Largest number of passes over the middle cells for which shared memory is filled at once."""
 
 
@@ -148,20 +148,24 @@ def _cut_columns(
         kernel = product_kernel(semiring, dtype, kernel.word, False, form)
         most = max(4, (room - 8 * rows) // (chunk * item + rows * kernel.lane_bytes))
         slab = -(-shape.domain // -(-shape.domain // most))
-    cell = READ_BYTE * item if kernel.word else GATHERED
+    cell = READ_BYTE_COST * item if kernel.word else GATHERED_CELL_COST
     build_a, build_b = (cell * side.tables * n * shape.domain for side, n in ((shape.a, rows), (shape.b, chunk)))
     # Threads without cells of their own wait, but so do others of other blocks for them.
     lanes = PRODUCT_THREADS * kernel.rows * kernel.cells * item // kernel.lane_bytes
     places, parts = multiprocessors * kernel.blocks, shape.outer_cells * chunks
     fold = lanes * _fold_cost(kernel) * shape.domain + build_a
-    most_together = max(1, min((room - chunk_bytes) // row_bytes, AT_ONCE)) if whole else 1
-    again, once = (0.0, START + build_b) if whole else (build_b + FILL * (shape.domain / slab - 1), START)
+    most_together = max(1, min((room - chunk_bytes) // row_bytes, MAX_PASSES_AT_ONCE)) if whole else 1
+    again, once = (
+        (0.0, BLOCK_START_COST + build_b)
+        if whole
+        else (build_b + FILL_COST * (shape.domain / slab - 1), BLOCK_START_COST)
+    )
     best: tuple[float, int] | None = None
     for each in _passes_of_a_block(passes, max(1, -(-16 * places // parts))):
         waves = parts * -(-passes // each) / places
-        tile = fold + FILL / min(each, most_together) + again
+        tile = fold + FILL_COST / min(each, most_together) + again
         # Blocks that share a multiprocessor do not end together, and the last ones do not keep it busy.
-        cost = (max(1.0, waves) + TAIL) * kernel.blocks * (each * tile + once)
+        cost = (max(1.0, waves) + TAIL_WAVES) * kernel.blocks * (each * tile + once)
         if best is None or cost < best[0]:
             best = cost, each
     assert best is not None
@@ -177,17 +181,17 @@ def _cut_columns(
 @functools.lru_cache(maxsize=1024)
 def _passes_of_a_block(passes: int, most: int) -> tuple[int, ...]:
     """Return the passes that a block may take, the most first, for up to ``most`` blocks that share so many."""
-    splits = *range(1, min(passes, MOST_SPLITS, most) + 1), min(passes, most)
+    splits = *range(1, min(passes, MAX_SPLITS, most) + 1), min(passes, most)
     return tuple(sorted({-(-passes // split) for split in splits}, reverse=True))
 
 
 @functools.cache
 def _fold_cost(kernel: ProductKernel) -> float:
     """Cost of one combination: shared memory must be read for it, and few blocks leave gaps."""
-    spread = READ_SPREAD if kernel.cells * kernel.lane_bytes > 16 * kernel.vectors else 1.0
+    spread = SPREAD_READ_SHARE if kernel.cells * kernel.lane_bytes > 16 * kernel.vectors else 1.0
     reads = spread * (kernel.rows * kernel.lane_bytes // 16) + kernel.vectors
     lanes = kernel.rows * kernel.vectors * 16 // kernel.lane_bytes
-    return 1 + READ * reads / lanes * (4 / kernel.lane_bytes) + FEW / kernel.blocks
+    return 1 + VECTOR_READ_COST * reads / lanes * (4 / kernel.lane_bytes) + SINGLE_BLOCK_COST / kernel.blocks
 
 
 def product_shared_bytes(shape: ProductStepShape, cut: ProductCut, itemsize: int) -> int:

@@ -33,25 +33,25 @@ from elimina.system import processors
 if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice
 
-STAGE = 32 << 20
+STAGE_BYTES = 32 << 20
 """Bytes of each of the two pinned buffers that a large copy goes through."""
-WRITERS = 8
+MAX_WRITERS = 8
 """Most threads that write what is fetched: new memory is had at 1 to 2.5 GB/s by each, the GPU sends 55 GB/s."""
-MARKS = 64
+MAX_MARKS = 64
 """Most reports of progress in a run."""
-MARKED_WORK = 1 << 34
+MIN_MARKED_WORK = 1 << 34
 """Combinations from which a run takes long enough for reports before its end."""
-RECORDINGS = 4
+MAX_RECORDINGS = 4
 """Recordings of one layout at different addresses that are kept."""
-LAYOUT_WORK = 1 << 33
+MIN_SAVED_WORK = 1 << 33
 """Combinations that take longer than laying out steps."""
-LAYOUTS = 16
+MAX_PARTIAL_LAYOUTS = 16
 """Layouts of partial runs that are kept."""
 FLAG_BYTES = 4
 """Bytes of the stop flag."""
-ALONE_SECONDS, SHORT_SECONDS, LONG_SECONDS = 0.005, 5e-5, 1e-3
+SPIN_SECONDS, MIN_SLEEP_SECONDS, MAX_SLEEP_SECONDS = 0.005, 5e-5, 1e-3
 """Seconds without sleep while one session runs, and the shortest and the longest sleep."""
-PATIENCE = 1 / 512
+SLEEP_SHARE = 1 / 512
 """Sleep as a share of the time waited: half of it is lost on average."""
 
 _running: set[int] = set()
@@ -131,7 +131,7 @@ class CudaSession:
                 self._write_loads()
                 part.products.find_ranges(self.arena)
                 events[0].record(self._stream)
-                marked = progress is not None and part.layout.work >= MARKED_WORK
+                marked = progress is not None and part.layout.work >= MIN_MARKED_WORK
                 self.launch(part, marked)
                 events[1].record(self._stream)
                 if self._program.decode:
@@ -163,11 +163,11 @@ class CudaSession:
         item = self._program.dtype.itemsize
         values = np.empty(span, dtype=self._program.dtype)
         whole = values.view(np.uint8)
-        parts = [slice(first, min(first + STAGE, len(whole))) for first in range(0, len(whole), STAGE)]
+        parts = [slice(first, min(first + STAGE_BYTES, len(whole))) for first in range(0, len(whole), STAGE_BYTES)]
         writing: deque[list[Future[None]]] = deque(maxlen=2)
-        with self._here(), ThreadPoolExecutor(min(WRITERS, processors())) as writers:
+        with self._here(), ThreadPoolExecutor(min(MAX_WRITERS, processors())) as writers:
             self._write_loads()
-            stages = [self._backend.pinned.malloc(min(STAGE, len(whole))) for _ in parts[:2]]
+            stages = [self._backend.pinned.malloc(min(STAGE_BYTES, len(whole))) for _ in parts[:2]]
             for number, part in enumerate(parts):
                 stage, size = stages[number % 2], part.stop - part.start
                 for done in writing[0] if len(writing) == 2 else ():
@@ -277,7 +277,7 @@ class CudaSession:
 
     def _saves(self, steps: NDArray[np.int64]) -> bool:
         """Return whether to run these steps instead of all saves more time than to lay them out takes."""
-        return self._program.work - work_of(self._program, steps) >= LAYOUT_WORK
+        return self._program.work - work_of(self._program, steps) >= MIN_SAVED_WORK
 
     def _part(self, steps: NDArray[np.int64] | None) -> ResidentSteps:
         if steps is None:
@@ -292,7 +292,7 @@ class CudaSession:
     def _laid_out(self, steps: NDArray[np.int64]) -> ResidentSteps:
         key = steps.tobytes()
         if key not in self._parts:
-            if len(self._parts) > LAYOUTS:
+            if len(self._parts) > MAX_PARTIAL_LAYOUTS:
                 del self._parts[next(other for other in self._parts if other is not None)]
             self._parts[key] = ResidentSteps(self, self._backend.lay_out(self._program, steps))
         return self._parts[key]
@@ -306,15 +306,15 @@ class CudaSession:
         total = sum(map(len, pieces))
         if not total:
             return
-        if total <= STAGE:
+        if total <= STAGE_BYTES:
             stage = self._backend.pinned.malloc(total)
             np.concatenate(pieces, out=as_bytes(stage, total))
             self._copy(to, stage.ptr, total)
             self._staged.append(stage)
             return
-        stages = [self._backend.pinned.malloc(STAGE) for _ in range(2)]
+        stages = [self._backend.pinned.malloc(STAGE_BYTES) for _ in range(2)]
         busy: list[Any] = [None, None]
-        for turn, (address, part) in enumerate(slices_of(to, pieces, STAGE)):
+        for turn, (address, part) in enumerate(slices_of(to, pieces, STAGE_BYTES)):
             if busy[turn % 2] is not None:
                 busy[turn % 2].synchronize()
             as_bytes(stages[turn % 2], len(part))[:] = part
@@ -342,7 +342,7 @@ class CudaSession:
         blas = self._backend.blas if any(isinstance(launch, MatrixLaunch) for launch in layout.launches) else None
         # A graph runs in the stream that it was recorded for, whose memory may have become another one's.
         key = self._backend.number, self._stream.ptr, *where, blas, self._program.parameter
-        if key not in layout.recordings and len(layout.recordings) >= RECORDINGS:
+        if key not in layout.recordings and len(layout.recordings) >= MAX_RECORDINGS:
             layout.recordings.clear()
         return layout.recordings.setdefault(key, LaunchRecording())
 
@@ -385,7 +385,7 @@ class CudaSession:
                 taken = np.uint64(part.state_at + 4 * launch.counter)
                 where = [np.int64(n) for n in (layout.links_at, layout.entries_at + launch.first)]
                 sizes = [np.int64(n) for n in (launch.slots, len(program.starts))]
-                blocks = min(launch.slots, kernels.RESIDENT * backend.multiprocessors)
+                blocks = min(launch.slots, kernels.FOREST_BLOCKS * backend.multiprocessors)
                 arguments = (words, *where, *sizes, taken, pending, arena, peaks, stop, parameter)
                 kernel((blocks,), (kernels.THREADS,), arguments)
             elif isinstance(launch, MatrixLaunch):
@@ -395,7 +395,7 @@ class CudaSession:
                 self._launch_tile(part, launch, (arena, peaks, stop, parameter))
             done += launch.work
             share = done / max(1, layout.work)
-            if marked and share - reported >= 1 / MARKS:
+            if marked and share - reported >= 1 / MAX_MARKS:
                 reported = share
                 event = self._cuda.Event(disable_timing=True)
                 event.record(self._stream)
@@ -455,8 +455,8 @@ class CudaSession:
                     progress(self._marks[finished - 1][1])
                     reported = finished
             waited = time.perf_counter() - began
-            if waited > ALONE_SECONDS or len(_running) > 1:
-                time.sleep(min(max(SHORT_SECONDS, PATIENCE * waited), LONG_SECONDS))
+            if waited > SPIN_SECONDS or len(_running) > 1:
+                time.sleep(min(max(MIN_SLEEP_SECONDS, SLEEP_SHARE * waited), MAX_SLEEP_SECONDS))
         self._marks.clear()
         if progress is not None:
             progress(1.0)
@@ -499,10 +499,10 @@ def _kernels_of(program: Program, layout: DeviceLayout) -> Iterator[str]:
 
 def _written(writers: ThreadPoolExecutor, to: NDArray[np.uint8], data: NDArray[np.uint8]) -> list[Future[None]]:
     """Write data by several threads, or at once where they would take longer."""
-    if len(data) < STAGE:
+    if len(data) < STAGE_BYTES:
         to[:] = data
         return []
-    share = -(-STAGE // WRITERS)
+    share = -(-STAGE_BYTES // MAX_WRITERS)
     return [
         writers.submit(np.copyto, to[first : first + share], data[first : first + share])
         for first in range(0, len(data), share)

@@ -7,23 +7,23 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from elimina.backends.cuda.kernels import OUTERS
+from elimina.backends.cuda.kernels import MAX_OUTERS
 from elimina.backends.cuda.record_axes import is_aligned, is_dense, rearrange
 from elimina.planning.record import HEADER, tables
 
-LEAST_LO = 64
+MIN_LO_CELLS = 64
 """Lo cells from which rows are long enough."""
-MOST_TABLES = 6
+MAX_TABLES = 6
 """Largest number of tables with fast axes, any of which may be streamed."""
-MOST_BYTES = 64 << 10
-"""Shared memory that the rhs may take with rows of `LEAST_LO` cells."""
-MOST_MIDS = 256
+MAX_RHS_BYTES = 64 << 10
+"""Shared memory that the rhs may take with rows of `MIN_LO_CELLS` cells."""
+MAX_MID_CELLS = 256
 """Mid cells of a block that its start is spread over."""
-BUILD = 2.0
+BUILD_COST = 2.0
 """Cost of a vector of an rhs table, in streamed vectors: nothing else is read meanwhile."""
-START = 80.0
+BLOCK_START_COST = 80.0
 """Cost of starting a block, likewise."""
-GAIN = 0.8
+MAX_COST_SHARE = 0.8
 """Cost of a new split, as a share of the old one's, from which it is taken."""
 
 
@@ -37,7 +37,7 @@ class _AxisSplit(NamedTuple):
 
 def outers_of(sharing: int) -> int:
     """Outer cells that a block takes of so many that share what is streamed: about the same in all blocks."""
-    return -(-sharing // -(-sharing // OUTERS))
+    return -(-sharing // -(-sharing // MAX_OUTERS))
 
 
 def share(record: list[int], itemsize: int) -> int:
@@ -50,16 +50,16 @@ def share(record: list[int], itemsize: int) -> int:
     known = tables(record)
     lo, first = record[4] + record[5], record[10] + record[11]
     moving = [n for n, table in enumerate(known) if any(table[3 + lo :])]
-    if record[8] < LEAST_LO or len(moving) > MOST_TABLES:
+    if record[8] < MIN_LO_CELLS or len(moving) > MAX_TABLES:
         return 1
     streamed = range(first, len(known))
-    least = GAIN * _cost(record[1], 1, record[7], record[11], len(streamed))
+    least = MAX_COST_SHARE * _cost(record[1], 1, record[7], record[11], len(streamed))
     best: _AxisSplit | None = None
     readable = [n for n in moving if _is_readable(record, known[n], sizes, 16 // itemsize)]
     for chosen in itertools.chain(itertools.combinations(readable, 1), itertools.combinations(readable, 2)):
         split = _split(record[1], sizes[:lo], known, moving, chosen)
         outers = outers_of(math.prod(sizes[a] for a in split.sharing))
-        fits = outers * record[1] * LEAST_LO * itemsize <= MOST_BYTES
+        fits = outers * record[1] * MIN_LO_CELLS * itemsize <= MAX_RHS_BYTES
         if outers > 1 and fits and split.cost < (least if best is None else best.cost):
             best = split
     if best is None:
@@ -97,6 +97,6 @@ def _split(
 
 def _cost(domain: int, outers: int, mid_cells: int, built: int, streamed: int) -> float:
     """Return the vectors read and written for one combination."""
-    mids = min(mid_cells, MOST_MIDS)
-    moved = outers * domain * built * BUILD + domain * mids * streamed + outers * mids + START
+    mids = min(mid_cells, MAX_MID_CELLS)
+    moved = outers * domain * built * BUILD_COST + domain * mids * streamed + outers * mids + BLOCK_START_COST
     return moved / (outers * domain * mids)

@@ -13,13 +13,13 @@ MAX_ROW_OFFSET = 2**31 - 1
 """Largest offset of a streamed cell from the first one of its row, which kernels keep in 32 bits."""
 BLOCK_START_COST = 500.0
 """Cost of starting a block, in rows of the product per fast cell."""
-WAVES = 6
+MAX_WAVES = 6
 """Most blocks that a split makes for each place on the device."""
-BUILD = 8.0
+BUILD_CELL_COST = 8.0
 """Cost of one cell of an rhs table, in rows of the product."""
-STREAM_SETUP = 3.5
+STREAM_SETUP_FACTOR = 3.5
 """Relative cost of starting a block that streams, whose memory is idle meanwhile; twice that without a ring."""
-COLUMNS = 128
+MAX_COLUMNS = 128
 """Most threads beside each other along a streamed row: with more, the rhs is large and middle cells are few."""
 LARGE_DOMAIN = 64
 LARGE_COLUMNS = 32
@@ -27,11 +27,11 @@ LARGE_COLUMNS = 32
 NARROW_COLUMNS = 64
 """The same for cells of two bytes and domains from `NARROW_DOMAIN` on."""
 NARROW_DOMAIN = 5
-SHORT_RING = 32
+SHORT_RING_DOMAIN = 32
 """Domain from which cells of two bytes leave more room for the rhs by a shorter ring."""
-STREAM_B = 26 << 10
+CHEAP_RHS_BYTES = 26 << 10
 """Bytes of the rhs from which building it costs more than longer rows gain."""
-STREAM_ROW = 256
+MIN_ROW_BYTES = 256
 """Bytes of a row that are worth more than a small rhs."""
 
 
@@ -77,7 +77,7 @@ def combinations(shape: StreamStepShape) -> int:
 
 def cut_streams(shape: StreamStepShape, kernel: TileKernel) -> StreamCut:
     """Choose long rows of fast cells, since that is how memory is read; shorter ones if the rhs would not fit."""
-    most = COLUMNS if kernel.outers > 1 else _max_columns(shape)
+    most = MAX_COLUMNS if kernel.outers > 1 else _max_columns(shape)
     widest = most * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)
     chunks = -(-shape.lo_cells // widest)
@@ -92,7 +92,7 @@ def cut_streams(shape: StreamStepShape, kernel: TileKernel) -> StreamCut:
         cell_bytes = _outers(shape, kernel) * (chunk * shape.itemsize + rows * kernel.lane_bytes)
         row = chunk * shape.itemsize
         fits = shape.domain * cell_bytes <= budget
-        short = shape.domain * row <= STREAM_B or row <= STREAM_ROW or not kernel.ring or kernel.outers > 1
+        short = shape.domain * row <= CHEAP_RHS_BYTES or row <= MIN_ROW_BYTES or not kernel.ring or kernel.outers > 1
         if (fits and short) or row <= 128:
             break
         chunks += 1
@@ -103,7 +103,7 @@ def cut_streams(shape: StreamStepShape, kernel: TileKernel) -> StreamCut:
 def _max_columns(shape: StreamStepShape) -> int:
     if shape.domain >= LARGE_DOMAIN:
         return LARGE_COLUMNS
-    return NARROW_COLUMNS if shape.itemsize == 2 and shape.domain >= NARROW_DOMAIN else COLUMNS
+    return NARROW_COLUMNS if shape.itemsize == 2 and shape.domain >= NARROW_DOMAIN else MAX_COLUMNS
 
 
 def _outers(shape: StreamStepShape, kernel: TileKernel) -> int:
@@ -136,10 +136,10 @@ def _split(shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, parts: in
     """Split the middle cells so that blocks fill waves and repay the building of their rhs; return splits, mids."""
     # Unit: rows of the product per fast cell. A byte of a streamed row costs as much as two, an unaligned one more.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
-    setup = 2 * BUILD * shape.tables_b * _outers(shape, kernel) + BLOCK_START_COST / max(1, shape.domain)
-    setup *= STREAM_SETUP * (1 if kernel.ring else 2)
+    setup = 2 * BUILD_CELL_COST * shape.tables_b * _outers(shape, kernel) + BLOCK_START_COST / max(1, shape.domain)
+    setup *= STREAM_SETUP_FACTOR * (1 if kernel.ring else 2)
     best: tuple[float, int, int] | None = None
-    for splits in range(1, max(1, min(shape.mid_cells // cut.rows, WAVES * places // parts)) + 1):
+    for splits in range(1, max(1, min(shape.mid_cells // cut.rows, MAX_WAVES * places // parts)) + 1):
         mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
         used = -(-shape.mid_cells // mids)
         waves = parts * used / places

@@ -45,7 +45,7 @@ class TupleFilter(NamedTuple):
 
 
 FilterOfScope = Callable[[frozenset[int], Sequence[SparseTable]], TupleFilter | None]
-"""The filter of tuples over some variables, with bounds over these, while the tables of a sequence wait to be joined."""
+"""The filter of tuples over some variables, with bounds over these, while the tables of a sequence are unjoined."""
 
 
 class JoinResult(NamedTuple):

@@ -53,8 +53,8 @@ class DenseTable(NamedTuple):
 class SparseSession:
     """A program with ``sparse``: see ``Session``. Dense steps run on the backend itself, as programs of their own.
 
-    Which steps work on tuples is the plan's choice, made with what it expected of the messages; a step changes over to a
-    dense one once the tables that it reads turn out to be so full that this takes less memory.
+    The plan chooses the steps that work on tuples, by its predictions of the messages. A step becomes a dense one if
+    the tables that it reads turn out to be so full that this takes less memory.
 
     Args:
         backend: Runs the dense steps.
