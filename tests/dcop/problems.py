@@ -174,14 +174,6 @@ def random_problems(draw: st.DrawFn) -> Problem:
     model = Model(variables, factors, sense=sense, constant=constant, name=draw(NAMES))
     agents = draw(st.lists(NAMES, unique=True, min_size=1, max_size=3))
     number = st.floats(0, 1e9)
-    profiles = [
-        AgentProfile(
-            agent,
-            draw(st.none() | number),
-            draw(st.dictionaries(st.sampled_from(names), number)),
-            draw(st.just(0) | number),
-        )
-        for agent in agents
-    ]
+    profiles = [AgentProfile(agent, draw(st.none() | number)) for agent in agents]
     owners = draw(st.lists(st.integers(0, len(agents) - 1), min_size=len(names), max_size=len(names)))
     return Problem(model, profiles, owners)

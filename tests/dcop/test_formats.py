@@ -45,10 +45,13 @@ def test_yaml(tmp_path):
 def test_agents_of_yaml(tmp_path):
     problem = parse(tmp_path, YAML, "yaml")
     assert problem.agents == (
-        AgentProfile("a1", 10, {"v1": 0, "table": 2}, 1, {"a2": 0.5}, 3),
-        AgentProfile("a2", None, {}, 5, {"a1": 0.5}, 3),
-        AgentProfile("a3", 2.5, {}, 5, {}, 3),
+        AgentProfile("a1", 10),
+        AgentProfile("a2"),
+        AgentProfile("a3", 2.5),
     )
+    # Costs of hosts and messages are ignored, whatever they are.
+    others = YAML.replace("a1: {a2: 0.5}", "a9: none").replace("a1: {default: 1", "a9: {default: many")
+    assert parse(tmp_path, others, "yaml").agents == problem.agents
     # a2 must host v1; v2 and l1 are together with the first free agent; w1 has the next.
     assert [problem.agents[owner].name for owner in problem.owners] == ["a2", "a1", "a1", "a3"]
 
@@ -312,9 +315,6 @@ def test_what_cannot_be_written(tmp_path):
     for suffix in ("yaml", "json"):
         with pytest.raises(InputError, match="constant cost 3 but no variable"):
             write(Problem.from_model(Model([], [], constant=3)), tmp_path / f"x.{suffix}")
-    routes = [AgentProfile("a", default_route=1), AgentProfile("b", default_route=2)]
-    with pytest.raises(InputError, match="one default route"):
-        write(Problem(Model([], []), routes, []), tmp_path / "x.yaml")
     wide = [Variable(f"x{i}", 10) for i in range(9)]
     empty = Table(range(9), np.zeros(0), sizes=[10] * 9, rows=np.zeros((0, 9), dtype=int), default=0)
     with pytest.raises(MemoryLimitError, match="1000000000 costs"):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from elimina._core import Traversal
@@ -55,18 +54,10 @@ class AgentProfile:
     Attributes:
         name: Name, unique in its problem.
         capacity: Room for computations, in the file's unit; None if it is not limited.
-        hosting_costs: Cost of hosting a variable's computation, by the variable's name.
-        default_hosting_cost: Cost of hosting any other variable's computation.
-        routes: Cost of a message to another agent, by its name.
-        default_route: Cost of a message to any other agent.
     """
 
     name: str
     capacity: float | None = None
-    hosting_costs: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    default_hosting_cost: float = 0
-    routes: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    default_route: float = 1
 
 
 class Problem:

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 
 from elimina import arguments
-from elimina.dcop.problem import AgentProfile, Problem
+from elimina.dcop.problem import Problem
 from elimina.errors import InputError
 from elimina.io.codecs import Codec
 from elimina.io.files import save, suffix_of
@@ -56,7 +56,7 @@ def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None 
     """Write a distributed problem; the file appears only once it is complete.
 
     YAML keeps everything but an upper bound on the total cost; a constant cost becomes a function of the first
-    variable. XML keeps both and loses the agents' capacities, hosting costs and routes; JSON loses these and the bound.
+    variable. XML keeps both and loses the agents' capacities; JSON loses these and the bound.
     A warning is logged for what is lost.
 
     Args:
@@ -82,11 +82,5 @@ def _report_losses(problem: Problem, path: Path, codec: Codec[Problem]) -> None:
     logger, agents = logging.getLogger("elimina"), problem.agents
     if problem.model.upper_bound is not None and "upper bound" not in codec.holds:
         logger.warning("%s lacks the upper bound %s: the format has no place for it", path, problem.model.upper_bound)
-    known = {
-        "capacities": any(agent.capacity is not None for agent in agents),
-        "hosting costs": any(agent.hosting_costs or agent.default_hosting_cost for agent in agents),
-        "routes": any(agent.routes or agent.default_route != AgentProfile("").default_route for agent in agents),
-    }
-    for what, is_there in known.items():
-        if is_there and "capacities" not in codec.holds:
-            logger.warning("%s lacks the agents' %s: the format has no place for them", path, what)
+    if any(agent.capacity is not None for agent in agents) and "capacities" not in codec.holds:
+        logger.warning("%s lacks the agents' capacities: the format has no place for them", path)

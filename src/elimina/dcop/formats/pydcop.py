@@ -15,7 +15,7 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from elimina.dcop.formats.build import LARGEST_DOMAIN, Builder, Domain, function
 from elimina.dcop.formats.expression import Expressions
 from elimina.dcop.formats.pydcop_agents import AgentReader, owners
 from elimina.dcop.formats.yamltree import MappingNode, SequenceNode, YamlFile, YamlNode
-from elimina.dcop.problem import AgentProfile, Problem
+from elimina.dcop.problem import Problem
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.io.codecs import Codec
 from elimina.model.model import Model
@@ -354,15 +354,6 @@ def _agents(problem: Problem) -> Iterator[str]:
     for agent in agents:
         capacity = "" if agent.capacity is None else f"capacity: {_number(agent.capacity)}"
         yield f"  {_key(agent.name)}: {{{capacity}}}\n"
-    if any(agent.hosting_costs or agent.default_hosting_cost for agent in agents):
-        yield "\nhosting_costs:\n"
-        yield from map(_hosting, agents)
-    default = {agent.default_route for agent in agents}
-    if len(default) > 1:
-        raise InputError(f"a pyDCOP file has one default route for all agents, but they have {sorted(default)}")
-    if default - {1} or any(agent.routes for agent in agents):
-        yield "\nroutes:\n" + "".join(f"  default: {_number(number)}\n" for number in default)
-        yield from (f"  {_key(a.name)}: {_costs_of(a.routes)}\n" for a in agents if a.routes)
     owned: list[list[str]] = [[] for _ in agents]
     for variable, owner in zip(problem.model.variables, problem.owners, strict=True):
         owned[owner].append(_key(variable.name))
@@ -371,15 +362,6 @@ def _agents(problem: Problem) -> Iterator[str]:
     for agent, mine in zip(agents, owned, strict=True):
         if mine:
             yield f"    {_key(agent.name)}: [{', '.join(mine)}]\n"
-
-
-def _hosting(agent: AgentProfile) -> str:
-    costs = _costs_of(agent.hosting_costs)
-    return f"  {_key(agent.name)}: {{default: {_number(agent.default_hosting_cost)}, computations: {costs}}}\n"
-
-
-def _costs_of(costs: Mapping[str, float]) -> str:
-    return "{" + ", ".join(f"{_key(name)}: {_number(cost)}" for name, cost in costs.items()) + "}"
 
 
 CODEC = Codec(("min-cost", "max-cost"), YamlFile, parse, render, holds=("capacities",))

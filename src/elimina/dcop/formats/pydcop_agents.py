@@ -1,4 +1,7 @@
-"""The agents of a pyDCOP file: capacities, hosting costs, routes, and hints for the distribution."""
+"""The agents of a pyDCOP file: capacities, and hints for the distribution.
+
+Hosting costs and routes are ignored: the owner of each variable is settled before agents start.
+"""
 
 from __future__ import annotations
 
@@ -74,11 +77,6 @@ class AgentReader:
         self.names: dict[str, float | None] = {}
         self.must_host: dict[str, str] = {}
         self.host_with: list[tuple[str, str]] = []
-        self._hosting: dict[str, dict[str, float]] = {}
-        self._default_hosting: dict[str, float] = {}
-        self._routes: dict[str, dict[str, float]] = {}
-        self._default_cost: float = 0
-        self._default_route: float = 1
 
     def read(self) -> list[AgentProfile]:
         """Read everything.
@@ -87,22 +85,10 @@ class AgentReader:
             TextError: Something is not as it has to be; the file's place is the culprit's.
         """
         self._read_agents()
-        self._read_hosting()
-        self._read_routes()
         for section, node in self._entries("distribution_hints", "must_host", "host_with"):
             if section.text in ("must_host", "host_with") and not self.file.is_empty(node):
                 self._read_hint(section.text, node)
-        return [
-            AgentProfile(
-                name,
-                capacity,
-                self._hosting.get(name, {}),
-                self._default_hosting.get(name, self._default_cost),
-                self._routes.get(name, {}),
-                self._default_route,
-            )
-            for name, capacity in self.names.items()
-        ]
+        return [AgentProfile(name, capacity) for name, capacity in self.names.items()]
 
     def _entries(self, section: str, *fields: str) -> Iterator[tuple[ScalarNode, YamlNode]]:
         if section in self.top.entries and not self.file.is_empty(self.top.entries[section][1]):
@@ -140,36 +126,6 @@ class AgentReader:
             fields = self.file.mapping(node, f"agents: {key.text[:40]}").entries
             if "capacity" in fields and not self.file.is_empty(fields["capacity"][1]):
                 self.names[key.text] = self.file.number(fields["capacity"][1], "a capacity")
-
-    def _read_hosting(self) -> None:
-        for key, node in self._entries("hosting_costs"):
-            if key.text == "default":
-                self._default_cost = self.file.number(node, "a hosting cost")
-                continue
-            agent = self._agent(key, key.text)
-            fields = self.file.mapping(node, f"hosting_costs: {agent}")
-            self.file.check_keys(fields, ("default", "computations"))
-            for field, inner in fields.entries.values():
-                if field.text == "default":
-                    self._default_hosting[agent] = self.file.number(inner, "a hosting cost")
-                elif field.text == "computations" and not self.file.is_empty(inner):
-                    self._hosting[agent] = {
-                        name.text: self.file.number(cost, "a hosting cost")
-                        for name, cost in self.file.mapping(inner, "computations").entries.values()
-                    }
-
-    def _read_routes(self) -> None:
-        """Read the routes; each holds in both directions."""
-        for key, node in self._entries("routes"):
-            if key.text == "default":
-                self._default_route = self.file.number(node, "the cost of a route")
-                continue
-            first = self._agent(key, key.text)
-            for other, cost in self.file.mapping(node, f"routes: {first}").entries.values():
-                second, value = self._agent(other, other.text), self.file.number(cost, "the cost of a route")
-                for a, b in ((first, second), (second, first)):
-                    if self._routes.setdefault(a, {}).setdefault(b, value) != value:
-                        self.file.fail(other, f"the route between {first!r} and {second!r} has two costs")
 
     def _read_hint(self, kind: str, node: YamlNode) -> None:
         for key, listed in self.file.mapping(node, kind).entries.values():
