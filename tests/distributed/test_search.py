@@ -271,7 +271,7 @@ def test_auto_runs_short_plans_and_searches_what_does_not_fit(client, monkeypatc
     [
         ({"options": Options(method="filter")}, "not by 'filter'"),
         ({"options": Options(gap=-1.0)}, "gap is -1"),
-        ({"options": Options(ibound=3)}, "leave the i-bound"),
+        ({"options": Options(ibound=3)}, "does not take the option ibound"),
         ({"options": Options(device="tpu")}, "tpu"),
         ({"evidence": {"nobody": "1"}}, "nobody"),
     ],

@@ -183,7 +183,7 @@ def test_all_workers_lost(monkeypatch) -> None:
     ("task", "options", "message"),
     [
         ("mar", Options(), "mpe, pr, count, and cases of mar; not mar"),
-        ("mpe", Options(ibound=3), "leave the i-bound"),
+        ("mpe", Options(ibound=3), "does not take the option ibound"),
         ("mpe", Options(order="best"), "'best'"),
         ("mpe", Options(dtype="uint64"), "uint64"),
     ],

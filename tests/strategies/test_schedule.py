@@ -366,7 +366,7 @@ def test_an_upper_bound_of_a_model_whose_costs_lie_far_apart(bound):
         ({"method": "best"}, InputError, "unknown method 'best'; it is one of auto, eliminate, filter"),
         ({"method": "mbe", "slices": 8}, InputError, "or the method mbe\\) cannot be combined with slices"),
         ({"method": "mbe", "ibound": 2, "tables": "sparse"}, InputError, "leave these out"),
-        ({"method": "eliminate", "upper_bound": 3}, InputError, "cannot use an upper bound"),
+        ({"method": "eliminate", "upper_bound": 3}, InputError, "for the methods auto, filter and search, not elim"),
         ({"upper_bound": "3.5"}, TypeError, "takes the cost of a known solution, or None"),
         ({"upper_bound": float("inf")}, InputError, "within the range of a float"),
         ({"upper_bound": -(10**400)}, InputError, "within the range of a float"),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import click
 from click.core import ParameterSource
@@ -24,41 +23,32 @@ from elimina.io.evidence_files import read_evidence
 from elimina.io.files import load
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, integer_of
-from elimina.planning.devices import device_name
-from elimina.planning.options import DIVISIONS, MOST_THREADS, ORDER_SECONDS, SHIFTS, TABLES, Options
+from elimina.planning.option_values import Values, read_device, read_seconds
+from elimina.planning.options import MOST_THREADS, OPTIONS, Engine, OptionRecord, Options
 from elimina.planning.order import Method, read_order
 from elimina.problem.tasks import NAMES, task_of
 
 if TYPE_CHECKING:
     from distributed import Client
 
-
-def bytes_of(text: str) -> int:
-    """Read an amount of memory: ``8GiB``, ``500 MB``, ``1e9``."""
-    try:
-        return arguments.parse_size(text)
-    except InputError as error:
-        raise click.BadParameter(str(error)) from None
+Value = TypeVar("Value")
 
 
-def device_of(text: str) -> str:
-    """Read a device, or several GPUs: ``cuda``, ``cuda:0,cuda:1``, ``0,1``."""
-    parts = [part.strip() for part in text.split(",")]
-    try:
-        return device_name(f"cuda:{part}" if part.isdecimal() else part for part in parts)
-    except InputError as error:
-        raise click.BadParameter(str(error)) from None
+def reader(read: Callable[[Any], Value]) -> Callable[[Any], Value]:
+    """Return a reader of an option's text, whose errors are those of the command line."""
+
+    def read_parameter(text: Any) -> Value:
+        try:
+            return read(text)
+        except InputError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return read_parameter
 
 
-def seconds_of(text: str | float) -> float:
-    """Read a positive time in seconds."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = -1.0
-    if not 0 < number < float("inf"):
-        raise click.BadParameter(f"{text!r} is invalid: expected a positive number of seconds")
-    return number
+bytes_of = reader(arguments.parse_size)
+device_of = reader(read_device)
+seconds_of = reader(read_seconds)
 
 
 def check_no_input(option: str, output: Path, *inputs: str | None) -> None:
@@ -83,21 +73,6 @@ def check_writable(output: Path, *inputs: str | None) -> None:
     if output.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         reason = "it is a directory" if output.is_dir() else f"{output.parent} is not a writable directory"
         raise InputError(f"cannot write {output}: {reason}")
-
-
-def _number_or(words: tuple[str, ...], unit: str) -> Callable[[str], int | str]:
-    """Return a reader of one of these words, or of a number from 1 on."""
-
-    def read(text: str) -> int | str:
-        if text in words:
-            return text
-        if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
-            raise click.BadParameter(
-                f"{text!r} is invalid: expected {', '.join(words)} or a number of {unit} from 1 on"
-            )
-        return int(text)
-
-    return read
 
 
 def number_option(
@@ -187,7 +162,38 @@ def task_option(default: str | None, shown: str) -> Callable[[Decorated], Decora
     return option("--task", type=_TaskChoice(), default=default, metavar="TASK", help=text)
 
 
-model_options = together(
+def _type_of(values: Values) -> Any:
+    """Return the type of an option's value, as click takes it."""
+    if values.read is not None:
+        return reader(values.read)
+    if values.words:
+        return click.Choice(values.words)
+    if values.limits is not None:
+        return WholeNumber(*values.limits)
+    return click.Path() if values.is_path else str
+
+
+def _option_of(record: OptionRecord) -> Callable[[Decorated], Decorated]:
+    """Return the option of the command line for an option of a call."""
+    default = "" if record.default_text is None else f"  [default: {record.default_text}]"
+    return option(
+        *record.command_line,
+        record.name,
+        type=_type_of(record.values),
+        default=None if record.values.is_repeatable else record.default,
+        show_default=record.default is not None,
+        multiple=record.values.is_repeatable,
+        metavar=record.metavar,
+        group=record.group,
+        help=record.help + default,
+    )
+
+
+def _options_of(scope: Literal["plan", "run"]) -> list[Callable[[Decorated], Decorated]]:
+    return [_option_of(record) for record in OPTIONS if record.scope == scope and record.command_line]
+
+
+planning_options = together(
     task_option("mpe", "mpe"),
     option(
         "--evidence",
@@ -201,86 +207,19 @@ model_options = together(
         metavar="A,B|FILE",
         help="Variables to report (mar, mmap), or a .query file. Repeatable.  [default: all]",
     ),
-    option(
-        "--device",
-        "--devices",
-        type=device_of,
-        default="auto",
-        show_default=True,
-        metavar="DEVICE",
-        help="cpu, cuda, GPUs by number (0,1), or auto for the fastest.",
-    ),
-    memory_option("Memory limit, such as 8GiB.  [default: what is free]"),
-    threads_option("Number of CPU threads.  [default: all]"),
-    option(
-        "--order",
-        default="auto",
-        show_default=True,
-        metavar="METHOD|FILE",
-        group="expert",
-        help=f"Elimination order: a heuristic ({', '.join(get_args(Method))}), or a file.",
-    ),
-    seconds_option(
-        "--order-time",
-        default=ORDER_SECONDS,
-        show_default=True,
-        group="expert",
-        help="Time limit of the order search, in seconds, counted by its work.",
-    ),
-    number_option("--seed", group="expert", help="Random seed of the order search."),
-    option(
-        "--dtype",
-        type=click.Choice(("int16", "int32", "int64", "float32", "float64", "uint64")),
-        metavar="TYPE",
-        group="expert",
-        help="Number type of the tables: int16, int32, int64, float32, float64 or uint64.  "
-        "[default: the narrowest exact type]",
-    ),
-    option(
-        "--slices",
-        type=_number_or(("auto", "never"), "slices"),
-        default="auto",
-        show_default=True,
-        metavar="auto|never|N",
-        group="expert",
-        help="Conditioning on variables if the plan does not fit; N: in at most N slices.",
-    ),
-    file_option(
-        "--scratch",
-        metavar="DIR",
-        group="expert",
-        help="Directory for tables that memory cannot hold. They are deleted at the end.",
-    ),
-    choice_option(
-        "--tables",
-        choices=TABLES,
-        group="expert",
-        help="Table layout. sparse stores allowed tuples only; auto uses it if it is faster.",
-    ),
-    option(
-        "--ibound",
-        type=_number_or(("auto",), "variables"),
-        metavar="auto|N",
-        group="expert",
-        help="Largest number of variables in a message between mini-buckets; auto: as many as memory holds.",
-    ),
-    choice_option(
-        "--shift",
-        choices=SHIFTS,
-        default="all",
-        metavar="WHERE",
-        group="expert",
-        help="Cost shifting for tighter bounds: none, tables (mpe), clusters of tables (mpe), buckets (between "
-        "mini-buckets) or all.",
-    ),
-    choice_option(
-        "--partition",
-        choices=DIVISIONS,
-        group="expert",
-        help="Partition buckets by scope, or by the contents of their tables (mpe).",
-    ),
+    *_options_of("plan"),
 )
-"""Options of commands that plan: task, evidence, device, memory, order."""
+"""Options of commands that plan: task, evidence, query, and those of a plan."""
+
+run_options = together(*_options_of("run"))
+"""Options of commands that run a plan."""
+
+
+def names_not_for(*engines: Engine) -> tuple[str, ...]:
+    """Return the names of the options that none of some algorithms takes."""
+    return tuple(
+        record.name for record in OPTIONS if record.command_line and not set(engines).intersection(record.engines)
+    )
 
 
 def format_options(*formats: str) -> Callable[[Decorated], Decorated]:
@@ -467,12 +406,18 @@ def _one_query(source: str, model: Model) -> list[int]:
     return parse_names(_as_utf8(source), model)
 
 
-def planning_of(options: dict[str, Any], model: Model) -> Options:
-    """Return the options of the same names in Python."""
-    given = {name: value for name, value in options.items() if name in Options._fields}
-    read = {"order": _order_of(options["order"], model), "order_seconds": options["order_time"]}
-    hint = merge(((source, _one_hint(source, model)) for source in options.get("hint", ())), "the hint")
-    return Options(**{**given, **read, "hint": hint or None})
+def call_options(parameters: dict[str, Any], model: Model) -> Options:
+    """Return the options of a call from the parameters of a command, read with the model where that is needed."""
+    values = {record.name: parameters[record.name] for record in OPTIONS if record.name in parameters}
+    for name, read in _READ_WITH_MODEL.items():
+        if name in values:
+            values[name] = read(values[name], model)
+    return Options(**values)
+
+
+def _hint_of(sources: Sequence[str], model: Model) -> NamedEvidence | None:
+    """Return the assignment that files and texts combine to; None without any."""
+    return merge(((source, _one_hint(source, model)) for source in sources), "the hint") or None
 
 
 def _order_of(given: str, model: Model) -> Any:
@@ -482,6 +427,10 @@ def _order_of(given: str, model: Model) -> Any:
     if not Path(given).exists():
         raise InputError(f"order {given!r} is neither a method ({', '.join(get_args(Method))}) nor a file")
     return read_order(given, [v.name for v in model.variables])
+
+
+_READ_WITH_MODEL: dict[str, Callable[[Any, Model], Any]] = {"order": _order_of, "hint": _hint_of}
+"""Readers of options whose texts name variables and states of the model."""
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import math
 import os
 import time
 from collections.abc import Callable
@@ -13,25 +11,26 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from elimina import api, arguments
+from elimina import api
 from elimina.cli import signals
 from elimina.cli.models import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
+    call_options,
     check_no_input,
     check_writable,
-    choice_option,
     cluster_of,
     cluster_options,
     evidence_of,
     file_option,
     format_for,
     format_options,
-    model_options,
+    names_not_for,
     naming_time_limit,
     output_option,
-    planning_of,
+    planning_options,
     query_of,
     reject_given,
+    run_options,
     time_limit_option,
 )
 from elimina.cli.terminal import Command, labelled, option, show, tracing
@@ -44,7 +43,7 @@ from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.methods.batch import Batch, with_observations
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model, variable_indices
-from elimina.planning.options import METHODS, OptimumMethod
+from elimina.planning.options import OptimumMethod
 from elimina.problem import observations as evidence_module
 from elimina.problem.evidence import Observed, with_factors
 from elimina.problem.tasks import described
@@ -95,7 +94,7 @@ def solve_cases(
     if asked is not None:
         summed = rewritten_for_sums(Observed(summed, {}), {*cases.columns, *asked}).model
     count = len(cases.values)
-    planning = planning_of(options, model)
+    planning = call_options(options, model)
     variables = model.variables if asked is None else [model.variables[v] for v in asked]
     rows = _CELLS_AT_ONCE // sum(v.size for v in variables)
     batch: Batch | ClusterBatch
@@ -128,64 +127,11 @@ def _part(progress: Progress, done: float, share: float) -> Callable[[float], No
 FORMATS = ("human", "json", "uai")
 
 
-def _gap_of(text: str | float) -> float:
-    """Read a relative gap: ``0.01`` or ``1%``."""
-    try:
-        return arguments.share("gap", text)
-    except InputError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _cost_of(text: str) -> int | float:
-    """Read a cost: ``1400``, ``12.5``."""
-    try:
-        return int(text)
-    except ValueError:
-        with contextlib.suppress(ValueError):
-            if math.isfinite(cost := float(text)):
-                return cost
-    raise click.BadParameter(f"{text!r} is invalid: expected a cost, such as 1400 or 12.5")
-
-
 @click.command(cls=Command)
 @click.argument("file", type=click.Path())
-@model_options
-@choice_option(
-    "--method",
-    choices=METHODS,
-    metavar="METHOD",
-    help="auto, eliminate (exact), filter (mpe), search (mpe, mmap) or mbe (mini-buckets; mpe, mmap, pr).",
-)
-@option(
-    "--upper-bound",
-    type=_cost_of,
-    metavar="COST",
-    group="expert",
-    help="Cost of a known solution; assignments that cost more are ignored (mpe).",
-)
-@option(
-    "--hint",
-    multiple=True,
-    metavar="FILE|A=x,B=y",
-    group="expert",
-    help="Assignment to start from, of all variables or of some: an answer (.json, .MPE, toulbar2's .sol), an evidence "
-    "file, or states (mpe). Repeatable.",
-)
-@option(
-    "--gap",
-    type=_gap_of,
-    default=0.0,
-    metavar="SHARE",
-    group="limits",
-    help="Relative gap at which to stop, such as 1% (mpe, mmap, pr).",
-)
+@planning_options
+@run_options
 @file_option("--trace", group="output", help="Record of the bounds over time, for elimina plot.")
-@file_option(
-    "--checkpoint",
-    metavar="DIR",
-    group="expert",
-    help="Directory that keeps the progress of a long run. Repeat the command to resume.",
-)
 @time_limit_option
 @format_options(*FORMATS)
 @output_option()
@@ -244,7 +190,7 @@ def solve(
             note(known)
 
         with explaining(total):
-            asked, evidence = planning_of(options, model), evidence_of(options["evidence"], model)
+            asked, evidence = call_options(options, model), evidence_of(options["evidence"], model)
             query = query_of(options["query"], model)
         if asked.hint is not None and total in asked.hint:
             asked = asked._replace(hint={name: state for name, state in asked.hint.items() if name != total})
@@ -281,12 +227,9 @@ def solve(
 _LEAST_SECONDS = 1e-3
 """Time limit of the call, in seconds, where reading has used up the given one."""
 
-_NOT_WITH_CASES = (
-    *("time_limit", "checkpoint", "scratch", "tables", "slices", "method", "upper_bound", "ibound", "shift"),
-    *("gap", "trace", "partition", "hint"),
-)
-_NOT_WITH_CLUSTERS = ("checkpoint", "scratch", "ibound", "partition", "query", "hint")
-_OF_SEARCH = ("upper_bound", "gap", "trace", "shift")
+_NOT_WITH_CASES = ("time_limit", "trace", *names_not_for("a junction tree"))
+_NOT_WITH_CLUSTERS = ("query", *names_not_for("elimination on a cluster", "search on a cluster"))
+_NOT_WITH_SLICES = ("trace", *names_not_for("elimination on a cluster"))
 
 
 def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
@@ -299,12 +242,12 @@ def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
     if method == "search" and not described(task).is_optimum:
         raise InputError(f"--method search does not run the task {task} on a cluster: use eliminate")
     if method == "eliminate" or not described(task).is_optimum:
-        reject_given(_OF_SEARCH, "elimination on a cluster", "they belong to --method search of the task mpe")
+        reject_given(_NOT_WITH_SLICES, "elimination on a cluster", "they belong to --method search of the task mpe")
 
 
 @click.command(cls=Command)
 @click.argument("file", type=click.Path())
-@model_options
+@planning_options
 @option("--json", "as_json", is_flag=True, group="output", help="Print the figures as one JSON object.")
 @source_option
 @reading_options
@@ -316,7 +259,7 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
     model, total = read_with_total(source_of(file), no_check=no_check)
     with explaining(total):
         evidence, query = evidence_of(options["evidence"], model), query_of(options["query"], model)
-        asked = planning_of(options, model)
+        asked = call_options(options, model)
     made = api.plan(model, options["task"], evidence=evidence, query=query, options=asked)
     if as_json:
         click.echo(made.to_json())

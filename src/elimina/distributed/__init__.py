@@ -70,8 +70,8 @@ def solve_optimum(
         ClusterError: There are no usable workers (any more).
     """
     time_limit = arguments.seconds("time_limit", time_limit)
-    planning = options_for(options)
-    asked = options._replace(ibound=None).checked("mpe", is_run=True)
+    planning = options_for(options, "search on a cluster")
+    asked = options.checked("mpe", is_run=True)
     if asked.method not in ("auto", "search"):
         raise InputError(
             f"a cluster finds optima by the methods auto and search, and runs slices; not by {asked.method!r}"

@@ -26,7 +26,7 @@ from elimina.methods.optimum import initial_state
 from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.planning.machine import DEALT_SECONDS
-from elimina.planning.options import DEFAULT, Options
+from elimina.planning.options import DEFAULT, Engine, Options
 from elimina.planning.plan import Plan
 from elimina.planning.slicing import make_finer_plan
 from elimina.problem.preparation import Problem
@@ -119,7 +119,7 @@ def solve_slices(
     if not described(task).merges_slices:
         tasks = ", ".join(tasks_that(lambda task: task.merges_slices))
         raise InputError(f"a cluster runs slices of the tasks {tasks}, and cases of mar; not {task}")
-    asked, options = options, options_for(options)
+    asked, options = options, options_for(options, "elimination on a cluster")
     run = Call(task, time_limit)
     run.sign = model.sign
 
@@ -184,13 +184,13 @@ def run_slices(
     return answer.replace(stats={**shares.stats, "seconds": seconds, **tasks.statistics})
 
 
-def options_for(options: Options) -> Options:
-    """Return options for workers: one device, dense tables unless others are asked for, one thread per task."""
-    if options.ibound is not None or options.scratch is not None:
-        raise InputError("a cluster runs whole slices: leave the i-bound and the scratch directory out")
-    if options.hint is not None:
-        raise InputError("a cluster cannot start from a hint: leave it out, or give its total as the upper bound")
-    options = options.planning.checked()
+def options_for(options: Options, engine: Engine) -> Options:
+    """Return options for workers: one device, dense tables unless others are asked for, one thread per task.
+
+    Raises:
+        InputError: The algorithm does not take one of the options.
+    """
+    options = options.only_for(engine).planning.checked()
     device = "cpu" if options.chooses_device else options.device
     options = options if options.tables == "sparse" else options._replace(tables="dense")
     return options._replace(device=device, threads=options.threads or 1)

@@ -48,9 +48,6 @@ Array = NDArray[Any]
 
 _IN_WORDS = memory_errors_in_words("while it propagated")
 
-_TAKEN = ("order", "order_seconds", "seed", "threads", "dtype")
-"""Options that a junction tree takes."""
-
 _MIN_QUERIES_FOR_PLAN = 3
 """Sets of evidence after which a small network gets a plan: it costs about as much as these queries."""
 
@@ -112,7 +109,7 @@ class JunctionTree(Displayed):
     ) -> None:
         self.model = as_model(model)
         self.lock = threading.RLock()
-        self._options = options_of(options, device, memory).only(*_TAKEN, what="a junction tree").checked()
+        self._options = options_of(options, device, memory).only_for("a junction tree").checked()
         # Index of the observed state, or likelihoods.
         self._known: dict[int, int | Array] = {}
         self._propagators: dict[str, Propagator] = {}

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence, Set
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-import numpy as np
-
 from elimina import arguments
-from elimina.arguments import check_mapping
 from elimina.errors import InputError
 from elimina.model.states import Evidence
-from elimina.planning.devices import cards_of, device_name
-from elimina.planning.mini_buckets import MAX_IBOUND, IBound
+from elimina.planning import option_values as values
+from elimina.planning.devices import cards_of
+from elimina.planning.mini_buckets import IBound
+from elimina.planning.option_values import Values, joined
 from elimina.planning.order import MAX_SEED, Method
 from elimina.planning.plan import Plan
-from elimina.problem.tasks import FLOATS, Task, described
+from elimina.problem.tasks import FLOATS, Description, Task, described, tasks_that
 from elimina.result import Bounds
 from elimina.system import available_threads
 
@@ -174,8 +172,7 @@ class Options(NamedTuple):
     @property
     def planning(self) -> Options:
         """The options of planning; those of a run have their defaults."""
-        run = {name: Options._field_defaults[name] for name in _OF_A_RUN}
-        return self._replace(**run)
+        return self._replace(**{record.name: record.default for record in OPTIONS if record.scope == "run"})
 
     @property
     def room(self) -> int | None:
@@ -234,17 +231,22 @@ class Options(NamedTuple):
         """True if a number of slices, or a directory for tables, is named: elimination is wanted then."""
         return self.scratch is not None or self.slices not in ("auto", "never")
 
-    def only(self, *names: str, what: str) -> Options:
-        """Return the options with defaults for all but these, ``device`` and ``memory``.
+    def sets(self, record: OptionRecord) -> bool:
+        """Return whether an option has another value than its default."""
+        value = getattr(self, record.name)
+        is_plain = isinstance(value, str | float)
+        return not (value is record.default or (is_plain and value == record.default))
+
+    def only_for(self, engine: Engine) -> Options:
+        """Return the options, which an engine has to take.
 
         Raises:
-            InputError: Another one is given.
+            InputError: The engine does not take one of them.
         """
-        for name, given, default in zip(self._fields, self, self._field_defaults.values(), strict=True):
-            if given is default or name in ("device", "memory", *names):
-                continue
-            if not isinstance(given, str | float) or given != default:
-                raise InputError(f"{what} does not take the option {name}; it takes {', '.join(names)}")
+        for record in OPTIONS:
+            if engine not in record.engines and self.sets(record):
+                names = ", ".join(record.name for record in OPTIONS if engine in record.engines)
+                raise InputError(f"{engine} does not take the option {record.name}; it takes {names}")
         return self
 
     def checked(self, task: Task | None = None, is_run: bool = False) -> Options:
@@ -264,41 +266,30 @@ class Options(NamedTuple):
         return self._checked(task, is_run)
 
     def _checked(self, task: Task | None, is_run: bool) -> Options:
-        options = self._replace(
-            device=_checked_device(self.device),
-            memory=arguments.memory_size("memory", self.memory),
-            order=_checked_order(self.order),
-            order_seconds=_checked_seconds(self.order_seconds),
-            seed=arguments.integer("seed", self.seed, 0, MAX_SEED),
-            threads=None if self.threads is None else arguments.integer("threads", self.threads, 1, MOST_THREADS),
-            dtype=_dtype_name(self.dtype),
-            slices=_word_or_count("slices", self.slices, ("auto", "never"), "auto, never or the most slices allowed"),
-            scratch=arguments.path("scratch", self.scratch),
-            tables=arguments.choice("tables", self.tables, TABLES),
-            ibound=None if self.ibound is None else _checked_ibound(self.ibound),
-            shift=arguments.choice("shift", self.shift, SHIFTS),
-            partition=arguments.choice("partition", self.partition, DIVISIONS),
-            method=arguments.choice("method", self.method, METHODS),
-            upper_bound=_checked_bound(self.upper_bound),
-            gap=arguments.share("gap", self.gap),
-            checkpoint=arguments.path("checkpoint", self.checkpoint),
-        )
-        if is_run and options.method == "mbe" and options.ibound is None and task != "mmap":
-            options = options._replace(ibound="auto")
-        if self.hint is not None:
-            check_mapping("hint", self.hint)
-        for name in ("on_plan", "on_bounds", "progress"):
-            if name != "progress" or not isinstance(self.progress, bool):
-                arguments.function(name, getattr(self, name))
-        clashes = (*_CLASHES, *(() if task is None else _CLASHES_WITH_TASKS), *(_CLASHES_OF_RUNS if is_run else ()))
-        for is_broken, reason in clashes:
-            if is_broken(options, task or ""):
-                raise InputError(reason.format(task=task, **options._asdict()))
+        options = self._replace(**{o.name: o.values.check(o.name, getattr(self, o.name)) for o in OPTIONS})
+        if is_run and task is not None and options.method == "mbe" and options.ibound is None:
+            has_mini_buckets = "mbe" in described(task).methods and not described(task).keeps_query
+            options = options._replace(ibound="auto") if has_mini_buckets else options
+        for record in OPTIONS:
+            if options.sets(record):
+                options._check_clashes(record, task, is_run)
         if options.scratch is not None:
             from elimina.planning.tiers import check_scratch
 
             check_scratch(str(options.scratch))
         return options
+
+    def _check_clashes(self, record: OptionRecord, task: Task | None, is_run: bool) -> None:
+        """Refuse an option that does not go with the task, the method or another option."""
+        if task is not None and record.tasks is not None and not record.tasks(described(task)):
+            raise InputError(f"{record.noun} is for {record.tasks_text}: leave it out for {task}")
+        if is_run and record.methods and self.method not in record.methods:
+            names = joined(record.methods)
+            reason = f"is for the methods {names}, not {self.method}: choose one of them, or leave it out"
+            raise InputError(f"{record.noun} {reason}")
+        for clash in record.clashes:
+            if (task is not None or not clash.needs_task) and clash.is_broken(self, task or ""):
+                raise InputError(clash.reason.format(task=task, **self._asdict()))
 
 
 DEFAULT = Options()
@@ -325,140 +316,333 @@ def options_of(options: Options, device: str | Sequence[str] | None = None, memo
     return options._replace(**{name: value for name, value in given.items() if value is not None})
 
 
-_OF_A_RUN = Options._fields[Options._fields.index("method") :]
+Engine = Literal["a junction tree", "elimination on a cluster", "search on a cluster"]
+"""Algorithms that take some of the options, besides ``plan`` and ``solve``, which take all."""
 
-_Clash = tuple[Callable[[Options, str], object], str]
+_TREE: tuple[Engine, ...] = get_args(Engine)
+_CLUSTER: tuple[Engine, ...] = _TREE[1:]
+_CLUSTER_SEARCH: tuple[Engine, ...] = _CLUSTER[1:]
 
-_CLASHES: tuple[_Clash, ...] = (
-    (
-        lambda o, _: o.ibound is not None and o.names_another_way,
-        "mini-buckets (an i-bound, or the method mbe) cannot be combined with slices, a scratch directory or sparse "
-        "tables: leave these out",
+Group = Literal["common", "limits", "output", "expert"]
+"""Groups of options in the help of a command."""
+
+
+class Clash(NamedTuple):
+    """Condition in which an option does not go with the task or with other options.
+
+    Attributes:
+        is_broken: Function of the options and the task that returns true if they do not go together.
+        reason: Error; options in braces stand for their values.
+        needs_task: True if it is checked only for a call, whose task is fixed.
+    """
+
+    is_broken: Callable[[Options, str], object]
+    reason: str
+    needs_task: bool = True
+
+
+class OptionRecord(NamedTuple):
+    """An option, from which its checks, its place on the command line and its row of the reference follow.
+
+    Attributes:
+        name: Name of the field of ``Options``.
+        values: Values that it takes.
+        default: Value unless another one is given.
+        scope: ``plan``: planning asks for it; ``run``: only a run does.
+        help: Description, as short as a help page needs.
+        default_text: Description of the default if this is None.
+        group: Group in the help.
+        flags: Names on the command line; None: the name with dashes; none: only programs set it.
+        metavar: Placeholder of its value in the help; None: the words that it takes.
+        noun: The option in an error, with its article.
+        tasks: Function of a task's description that returns true if the option goes with the task; None: with all.
+        tasks_note: Reason why it goes with these tasks only, after a comma.
+        methods: Methods that it goes with; none: all.
+        engines: Other algorithms that take it.
+        clashes: Conditions in which it does not go with other options, or a value of it with the task.
+    """
+
+    name: str
+    values: Values
+    default: Any
+    scope: Literal["plan", "run"]
+    help: str
+    default_text: str | None = None
+    group: Group = "expert"
+    flags: tuple[str, ...] | None = None
+    metavar: str | None = None
+    noun: str = ""
+    tasks: Callable[[Description], object] | None = None
+    tasks_note: str = ""
+    methods: tuple[OptimumMethod, ...] = ()
+    engines: tuple[Engine, ...] = ()
+    clashes: tuple[Clash, ...] = ()
+
+    @property
+    def command_line(self) -> tuple[str, ...]:
+        """Names on the command line."""
+        return ("--" + self.name.replace("_", "-"),) if self.flags is None else self.flags
+
+    @property
+    def tasks_text(self) -> str:
+        """The tasks that it goes with, in a sentence."""
+        names = tasks_that(self.tasks or bool)
+        return f"the task{'s' if names[1:] else ''} {joined(names)}{self.tasks_note}"
+
+
+def _is_optimum(task: Description) -> bool:
+    return task.is_optimum
+
+
+def _has_bounds(task: Description) -> bool:
+    return task.has_bounds
+
+
+def _merges_slices(task: Description) -> bool:
+    return task.merges_slices
+
+
+OPTIONS: tuple[OptionRecord, ...] = (
+    OptionRecord(
+        "device",
+        values.DEVICE,
+        "auto",
+        "plan",
+        "cpu, cuda, GPUs by number (0,1), or auto for the fastest.",
+        group="common",
+        flags=("--device", "--devices"),
+        metavar="DEVICE",
+        engines=_TREE,
+    ),
+    OptionRecord(
+        "memory",
+        values.BYTES,
+        None,
+        "plan",
+        "Memory limit, such as 8GiB.",
+        default_text="what is free",
+        group="limits",
+        metavar="SIZE",
+        engines=_TREE,
+    ),
+    OptionRecord(
+        "order",
+        values.ORDER,
+        "auto",
+        "plan",
+        f"Elimination order: a heuristic ({', '.join(get_args(Method))}), or a file.",
+        metavar="METHOD|FILE",
+        engines=_TREE,
+    ),
+    OptionRecord(
+        "order_seconds",
+        values.SECONDS,
+        ORDER_SECONDS,
+        "plan",
+        "Time limit of the order search, in seconds, counted by its work.",
+        flags=("--order-time",),
+        metavar="SECONDS",
+        engines=_TREE,
+    ),
+    OptionRecord(
+        "seed",
+        values.integer_in(0, MAX_SEED),
+        0,
+        "plan",
+        "Random seed of the order search.",
+        metavar="N",
+        engines=_TREE,
+    ),
+    OptionRecord(
+        "threads",
+        values.integer_in(1, MOST_THREADS, is_optional=True),
+        None,
+        "plan",
+        "Number of CPU threads.",
+        default_text="all",
+        group="limits",
+        metavar="N",
+        engines=_TREE,
+    ),
+    OptionRecord(
+        "dtype",
+        values.DTYPE,
+        None,
+        "plan",
+        "Number type of the tables: int16, int32, int64, float32, float64 or uint64.",
+        default_text="the narrowest exact type",
+        metavar="TYPE",
+        engines=_TREE,
+        clashes=(
+            Clash(
+                lambda options, task: described(task).is_unrounded and options.dtype in FLOATS,
+                "{task} compares exact sums of costs, which {dtype} rounds: leave the dtype out, or use an integer",
+            ),
+        ),
+    ),
+    OptionRecord(
+        "slices",
+        values.SLICES,
+        "auto",
+        "plan",
+        "Conditioning on variables if the plan does not fit; N: in at most N slices.",
+        metavar="auto|never|N",
+        engines=_CLUSTER,
+    ),
+    OptionRecord(
+        "scratch",
+        values.PATH,
+        None,
+        "plan",
+        "Directory for tables that memory cannot hold. They are deleted at the end.",
+        metavar="DIR",
+    ),
+    OptionRecord(
+        "tables",
+        values.word_of(TABLES),
+        "auto",
+        "plan",
+        "Table layout. sparse stores allowed tuples only; auto uses it if it is faster.",
+        engines=_CLUSTER,
+    ),
+    OptionRecord(
+        "ibound",
+        values.IBOUND,
+        None,
+        "plan",
+        "Largest number of variables in a message between mini-buckets; auto: as many as memory holds.",
+        metavar="auto|N",
+        noun="an i-bound",
+        tasks=_has_bounds,
+        methods=("mbe", "search"),
+        clashes=(
+            Clash(
+                lambda options, _: options.names_another_way,
+                "mini-buckets (an i-bound, or the method mbe) cannot be combined with slices, a scratch directory or "
+                "sparse tables: leave these out",
+                needs_task=False,
+            ),
+            Clash(
+                lambda options, task: described(task).keeps_query and options.method not in ("mbe", "search"),
+                "an i-bound of mmap is for the methods mbe and search, not {method}: choose one of them, or leave it "
+                "out",
+            ),
+        ),
+    ),
+    OptionRecord(
+        "shift",
+        values.word_of(SHIFTS),
+        "all",
+        "plan",
+        "Cost shifting for tighter bounds: none, tables (mpe), clusters of tables (mpe), buckets (between "
+        "mini-buckets) or all.",
+        metavar="WHERE",
+        engines=_CLUSTER_SEARCH,
+        clashes=(
+            Clash(
+                lambda options, task: (
+                    options.ibound is not None and task == "pr" and options.shift in ("tables", "clusters")
+                ),
+                "shift {shift} is for the task mpe: use none, buckets or all",
+            ),
+        ),
+    ),
+    OptionRecord(
+        "partition",
+        values.word_of(DIVISIONS),
+        "auto",
+        "plan",
+        "Partition buckets by scope, or by the contents of their tables (mpe).",
+        clashes=(
+            Clash(
+                lambda options, task: options.partition == "content" and not described(task).is_optimum,
+                "partition content is for the task mpe: use scope or auto for {task}",
+            ),
+        ),
+    ),
+    OptionRecord(
+        "method",
+        values.word_of(METHODS),
+        "auto",
+        "run",
+        "auto, eliminate (exact), filter (mpe), search (mpe, mmap) or mbe (mini-buckets; mpe, mmap, pr).",
+        group="common",
+        metavar="METHOD",
+        engines=_CLUSTER,
+        clashes=(
+            Clash(
+                lambda options, task: options.method not in ("auto", "eliminate", *described(task).methods),
+                "the method {method} cannot answer the task {task}: use auto or eliminate",
+            ),
+        ),
+    ),
+    OptionRecord(
+        "upper_bound",
+        values.COST,
+        None,
+        "run",
+        "Cost of a known solution; assignments that cost more are ignored (mpe).",
+        metavar="COST",
+        noun="an upper bound",
+        tasks=_is_optimum,
+        methods=("auto", "filter", "search"),
+        engines=_CLUSTER_SEARCH,
+    ),
+    OptionRecord(
+        "hint",
+        values.ASSIGNMENT,
+        None,
+        "run",
+        "Assignment to start from, of all variables or of some: an answer (.json, .MPE, toulbar2's .sol), an evidence "
+        "file, or states (mpe). Repeatable.",
+        metavar="FILE|A=x,B=y",
+        noun="a hint",
+        tasks=_is_optimum,
+    ),
+    OptionRecord(
+        "gap",
+        values.GAP,
+        0.0,
+        "run",
+        "Relative gap at which to stop, such as 1% (mpe, mmap, pr).",
+        group="limits",
+        metavar="SHARE",
+        noun="a gap",
+        tasks=_has_bounds,
+        tasks_note=", whose answers may be bounds",
+        engines=_CLUSTER_SEARCH,
+    ),
+    OptionRecord(
+        "checkpoint",
+        values.PATH,
+        None,
+        "run",
+        "Directory that keeps the progress of a long run. Repeat the command to resume.",
+        metavar="DIR",
+        noun="a checkpoint",
+        tasks=_merges_slices,
+        methods=("auto", "eliminate"),
+        clashes=(
+            Clash(
+                lambda options, _: options.looks_for_optimum,
+                "a checkpoint keeps the state of elimination only: leave it out, or leave the upper bound out",
+            ),
+        ),
+    ),
+    OptionRecord(
+        "on_plan", values.FUNCTION, None, "run", "Function to call with the plan.", flags=(), engines=_CLUSTER
+    ),
+    OptionRecord(
+        "on_bounds", values.FUNCTION, None, "run", "Function to call with new bounds.", flags=(), engines=_CLUSTER
+    ),
+    OptionRecord(
+        "progress",
+        values.PROGRESS,
+        None,
+        "run",
+        "Function to call with the share of the work that is done; True: show it.",
+        flags=(),
+        engines=_CLUSTER,
     ),
 )
-"""Options that exclude each other for every task, with the reasons."""
-
-_BOUNDED_REST = {("mmap", "mbe"), ("mmap", "search")}
-"""Tasks and methods in which mini-buckets may bound the remaining maximisation."""
-
-_CLASHES_WITH_TASKS: tuple[_Clash, ...] = (
-    (
-        lambda o, task: o.method not in ("auto", "eliminate", *described(task).methods),
-        "the method {method} cannot answer the task {task}: use auto or eliminate",
-    ),
-    (
-        lambda o, task: described(task).is_unrounded and o.dtype in FLOATS,
-        "{task} compares exact sums of costs, which {dtype} rounds: leave the dtype out, or use an integer",
-    ),
-    (
-        lambda o, task: not described(task).is_optimum and o.upper_bound is not None,
-        "an upper bound is for the task mpe: leave it out for {task}",
-    ),
-    (
-        lambda o, task: bool(o.gap) and not described(task).has_bounds,
-        "a gap is for the tasks mpe, pr and mmap, whose answers may be bounds: leave it out for {task}",
-    ),
-    (
-        lambda o, task: not described(task).is_optimum and o.hint is not None,
-        "a hint is for the task mpe: leave it out for {task}",
-    ),
-    (
-        lambda o, _: o.checkpoint is not None and (o.method == "mbe" or o.looks_for_optimum),
-        "a checkpoint keeps the state of elimination only: leave it out, or use eliminate without an upper bound",
-    ),
-    (
-        lambda o, _: o.method in ("eliminate", "mbe") and o.upper_bound is not None,
-        "the method {method} cannot use an upper bound: leave it out, or use filter or search",
-    ),
-    (
-        lambda o, task: o.checkpoint is not None and not described(task).merges_slices,
-        "a checkpoint is for the tasks mpe, pr and count: leave it out for {task}",
-    ),
-    (
-        lambda o, task: o.ibound is not None and not described(task).has_bounds,
-        "an i-bound is for the tasks mpe, pr and mmap: leave it out for {task}",
-    ),
-    (
-        lambda o, task: o.ibound is not None and task not in ("mpe", "pr") and (task, o.method) not in _BOUNDED_REST,
-        "an i-bound of mmap is for the methods mbe and search, not {method}: choose one of them, or leave it out",
-    ),
-    (
-        lambda o, task: o.ibound is not None and task == "pr" and o.shift in ("tables", "clusters"),
-        "shift {shift} is for the task mpe: use none, buckets or all",
-    ),
-    (
-        lambda o, task: o.partition == "content" and not described(task).is_optimum,
-        "partition content is for the task mpe: use scope or auto for {task}",
-    ),
-)
-"""Options that do not go together or with a task."""
-
-_CLASHES_OF_RUNS: tuple[_Clash, ...] = (
-    (
-        lambda o, _: o.ibound is not None and o.method not in ("mbe", "search"),
-        "an i-bound is for the methods mbe and search, not {method}: choose one of them, or leave the i-bound out",
-    ),
-)
-"""Options that do not go together where a plan is run."""
-
-
-def _checked_device(device: Any) -> str:
-    """Return a device's name, or those of several GPUs in one text."""
-    if not isinstance(device, str | list | tuple):
-        raise arguments.wrong_type("device", device, "a name such as 'cuda', or a list of GPUs such as ['cuda:0']")
-    return device_name(device)
-
-
-def _checked_seconds(seconds: Any) -> float:
-    """Return a limit of the search for an order, as long as it makes sense."""
-    checked = arguments.number("order_seconds", seconds, "a number of seconds")
-    if checked < 0:
-        raise InputError(f"order_seconds is {arguments.shown(checked)}; it cannot be negative")
-    return min(checked, 1e9)
-
-
-def _checked_bound(upper_bound: Any) -> int | float | None:
-    if upper_bound is None:
-        return None
-    bound = arguments.number("upper_bound", upper_bound, "the cost of a known solution, or None")
-    if abs(bound) > sys.float_info.max:
-        raise InputError(f"upper_bound is {arguments.shown(bound)}; it takes a number within the range of a float")
-    return bound
-
-
-def _checked_ibound(given: Any) -> IBound:
-    ibound = _word_or_count("ibound", given, ("auto",), "auto, a number of variables, or None")
-    return "auto" if ibound == "auto" else min(ibound, MAX_IBOUND)
-
-
-def _word_or_count(name: str, given: Any, words: tuple[str, ...], taken: str) -> Any:
-    if isinstance(given, str):
-        if given in words:
-            return given
-        raise InputError(f"{name} is {arguments.shown(given)}; it takes {taken}")
-    return arguments.integer(name, given, 1, taken=taken)
-
-
-def _checked_order(order: Any) -> Any:
-    """Return a method's name, which the search for an order checks, or a tuple of names and indices."""
-    if isinstance(order, str):
-        return order
-    if not isinstance(order, bytes | Mapping | Set):
-        try:
-            return tuple(order)
-        except TypeError:
-            pass
-    raise arguments.wrong_type("order", order, f"a method ({', '.join(get_args(Method))}) or a sequence of variables")
-
-
-def _dtype_name(dtype: Any) -> str | None:
-    """Name of a NumPy dtype; a name is checked against the task by the planner."""
-    if dtype is None or isinstance(dtype, str):
-        return dtype
-    try:
-        if isinstance(dtype, type | np.dtype):
-            return np.dtype(dtype).name
-    except TypeError:
-        pass
-    taken = "the name of a dtype such as 'float32', or None for the narrowest exact one"
-    raise arguments.wrong_type("dtype", dtype, taken)
+"""All options, in the order of the help and of the reference."""

@@ -1,0 +1,212 @@
+"""Values that options take: checks of what programs give, and readers of what command lines give."""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import Any, NamedTuple, get_args
+
+import numpy as np
+
+from elimina import arguments
+from elimina.errors import InputError
+from elimina.planning.devices import device_name
+from elimina.planning.mini_buckets import MAX_IBOUND
+from elimina.planning.order import Method
+
+DTYPES = ("int16", "int32", "int64", "float32", "float64", "uint64")
+"""Number types of tables."""
+
+MAX_ORDER_SECONDS = 1e9
+"""Limit of the search for an order: about 30 years, within the range of the core's clock."""
+
+
+class Values(NamedTuple):
+    """Values of an option.
+
+    Attributes:
+        check: Function of the option's name and a value that returns the value in its plain form, and raises TypeError
+            or InputError.
+        read: Function that returns the value of a text, and raises InputError; None: the text, or one of the others.
+        words: All values, if they are words.
+        limits: Least and largest value, if all values are whole numbers.
+        is_path: True for paths of files and directories.
+        is_repeatable: True if a command line may give several, which are merged.
+    """
+
+    check: Callable[[str, Any], Any]
+    read: Callable[[str], Any] | None = None
+    words: tuple[str, ...] = ()
+    limits: tuple[int, int] | None = None
+    is_path: bool = False
+    is_repeatable: bool = False
+
+
+def word_of(words: tuple[str, ...]) -> Values:
+    """Return values that are words."""
+    return Values(lambda name, value: arguments.choice(name, value, words), words=words)
+
+
+def integer_in(least: int, most: int, is_optional: bool = False) -> Values:
+    """Return values that are whole numbers within limits, or None if that is allowed."""
+
+    def check(name: str, value: Any) -> int | None:
+        return None if is_optional and value is None else arguments.integer(name, value, least, most)
+
+    return Values(check, limits=(least, most))
+
+
+def word_or_number(
+    words: tuple[str, ...], unit: str, taken: str, most: int = sys.maxsize, is_optional: bool = False
+) -> Values:
+    """Return values that are words or numbers from 1 on.
+
+    Args:
+        words: The words.
+        unit: Name of what the number counts, in errors of the command line.
+        taken: Description of the values in errors of a program.
+        most: Number that stands for larger ones.
+        is_optional: True if None is allowed.
+    """
+
+    def check(name: str, value: Any) -> Any:
+        if is_optional and value is None:
+            return None
+        if not isinstance(value, str):
+            return min(arguments.integer(name, value, 1, taken=taken), most)
+        if value not in words:
+            raise InputError(f"{name} is {arguments.shown(value)}; it takes {taken}")
+        return value
+
+    def read(text: str) -> int | str:
+        if text in words:
+            return text
+        if not re.fullmatch("[0-9]{1,18}", text) or int(text) < 1:
+            raise InputError(f"{text!r} is invalid: expected {', '.join(words)} or a number of {unit} from 1 on")
+        return int(text)
+
+    return Values(check, read)
+
+
+def check_device(name: str, device: Any) -> str:
+    """Return a device's name, or those of several GPUs in one text."""
+    if not isinstance(device, str | list | tuple):
+        raise arguments.wrong_type(name, device, "a name such as 'cuda', or a list of GPUs such as ['cuda:0']")
+    return device_name(device)
+
+
+def read_device(text: str) -> str:
+    """Read a device, or several GPUs: ``cuda``, ``cuda:0,cuda:1``, ``0,1``."""
+    names = [name.strip() for name in text.split(",")]
+    return device_name(f"cuda:{name}" if name.isdecimal() else name for name in names)
+
+
+def check_seconds(name: str, seconds: Any) -> float:
+    """Return a limit of the search for an order, as long as it makes sense."""
+    checked = arguments.number(name, seconds, "a number of seconds")
+    if checked < 0:
+        raise InputError(f"{name} is {arguments.shown(checked)}; it cannot be negative")
+    return min(checked, MAX_ORDER_SECONDS)
+
+
+def read_seconds(text: str | float) -> float:
+    """Read a positive time in seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 < number < float("inf"):
+        raise InputError(f"{text!r} is invalid: expected a positive number of seconds")
+    return number
+
+
+def check_cost(name: str, cost: Any) -> int | float | None:
+    """Return the cost of a solution, or None."""
+    if cost is None:
+        return None
+    checked = arguments.number(name, cost, "the cost of a known solution, or None")
+    if abs(checked) > sys.float_info.max:
+        raise InputError(f"{name} is {arguments.shown(checked)}; it takes a number within the range of a float")
+    return checked
+
+
+def read_cost(text: str) -> int | float:
+    """Read a cost: ``1400``, ``12.5``."""
+    for kind in (int, float):
+        try:
+            cost = kind(text)
+        except ValueError:
+            continue
+        if math.isfinite(cost):
+            return cost
+    raise InputError(f"{text!r} is invalid: expected a cost, such as 1400 or 12.5")
+
+
+def read_gap(text: str | float) -> float:
+    """Read a relative gap: ``0.01`` or ``1%``."""
+    return arguments.share("gap", text)
+
+
+def check_order(name: str, order: Any) -> str | tuple[Any, ...]:
+    """Return a method's name, which the search for an order checks, or a tuple of names and indices."""
+    if isinstance(order, str):
+        return order
+    if not isinstance(order, bytes | Mapping | Set):
+        try:
+            return tuple(order)
+        except TypeError:
+            pass
+    raise arguments.wrong_type(name, order, f"a method ({', '.join(get_args(Method))}) or a sequence of variables")
+
+
+def check_dtype(name: str, dtype: Any) -> str | None:
+    """Return the name of a NumPy dtype; the planner checks it against the task."""
+    if dtype is None or isinstance(dtype, str):
+        return dtype
+    try:
+        if isinstance(dtype, type | np.dtype):
+            return np.dtype(dtype).name
+    except TypeError:
+        pass
+    taken = "the name of a dtype such as 'float32', or None for the narrowest exact one"
+    raise arguments.wrong_type(name, dtype, taken)
+
+
+def check_assignment(name: str, assignment: Any) -> Any:
+    """Return a mapping from variables to states, or None."""
+    if assignment is not None:
+        arguments.check_mapping(name, assignment)
+    return assignment
+
+
+def check_function(name: str, function: Any) -> Any:
+    """Return a function, or None."""
+    arguments.function(name, function)
+    return function
+
+
+def check_progress(name: str, progress: Any) -> Any:
+    """Return a function, a Boolean or None."""
+    return progress if isinstance(progress, bool) else check_function(name, progress)
+
+
+DEVICE = Values(check_device, read_device)
+BYTES = Values(arguments.memory_size, arguments.parse_size)
+ORDER = Values(check_order)
+SECONDS = Values(check_seconds, read_seconds)
+DTYPE = Values(check_dtype, words=DTYPES)
+PATH = Values(arguments.path, is_path=True)
+COST = Values(check_cost, read_cost)
+GAP = Values(arguments.share, read_gap)
+ASSIGNMENT = Values(check_assignment, is_repeatable=True)
+FUNCTION = Values(check_function)
+PROGRESS = Values(check_progress)
+SLICES = word_or_number(("auto", "never"), "slices", "auto, never or the most slices allowed")
+IBOUND = word_or_number(("auto",), "variables", "auto, a number of variables, or None", MAX_IBOUND, is_optional=True)
+
+
+def joined(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence: ``mpe, pr and count``."""
+    return " and ".join([*([", ".join(names[:-1])] if names[1:] else []), names[-1]])
