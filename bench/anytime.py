@@ -28,7 +28,8 @@ from typing import Any
 
 import elimina
 from elimina.result import Bounds
-from elimina.viz.canvas import FAINT, INK, Picture, need
+from elimina.viz.canvas import Picture, need
+from elimina.viz.colours import FAINT, INK
 from minibuckets import TABLES, colouring
 from record import Record
 

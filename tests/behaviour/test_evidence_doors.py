@@ -162,7 +162,7 @@ def test_pictures_do_not_mark_what_is_missing(monkeypatch):
     from elimina.viz import plot
 
     marked = []
-    monkeypatch.setattr("elimina.viz.graph.draw_graph", lambda *arguments: marked.append(arguments[-1]))
+    monkeypatch.setattr("elimina.viz.draw_figure", lambda diagram, title: marked.append(diagram.marked))
     model = Model([Variable("a", 2), Variable("b", 2)], [Table([0, 1], np.ones((2, 2)))], sense="probability")
     plot(model, evidence={"a": 1, "b": math.nan})
     plot(model, evidence=["a", 1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from elimina.viz.graph import OBSERVED
+from elimina.viz.colours import OBSERVED
 from tests.cli.conftest import EXAMPLES
 
 

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina import InputError, Model, Options, Table, Variable, api, cp, dcop, reporting
+from elimina import InputError, Model, Options, Table, Variable, api, cp, dcop
 from elimina.cp.tsplib import read_tsp
 from elimina.generate import grid_model
-from elimina.reporting import page_graph
+from elimina.reporting import graphs, junction_trees, writer
 from elimina.reporting.answers import costly_terms
-from elimina.reporting.drawing import time_chart
+from elimina.reporting.charts import step_chart
+from elimina.viz.charts import Series, StepChart
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PUMP = EXAMPLES / "pump.bif"
@@ -141,9 +142,9 @@ def test_ten_thousand_variables_and_more(monkeypatch):
     assert report.result.status == "optimal"
     assert len(report.html.encode()) < MOST_BYTES
     assert "Assignment: 300 of 10,000 variables, the others are left out" in report.html
-    monkeypatch.setattr(page_graph, "MOST_NODES", 50)
-    monkeypatch.setattr(page_graph, "MOST_EDGES", 60)
-    monkeypatch.setattr(page_graph, "_MOST_CLIQUES", 20)
+    monkeypatch.setattr(graphs, "MAX_NODES", 50)
+    monkeypatch.setattr(graphs, "MAX_EDGES", 60)
+    monkeypatch.setattr(junction_trees, "MAX_CLIQUES", 20)
     small = grid_model(10, 2)
     report = elimina.report(small, evidence={99: 0})
     drawings = Page(report.html).drawings
@@ -153,14 +154,6 @@ def test_ten_thousand_variables_and_more(monkeypatch):
     assert len(drawings["tree"]["names"]) == 20
     assert "50 variables and 120 edges are left out" in report.html
     assert "cliques far from the root are left out" in report.html
-
-
-def test_rows_of_parts_do_not_run_askew():
-    """A square above a row of nodes: its principal axes are those of neither."""
-    row = [[x, 0.0] for x in range(20)]
-    tall = [[x, 1.0 + y] for x in range(3) for y in range(12)]
-    places = page_graph.spread(np.array(row + tall))
-    assert np.ptp(places[: len(row), 1]) < 0.2 * np.ptp(places[:, 1])
 
 
 def test_reasons_sum_to_the_distance_from_the_best():
@@ -238,7 +231,7 @@ def test_an_interrupt_leaves_the_rest_of_the_page(monkeypatch):
     report = elimina.report(PUMP, evidence={"Alarm": "on"})
     assert warnings(report) == ["The report was ended early, while it made the answer."]
     assert Page(report.html).sections == ["figures", "graph", "tree", "plan"]
-    monkeypatch.setattr(reporting, "draw_graph", interrupted)
+    monkeypatch.setattr(writer, "with_answer", interrupted)
     with pytest.raises(KeyboardInterrupt):
         elimina.report(PUMP)
 
@@ -319,8 +312,8 @@ def test_arguments():
 
 
 def test_charts_of_one_value_and_of_long_runs():
-    flat = time_chart("flat", [("a", [(0.5, 3.0)])], 0.5, "cost")
+    flat = step_chart(StepChart("flat", [Series("a", [(0.5, 3.0)])], 0.5, "cost"))
     assert "NaN" not in flat
     assert "inf" not in flat
-    long = time_chart("long", [("a", [(0.002, 1.0), (500.0, 2.0)])], 1000.0, "cost")
+    long = step_chart(StepChart("long", [Series("a", [(0.002, 1.0), (500.0, 2.0)])], 1000.0, "cost"))
     assert [label for label in ("0.01", "0.1", "1", "10", "100") if f">{label}</text>" not in long] == []

@@ -80,15 +80,14 @@ def plot(
         _plot_tour(file, tour, Path(output))
         return
     if what == "trace":
-        from elimina.viz.timeline import draw_trace
-
-        draw_trace(read_trace(file), Path(file).name).save(output)
+        _plot_trace(file, Path(output))
         return
     if what == "pseudotree":
-        _plot_pseudotree(file, output, heuristic, seed)
+        _plot_pseudotree(file, Path(output), heuristic, seed)
         return
+    from elimina.viz import plot, write_graph
     from elimina.viz.canvas import format_of
-    from elimina.viz.graph import SUFFIXES
+    from elimina.viz.export import SUFFIXES
 
     is_export = what == "graph" and Path(output).suffix.lower() in SUFFIXES
     if not is_export:
@@ -100,21 +99,28 @@ def plot(
     if observed:
         answer = api.solve(model, "mar" if model.sense == "probability" else "mpe", evidence=observed)
     if is_export:
-        from elimina.viz import write_graph
-
         write_graph(model, output, answer, [model.index(name) for name in observed])
         return
-    from elimina.viz import plot
-
     plot(model, what, title=Path(file).name, answer=answer, evidence=observed).save(output)
 
 
-def _plot_pseudotree(file: str, output: str, heuristic: Heuristic, seed: int) -> None:
+def _plot_trace(file: str, output: Path) -> None:
+    from elimina.viz.chart_figure import draw_chart
+    from elimina.viz.charts import bounds_chart
+
+    chart = bounds_chart(read_trace(file), Path(file).name)
+    if chart is None:
+        raise InputError(f"{file}: cannot draw a trace without bounds")
+    draw_chart(chart).save(output)
+
+
+def _plot_pseudotree(file: str, output: Path, heuristic: Heuristic, seed: int) -> None:
     from elimina.dcop.agent import agree_on_tree
     from elimina.viz.canvas import format_of
-    from elimina.viz.trees import draw_pseudotree
+    from elimina.viz.figure import draw_figure
+    from elimina.viz.pseudotree import pseudotree_diagram
 
-    format_of(Path(output))
+    format_of(output)
     problem = read_problem(file)
     variables = problem.model.variables
     if not variables:
@@ -122,25 +128,27 @@ def _plot_pseudotree(file: str, output: str, heuristic: Heuristic, seed: int) ->
     owners = [problem.agents[owner].name for owner in problem.owners]
     labels = [v.name if v.name == owner else f"{v.name} ({owner})" for v, owner in zip(variables, owners, strict=True)]
     scopes = [table.scope for table in problem.model.factors]
-    draw_pseudotree(agree_on_tree(problem, heuristic, seed), scopes, labels, Path(file).name).save(Path(output))
+    tree = agree_on_tree(problem, heuristic, seed)
+    draw_figure(pseudotree_diagram(tree, scopes, labels), Path(file).name).save(output)
 
 
 def _plot_tour(file: str, tour_file: str | None, output: Path) -> None:
     from elimina.cp.tsplib import read_tour, read_tsp
-    from elimina.viz.timeline import draw_tour
+    from elimina.viz.figure import draw_figure
+    from elimina.viz.tour import tour_diagram
 
     problem = read_tsp(file)
     if problem.points is None:
         raise InputError(
             f"{file} has no coordinates (NODE_COORD_SECTION or DISPLAY_DATA_SECTION), so it cannot be drawn"
         )
-    tour, title = None, f"{problem.name}: {problem.cities} cities"
+    tour = length = None
     if tour_file is not None:
         tour = read_tour(tour_file)
         if len(tour) != problem.cities:
             raise InputError(f"{tour_file} is a tour of {len(tour)} cities, but {file} has {problem.cities}")
-        title += f", a tour of length {problem.length(tour)}"
-    draw_tour(problem.points, tour, title).save(output)
+        length = problem.length(tour)
+    draw_figure(tour_diagram(problem.points, tour, length), problem.name).save(output)
 
 
 _OF_MODELS = ("task", "evidence", "query")

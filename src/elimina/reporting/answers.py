@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
@@ -20,22 +19,11 @@ from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.step import JOIN, Step
 from elimina.problem.tasks import Task, described
-from elimina.reporting.drawing import (
-    Markup,
-    Series,
-    bar,
-    figures,
-    html,
-    joined,
-    name_of,
-    paragraph,
-    profile_chart,
-    short,
-    table,
-    time_chart,
-)
+from elimina.reporting.charts import profile_chart, step_chart
+from elimina.reporting.html import Markup, bar, figures, html, joined, name_of, paragraph, short, table
 from elimina.result import Bounds, Result, log_text, number_text, probability_text
 from elimina.running.advice import advice_on
+from elimina.viz.charts import bounds_chart
 
 _MOST_VARIABLES = 300
 _MOST_STATES = 10
@@ -170,20 +158,12 @@ def _reasons(assignment: Mapping[str, Any], model: Model) -> Markup:
     return table(caption, ("factor", "states", noun, f"best {noun} of the factor", last), rows)
 
 
-def bounds_section(known: Sequence[Bounds], seconds: float) -> Markup:
+def bounds_section(history: Sequence[Bounds], seconds: float) -> Markup:
     """Return a chart of both bounds over time; empty where there are no two moments to draw."""
-    series: list[Series] = []
-    for name in ("lower", "upper"):
-        points = [
-            (one.seconds, float(value))
-            for one in known
-            if (value := getattr(one, name)) is not None and abs(value) <= sys.float_info.max
-        ]
-        if points:
-            series.append((f"{name} bound", points))
-    if len({seconds for _, points in series for seconds, _ in points}) < 2:
+    chart = bounds_chart(history, "Bounds on the optimum over time", seconds)
+    if chart is None or len({at for series in chart.series for at, _ in series.points}) < 2:
         return Markup("")
-    return time_chart("Bounds on the optimum over time", series, seconds, "optimum")
+    return step_chart(chart)
 
 
 _MOST_STEPS = 30

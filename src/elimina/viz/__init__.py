@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Literal, get_args
 
 from elimina import arguments
@@ -11,7 +12,10 @@ from elimina.io.sources import ModelLike, as_model
 from elimina.model.states import is_missing
 from elimina.result import Result
 from elimina.viz.canvas import Picture
-from elimina.viz.graph import write_graph
+from elimina.viz.export import write_graph
+from elimina.viz.figure import draw_figure
+from elimina.viz.graph import answer_colourings, graph_diagram
+from elimina.viz.junction_tree import cliques_of, junction_tree_diagram
 
 __all__ = ["Picture", "plot", "write_graph"]
 
@@ -54,12 +58,12 @@ def plot(
     if not model.variables:
         raise InputError("the model has no variables, so there is nothing to draw")
     heading = model.name if title is None else title
-    if what == "graph":
-        from elimina.viz.graph import draw_graph
-
-        if isinstance(evidence, Mapping):
-            evidence = [name for name, state in evidence.items() if not is_missing(state)]
-        return draw_graph(model, heading, answer, [model.index(name) for name in evidence])
-    from elimina.viz.trees import draw_tree
-
-    return draw_tree(model, heading)
+    if what == "tree":
+        names = [variable.name for variable in model.variables]
+        return draw_figure(junction_tree_diagram(cliques_of(model), model.sizes, names), heading)
+    if isinstance(evidence, Mapping):
+        evidence = [name for name, state in evidence.items() if not is_missing(state)]
+    diagram = graph_diagram(model, [model.index(name) for name in evidence])
+    if answer is not None:
+        diagram = replace(diagram, colourings=answer_colourings(diagram.names, answer))
+    return draw_figure(diagram, heading)

@@ -9,10 +9,9 @@ import os
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.display import cut, sample
@@ -20,20 +19,20 @@ from elimina.errors import InputError
 from elimina.io.files import replacement_of
 from elimina.io.xml_documents import not_xml
 from elimina.system import require
+from elimina.viz.colours import FAINT, FILL, INK, LINE, OUTLINE
+from elimina.viz.diagram import Points
 
 SUFFIXES = ("svg", "png", "pdf")
-INK, LINE, FILL, OUTLINE, FAINT = "#1b1f24", "#7d8b99", "#dce9f5", "#2b5c8a", "#56616c"
+
+POINTS_PER_INCH = 72
 
 _MARGIN = 0.25
 _DOTS_PER_INCH = 150
-_MOST_DOTS = 20000
-_POINTS_PER_INCH = 72
+_MAX_DOTS = 20_000
+"""Dots along the longer side of a picture."""
 
-Points = NDArray[np.float64]
-
-MOST_LARGE, MOST_SMALL = 60, 250
-"""Most nodes with large and with small names."""
-
+_TITLE_LETTERS = 60
+_MIN_TITLE_POINTS, _TITLE_POINTS_PER_INCH = 10.0, 0.6
 
 _logger = logging.getLogger("elimina")
 
@@ -43,15 +42,6 @@ _BREAKS = str.maketrans("\t\n\r", "   ")
 def _line(text: str) -> str:
     """Return a text as one line of characters that XML can hold."""
     return not_xml().sub("\ufffd", text).translate(_BREAKS)
-
-
-class Style(NamedTuple):
-    """Measures in inches, but for the font's size in points."""
-
-    font: float
-    letters: int
-    row: float
-    gap: float
 
 
 def need(module: str) -> Any:
@@ -151,7 +141,7 @@ class Canvas(Picture):
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="Glyph")
             width: float = self._measure.get_text_width_height_descent(_line(text), font, False)[0]
-        return width / _POINTS_PER_INCH
+        return width / POINTS_PER_INCH
 
     def text(
         self, x: float, y: float, text: str, points: float, *, gid: str, centred: bool = True, **style: Any
@@ -161,16 +151,16 @@ class Canvas(Picture):
         self._letters.update(text)
         style = {"color": INK, "va": "center", "ha": "center" if centred else "left", **style}
         self._axes.text(x, y, text, gid=gid, fontsize=points, parse_math=False, **style)
-        width, height = self.text_width(text, points), points * 1.2 / _POINTS_PER_INCH
+        width, height = self.text_width(text, points), points * 1.2 / POINTS_PER_INCH
         left, low = x - width / 2 if centred else x, y - height / 2
         self._cover(np.array([[left, low], [left + width, low + height]]))
 
     def title(self, title: str, figures: str, gap: float = 0.15) -> None:
         """Write a title and figures above the drawing, as large as the picture needs."""
         low, high = self.bounds
-        size = max(10.0, 0.6 * float(high[0] - low[0]))
-        text = f"{cut(title, 60)}: {figures}" if title else figures
-        self.text(low[0], high[1] + gap + size / 72, text, size, gid="title", centred=False, color=FAINT)
+        size = max(_MIN_TITLE_POINTS, _TITLE_POINTS_PER_INCH * float(high[0] - low[0]))
+        text = f"{cut(title, _TITLE_LETTERS)}: {figures}" if title else figures
+        self.text(low[0], high[1] + gap + size / POINTS_PER_INCH, text, size, gid="title", centred=False, color=FAINT)
 
     def boxes(self, centres: Points, widths: Points, height: float, gid: str, fill: Any = FILL) -> None:
         """Draw rounded boxes with outlines; ``fill`` is a colour or one for each."""
@@ -189,7 +179,7 @@ class Canvas(Picture):
         self._cover(centres + radii[:, None])
 
     def lines(self, runs: Sequence[Points], gid: str, widths: float | Sequence[float] = 0.8) -> None:
-        """Straight segments through points."""
+        """Draw straight segments through points."""
         self._strokes([self._path(run) for run in runs], runs, gid, widths)
 
     def curves(self, runs: Sequence[Points], gid: str, widths: float | Sequence[float] = 0.8) -> None:
@@ -264,4 +254,4 @@ class Canvas(Picture):
         low, high = self._low - _MARGIN, self._high + _MARGIN
         self._axes.set(xlim=(low[0], high[0]), ylim=(low[1], high[1]))
         self._figure.set_size_inches(*(high - low))
-        return self._figure, min(_DOTS_PER_INCH, _MOST_DOTS / float((high - low).max()))
+        return self._figure, min(_DOTS_PER_INCH, _MAX_DOTS / float((high - low).max()))

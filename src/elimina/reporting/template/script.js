@@ -217,11 +217,7 @@
     fit() {
       this.width = this.canvas.clientWidth || 800;
       this.height = this.canvas.clientHeight || 500;
-      let right = 1, bottom = 1;
-      for (let n = 0; n < this.count; n++) {
-        right = Math.max(right, this.places[2 * n]);
-        bottom = Math.max(bottom, this.places[2 * n + 1]);
-      }
+      const [right, bottom] = this.extent.map((side) => Math.max(side, 1));
       this.whole = Math.min((this.width - 2 * MARGIN) / right, (this.height - 2 * MARGIN) / bottom, 180 / SIDE * 5);
       this.scale = this.whole;
       this.left = (this.width - right * this.scale) / 2;
@@ -358,8 +354,9 @@
         if (x < 0 || y < 0 || x > this.width || y > this.height) continue;
         const name = this.names[n].length > 28 && n !== this.chosen ? `${this.names[n].slice(0, 27)}…` : this.names[n];
         const wide = pen.measureText(name).width + 6, at = y + this.radius(n) + 8;
+        const middle = Math.max(Math.min(x, this.width - wide / 2), wide / 2);  // within the frame
         const cells = [];
-        for (let i = Math.floor((x - wide / 2) / cell); i <= Math.floor((x + wide / 2) / cell); i++)
+        for (let i = Math.floor((middle - wide / 2) / cell); i <= Math.floor((middle + wide / 2) / cell); i++)
           for (let j = Math.floor((at - 7) / cell); j <= Math.floor((at + 7) / cell); j++) cells.push(`${i},${j}`);
         if (n !== this.chosen && cells.some((one) => taken.has(one))) continue;
         const own = square(x, y);
@@ -367,9 +364,9 @@
         cells.forEach((one) => taken.add(one));
         pen.strokeStyle = this.inks.halo;
         pen.lineWidth = 3;
-        pen.strokeText(name, x, at);
+        pen.strokeText(name, middle, at);
         pen.fillStyle = this.inks.ink;
-        pen.fillText(name, x, at);
+        pen.fillText(name, middle, at);
       }
     }
   }

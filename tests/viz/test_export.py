@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,12 +15,13 @@ import pytest
 import elimina
 from elimina import InputError, Model, Table, Variable
 from elimina.generate import grid_model, scale_free_model
-from elimina.result import Bounds
+from elimina.result import Bounds, Result
 from elimina.viz import plot, write_graph
-from elimina.viz.canvas import FILL
-from elimina.viz.graph import OBSERVED, colours, edges_of
-from elimina.viz.timeline import draw_trace
-from tests.viz.test_pictures import Picture
+from elimina.viz.chart_figure import draw_chart
+from elimina.viz.charts import bounds_chart
+from elimina.viz.colours import CLASSES, FILL, OBSERVED, OTHERS, node_fills
+from elimina.viz.graph import answer_colourings, edges_of, graph_diagram
+from tests.viz.test_figure import Picture
 
 PUMP = Path(__file__).parents[2] / "examples" / "pump.bif"
 NAMES = ['"quoted" \\n', "a <b> & c", "naïve ∑ 変数"]
@@ -28,6 +31,12 @@ NAMES = ['"quoted" \\n', "a <b> & c", "naïve ∑ 変数"]
 def odd() -> Model:
     """A model whose names mean something to DOT and XML."""
     return Model([Variable(name, 2) for name in NAMES], [Table((0, 1), np.eye(2)), Table((1, 2), np.eye(2))])
+
+
+def colours(model: Model, result: Result | None, observed: list[int]) -> list[str]:
+    diagram = graph_diagram(model, observed)
+    colourings = [] if result is None else answer_colourings(diagram.names, result)
+    return node_fills(replace(diagram, colourings=colourings))
 
 
 def test_colours_say_what_is_known():
@@ -41,8 +50,13 @@ def test_colours_say_what_is_known():
     assert int(fills[model.index(most)][1:3], 16) < int(fills[model.index(least)][1:3], 16)
     best = elimina.solve(model)
     by_state = colours(model, best, [])
-    pairs = {(v.index(best.assignment[v.name]), fill) for v, fill in zip(model.variables, by_state, strict=True)}
-    assert len(pairs) == len({fill for _, fill in pairs}) == len({state for state, _ in pairs})
+    fill_of = {best.assignment[v.name]: fill for v, fill in zip(model.variables, by_state, strict=True)}
+    assert [fill_of[best.assignment[v.name]] for v in model.variables] == by_state
+    assert len(fill_of) > len(CLASSES)
+    named = {state: fill for state, fill in fill_of.items() if fill != OTHERS}
+    assert len(named) == len(set(named.values())) == len(CLASSES)
+    counts = Counter(best.assignment.values())
+    assert min(counts[state] for state in named) >= max(counts[state] for state in fill_of.keys() - named.keys())
     assert colours(model, None, []) == [FILL] * len(model.variables)
 
 
@@ -50,8 +64,24 @@ def test_a_picture_with_evidence(tmp_path):
     answer = elimina.solve(PUMP, "mar", evidence={"Alarm": "on"})
     plot(PUMP, answer=answer, evidence=["Alarm"]).save(tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text()
-    assert text.count(f"fill: {OBSERVED}") == 1
+    # The observed variable, and its entry in the key.
+    assert text.count(f"fill: {OBSERVED}") == 2
+    assert Picture(tmp_path / "a.svg").texts("legend") == ["probability of the likeliest state:", "0", "1", "observed"]
     assert plot(PUMP).svg().count(OBSERVED) == 0
+
+
+def test_a_key_to_states(tmp_path):
+    answer = elimina.solve(PUMP)
+    picture = plot(PUMP, answer=answer)
+    picture.save(tmp_path / "a.svg")
+    name, *states = Picture(tmp_path / "a.svg").texts("legend")
+    assert name == "state in the assignment:"
+    assert states[-1] == "others"
+    assert set(states[:-1]) < set(answer.assignment.values())
+    (low, high), (plain_low, plain_high) = picture.bounds, plot(PUMP).bounds
+    assert low[1] < plain_low[1]
+    assert low[0] == pytest.approx(plain_low[0])
+    assert high == pytest.approx(plain_high)
 
 
 def test_hubs_of_large_graphs_have_names(tmp_path):
@@ -95,7 +125,7 @@ def test_dot(tmp_path, odd):
 
 @pytest.mark.parametrize(("times", "scale"), [((3.0, 4.1, 7.5), "linear"), ((0.02, 4.1, 75.0), "log")])
 def test_labels_of_a_trace_do_not_overlap(times, scale):
-    figure = draw_trace([Bounds(t, k, 9 - k) for k, t in enumerate(times)], "run")._figure
+    figure = draw_chart(bounds_chart([Bounds(t, k, 9 - k) for k, t in enumerate(times)], "run"))._figure
     figure.canvas.draw()
     axes = figure.axes[0]
     assert axes.get_xscale() == scale

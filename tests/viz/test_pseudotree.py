@@ -11,8 +11,9 @@ from elimina.dcop.agent import agree_on_tree
 from elimina.errors import InputError
 from elimina.generate import grid_model, random_model
 from elimina.result import Delivery
+from elimina.viz.figure import draw_figure
+from elimina.viz.pseudotree import back_edges, pseudotree_diagram
 from elimina.viz.timeline import draw_timeline
-from elimina.viz.trees import back_edges, draw_pseudotree
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -32,13 +33,14 @@ def test_a_pseudotree(tmp_path, count: int, names: int) -> None:
     tree = agree_on_tree(Problem.from_model(model))
     scopes = [table.scope for table in model.factors]
     path = tmp_path / "tree.svg"
-    draw_pseudotree(tree, scopes, [v.name for v in model.variables], "a problem").save(path)
+    diagram = pseudotree_diagram(tree, scopes, [v.name for v in model.variables])
+    draw_figure(diagram, "a problem").save(path)
     marks = list(xml.parse(path).iter())
-    assert sum(mark.get("id") == "name" for mark in marks) == names
+    assert sum(mark.get("id") == "label" for mark in marks) == names
     groups = {mark.get("id"): mark for mark in marks}
-    drawn = len(list(groups["tree-edges"].iter(f"{SVG}path"))), len(list(groups["back-edges"].iter(f"{SVG}path")))
+    drawn = len(list(groups["edges"].iter(f"{SVG}path"))), len(list(groups["dashed-edges"].iter(f"{SVG}path")))
     assert drawn == (count - 1, len(scopes) - count + 1)
-    assert "stroke-dasharray" in xml.tostring(groups["back-edges"], "unicode")
+    assert "stroke-dasharray" in xml.tostring(groups["dashed-edges"], "unicode")
 
 
 RUN = [

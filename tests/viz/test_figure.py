@@ -21,9 +21,11 @@ from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.result import Bounds
 from elimina.viz import plot
-from elimina.viz.graph import draw_graph, edges_of
-from elimina.viz.timeline import draw_trace
-from elimina.viz.trees import central_cliques
+from elimina.viz.chart_figure import draw_chart
+from elimina.viz.charts import bounds_chart
+from elimina.viz.figure import draw_figure
+from elimina.viz.graph import edges_of, graph_diagram
+from elimina.viz.junction_tree import cliques_of
 from tests.io.models import named_variables, networks
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -107,7 +109,7 @@ def test_any_network(tmp_path_factory, model):
     for a, b in combinations(boxes, 2):
         assert (a.max(axis=0) < b.min(axis=0)).any() or (b.max(axis=0) < a.min(axis=0)).any()
     tree = draw(folder, model, "tree")
-    assert len(tree.paths("cliques")) == len(central_cliques(model))
+    assert len(tree.paths("nodes")) == len(cliques_of(model))
 
 
 def test_names_shrink_and_then_go(tmp_path):
@@ -130,12 +132,12 @@ def test_a_tree(tmp_path):
         sense="probability",
     )
     picture = draw(tmp_path, model, "tree")
-    areas = [np.ptp(circle, axis=0)[0] ** 2 for circle in picture.paths("cliques")]
+    areas = [np.ptp(circle, axis=0)[0] ** 2 for circle in picture.paths("nodes")]
     assert sorted(np.array(areas) / max(areas)) == pytest.approx([2 / 4, 3 / 4, 1], rel=1e-3)
-    assert sorted(picture.style("separators", "stroke-width")) == pytest.approx([1.3, 2.6])
+    assert sorted(picture.style("edges", "stroke-width")) == pytest.approx([1.3, 2.6])
     assert sorted(picture.texts("count")) == ["2", "3", "4"]
-    assert sorted(picture.texts("name")) == sorted(f"x{i}" for i in (0, 1, 2, 3, 1, 2, 4, 3, 5))
-    assert picture.texts("title") == ["3 cliques, 11100 cells, 10000 in the largest"]
+    assert sorted(picture.texts("caption")) == sorted(f"x{i}" for i in (0, 1, 2, 3, 1, 2, 4, 3, 5))
+    assert picture.texts("title") == ["3 cliques, 11,100 cells, 10,000 in the largest"]
     assert {"10", "100", "1e4"} <= set(picture.texts("legend"))
     legend = [np.ptp(picture.paths(f"legend-circle-{i}")[0], axis=0)[0] ** 2 for i in range(3)]
     assert legend[2] == pytest.approx(max(areas), rel=1e-3)
@@ -143,7 +145,7 @@ def test_a_tree(tmp_path):
 
 def test_names_do_not_overlap_circles(tmp_path):
     picture = draw(tmp_path, chain(12), "tree")
-    circles = picture.paths("cliques")
+    circles = picture.paths("nodes")
     for a, b in combinations(circles, 2):
         assert (a.max(axis=0) < b.min(axis=0)).any() or (b.max(axis=0) < a.min(axis=0)).any()
 
@@ -153,17 +155,17 @@ def test_a_tall_tree_is_folded(tmp_path):
     width, height = (float(picture.root.get(key)[:-2]) for key in ("width", "height"))
     assert height < 3 * width
     assert width < 3 * height
-    assert len(picture.paths("cliques")) == 398
-    bands = [len(picture.paths(f"separators-to-band-{i}")) for i in range(1, 60)]
-    assert len(picture.paths("separators")) + sum(bands) == 397
-    assert sum(bands) > 3
-    assert picture.texts("name") == []
+    assert len(picture.paths("nodes")) == 398
+    between = len(picture.paths("edges-between-bands"))
+    assert len(picture.paths("edges")) + between == 397
+    assert between > 3
+    assert picture.texts("caption") == []
 
 
 def test_a_forest_and_domains_of_one_value(tmp_path):
     picture = draw(tmp_path, Model.from_arrays([1, 1, 3], []), "tree")
-    assert len(picture.paths("cliques")) == 3
-    assert picture.paths("separators") == []
+    assert len(picture.paths("nodes")) == 3
+    assert picture.paths("edges") == []
 
 
 @pytest.mark.parametrize("suffix", ["png", "pdf", "svg", "SVG"])
@@ -207,12 +209,12 @@ def test_known_networks(tmp_path, data_dir, name, variables, edges, cliques):
     model = elimina.read(data_dir / "bayesnets" / "bif" / f"{name}.bif")
     picture = draw(tmp_path, model)
     assert (len(picture.paths("nodes")), len(picture.paths("arrows"))) == (variables, edges)
-    assert len(draw(tmp_path, model, "tree").paths("cliques")) == cliques
+    assert len(draw(tmp_path, model, "tree").paths("nodes")) == cliques
 
 
 def test_times_of_a_trace_are_plain_numbers_with_room(tmp_path):
     for moments, expected in [((0.4, 3.0, 6.3), ["0.5", "1", "2", "5"]), ((0.01, 3000.0), ["0.01", "0.1", "1", "10"])]:
-        draw_trace([Bounds(seconds, 4, 8, 0) for seconds in moments], "run").save(tmp_path / "run.svg")
+        draw_chart(bounds_chart([Bounds(seconds, 4, 8, 0) for seconds in moments], "run")).save(tmp_path / "run.svg")
         labels = " ".join(Picture(tmp_path / "run.svg").texts("matplotlib.axis_1")).split()
         assert labels[: len(expected)] == expected
 
@@ -225,7 +227,7 @@ def test_a_large_network_fits_a_page(shape):
     roots = [range(15) if shape == "wide" else range(max(0, v - 6), v) for v in range(count)]
     parents = [sorted(rng.choice(roots[v], 2, replace=False).tolist()) if v >= 15 else [] for v in range(count)]
     tables = [Table([*own, v], np.full((2,) * (len(own) + 1), 0.5)) for v, own in enumerate(parents)]
-    canvas = draw_graph(Model(variables, tables, sense="probability", children=range(count)), "")
+    canvas = draw_figure(graph_diagram(Model(variables, tables, sense="probability", children=range(count))), "")
     width, height = np.subtract(*canvas.bounds[::-1])
     assert max(width, height) < 5 * min(width, height)
 

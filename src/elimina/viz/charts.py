@@ -1,0 +1,121 @@
+"""Charts of values over time as plain data: series of steps, and the labels of their axes."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from elimina.result import Bounds
+
+MIN_SECONDS = 1e-3
+"""Least time on a logarithmic axis."""
+
+_DECADE, _MAX_FINE_DECADES = 10, 3
+"""Ratio of the last to the first time up to which the axis of time is linear, since few round numbers lie within it;
+and decades up to which a logarithmic one labels 2 and 5 as well."""
+
+_MAX_TICKS = 5
+_UNKNOWN_END = 1.1
+"""End of a run whose time is unknown, by its last bounds."""
+
+Tick = tuple[float, str]
+
+
+class Series(NamedTuple):
+    """Values over time.
+
+    Attributes:
+        name: Label of the series.
+        points: Pairs of seconds and a value, which holds until the next one.
+    """
+
+    name: str
+    points: Sequence[tuple[float, float]]
+
+
+class StepChart(NamedTuple):
+    """Values over time.
+
+    Attributes:
+        title: Description of the chart.
+        series: Lines of the chart, at least one.
+        end: Seconds at which the last values still hold.
+        unit: Label of the axis of values.
+        is_band: True if the area between the first two series is filled.
+    """
+
+    title: str
+    series: Sequence[Series]
+    end: float
+    unit: str
+    is_band: bool = False
+
+    @property
+    def start(self) -> float:
+        """First time on the axis, in seconds."""
+        return max(min(self._times), MIN_SECONDS) if self.is_log else 0.0
+
+    @property
+    def stop(self) -> float:
+        """Last time on the axis, in seconds."""
+        return max(self.end, *self._times)
+
+    @property
+    def is_log(self) -> bool:
+        """True if the axis of time is logarithmic, because the values span a decade."""
+        return self.stop > _DECADE * max(min(self._times), MIN_SECONDS)
+
+    @property
+    def _times(self) -> list[float]:
+        return [seconds for series in self.series for seconds, _ in series.points]
+
+    def steps(self, series: Series) -> list[tuple[float, float]]:
+        """Return the points of a series on the axis, with its last value at the end."""
+        points = [(max(seconds, self.start), value) for seconds, value in series.points]
+        return [*points, (self.stop, points[-1][1])]
+
+    def time_ticks(self) -> list[Tick]:
+        """Return the labels of the axis of time."""
+        if not self.is_log:
+            return round_ticks(self.start, self.stop)
+        first, last = math.floor(math.log10(self.start)), math.floor(math.log10(self.stop))
+        factors = (1, 2, 5) if self.stop < self.start * 10**_MAX_FINE_DECADES else (1,)
+        times = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
+        return [(seconds, f"{seconds:g}") for seconds in times if self.start <= seconds <= self.stop]
+
+
+def bounds_chart(
+    bounds: Sequence[Bounds], title: str, seconds: float | None = None, unit: str = "optimum"
+) -> StepChart | None:
+    """Return the chart of the bounds of a run over its time; None if there are none that can be drawn.
+
+    Args:
+        bounds: Bounds over time.
+        title: Description of the chart.
+        seconds: Time of the run; None if it is unknown, and the last bounds are drawn a little further.
+        unit: Label of the axis of values.
+    """
+    series = []
+    for name in ("lower", "upper"):
+        values = [(moment.seconds, getattr(moment, name)) for moment in bounds]
+        points = [(at, float(value)) for at, value in values if value is not None and abs(value) <= sys.float_info.max]
+        if points:
+            series.append(Series(f"{name} bound", points))
+    if not series:
+        return None
+    if seconds is None:
+        seconds = _UNKNOWN_END * max(at for line in series for at, _ in line.points)
+    return StepChart(title, series, seconds, unit, len(series) == 2)
+
+
+def round_ticks(low: float, high: float) -> list[Tick]:
+    """Return a few round numbers between two values, with their labels."""
+    span = high - low
+    if not sys.float_info.min < span < math.inf:
+        return [(low, f"{low:.6g}")]
+    step = 10.0 ** math.floor(math.log10(span / _MAX_TICKS))
+    step *= next(times for times in (1, 2, 5, 10) if span / (step * times) <= _MAX_TICKS)
+    first, last = math.ceil(low / step), math.floor(high / step)
+    return [(number * step, f"{number * step:.10g}") for number in range(first, last + 1)]

@@ -1,0 +1,135 @@
+"""Diagrams: what a picture of a graph shows, and where, as plain data that figures and pages are drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Edge = tuple[int, int]
+Points = NDArray[np.float64]
+
+
+class Colouring(NamedTuple):
+    """A choice of colours for the nodes.
+
+    Attributes:
+        name: Label of the choice.
+        values: A number for each node: of a class, or from 0 to 1; None where there is none.
+        labels: Names of the classes; or of both ends of a scale.
+        is_scale: True if the values are a scale.
+    """
+
+    name: str
+    values: Sequence[int | float | None]
+    labels: Sequence[str]
+    is_scale: bool = False
+
+
+class SizeKey(NamedTuple):
+    """A key to the sizes of nodes and the weights of edges.
+
+    Attributes:
+        sizes: Sizes that the key shows, which are weights squared.
+        shares: Colour of each size on the scale of the first colouring.
+        labels: Text of each size.
+        nodes: Meaning of the sizes of nodes.
+        edges: Meaning of the weights of edges.
+    """
+
+    sizes: Sequence[float]
+    shares: Sequence[float]
+    labels: Sequence[str]
+    nodes: str
+    edges: str
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """A graph with its texts, without places.
+
+    Attributes:
+        key: Identifier of the kind of diagram.
+        subject: Noun for the whole, such as 'Graph'.
+        figures: Description of its size.
+        names: Labels of the nodes.
+        edges: Pairs of nodes; of a map, a closed walk.
+        is_directed: True if edges have arrows.
+        parents: Each node's parent in a tree, which comes before it, or -1; None if the graph is not drawn as a tree.
+        points: Float array of shape ``(nodes, 2)``, y growing upwards, of a map; None if places are to be computed.
+        sizes: Radii of the nodes, relative to one another; none if all are equal.
+        weights: Widths of the edges, relative to one another; none if all are equal.
+        counts: Text inside each node, if its name is not there.
+        captions: Lines below each node.
+        dashed: Edges, by number, that are dashed.
+        marked: Nodes with evidence.
+        details: Lines that describe each node: a text, and a share for a bar or None.
+        members: Further names that a search finds each node by.
+        colourings: Choices of colours; the first one is shown first.
+        size_key: Key to the sizes, if they need one.
+        remarks: Remarks on what is left out, or on what marks mean.
+        noun: Word for a node.
+    """
+
+    key: str
+    subject: str
+    figures: str
+    names: Sequence[str]
+    edges: Sequence[Edge]
+    is_directed: bool = False
+    parents: Sequence[int] | None = None
+    points: Points | None = None
+    sizes: Sequence[float] = ()
+    weights: Sequence[float] = ()
+    counts: Sequence[str] = ()
+    captions: Sequence[Sequence[str]] = ()
+    dashed: frozenset[int] = frozenset()
+    marked: Sequence[int] = ()
+    details: Sequence[Sequence[tuple[str, float | None]]] = ()
+    members: Sequence[Sequence[str]] = ()
+    colourings: Sequence[Colouring] = ()
+    size_key: SizeKey | None = None
+    remarks: Sequence[str] = ()
+    noun: str = "variable"
+
+
+class Extents(NamedTuple):
+    """Room that the nodes of a diagram take, in units of its medium.
+
+    Attributes:
+        widths: Width of each node.
+        above: Height of each node above its centre.
+        below: Height of each node below its centre, with its caption.
+        gap: Least distance between nodes of a level.
+        drop: Distance between the nodes of a level and those of the next one.
+        edge: Length of an edge where distances determine the places.
+    """
+
+    widths: Points
+    above: Points
+    below: Points
+    gap: float
+    drop: float
+    edge: float
+
+
+class GraphLayout(NamedTuple):
+    """Places of nodes and courses of edges.
+
+    Attributes:
+        places: Float array of shape ``(nodes, 2)``; y grows upwards.
+        bends: Points between the ends of each edge, from its first node on, of shape ``(bends, 2)``.
+        is_downward: True if edges leave their first node at the bottom and meet the second one at the top.
+    """
+
+    places: Points
+    bends: Sequence[Points]
+    is_downward: bool = False
+
+
+def no_bends(count: int) -> list[Points]:
+    """Return the bends of so many straight edges."""
+    return [np.zeros((0, 2))] * count

@@ -1,0 +1,345 @@
+"""Figures: diagrams drawn on a page in inches by matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.display import cut
+from elimina.viz.arrangement import arrange
+from elimina.viz.canvas import POINTS_PER_INCH, Canvas
+from elimina.viz.colours import (
+    CLASSES,
+    DARK_SCALE,
+    FAINT,
+    FILL,
+    LIGHT_SCALE,
+    OBSERVED,
+    OTHERS,
+    OUTLINE,
+    blend,
+    ink_on,
+    node_fills,
+)
+from elimina.viz.diagram import Diagram, Edge, Extents, GraphLayout, Points, SizeKey
+
+
+class Style(NamedTuple):
+    """Measures of figures with so many nodes, in inches but for the font's size in points.
+
+    Attributes:
+        max_nodes: Nodes up to which the style is taken.
+        font: Size of names inside boxes; 0 for dots without names.
+        letters: Letters of a name.
+        drop: Distance of layers.
+        gap: Distance of nodes on a layer.
+        edge: Length of an edge that is not between layers.
+        line: Width of an edge in points.
+        arrow: Length of an arrow head.
+    """
+
+    max_nodes: float
+    font: float
+    letters: int
+    drop: float
+    gap: float
+    edge: float
+    line: float
+    arrow: float
+
+
+STYLES = (
+    Style(60, 9, 28, 0.55, 0.22, 0.75, 0.8, 0.09),
+    Style(250, 6, 18, 0.38, 0.12, 0.75, 0.8, 0.09),
+    Style(np.inf, 0, 0, 0.3, 0.09, 0.4, 0.5, 0.06),
+)
+_DOT = 0.055
+_LINES_PER_FONT = 2.0
+"""Height of a box by that of its text."""
+
+_CIRCLE = 0.115
+"""Radius of a node of size 1."""
+
+_CIRCLE_GAP, _CIRCLE_DROP, _CIRCLE_LINE = 0.12, 0.69, 1.3
+_CAPTION_POINTS = 6.5
+_CAPTION_LINE = _CAPTION_POINTS * 1.25 / POINTS_PER_INCH
+_CAPTION_GAP = 0.05
+_MAX_LINE_POINTS = 9.0
+"""Width of the widest line, which stays below the gap between circles."""
+
+_MIN_COUNTED_RADIUS, _MAX_COUNT_POINTS, _COUNT_POINTS_PER_INCH = 0.085, 8.0, 50.0
+
+_MAX_HUBS, _HUB_CANDIDATES = 15, 60
+_HUB_LETTERS = 18
+_MIN_HUB_POINTS, _HUB_POINTS_PER_INCH = 7.0, 0.45
+_PATCH = {"boxstyle": "round,pad=0.15", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+
+_KEY_POINTS, _KEY_POINTS_PER_INCH = 8.0, 0.45
+
+_MIN_CITY, _MAX_CITY, _MAX_NUMBERED_CITIES, _NUMBER_POINTS = 0.012, 0.08, 60, 6.0
+
+
+class Marks(NamedTuple):
+    """Shapes and texts of the nodes.
+
+    Attributes:
+        extents: Room of each node.
+        radii: Radii of circles; None for boxes.
+        labels: Texts inside boxes; none for circles.
+        style: Style for the number of nodes.
+    """
+
+    extents: Extents
+    radii: Points | None
+    labels: Sequence[str]
+    style: Style
+
+
+def draw_figure(diagram: Diagram, title: str) -> Canvas:
+    """Draw a diagram under a title; names shrink from 61 nodes on, and from 251 on only hubs have names.
+
+    Args:
+        diagram: Diagram of at least one node.
+        title: Title above the figure, before the diagram's own figures.
+    """
+    canvas = Canvas()
+    marks = _marks(canvas, diagram)
+    layout = arrange(diagram, marks.extents)
+    _draw_edges(canvas, diagram, layout, marks)
+    if marks.radii is None:
+        _draw_boxes(canvas, diagram, layout.places, marks)
+    else:
+        _draw_circles(canvas, diagram, layout.places, marks.radii)
+        if diagram.points is not None:
+            _number_cities(canvas, diagram, layout.places, marks.radii)
+        elif not diagram.sizes:
+            _name_hubs(canvas, diagram, layout.places)
+    if diagram.size_key is not None:
+        _draw_size_key(canvas, diagram.size_key, _line_scale(diagram))
+    elif diagram.colourings or diagram.marked:
+        _draw_colour_key(canvas, diagram)
+    canvas.title(title, diagram.figures)
+    return canvas
+
+
+def _marks(canvas: Canvas, diagram: Diagram) -> Marks:
+    count = len(diagram.names)
+    style = next(style for style in STYLES if count <= style.max_nodes)
+    if diagram.sizes:
+        radii = _CIRCLE * np.array(diagram.sizes)
+        captions = diagram.captions or [()] * count
+        texts = [max((canvas.text_width(line, _CAPTION_POINTS) for line in lines), default=0.0) for lines in captions]
+        below = radii + np.array([len(lines) * _CAPTION_LINE + (_CAPTION_GAP if lines else 0) for lines in captions])
+        extents = Extents(np.maximum(2 * radii, texts), radii, below, _CIRCLE_GAP, _CIRCLE_DROP, style.edge)
+        return Marks(extents, radii, [], style)
+    if diagram.points is not None:
+        radii = np.full(count, min(_MAX_CITY, max(_MIN_CITY, 0.5 / count**0.5)))
+    elif not style.font:
+        radii = np.full(count, _DOT)
+    else:
+        labels = [cut(name, style.letters) for name in diagram.names]
+        font = style.font / POINTS_PER_INCH
+        half = np.full(count, font * _LINES_PER_FONT / 2)
+        widths = np.array([canvas.text_width(label, style.font) + font for label in labels])
+        return Marks(Extents(widths, half, half, style.gap, style.drop, style.edge), None, labels, style)
+    return Marks(Extents(2 * radii, radii, radii, style.gap, style.drop, style.edge), radii, [], style)
+
+
+def _draw_boxes(canvas: Canvas, diagram: Diagram, places: Points, marks: Marks) -> None:
+    height = 2 * float(marks.extents.above[0])
+    canvas.boxes(places, marks.extents.widths, height, "nodes", node_fills(diagram))
+    for (x, y), label in zip(places, marks.labels, strict=True):
+        canvas.text(x, y, label, marks.style.font, gid="label", zorder=5)
+
+
+def _draw_circles(canvas: Canvas, diagram: Diagram, places: Points, radii: Points) -> None:
+    is_plain = diagram.points is not None and not diagram.edges
+    fills = [FILL if is_plain else OUTLINE] * len(radii) if diagram.points is not None else []
+    canvas.circles(places, radii, "nodes", fills or node_fills(diagram, DARK_SCALE))
+    shares = diagram.colourings[0].values if diagram.colourings else [0.0] * len(radii)
+    for (x, y), radius, count, share in zip(places, radii, diagram.counts, shares, strict=False):
+        if radius >= _MIN_COUNTED_RADIUS:
+            size = min(_MAX_COUNT_POINTS, radius * _COUNT_POINTS_PER_INCH)
+            canvas.text(x, y, count, size, gid="count", color=ink_on(float(share or 0)), zorder=5)
+    for (x, y), radius, lines in zip(places, radii, diagram.captions, strict=False):
+        for number, line in enumerate(lines):
+            y_line = y - radius - _CAPTION_LINE * (0.6 + number)
+            canvas.text(x, y_line, line, _CAPTION_POINTS, gid="caption", zorder=5)
+
+
+def _number_cities(canvas: Canvas, diagram: Diagram, places: Points, radii: Points) -> None:
+    """Write the number of each city on the side that its tour leaves free."""
+    if len(places) > _MAX_NUMBERED_CITIES:
+        return
+    sides = np.full(places.shape, 1e-6)
+    for a, b in diagram.edges:
+        step = places[b] - places[a]
+        step = step / (np.hypot(*step) or 1.0)
+        sides[a] -= step
+        sides[b] += step
+    sides *= (2 * radii + _NUMBER_POINTS / POINTS_PER_INCH / 2)[:, None] / np.hypot(*sides.T)[:, None]
+    for city, (x, y) in enumerate(places + sides, 1):
+        canvas.text(x, y, str(city), _NUMBER_POINTS, gid=f"city-{city}", zorder=5)
+
+
+def _name_hubs(canvas: Canvas, diagram: Diagram, places: Points) -> None:
+    """Write the names of the nodes with the most neighbours, unless they would overlap."""
+    degrees = np.bincount(np.array(diagram.edges, dtype=np.int64).ravel(), minlength=len(places))
+    size = max(_MIN_HUB_POINTS, _HUB_POINTS_PER_INCH * float(np.ptp(places[:, 0])))
+    height = 1.4 * size / POINTS_PER_INCH
+    taken: list[tuple[float, float, float]] = []
+    for node in np.argsort(-degrees, kind="stable")[:_HUB_CANDIDATES].tolist():
+        name = cut(diagram.names[node], _HUB_LETTERS)
+        half, (x, y) = canvas.text_width(name, size) / 2, places[node]
+        if all(abs(x - other) > half + reach or abs(y - level) > height for other, level, reach in taken):
+            taken.append((x, y, half))
+            canvas.text(x, y, name, size, gid="hub", zorder=6, bbox=_PATCH)
+        if len(taken) == _MAX_HUBS:
+            break
+
+
+def _draw_edges(canvas: Canvas, diagram: Diagram, layout: GraphLayout, marks: Marks) -> None:
+    if diagram.points is not None:
+        if diagram.edges:
+            walk = [a for a, _ in diagram.edges]
+            canvas.lines([layout.places[[*walk, walk[0]]]], "edges", 1.0)
+        return
+    dashed = sorted(diagram.dashed)
+    solid = [number for number in range(len(diagram.edges)) if number not in diagram.dashed]
+    edges, bends = [diagram.edges[number] for number in solid], [layout.bends[number] for number in solid]
+    if diagram.is_directed:
+        _draw_arrows(canvas, edges, bends, layout, marks)
+    elif layout.is_downward:
+        _draw_links(canvas, diagram, edges, bends, layout.places, marks)
+    else:
+        canvas.lines([layout.places[[a, b]] for a, b in edges], "edges", _line_widths(diagram, marks.style))
+    courses = []
+    for number in dashed:
+        a, b = diagram.edges[number]
+        courses.append(np.concatenate([layout.places[a][None], layout.bends[number], layout.places[b][None]]))
+    if courses:
+        canvas.dotted_arcs(courses, "dashed-edges")
+
+
+def _draw_arrows(
+    canvas: Canvas, edges: Sequence[Edge], bends: Sequence[Points], layout: GraphLayout, marks: Marks
+) -> None:
+    extents, length = marks.extents, marks.style.arrow
+    places, half = layout.places, float(extents.above.max())
+    courses = []
+    for (tail, head), bend in zip(edges, bends, strict=True):
+        if not layout.is_downward:
+            courses.append(_course_to_box(places[tail], places[head], extents.widths[head], 2 * half))
+            continue
+        stops = np.concatenate([places[tail][None], bend, places[head][None]])
+        start = stops[0] + [_port(stops[1][0] - stops[0][0], extents.widths[tail]), -half]
+        end = stops[-1] + [_port(stops[-2][0] - stops[-1][0], extents.widths[head]), half]
+        # Between two boxes of a row an edge goes straight down.
+        middle = np.repeat(stops[1:-1], 2, axis=0) + np.tile([[0, half], [0, -half]], (len(stops) - 2, 1))
+        courses.append(np.concatenate([[start], middle, [end]]))
+    tips = np.array([course[-1] for course in courses]).reshape(-1, 2)
+    steps = np.array([course[-1] - course[-2] for course in courses]).reshape(-1, 2)
+    norms = np.linalg.norm(steps, axis=1, keepdims=True)
+    directions = steps / np.where(norms > 0, norms, 1)
+    stops = tips - directions * length / 2
+    shortened = [np.concatenate([course[:-1], [stop]]) for course, stop in zip(courses, stops, strict=True)]
+    canvas.curves(shortened, "edges", marks.style.line)
+    canvas.arrow_heads(tips, directions, length, "arrows")
+
+
+def _port(towards: float, width: float) -> float:
+    """Return the place along a box's side where an edge meets it: nearer to its other end."""
+    return float(np.clip(towards * 0.2, -0.35 * width, 0.35 * width))
+
+
+def _course_to_box(start: Points, end: Points, width: float, height: float) -> Points:
+    """Return the segment between two centres that ends at the box around the second one."""
+    step = start - end
+    with np.errstate(divide="ignore"):
+        share = min(np.abs(np.array([width, height]) / 2 / step).min(), 1.0)
+    return np.stack([start, end + share * step])
+
+
+def _draw_links(
+    canvas: Canvas, diagram: Diagram, edges: Sequence[Edge], bends: Sequence[Points], places: Points, marks: Marks
+) -> None:
+    """Draw the edges of a tree from the foot of each parent to the head of its child."""
+    extents, widths = marks.extents, _line_widths(diagram, marks.style)
+    starts = [places[a] - [0, extents.below[a]] for a, _ in edges]
+    ends = [places[b] + [0, extents.above[b]] for _, b in edges]
+    straight = [number for number, bend in enumerate(bends) if not len(bend)]
+    bent = [number for number, bend in enumerate(bends) if len(bend)]
+    if straight:
+        chosen = [np.array([points[number] for number in straight]) for points in (starts, ends)]
+        canvas.links(chosen[0], chosen[1], "edges", [widths[number] for number in straight])
+    if bent:
+        courses = [np.concatenate([[starts[number]], bends[number], [ends[number]]]) for number in bent]
+        canvas.lines(courses, "edges-between-bands", [widths[number] for number in bent])
+
+
+def _line_widths(diagram: Diagram, style: Style) -> list[float]:
+    if not diagram.weights:
+        return [style.line] * len(diagram.edges)
+    scale = _line_scale(diagram)
+    return [scale * weight for weight in diagram.weights]
+
+
+def _line_scale(diagram: Diagram) -> float:
+    """Return the width of a line of weight 1 in points."""
+    return min(_CIRCLE_LINE, _MAX_LINE_POINTS / max(size**2 for size in diagram.sizes))
+
+
+def _draw_size_key(canvas: Canvas, key: SizeKey, line_scale: float) -> None:
+    """Draw circles and lines of a few round sizes below the figure."""
+    low, high = canvas.bounds
+    font = max(_KEY_POINTS, _KEY_POINTS_PER_INCH * float(high[0] - low[0]))
+    # The circles and lines have the sizes of the figure; the text is as large as the figure needs.
+    wide = font / _KEY_POINTS
+    radii = _CIRCLE * np.array(key.sizes)
+    row = max(float(radii.max()), 0.6 * font / POINTS_PER_INCH)
+    x, y = float(low[0]), float(low[1]) - 0.45 - row
+    for number, (radius, share, label) in enumerate(zip(radii, key.shares, key.labels, strict=True)):
+        fill = blend(share, DARK_SCALE)
+        canvas.circles(np.array([[x + radius, y]]), np.array([radius]), f"legend-circle-{number}", [fill])
+        x += 2 * radius + 0.06 * wide
+        x = _write(canvas, x, y, label, font) + 0.16 * wide
+    _write(canvas, x, y, key.nodes, font)
+    x, y = float(low[0]), y - row - max(0.2, 0.6 * font / POINTS_PER_INCH)
+    for number, (size, label) in enumerate(zip(key.sizes, key.labels, strict=True)):
+        canvas.lines([np.array([[x, y], [x + 0.3 * wide, y]])], f"legend-line-{number}", line_scale * size**2)
+        x = _write(canvas, x + 0.38 * wide, y, label, font) + 0.16 * wide
+    _write(canvas, x, y, key.edges, font)
+
+
+def _draw_colour_key(canvas: Canvas, diagram: Diagram) -> None:
+    """Draw the colours of the nodes and their meanings below the figure, in lines of its width."""
+    low, high = canvas.bounds
+    width = float(high[0] - low[0])
+    font = max(_KEY_POINTS, _KEY_POINTS_PER_INCH * width)
+    height = 1.2 * font / POINTS_PER_INCH
+    entries: list[tuple[str, str]] = []
+    if diagram.colourings:
+        name, _, labels, is_scale = diagram.colourings[0]
+        fills = LIGHT_SCALE if is_scale else [*CLASSES, OTHERS]
+        entries = [(f"{name}:", ""), *zip(labels, fills, strict=False)]
+    if diagram.marked:
+        entries.append(("observed", OBSERVED))
+    x, y = float(low[0]), float(low[1]) - 2 * height
+    widths = [canvas.text_width(text, font) + (1.2 * height if fill else 0) for text, fill in entries]
+    is_one_line = sum(widths) + height * (len(entries) - 1) <= width
+    for number, ((text, fill), entry_width) in enumerate(zip(entries, widths, strict=True)):
+        # The heading has a line of its own if the entries need several.
+        if number and (x + entry_width > high[0] or (number == 1 and not entries[0][1] and not is_one_line)):
+            x, y = float(low[0]), y - 1.5 * height
+        if fill:
+            canvas.circles(np.array([[x + height / 2, y]]), np.array([height / 2.5]), f"legend-colour-{number}", [fill])
+            x += 1.2 * height
+        x = _write(canvas, x, y, text, font) + height
+
+
+def _write(canvas: Canvas, x: float, y: float, text: str, font: float) -> float:
+    """Write a text of the key from a place on; return the place of its end."""
+    canvas.text(x, y, text, font, gid="legend", centred=False, color=FAINT)
+    return x + canvas.text_width(text, font)

@@ -1,0 +1,1 @@
+"""Layouts of graphs: layers for directed ones, distances for undirected ones, and trees."""

@@ -1,0 +1,262 @@
+"""Layers of directed acyclic graphs (Sugiyama, Tagawa, Toda, 1981), from the top down.
+
+Edges over several layers get a bend on each, layers are sorted by the medians of their neighbours (Gansner,
+Koutsofios, North, Vo, 1993, section 3), and places are the least squares that keep nodes apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
+
+import numpy as np
+
+from elimina.viz.diagram import Edge, GraphLayout, Points
+
+_SORTING_ROUNDS = 24
+_PLACING_ROUNDS = 60
+_STRAIGHTNESS = 8.0
+"""Pull of a segment between two bends, relative to one between two nodes."""
+
+
+def layered_layout(count: int, edges: Sequence[Edge], widths: Sequence[float], row_limit: int) -> GraphLayout:
+    """Lay a directed acyclic graph out, from the top down; its layers have the ordinates 0, -1, -2, ...
+
+    Args:
+        count: Number of nodes.
+        edges: Pairs (tail, head).
+        widths: Width of each node, the gap to the next one included.
+        row_limit: Nodes that a layer may hold before the next one begins.
+    """
+    layers = assign_layers(count, edges, row_limit)
+    chains, levels = _with_bends(layers, edges)
+    level_of = np.concatenate([np.asarray(layers), np.asarray(levels, dtype=np.int64)]).astype(int)
+    total = count + len(levels)
+    up: list[list[int]] = [[] for _ in range(total)]
+    down: list[list[int]] = [[] for _ in range(total)]
+    for chain in chains:
+        for a, b in pairwise(chain):
+            down[a].append(b)
+            up[b].append(a)
+    rows: list[list[int]] = [[] for _ in range(int(level_of.max(initial=-1)) + 1)]
+    for node in _depth_first(total, up, down):
+        rows[level_of[node]].append(node)
+    rows = _sorted_rows(rows, up, down)
+    spans = np.concatenate([np.asarray(widths, dtype=float), np.full(len(levels), min(widths, default=1.0) / 3)])
+    x = _abscissas(rows, up, down, spans, count)
+    points = np.stack([x, -level_of.astype(float)], axis=1)
+    return GraphLayout(points[:count], [points[chain[1:-1]] for chain in chains], is_downward=True)
+
+
+def assign_layers(count: int, edges: Sequence[Edge], row_limit: int) -> list[int]:
+    """Return the layer of each node: heads below tails, and a limited number on each (Coffman, Graham, 1972).
+
+    Then nodes move down to where their edges are shortest, if the layer there has a place left.
+    """
+    parents: list[set[int]] = [set() for _ in range(count)]
+    children: list[set[int]] = [set() for _ in range(count)]
+    for tail, head in edges:
+        parents[head].add(tail)
+        children[tail].add(head)
+    height = _heights(children)
+    waiting = [len(p) for p in parents]
+    ready = [v for v in range(count) if not waiting[v]]
+    layers = [0] * count
+    used: list[int] = []
+    while ready:
+        ready.sort(key=lambda v: (-height[v], v))
+        row_nodes, ready = ready[:row_limit], ready[row_limit:]
+        for v in row_nodes:
+            layers[v] = len(used)
+            for child in sorted(children[v]):
+                waiting[child] -= 1
+                if not waiting[child]:
+                    ready.append(child)
+        used.append(len(row_nodes))
+    for v in sorted(range(count), key=lambda v: -layers[v]):
+        # Where more edges leave a node than enter it, each layer further down makes them shorter.
+        if len(children[v]) > len(parents[v]):
+            lowest = min(layers[child] for child in children[v]) - 1
+            free = [row for row in range(lowest, layers[v], -1) if used[row] < row_limit]
+            if free:
+                used[layers[v]] -= 1
+                layers[v] = free[0]
+                used[free[0]] += 1
+    occupied = {row: i for i, row in enumerate(sorted(set(layers)))}
+    return [occupied[row] for row in layers]
+
+
+def _heights(children: Sequence[set[int]]) -> list[int]:
+    """Return the number of edges on the longest path down from each node."""
+    heights = [0] * len(children)
+    for v in TopologicalSorter(dict(enumerate(children))).static_order():  # children come before their parents
+        heights[v] = max((heights[child] + 1 for child in children[v]), default=0)
+    return heights
+
+
+def _with_bends(layers: Sequence[int], edges: Sequence[Edge]) -> tuple[list[list[int]], list[int]]:
+    """Return the nodes and bends along each edge, and the layer of each bend (bends are numbered after the nodes)."""
+    levels: list[int] = []
+    chains = []
+    for tail, head in edges:
+        chain = [tail]
+        for level in range(layers[tail] + 1, layers[head]):
+            chain.append(len(layers) + len(levels))
+            levels.append(level)
+        chains.append([*chain, head])
+    return chains, levels
+
+
+def _depth_first(total: int, up: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> list[int]:
+    """Return all nodes in depth-first order, the first order of the layers."""
+    seen = [False] * total
+    order = []
+    for start in sorted(range(total), key=lambda v: len(up[v])):
+        stack = [start]
+        while stack:
+            node = stack.pop()
+            if not seen[node]:
+                seen[node] = True
+                order.append(node)
+                stack += [*down[node][::-1], *up[node][::-1]]
+    return order
+
+
+def _sorted_rows(rows: list[list[int]], up: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> list[list[int]]:
+    best, fewest = [list(row) for row in rows], _crossings(rows, down)
+    for sweep in range(_SORTING_ROUNDS):
+        downwards = sweep % 2 == 0
+        neighbours = up if downwards else down
+        for level in range(1, len(rows)) if downwards else range(len(rows) - 2, -1, -1):
+            fixed = rows[level - 1 if downwards else level + 1]
+            place = {v: float(i) for i, v in enumerate(fixed)}
+            scale = len(fixed) / max(len(rows[level]), 1)
+            # A node without neighbours there keeps its place in the row.
+            key = {v: _median([place[u] for u in neighbours[v]], i * scale) for i, v in enumerate(rows[level])}
+            rows[level].sort(key=key.__getitem__)
+        crossings = _crossings(rows, down)
+        if crossings < fewest:
+            best, fewest = [list(row) for row in rows], crossings
+    return best
+
+
+def _median(places: list[float], otherwise: float) -> float:
+    """Return the weighted median of Gansner et al., figure 3-2."""
+    if not places:
+        return otherwise
+    places.sort()
+    half = len(places) // 2
+    if len(places) % 2:
+        return places[half]
+    if len(places) == 2:
+        return (places[0] + places[1]) / 2
+    left, right = places[half - 1] - places[0], places[-1] - places[half]
+    if left + right == 0:
+        return (places[half - 1] + places[half]) / 2
+    return (places[half - 1] * right + places[half] * left) / (left + right)
+
+
+def _crossings(rows: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> int:
+    """Return the number of pairs of segments that cross, by counting inversions."""
+    total = 0
+    for upper, lower in pairwise(rows):
+        place = {v: i for i, v in enumerate(lower)}
+        ends = np.array([end for v in upper for end in sorted(place[u] for u in down[v])], dtype=np.int64)
+        counts = np.zeros(len(lower) + 1, dtype=np.int64)
+        for i, end in enumerate(ends.tolist()):
+            total += i - int(counts[: end + 1].sum())
+            counts[end] += 1
+    return total
+
+
+def _abscissas(
+    rows: Sequence[Sequence[int]],
+    up: Sequence[Sequence[int]],
+    down: Sequence[Sequence[int]],
+    spans: Points,
+    count: int,
+) -> Points:
+    """Return positions along the layers; each row moves as close to its neighbours as the spans allow."""
+    x = np.zeros(len(spans))
+    offsets = []
+    for row in rows:
+        span = spans[list(row)]
+        offsets.append(np.cumsum(span) - span / 2)
+        x[list(row)] = offsets[-1] - (span.sum() / 2)
+    for sweep in range(_PLACING_ROUNDS):
+        both = sweep >= _PLACING_ROUNDS // 3
+        for level in range(len(rows)) if sweep % 2 == 0 else range(len(rows) - 1, -1, -1):
+            row = rows[level]
+            wanted, weight = np.empty(len(row)), np.empty(len(row))
+            for i, v in enumerate(row):
+                near = [*up[v], *down[v]] if both else (up[v] if sweep % 2 == 0 else down[v])
+                pulls = [_STRAIGHTNESS if v >= count and u >= count else 1.0 for u in near]
+                weight[i] = sum(pulls) or 0.01
+                wanted[i] = sum(p * x[u] for p, u in zip(pulls, near, strict=True)) / weight[i] if near else x[v]
+            x[list(row)] = isotonic(wanted - offsets[level], weight) + offsets[level]
+    return x
+
+
+def isotonic(values: Points, weights: Points) -> Points:
+    """Return the non-decreasing sequence of the least weighted squares to the values (pool adjacent violators)."""
+    blocks: list[tuple[float, float, int]] = []
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        mean, mass, size = value, weight, 1
+        while blocks and blocks[-1][0] > mean:
+            before, heavy, long = blocks.pop()
+            mean, mass, size = (mean * mass + before * heavy) / (mass + heavy), mass + heavy, size + long
+        blocks.append((mean, mass, size))
+    return np.repeat([mean for mean, _, _ in blocks], [size for _, _, size in blocks])
+
+
+def is_acyclic(edges: Iterable[Edge]) -> bool:
+    """Return whether no directed cycle exists."""
+    graph: TopologicalSorter[int] = TopologicalSorter()
+    for tail, head in edges:
+        graph.add(head, tail)
+    try:
+        graph.prepare()
+    except CycleError:
+        return False
+    return True
+
+
+def straightened(layout: GraphLayout, edges: Sequence[Edge], widths: Points, row: float, height: float) -> GraphLayout:
+    """Return layers without the bends that no box requires.
+
+    Args:
+        layout: Layers whose ordinates are multiples of the row.
+        edges: Pairs (tail, head).
+        widths: Width of each box, with its margin.
+        row: Distance between layers.
+        height: Height of a box.
+    """
+    places = layout.places
+    levels = np.rint(-places[:, 1] / row).astype(int)
+    boxes: dict[int, tuple[Points, Points]] = {}
+    for level in set(levels.tolist()):
+        here = np.flatnonzero(levels == level)
+        here = here[np.argsort(places[here, 0])]
+        boxes[level] = places[here, 0] - widths[here] / 2, places[here, 0] + widths[here] / 2
+
+    def is_clear(start: Points, end: Points) -> bool:
+        slope = (end[0] - start[0]) / (end[1] - start[1])
+        first, last = (round(-y / row) for y in (start[1], end[1]))
+        for level in range(first + 1, last):
+            x, reach = start[0] + slope * (-level * row - start[1]), abs(slope) * height / 2
+            left, right = boxes[level]
+            if np.searchsorted(right, x - reach) != np.searchsorted(left, x + reach):
+                return False
+        return True
+
+    bends = []
+    for (tail, head), bend in zip(edges, layout.bends, strict=True):
+        stops = np.concatenate([places[tail][None], bend, places[head][None]])
+        kept = [0]
+        while kept[-1] < len(stops) - 1:
+            at = kept[-1]
+            ahead = range(len(stops) - 1, at, -1)
+            kept.append(next(to for to in ahead if to == at + 1 or is_clear(stops[at], stops[to])))
+        bends.append(stops[kept[1:-1]])
+    return layout._replace(bends=bends)

@@ -1,0 +1,55 @@
+"""Separation of nodes that overlap, and the turn of a layout that suits a page."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.viz.diagram import Points
+
+_TURNS = 45
+"""Angles that are tried in a right angle."""
+
+_MAX_PUSHES = 400
+_PUSH_SHARE = 0.35
+"""Share of an overlap that each of both boxes moves in a round."""
+
+
+def turned(places: Points) -> Points:
+    """Return places that are turned into the smallest frame, with its longer side across, which suits a page."""
+    centred: Points = places - places.mean(axis=0)
+    angles = np.linspace(0, np.pi / 2, _TURNS, endpoint=False)
+    turns = [centred @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
+    smallest = min(turns, key=lambda frame: float(np.ptp(frame, axis=0).prod()))
+    across, up = np.ptp(smallest, axis=0)
+    upright: Points = smallest[:, ::-1] if up > across else smallest
+    return upright.copy()
+
+
+def separated(places: Points, widths: Points, heights: Points) -> Points:
+    """Return the places of boxes that are pushed away from one another, along the axis that takes less."""
+    places, count = places.copy(), len(places)
+    for _ in range(_MAX_PUSHES):
+        a, b = near_pairs(places[:, 0], float(widths.max(initial=0.0)))
+        dx, dy = (places[a] - places[b]).T
+        over_x, over_y = (widths[a] + widths[b]) / 2 - np.abs(dx), (heights[a] + heights[b]) / 2 - np.abs(dy)
+        clash = (over_x > 1e-6) & (over_y > 1e-6)
+        if not clash.any():
+            break
+        a, b, dx, dy, over_x, over_y = (column[clash] for column in (a, b, dx, dy, over_x, over_y))
+        sideways, rank = over_x < over_y, np.sign(a - b)
+        push_x = np.where(sideways, over_x * np.where(dx, np.sign(dx), rank), 0)
+        push_y = np.where(sideways, 0, over_y * np.where(dy, np.sign(dy), rank))
+        pushes = [np.bincount(a, push, count) - np.bincount(b, push, count) for push in (push_x, push_y)]
+        places += np.stack(pushes, axis=1) * _PUSH_SHARE
+    return places
+
+
+def near_pairs(x: Points, reach: float) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return all pairs of places that are nearer than a distance along one axis."""
+    order = np.argsort(x)
+    here = np.arange(len(x))
+    after = np.searchsorted(x[order], x[order] + reach) - here - 1
+    first = np.repeat(here, np.maximum(after, 0))
+    second = first + 1 + np.arange(len(first)) - np.repeat(np.cumsum(after) - after, np.maximum(after, 0))
+    return order[first], order[second]
