@@ -25,11 +25,21 @@ from elimina.cli.options import (
     time_limit_option,
 )
 from elimina.cli.terminal import Command, option, read_trace
+from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Heuristic
 from elimina.errors import InputError
 from elimina.io.files import suffix_of
 from elimina.model.model import Model
 from elimina.planning.options import Options
+from elimina.viz import plot as draw
+from elimina.viz import write_graph
+from elimina.viz.canvas import format_of
+from elimina.viz.chart_figure import draw_chart
+from elimina.viz.charts import bounds_chart
+from elimina.viz.export import SUFFIXES as EXPORT_SUFFIXES
+from elimina.viz.figure import draw_figure
+from elimina.viz.pseudotree import pseudotree_diagram
+from elimina.viz.tour import tour_diagram
 
 
 @click.command(cls=Command)
@@ -85,11 +95,7 @@ def plot(
     if what == "pseudotree":
         _plot_pseudotree(file, Path(output), heuristic, seed)
         return
-    from elimina.viz import plot, write_graph
-    from elimina.viz.canvas import format_of
-    from elimina.viz.export import SUFFIXES
-
-    is_export = what == "graph" and Path(output).suffix.lower() in SUFFIXES
+    is_export = what == "graph" and Path(output).suffix.lower() in EXPORT_SUFFIXES
     if not is_export:
         format_of(Path(output))
     model, total = read_with_total(file, no_check=no_check)
@@ -101,13 +107,10 @@ def plot(
     if is_export:
         write_graph(model, output, answer, [model.index(name) for name in observed])
         return
-    plot(model, what, title=Path(file).name, answer=answer, evidence=observed).save(output)
+    draw(model, what, title=Path(file).name, answer=answer, evidence=observed).save(output)
 
 
 def _plot_trace(file: str, output: Path) -> None:
-    from elimina.viz.chart_figure import draw_chart
-    from elimina.viz.charts import bounds_chart
-
     chart = bounds_chart(read_trace(file), Path(file).name)
     if chart is None:
         raise InputError(f"{file}: cannot draw a trace without bounds")
@@ -115,11 +118,6 @@ def _plot_trace(file: str, output: Path) -> None:
 
 
 def _plot_pseudotree(file: str, output: Path, heuristic: Heuristic, seed: int) -> None:
-    from elimina.dcop.agent import agree_on_tree
-    from elimina.viz.canvas import format_of
-    from elimina.viz.figure import draw_figure
-    from elimina.viz.pseudotree import pseudotree_diagram
-
     format_of(output)
     problem = read_problem(file)
     variables = problem.model.variables
@@ -133,9 +131,7 @@ def _plot_pseudotree(file: str, output: Path, heuristic: Heuristic, seed: int) -
 
 
 def _plot_tour(file: str, tour_file: str | None, output: Path) -> None:
-    from elimina.cp.tsplib import read_tour, read_tsp
-    from elimina.viz.figure import draw_figure
-    from elimina.viz.tour import tour_diagram
+    from elimina.cp.tsplib import read_tour, read_tsp  # loads constraints
 
     problem = read_tsp(file)
     if problem.points is None:
@@ -151,7 +147,9 @@ def _plot_tour(file: str, tour_file: str | None, output: Path) -> None:
     draw_figure(tour_diagram(problem.points, tour, length), problem.name).save(output)
 
 
-_OF_MODELS = ("task", "evidence", "query")
+_MODEL_OPTIONS = ("task", "evidence", "query")
+_MIN_SECONDS = 1e-3
+"""Time limit of a report whose file took all the time to read."""
 
 
 @click.command(cls=Command)
@@ -197,10 +195,10 @@ def report(
     if isinstance(subject, Model):
         asked = {"task": task, "evidence": evidence_of(evidence, subject), "query": query_of(query, subject)}
     else:
-        reject_given(_OF_MODELS, file, "they are for graphical models; leave them out")
-    left = None if time_limit is None else max(time_limit - (time.monotonic() - started), 1e-3)
+        reject_given(_MODEL_OPTIONS, file, "they are for graphical models; leave them out")
+    remaining = None if time_limit is None else max(time_limit - (time.monotonic() - started), _MIN_SECONDS)
     heading = Path(file).name if title is None else title
     options = Options(memory=memory, threads=threads)
-    made = write(subject, time_limit=left, title=heading, options=options, **asked)
+    made = write(subject, time_limit=remaining, title=heading, options=options, **asked)
     with signals.deferred():
         made.save(path)
