@@ -22,10 +22,10 @@ _MAX_STRETCHES = np.array([1.7, 3.4])
 _MAX_NAMED_NODES = 150
 """Nodes up to which all names are shown at first, and take room."""
 
-_DOT, _NAME_HEIGHT, _NAME_WIDTH, _LETTER, _NAME_LETTERS = 0.25, 0.25, 0.4, 0.09, 16
+_DOT, _NAME_HEIGHT, _NAME_WIDTH, _LETTER, _NAME_LETTERS = 0.33, 0.25, 0.4, 0.09, 16
 """Measures in units of about an inch: a node, the height of a name, and the width of one by its letters."""
 
-_DROP, _GAP, _EDGE = 0.5, 0.05, 0.75
+_DROP, _GAP, _EDGE = 0.42, 0.05, 0.75
 
 
 class PageDiagram(NamedTuple):
