@@ -259,7 +259,9 @@ class _PageWriter:
             history.append(Bounds(state.seconds, state.bound, state.length))
 
         limit = self._seconds(_SEARCH_SHARE)
-        result = self._result = self._made("answer", lambda: solve_tsp(problem, time_limit=limit, on_improvement=record))
+        result = self._result = self._made(
+            "answer", lambda: solve_tsp(problem, time_limit=limit, on_improvement=record)
+        )
         if result is not None:
             self._add("answer", "Answer", lambda: tours.tour_section(problem, result, history))
             diagram = tours.shown_tour(problem, result.tour or ())
