@@ -71,8 +71,8 @@ class CpuSession:
         first, last = self._program.zone
         zones = np.empty((len(values), last - first), dtype=self._program.dtype)
         peaks = np.empty((len(values), self._peaks.size))
-        given = np.full(self._program.variables, -1, dtype=np.int32)
-        self._core.run_cases(variables, values, given, first, zones, peaks)
+        unset = np.full(self._program.variables, -1, dtype=np.int32)
+        self._core.run_cases(variables, values, unset, first, zones, peaks)
         return zones, peaks.reshape(len(values), -1, 2)
 
     def run_planned(
@@ -82,8 +82,8 @@ class CpuSession:
         first, last = self._program.zone
         zones = np.zeros((len(values), last - first), dtype=self._program.dtype)
         logs, sound = np.zeros(len(values)), np.zeros(len(values), dtype=bool)
-        given = np.full(self._program.variables, -1, dtype=np.int32)
-        self._core.run_planned(planner, variables, values, given, zones, logs, sound)
+        unset = np.full(self._program.variables, -1, dtype=np.int32)
+        self._core.run_planned(planner, variables, values, unset, zones, logs, sound)
         return zones, logs, sound
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> RunOutput:

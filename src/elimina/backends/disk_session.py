@@ -114,8 +114,8 @@ class DiskSession(TiledSession):
         core.session.run(None, report)
         if self.scaled:
             high, low = core.peaks[0].tolist()
-            own = self.peaks[tile.step]
-            own[:] = max(own[0], high), min(own[1], low if high > 0 else math.inf)
+            peaks_of_step = self.peaks[tile.step]
+            peaks_of_step[:] = max(peaks_of_step[0], high), min(peaks_of_step[1], low if high > 0 else math.inf)
         return core.work
 
 
@@ -125,9 +125,9 @@ class _TileProgram:
     def __init__(self, program: Program, record: list[int], slots: NDArray[np.generic], threads: int) -> None:
         axes, tables = record[3], record[9]
         sources = slice(HEADER + 3 * axes + 2, None, 3 + axes)
-        given = record[sources]
-        record[sources] = [n + 1 if source >= 0 else -1 for n, source in enumerate(given)]
-        self.sources = np.maximum(np.array(given, dtype=np.int64), 0)
+        sources_of_tables = record[sources]
+        record[sources] = [n + 1 if source >= 0 else -1 for n, source in enumerate(sources_of_tables)]
+        self.sources = np.maximum(np.array(sources_of_tables, dtype=np.int64), 0)
         self.peaks = np.zeros((tables + 1, 2))
         self.work = int(record[1] * math.prod(record[6:9]))
         words, starts = np.array(record, dtype=np.int64), np.zeros(1, dtype=np.int64)

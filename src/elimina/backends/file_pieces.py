@@ -27,7 +27,7 @@ def file_pieces(part: Copy, itemsize: int, closely: int | None = None) -> Iterat
     for n, index in enumerate(itertools.product(*(range(count) for count, _, _ in reversed(part.rows)))):
         steps = list(zip(index, reversed(part.rows), strict=True))
         offset = itemsize * (part.host + sum(i * stride for i, (_, stride, _) in steps))
-        at = itemsize * (part.device + sum(i * own for i, (_, _, own) in steps))
+        at = itemsize * (part.device + sum(i * stride for i, (_, _, stride) in steps))
         if closely is not None:
             at = closely + n * part.run * itemsize
         for first in range(0, part.run * itemsize, PIECE_BYTES):

@@ -67,8 +67,8 @@ def copy_array(backend: CudaDevice, given: Any, to: Any, limit: float | None = N
         for array in (given, to)
     ]
     source, target = ends
-    known = all(array.dtype.name in kernels.CELL_TYPES for array in (given, to))
-    if given.size < MIN_COPY_CELLS or source is None or target is None or not known:
+    has_kernel = all(array.dtype.name in kernels.CELL_TYPES for array in (given, to))
+    if given.size < MIN_COPY_CELLS or source is None or target is None or not has_kernel:
         return False
     # What has no gaps has rows of any length.
     if source.rows == 1:

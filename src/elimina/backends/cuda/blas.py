@@ -74,8 +74,8 @@ class Blas:
 
         def argument(operand: MatrixOperand, place: int) -> tuple[Any, ...]:
             address = ctypes.c_void_p(arena + item * (operand.offset + place))
-            known = address, ctypes.c_int(operand.pitch)
-            return known if matrix.batch == 1 else (*known, ctypes.c_longlong(operand.hop))
+            single = address, ctypes.c_int(operand.pitch)
+            return single if matrix.batch == 1 else (*single, ctypes.c_longlong(operand.hop))
 
         tail = () if matrix.batch == 1 else (ctypes.c_int(matrix.batch),)
         for lhs, rhs, out in matrix.places:

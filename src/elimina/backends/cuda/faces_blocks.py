@@ -72,14 +72,14 @@ def split_outer(record: list[int]) -> int:
     Returns:
         Number of successive slow cells with the same streamed values; 1 if there are several streamed tables.
     """
-    known = tables(record)
-    if len(known) - record[10] - record[11] != 1:
+    operands = tables(record)
+    if len(operands) - record[10] - record[11] != 1:
         return 1
     outer = range(record[4])
-    sharing = [axis for axis in outer if not known[-1][3 + axis]]
+    sharing = [axis for axis in outer if not operands[-1][3 + axis]]
     others = [axis for axis in outer if axis not in sharing]
     sizes = record[HEADER : HEADER + 3 * record[3] : 3]
-    rearrange(record, [*others, *sharing], range(record[4], record[4] + record[5]), range(len(known)))
+    rearrange(record, [*others, *sharing], range(record[4], record[4] + record[5]), range(len(operands)))
     return math.prod(sizes[axis] for axis in sharing)
 
 
@@ -138,7 +138,7 @@ def faces_cut(shape: FacesShape, semiring: str, dtype: np.dtype[np.generic], mul
     costs = [
         (faces_cost(shape, cut, multiprocessors, dtype.itemsize), cut) for cut in faces_cuts(shape, semiring, dtype)
     ]
-    best = min(costs, key=lambda found: found[0], default=None)
+    best = min(costs, key=lambda option: option[0], default=None)
     rows = shape.domain * shape.outer_cells * shape.mid_cells * shape.lo_cells
     streamed = rows * dtype.itemsize / (STREAMED_BYTES_PER_CYCLE * multiprocessors)
     return best[1] if best is not None and best[0] < streamed else None

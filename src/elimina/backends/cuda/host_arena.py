@@ -37,9 +37,9 @@ class PinnedArena:
         self._runtime.hostRegister(self._pointer, max(1, self.array.nbytes), 0)
 
     def _fill(self, part: slice, factors: NDArray[np.generic]) -> None:
-        target, given = self.array[part], factors[part]
-        target[: len(given)] = given
-        target[len(given) :] = 0
+        target, head = self.array[part], factors[part]
+        target[: len(head)] = head
+        target[len(head) :] = 0
 
     def prepare(self, tile: StreamTile) -> None:
         """Nothing: the device copies by itself."""
@@ -47,7 +47,7 @@ class PinnedArena:
     def upload(self, tile: StreamTile, base: int, stream: Any) -> None:
         """Queue the uploads of the tile to the device's memory."""
         for part in tile.uploads:
-            rows = [(n, own * self._item, host * self._item) for n, host, own in part.rows]
+            rows = [(n, device_stride * self._item, host * self._item) for n, host, device_stride in part.rows]
             source = self._pointer + part.host * self._item
             copy_box(
                 self._runtime, base + part.device * self._item, source, part.run * self._item, rows, stream.ptr
@@ -56,7 +56,7 @@ class PinnedArena:
     def download(self, tile: StreamTile, base: int, stream: Any) -> None:
         """Queue the downloads of the tile."""
         for part in tile.downloads:
-            rows = [(n, host * self._item, own * self._item) for n, host, own in part.rows]
+            rows = [(n, host * self._item, device_stride * self._item) for n, host, device_stride in part.rows]
             to = self._pointer + part.host * self._item
             copy_box(
                 self._runtime, to, base + part.device * self._item, part.run * self._item, rows, stream.ptr
@@ -90,8 +90,8 @@ class FileArena:
 
     def prepare(self, tile: StreamTile) -> None:
         """Begin to read the data of a later tile, if they are written already."""
-        known = tile.written <= self._queued and not any(n <= tile.written for n in self._unwritten())
-        if known and tile.number not in self._prepared:
+        is_written = tile.written <= self._queued and not any(n <= tile.written for n in self._unwritten())
+        if is_written and tile.number not in self._prepared:
             self._begin(tile)
 
     def _begin(self, tile: StreamTile) -> None:
@@ -119,7 +119,7 @@ class FileArena:
         at = stage.pointer
         for part in tile.uploads:
             run = part.run * self._item
-            rows = [(n, own * self._item, closely) for (n, _, own), closely in _closely(part, run)]
+            rows = [(n, device_stride * self._item, closely) for (n, _, device_stride), closely in _closely(part, run)]
             copy_box(self._cuda.runtime, base + part.device * self._item, at, run, rows, stream.ptr)
             at += run * part.runs
         stage.copied = self._cuda.Event(disable_timing=True)
@@ -134,7 +134,7 @@ class FileArena:
         stage.finish()
         (part,) = tile.downloads
         run = part.run * self._item
-        rows = [(n, closely, own * self._item) for (n, _, own), closely in _closely(part, run)]
+        rows = [(n, closely, device_stride * self._item) for (n, _, device_stride), closely in _closely(part, run)]
         copy_box(self._cuda.runtime, stage.pointer, base + part.device * self._item, run, rows, stream.ptr)
         stage.copied = self._cuda.Event(disable_timing=True)
         stage.copied.record(stream)

@@ -49,20 +49,20 @@ def choose_large(
     axes, lo = record[3], record[4] + record[5]
     sizes = record[HEADER : HEADER + 3 * axes : 3]
     out_strides = record[HEADER + 1 : HEADER + 3 * axes : 3]
-    known, streams = tables(record), streamed_tables(record)
+    operands, streams = tables(record), streamed_tables(record)
     item = program.dtype.itemsize
     cells = record[6], record[7], record[8]
-    counts = len(known), record[10], record[11], len(streams)
+    counts = len(operands), record[10], record[11], len(streams)
     shape = StreamStepShape(record[1], *cells, record[0], *counts, item, sharing, outers_of(sharing))
     out_words = [n for n in (16, 8, 4) if n >= item and is_aligned(record[12], out_strides[:lo], sizes[:lo], n // item)]
-    place = number, start, record[0], len(known), out_words[0] if out_words else 0
+    place = number, start, record[0], len(operands), out_words[0] if out_words else 0
     faces = _choose_faces(program, shape, facing, place, multiprocessors) if facing > 1 else None
     if faces is not None:
         tile = faces
     elif streams:
         tile = _choose_streams(program, shape, streams, (out_strides, sizes, lo), place, multiprocessors)
     else:
-        tile = _choose_product(program, shape, known, (sizes, record[4], lo), place, multiprocessors)
+        tile = _choose_product(program, shape, operands, (sizes, record[4], lo), place, multiprocessors)
     if tile.blocks >= 2**31 or tile.shared > shared_limit:
         raise DeviceError(
             f"a step with {shape.domain} x {tile.work // shape.domain} rows needs {tile.blocks} blocks "

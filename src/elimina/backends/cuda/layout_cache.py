@@ -50,9 +50,9 @@ def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, libra
 def _digest(words: NDArray[np.int64]) -> bytes:
     """Return a digest of a program's records, which a plan that is kept has always in the same array."""
     with _layouts_lock:
-        known = _digests.get(id(words))
-        if known is None:
-            known = _digests[id(words)] = words, hashlib.blake2b(words.tobytes()).digest()
+        entry = _digests.get(id(words))
+        if entry is None:
+            entry = _digests[id(words)] = words, hashlib.blake2b(words.tobytes()).digest()
             while len(_digests) > MAX_KEPT_LAYOUTS:
                 _digests.popitem(last=False)
-        return known[1]
+        return entry[1]

@@ -101,13 +101,13 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
     """
     if program.semiring != "sum-product" or record[9:12] != [2, 1, 1] or record[1] < LIBRARY_DEPTH:
         return None
-    own = list(record)
-    widen(own)
-    merge(own)
-    axes, lo = own[3], own[4] + own[5]
-    sizes = own[HEADER : HEADER + 3 * axes : 3]
-    lhs, rhs = tables(own)
-    strides = list(zip(lhs[3:], rhs[3:], own[HEADER + 1 : HEADER + 3 * axes : 3], strict=True))
+    merged = list(record)
+    widen(merged)
+    merge(merged)
+    axes, lo = merged[3], merged[4] + merged[5]
+    sizes = merged[HEADER : HEADER + 3 * axes : 3]
+    lhs, rhs = tables(merged)
+    strides = list(zip(lhs[3:], rhs[3:], merged[HEADER + 1 : HEADER + 3 * axes : 3], strict=True))
     rows_at = [axis for axis in range(lo) if strides[axis][1] == 0]
     if axes != lo + 1 or not rows_at:
         return None
@@ -115,7 +115,7 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
     others = sorted((axis for axis in range(lo) if axis != row), key=sizes.__getitem__)
     hops = strides[others[-1]] if others else (0, 0, 0)
     digits = itertools.product(*(range(sizes[axis]) for axis in others[:-1]))
-    depth, columns, batch = own[1], sizes[lo], sizes[others[-1]] if others else 1
+    depth, columns, batch = merged[1], sizes[lo], sizes[others[-1]] if others else 1
     work = depth * math.prod(sizes)
     calls = math.prod(sizes[axis] for axis in others[:-1])
     if calls > MAX_CALLS or min(sizes[row], columns) < LIBRARY_SIDE or work < LIBRARY_WORK:
@@ -124,17 +124,17 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
     right = _operand(rhs, strides[lo][1], hops[1], depth, columns)
     if left is None or right is None or strides[row][2] < columns:
         return None
-    out = MatrixOperand(own[12], strides[row][2], False, hops[2])
+    out = MatrixOperand(merged[12], strides[row][2], False, hops[2])
     if max(sizes[row], columns, depth, batch, left.pitch, right.pitch, out.pitch) > MAX_SIZE:
         return None
     places = tuple(
-        tuple(sum(digit * strides[axis][k] for digit, axis in zip(found, others, strict=False)) for k in range(3))
-        for found in digits
+        tuple(sum(digit * strides[axis][k] for digit, axis in zip(numbers, others, strict=False)) for k in range(3))
+        for numbers in digits
     )
-    record[:] = own
+    record[:] = merged
     vector = 16 // program.dtype.itemsize
     whole = [stride for _, _, stride in strides[:lo]]
-    words = vector if columns % vector == 0 and is_aligned(own[12], whole, sizes[:lo], vector) else 1
+    words = vector if columns % vector == 0 and is_aligned(merged[12], whole, sizes[:lo], vector) else 1
     return MatrixLaunch(
         number,
         start,

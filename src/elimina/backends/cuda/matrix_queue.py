@@ -88,10 +88,10 @@ class MatrixQueue:
         ranges = [self._range_at(matrix, side, int(peaks)) for side in range(2)]
         messages = sum(1 << side for side, source in enumerate(sources) if source >= 0)
         bits = messages, math.ceil(math.log2(matrix.depth)), _max_bits(self._dtype)
-        own = record, np.int32(matrix.number), arena, peaks, stop
+        common = record, np.int32(matrix.number), arena, peaks, stop
         kernel = self._backend.function(kernels.extremes_kernel(self._semiring, self._dtype, matrix.words))
         blocks = self._blocks(matrix.out_cells // matrix.words)
-        kernel((blocks,), (kernels.THREADS,), (*own, *map(np.uint64, ranges), *map(np.int32, bits)))
+        kernel((blocks,), (kernels.THREADS,), (*common, *map(np.uint64, ranges), *map(np.int32, bits)))
 
     def _range_at(self, matrix: MatrixLaunch, side: int, peaks: int = 0) -> int:
         source = matrix.sources[side]

@@ -18,16 +18,16 @@ def choose_level(program: Program, start: int, record: list[int], multiprocessor
     """Choose the kernel for a step: which of its axes make rows, and whether they are read in words."""
     axes = record[3]
     sizes, out_strides = (record[HEADER + word : HEADER + 3 * axes : 3] for word in (0, 1))
-    known = tables(record)
-    strides = [out_strides, *(table[3:] for table in known)]
+    operands = tables(record)
+    strides = [out_strides, *(table[3:] for table in operands)]
     row, cells = axes, 1
-    while row and (sizes[row - 1] == 1 or all(own[row - 1] == cells for own in strides)):
+    while row and (sizes[row - 1] == 1 or all(steps[row - 1] == cells for steps in strides)):
         row -= 1
         cells *= sizes[row]
     unit = 16 // program.dtype.itemsize
-    offsets = [record[12], *(table[0] for table in known)]
-    words = all(is_aligned(at, own[:row], sizes[:row], unit) for at, own in zip(offsets, strides, strict=True))
-    kernel = level_kernel(program.semiring, program.dtype, len(known), words and cells > 1)
+    offsets = [record[12], *(table[0] for table in operands)]
+    words = all(is_aligned(at, steps[:row], sizes[:row], unit) for at, steps in zip(offsets, strides, strict=True))
+    kernel = level_kernel(program.semiring, program.dtype, len(operands), words and cells > 1)
     work = math.prod(sizes)
     threads = work // cells * -(-cells // kernel.lanes)
     blocks = min(-(-threads // THREADS), BLOCKS_PER_MULTIPROCESSOR * multiprocessors)

@@ -37,11 +37,13 @@ def copy_words(
         the source and in the target.
     """
     axes: list[tuple[int, int, int]] = []
-    for size, given, own in sorted(zip(source.sizes, source.strides, target.strides, strict=True), key=lambda a: a[1]):
-        if axes and (given, own) == (axes[-1][0] * axes[-1][1], axes[-1][0] * axes[-1][2]):
+    for size, source_strides, target_strides in sorted(
+        zip(source.sizes, source.strides, target.strides, strict=True), key=lambda a: a[1]
+    ):
+        if axes and (source_strides, target_strides) == (axes[-1][0] * axes[-1][1], axes[-1][0] * axes[-1][2]):
             axes[-1] = (axes[-1][0] * size, *axes[-1][1:])
         elif size > 1:
-            axes.append((size, given, own))
+            axes.append((size, source_strides, target_strides))
     word = 1
     if axes and axes[0][1:] == (1, 1):
         strides = (stride for axis in axes[1:] for stride in axis[1:])
@@ -82,11 +84,11 @@ class PeerSession(CudaSession):
             self._local.wait_event(ends[0])
             for other, source, target in boxes:
                 self._backend.reach(other._backend)
-                word, sizes, given, own = copy_words(source, target, item)
+                word, sizes, source_strides, target_strides = copy_words(source, target, item)
                 # CuPy takes the other GPU's memory as this one's, whose kernel reads it.
-                cells = other.view(WORD_TYPES[word], item * source.offset, sizes, given, here)
+                cells = other.view(WORD_TYPES[word], item * source.offset, sizes, source_strides, here)
                 with self._local if other is self else self._stream:
-                    self.view(WORD_TYPES[word], item * target.offset, sizes, own, here)[...] = cells
+                    self.view(WORD_TYPES[word], item * target.offset, sizes, target_strides, here)[...] = cells
             self._stream.wait_event(self._passed(self._local))
             ends[1].record(self._stream)
             self._copies.append(ends)

@@ -115,12 +115,12 @@ def product_cut(
             passes = PRODUCT_THREADS // columns, -(-shape.lo_cells // (columns * cells))
             if passes in tried:
                 continue
-            found = _cut_columns(shape, semiring, dtype, form, columns, multiprocessors)
-            if found is None:
+            option = _cut_columns(shape, semiring, dtype, form, columns, multiprocessors)
+            if option is None:
                 continue
             tried.add(passes)
-            if best is None or found[0] < best[0]:
-                best = found
+            if best is None or option[0] < best[0]:
+                best = option
     assert best is not None
     return best[1]
 

@@ -15,23 +15,23 @@ def rearrange(record: list[int], outer: Sequence[int], mid: Sequence[int], order
     """Make these the slow and the middle axes, and put the tables in this order; the fast axes stay."""
     lo = record[4] + record[5]
     axes = [*outer, *mid, *range(lo, record[3])]
-    known = tables(record)
+    operands = tables(record)
     sizes = record[HEADER : HEADER + 3 * record[3] : 3]
     words = [record[HEADER + 3 * axis : HEADER + 3 * axis + 3] for axis in axes]
     record[4:8] = len(outer), len(mid), math.prod(sizes[a] for a in outer), math.prod(sizes[a] for a in mid)
     record[HEADER:] = [word for axis in words for word in axis]
     for number in order:
-        record += known[number][:3] + [known[number][3 + axis] for axis in axes]
+        record += operands[number][:3] + [operands[number][3 + axis] for axis in axes]
 
 
 def widen(record: list[int]) -> None:
     """Turn the slow axes that no rhs table has into middle axes, so that more cells share an rhs."""
-    known = tables(record)
-    shared = known[record[10] : record[10] + record[11]]
+    operands = tables(record)
+    shared = operands[record[10] : record[10] + record[11]]
     kept = [axis for axis in range(record[4]) if any(table[3 + axis] for table in shared)]
     others = [axis for axis in range(record[4] + record[5]) if axis not in kept]
     if len(kept) < record[4]:
-        rearrange(record, kept, others, range(len(known)))
+        rearrange(record, kept, others, range(len(operands)))
 
 
 def merge(record: list[int]) -> None:
@@ -40,10 +40,10 @@ def merge(record: list[int]) -> None:
     The kernels turn cell numbers into offsets digit by digit, so a block of few axes starts sooner. The axes' variables
     are lost.
     """
-    axes, known = record[3], tables(record)
+    axes, operands = record[3], tables(record)
     size, out = record[HEADER : HEADER + 3 * axes : 3], record[HEADER + 1 : HEADER + 3 * axes : 3]
     variables = record[HEADER + 2 : HEADER + 3 * axes : 3]
-    strides = [out, *(table[3:] for table in known)]
+    strides = [out, *(table[3:] for table in operands)]
     first, kept, counts = 0, [], []  # kept: size of an axis, and the last one of those that it was made of
     for count in (record[4], record[5], axes - record[4] - record[5]):
         group: list[tuple[int, int]] = []
@@ -59,7 +59,7 @@ def merge(record: list[int]) -> None:
         first += count
     record[3:6] = len(kept), counts[0], counts[1]
     record[HEADER:] = [word for cells, axis in kept for word in (cells, out[axis], variables[axis])]
-    for table in known:
+    for table in operands:
         record += table[:3] + [table[3 + axis] for _, axis in kept]
     record[0] = len(record)
 

@@ -201,14 +201,14 @@ class CudaSession:
         with self._here(), self._cuda.using_allocator(self._backend.device_memory.allocate_array):
             self._forget_ranges()
             view = self._view(table)
-            given = self._backend.cupy.asarray(values)
-            if copy_array(self._backend, given, view, limit, forbidden):
+            source = self._backend.cupy.asarray(values)
+            if copy_array(self._backend, source, view, limit, forbidden):
                 return
             if limit is None:
-                view[...] = given
+                view[...] = source
             else:
                 forbid = forbidding_copy(self._backend.cupy)
-                forbid(given, given.dtype.type(limit), self._program.dtype.type(forbidden), view)
+                forbid(source, source.dtype.type(limit), self._program.dtype.type(forbidden), view)
 
     def take(self, table: FactorLayout) -> Any:
         """Copy a table, which stays on the device: see ``TableSession.take``."""
@@ -348,14 +348,14 @@ class CudaSession:
 
     def launch(self, part: ResidentSteps, marked: bool) -> None:
         """Queue every step, as one graph where the same launches come again."""
-        known = part.recording
-        if not marked and known.runs:
+        recording = part.recording
+        if not marked and recording.runs:
             self._record(part)
-        if marked or known.graph is None:
+        if marked or recording.graph is None:
             self.launch_steps(part, marked)
-            known.runs += 1
+            recording.runs += 1
         else:
-            known.graph()
+            recording.graph()
 
     def _record(self, part: ResidentSteps) -> None:
         """Make the graph of a part's launches, if there is none."""

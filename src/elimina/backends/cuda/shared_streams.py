@@ -47,24 +47,24 @@ def share(record: list[int], itemsize: int) -> int:
         Number of successive slow cells with the same streamed values.
     """
     sizes = record[HEADER : HEADER + 3 * record[3] : 3]
-    known = tables(record)
+    operands = tables(record)
     lo, first = record[4] + record[5], record[10] + record[11]
-    moving = [n for n, table in enumerate(known) if any(table[3 + lo :])]
+    moving = [n for n, table in enumerate(operands) if any(table[3 + lo :])]
     if record[8] < MIN_LO_CELLS or len(moving) > MAX_TABLES:
         return 1
-    streamed = range(first, len(known))
+    streamed = range(first, len(operands))
     least = MAX_COST_SHARE * _cost(record[1], 1, record[7], record[11], len(streamed))
     best: _AxisSplit | None = None
-    readable = [n for n in moving if _is_readable(record, known[n], sizes, 16 // itemsize)]
+    readable = [n for n in moving if _is_readable(record, operands[n], sizes, 16 // itemsize)]
     for chosen in itertools.chain(itertools.combinations(readable, 1), itertools.combinations(readable, 2)):
-        split = _split(record[1], sizes[:lo], known, moving, chosen)
+        split = _split(record[1], sizes[:lo], operands, moving, chosen)
         outers = outers_of(math.prod(sizes[a] for a in split.sharing))
         fits = outers * record[1] * MIN_LO_CELLS * itemsize <= MAX_RHS_BYTES
         if outers > 1 and fits and split.cost < (least if best is None else best.cost):
             best = split
     if best is None:
         return 1
-    constant = [n for n in range(len(known)) if n not in moving]
+    constant = [n for n in range(len(operands)) if n not in moving]
     built = [n for n in moving if n not in best.streamed]
     record[10:12] = len(constant), len(built)
     rearrange(record, best.outer + best.sharing, best.mid, [*constant, *built, *best.streamed])
@@ -79,15 +79,15 @@ def _is_readable(record: list[int], table: list[int], sizes: list[int], vector: 
 
 
 def _split(
-    domain: int, sizes: list[int], known: list[list[int]], moving: Sequence[int], streamed: tuple[int, ...]
+    domain: int, sizes: list[int], operands: list[list[int]], moving: Sequence[int], streamed: tuple[int, ...]
 ) -> _AxisSplit:
     """Return the slow and middle axes if these tables are streamed and the other tables with fast axes are rhs."""
     built = [n for n in moving if n not in streamed]
     sharing, mid, outer = [], [], []
     for axis in range(len(sizes)):
-        if not any(known[n][3 + axis] for n in streamed):
+        if not any(operands[n][3 + axis] for n in streamed):
             sharing.append(axis)
-        elif not any(known[n][3 + axis] for n in built):
+        elif not any(operands[n][3 + axis] for n in built):
             mid.append(axis)
         else:
             outer.append(axis)

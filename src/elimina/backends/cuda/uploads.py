@@ -18,11 +18,11 @@ def slices_of(to: int, pieces: list[NDArray[np.uint8]], most: int) -> Iterator[t
 
 def contiguous_pieces(pieces: dict[int, NDArray[np.uint8]]) -> list[tuple[int, list[NDArray[np.uint8]]]]:
     """Return stretches of memory without gaps: where each begins, and its pieces."""
-    found: list[tuple[int, list[NDArray[np.uint8]]]] = []
+    stretches: list[tuple[int, list[NDArray[np.uint8]]]] = []
     end = -1
     for at in sorted(pieces):
         if at != end:
-            found.append((at, []))
-        found[-1][1].append(pieces[at])
+            stretches.append((at, []))
+        stretches[-1][1].append(pieces[at])
         end = at + len(pieces[at])
-    return found
+    return stretches
