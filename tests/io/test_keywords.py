@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina.io as eio
-import elimina.io.globals
+import elimina.io.cost_function_tables
 from elimina.errors import FormatError, UnsupportedError
 from elimina.model.table import FORBIDDEN
 from tests.reference import brute
@@ -125,7 +125,7 @@ def cost(model, values):
 @pytest.mark.parametrize("small_cells", [10**6, 0], ids=["dense", "chains"])
 @pytest.mark.parametrize(("size", "function", "values", "expected"), KNOWN)
 def test_toulbar2_agrees(tmp_path, monkeypatch, small_cells, size, function, values, expected):
-    monkeypatch.setattr(elimina.io.globals, "_SMALL_CELLS", small_cells)
+    monkeypatch.setattr(elimina.io.cost_function_tables, "_MAX_SINGLE_TABLE_CELLS", small_cells)
     model = read(tmp_path, [size] * len(values), function)
     own = len(values)
     assert [v.name for v in model.variables[own:]] == [f"_s{i}" for i in range(len(model.variables) - own)]
@@ -163,7 +163,7 @@ PLAIN = {
 @settings(max_examples=12, deadline=None)
 def test_plain_definitions(tmp_path_factory, function, small_cells, sizes):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(elimina.io.globals, "_SMALL_CELLS", small_cells)
+        patch.setattr(elimina.io.cost_function_tables, "_MAX_SINGLE_TABLE_CELLS", small_cells)
         model = read(tmp_path_factory.getbasetemp(), sizes, function)
     for values in itertools.product(*map(range, sizes)):
         assert cost(model, values) == PLAIN[function](values), values
@@ -171,7 +171,7 @@ def test_plain_definitions(tmp_path_factory, function, small_cells, sizes):
 
 @pytest.mark.parametrize("small_cells", [10**6, 0], ids=["dense", "chains"])
 def test_chains_keep_the_number_of_solutions(tmp_path, monkeypatch, small_cells):
-    monkeypatch.setattr(elimina.io.globals, "_SMALL_CELLS", small_cells)
+    monkeypatch.setattr(elimina.io.cost_function_tables, "_MAX_SINGLE_TABLE_CELLS", small_cells)
     model = read(tmp_path, [2, 2, 2, 2], "knapsack 7 2 3 4 5")
     expected = sum(2 * a + 3 * b + 4 * c + 5 * d >= 7 for a, b, c, d in itertools.product(range(2), repeat=4))
     assert brute.count(model) == expected
@@ -210,7 +210,7 @@ def test_negative_costs_of_an_automaton(tmp_path):
     )
     for small_cells in (10**6, 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(elimina.io.globals, "_SMALL_CELLS", small_cells)
+            patch.setattr(elimina.io.cost_function_tables, "_MAX_SINGLE_TABLE_CELLS", small_cells)
             model = eio.read(path)
         for x in itertools.product(range(2), repeat=3):
             zeros, after = (x.index(1), 2 - x.index(1)) if 1 in x else (3, 0)

@@ -37,8 +37,8 @@ from elimina.cli.terminal import Command, labelled, option, show, tracing
 from elimina.display import bytes_text, count_text, seconds_text
 from elimina.errors import InputError
 from elimina.io.cases import read_cases
+from elimina.io.cost_function_tables import is_auxiliary
 from elimina.io.files import save
-from elimina.io.globals import is_auxiliary
 from elimina.io.posteriors import open_posteriors, write_marginals
 from elimina.methods.batch import Batch, with_observations
 from elimina.methods.small_networks import rewritten_for_sums

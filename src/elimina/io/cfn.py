@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.codecs import Codec
-from elimina.io.globals import GlobalFunctions, auxiliary
+from elimina.io.cost_function_tables import CostFunctionTables, auxiliary_variables
 from elimina.io.listed_tuples import table_of_tuples
 from elimina.io.parsing import token_text
 from elimina.model.model import Model
@@ -71,7 +71,7 @@ def parse(text: Text) -> Model:
         )
     tables = _forbid(reader.tables, sign, bound, decimals)
     sense: Sense = "min-cost" if sign > 0 else "max-cost"
-    variables += auxiliary(reader.functions.sizes[len(variables) :])
+    variables += auxiliary_variables(reader.functions.sizes[len(variables) :])
     return Model(variables, tables, sense=sense, upper_bound=bound, name=name)
 
 
@@ -162,7 +162,7 @@ class _NamedFunctionReader:
 
     def __init__(self, text: Text, variables: list[Variable], sign: int, decimals: int) -> None:
         self.text, self.variables, self.sign, self.decimals = text, variables, sign, decimals
-        self.functions = GlobalFunctions([v.size for v in variables], can_be_negative=True)
+        self.functions = CostFunctionTables([v.size for v in variables], can_be_negative=True)
         self.forbidden: int | float = sign * (math.inf if decimals else FORBIDDEN)
         self.tables: list[Table] = []
         self.index = {v.name.encode(): i for i, v in enumerate(variables)}
@@ -221,7 +221,7 @@ class _NamedFunctionReader:
             self.tables[place] = table.over(scope)
 
     def _read_global(self, scope: list[int]) -> None:
-        from elimina.io.keywords import read_function
+        from elimina.io.cfn_functions import read_function
 
         if self.sign < 0:
             raise UnsupportedError("a function given by a type is only handled where costs are minimised")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
-from elimina._core import Text, TextError
+from elimina._core import TextError
 from elimina.errors import UnsupportedError
-from elimina.io.globals import GlobalFunctions, gap_to, penalty
-from elimina.io.parsing import token_text
+from elimina.io.cost_function_tables import CostFunctionTables, gap_to, penalty
 from elimina.model.table import FORBIDDEN
 
 Parameters = Mapping[str, Any]
@@ -18,11 +15,11 @@ Parameters = Mapping[str, Any]
 BINARY = {">=": 2, ">": 2, "<=": 2, "<": 2, "=": 2, "disj": 3, "sdisj": 6}
 """Number of integers after each keyword of a function of two variables."""
 
-_LARGEST_SHIFT = 2**40
-_MOST_VALUES = 10**5
+_MAX_SHIFT = 2**40
+_MAX_VALUES = 10**5
 
 
-def add_binary(target: GlobalFunctions, keyword: str, scope: Sequence[int], numbers: Sequence[int]) -> None:
+def add_binary(target: CostFunctionTables, keyword: str, scope: Sequence[int], numbers: Sequence[int]) -> None:
     """Add a function of two variables.
 
     Args:
@@ -40,7 +37,7 @@ def add_binary(target: GlobalFunctions, keyword: str, scope: Sequence[int], numb
     costs = numbers[{"disj": 2, "sdisj": 4}.get(keyword, 1) :]
     shifts = numbers[: len(numbers) - len(costs)]
     for number in shifts:
-        if abs(number) > _LARGEST_SHIFT:
+        if abs(number) > _MAX_SHIFT:
             raise TextError(f"expected a number from -2^40 to 2^40 after {keyword!r}, found {number}")
     if keyword not in ("disj", "sdisj"):
         target.compare(keyword, scope, shifts[0], costs[0])
@@ -53,7 +50,7 @@ def add_binary(target: GlobalFunctions, keyword: str, scope: Sequence[int], numb
         target.special_disjunction(scope, shifts[:2], shifts[2:], costs)
 
 
-def add_global(target: GlobalFunctions, keyword: str, scope: Sequence[int], given: Parameters) -> None:
+def add_global(target: CostFunctionTables, keyword: str, scope: Sequence[int], given: Parameters) -> None:
     """Add a function of any number of variables.
 
     Args:
@@ -68,9 +65,9 @@ def add_global(target: GlobalFunctions, keyword: str, scope: Sequence[int], give
     """
     if given.get("cost", 0) < 0 or given.get("defaultcost", 0) < 0:
         raise TextError(f"expected a cost of at least 0 after {keyword!r}")
-    if sum(target.sizes[v] for v in scope) > _MOST_VALUES:
+    if sum(target.sizes[v] for v in scope) > _MAX_VALUES:
         raise UnsupportedError(
-            f"{keyword!r} over variables of more than {_MOST_VALUES} values in all is not written out"
+            f"{keyword!r} over variables of more than {_MAX_VALUES} values in all is not written out"
         )
     GLOBAL[keyword][1](target, scope, given)
 
@@ -82,26 +79,26 @@ def _metric(given: Parameters, *known: str) -> str:
     return metric
 
 
-def _all_different(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _all_different(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     if _metric(given, "var", "dec", "decbi", "hard") == "var" and given["cost"] < target.limit:
         _once_each(target, scope, penalty("lin", given["cost"]))
     else:
         target.different_pairs(scope, given["cost"])
 
 
-def _once_each(target: GlobalFunctions, scope: Sequence[int], cost: Callable[[int], int]) -> None:
+def _once_each(target: CostFunctionTables, scope: Sequence[int], cost: Callable[[int], int]) -> None:
     values = range(max((target.sizes[v] for v in scope), default=0))
     target.cardinality(scope, dict.fromkeys(values, (0, 1)), lambda _, short, over: cost(short + over))
 
 
-def _weighted_all_different(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _weighted_all_different(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     if given["cost"] >= target.limit:
         target.different_pairs(scope, FORBIDDEN)
     else:
         _once_each(target, scope, penalty(given["metric"], given["cost"]))
 
 
-def _hard_all_different(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _hard_all_different(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     _check_deltas(given)
     target.different_pairs(scope, FORBIDDEN, given["exceptedvalues"])
 
@@ -111,7 +108,7 @@ def _check_deltas(given: Parameters) -> None:
         raise UnsupportedError("the costs that toulbar2's propagation has moved (deltacosts) are not handled")
 
 
-def _bounded_all_different(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _bounded_all_different(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     _metric(given, "hard", "hardeq", "hardge")
     target.different_pairs(scope, FORBIDDEN)
 
@@ -123,7 +120,7 @@ def _bounds(given: Parameters) -> dict[int, tuple[int, int]]:
     return bounds
 
 
-def _cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _cardinality(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     cost, metric = given["cost"], _metric(given, "var", "dec", "wdec")
     if metric == "var":
         target.cardinality_by_variables(scope, _bounds(given), cost)
@@ -136,22 +133,22 @@ def _cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameter
         target.cardinality(scope, _bounds(given), lambda v, short, over: weights[v][0] * short + weights[v][1] * over)
 
 
-def _weighted_cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _weighted_cardinality(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     cost = penalty("lin" if given["metric"] == "var" else given["metric"], given["cost"])
     target.cardinality(scope, _bounds(given), lambda _, short, over: cost(short + over))
 
 
-def _bounded_cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _bounded_cardinality(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     _metric(given, "hard")
     target.cardinality(scope, _bounds(given), lambda _, short, over: FORBIDDEN if short + over else 0)
 
 
-def _hard_cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _hard_cardinality(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     _check_deltas(given)
     target.cardinality(scope, _bounds(given), lambda _, short, over: FORBIDDEN if short + over else 0)
 
 
-def _same(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _same(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     first, second, cost = given["vars1"], given["vars2"], given["cost"]
     if sorted((*first, *second)) != sorted(scope) or len(first) != len(second):
         raise TextError("expected two lists of as many variables each, which together are the scope")
@@ -164,17 +161,17 @@ def _halves(scope: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
     return scope[: len(scope) // 2], scope[len(scope) // 2 :]
 
 
-def _weighted_same(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _weighted_same(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     target.same(*_halves(scope), penalty(given["metric"], given["cost"]))
 
 
-def _weighted_same_cardinality(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _weighted_same_cardinality(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     _weighted_same(target, scope, given)
     for half in _halves(scope):
         _weighted_cardinality(target, half, given)
 
 
-def _regular(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _regular(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     _metric(given, "var")
     starts, ends = (dict.fromkeys(given[name], 0) for name in ("starts", "ends"))
     transitions = [(source, value, state, 0) for source, value, state in given["transitions"]]
@@ -182,7 +179,7 @@ def _regular(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -
     target.regular(scope, starts, ends, transitions, given["cost"])
 
 
-def _weighted_regular(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _weighted_regular(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     starts, ends = (dict(given[name]) for name in ("starts", "ends"))
     _check_states(given["nb_states"], [*starts, *ends, *(s for a, _, b, _ in given["transitions"] for s in (a, b))])
     lowest = min([0, *starts.values(), *ends.values(), *(cost for *_, cost in given["transitions"])])
@@ -199,44 +196,44 @@ def _check_states(count: int, states: Sequence[int]) -> None:
             raise TextError(f"expected a state from 0 to {count - 1}, found {state}")
 
 
-def _among(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _among(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     low, high = given["min"], given["max"]
     cost = penalty("lin" if given["metric"] == "var" else given["metric"], given["cost"])
     weights = dict.fromkeys(given["values"], 1)
     target.add_sums(scope, [weights] * len(scope), lambda n: cost(max(0, low - n, n - high)))
 
 
-def _last_as_bound(target: GlobalFunctions, scope: Sequence[int]) -> dict[int, int]:
+def _last_as_bound(target: CostFunctionTables, scope: Sequence[int]) -> dict[int, int]:
     if not scope:
         raise TextError("expected at least one variable")
     return {x: -x for x in range(target.sizes[scope[-1]])}
 
 
-def _variable_among(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _variable_among(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     cost = penalty(_metric(given, "hard"), given["cost"])
     weights = [dict.fromkeys(given["values"], 1)] * (len(scope) - 1)
     target.add_sums(scope, [*weights, _last_as_bound(target, scope)], cost)
 
 
-def _overlap(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _overlap(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     gap, cost = gap_to(given["comparator"], given["to"]), penalty(given["metric"], given["cost"])
     target.overlap(*_halves(scope), lambda count: cost(gap(count)))
 
 
-def _sum(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _sum(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     gap, cost = gap_to(given["comparator"], given["to"]), penalty(given["metric"], given["cost"])
     weights = [{x: x for x in range(target.sizes[v])} for v in scope]
     target.add_sums(scope, weights, lambda total: cost(gap(total)))
 
 
-def _variable_sum(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _variable_sum(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     gap, cost = gap_to(given["comparator"], 0), penalty(_metric(given, "hard"), given["cost"])
     last = _last_as_bound(target, scope)
     weights = [{x: x for x in range(target.sizes[v])} for v in scope[:-1]]
     target.add_sums(scope, [*weights, last], lambda total: cost(gap(total)))
 
 
-def _largest(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _largest(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     costs: dict[tuple[int, int], int] = {}
     for v, value, cost in given["tuples"]:
         if v not in scope or cost < 0:
@@ -247,7 +244,7 @@ def _largest(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -
     target.largest(scope, given["defaultcost"], costs)
 
 
-def _knapsack(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _knapsack(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     if len(given["weights"]) != len(scope):
         raise TextError(f"expected {len(scope)} weights, found {len(given['weights'])}")
     if any(target.sizes[v] > 2 for v in scope):
@@ -257,7 +254,7 @@ def _knapsack(target: GlobalFunctions, scope: Sequence[int], given: Parameters) 
     target.add_sums(scope, weights, lambda total: 0 if total >= capacity else FORBIDDEN)
 
 
-def _knapsack_of_values(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _knapsack_of_values(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     capacity = given["capacity"]
     weights: list[dict[int, int]] = [{} for _ in scope]
     for v, value, weight in given["weightedvalues"]:
@@ -268,7 +265,7 @@ def _knapsack_of_values(target: GlobalFunctions, scope: Sequence[int], given: Pa
     target.add_sums(scope, weights, lambda total: 0 if total >= capacity else FORBIDDEN)
 
 
-def _diverse(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _diverse(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     if len(given["values"]) != len(scope):
         raise TextError(f"expected {len(scope)} values, found {len(given['values'])}")
     distance = given["distance"]
@@ -278,7 +275,7 @@ def _diverse(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -
     target.add_sums(scope, weights, lambda total: 0 if total >= distance else FORBIDDEN)
 
 
-def _grammar(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _grammar(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     metric = _metric(given, "var", "weight")
     if not scope:
         raise TextError("expected at least one variable")
@@ -291,7 +288,7 @@ def _grammar(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -
     target.grammar(scope, given["start"], terminals, pairs, given["cost"] if metric == "var" else FORBIDDEN)
 
 
-def _clique(target: GlobalFunctions, scope: Sequence[int], given: Parameters) -> None:
+def _clique(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
     if len(given["values"]) != len(scope):
         raise TextError(f"expected values for each of {len(scope)} variables, found {len(given['values'])}")
     most = given["rhs"]
@@ -299,7 +296,7 @@ def _clique(target: GlobalFunctions, scope: Sequence[int], given: Parameters) ->
     target.add_sums(scope, weights, lambda total: 0 if total <= most else FORBIDDEN)
 
 
-GLOBAL: dict[str, tuple[str, Callable[[GlobalFunctions, Sequence[int], Parameters], None]]] = {
+GLOBAL: dict[str, tuple[str, Callable[[CostFunctionTables, Sequence[int], Parameters], None]]] = {
     "salldiff": ("metric cost", _all_different),
     "salldiffdp": ("metric cost", _all_different),
     "walldiff": ("metric cost", _weighted_all_different),
@@ -337,151 +334,3 @@ GLOBAL: dict[str, tuple[str, Callable[[GlobalFunctions, Sequence[int], Parameter
     "sgrammardp": ("metric cost nb_symbols nb_values start terminals non_terminals", _grammar),
 }
 """The parameters of each other keyword, in the order in which a WCSP file has them, and what adds its function."""
-
-_INTEGER = re.compile(rb"[+-]?\d{1,18}")
-_DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)")
-_OPEN, _CLOSE = (b"{", b"["), (b"}", b"]")
-_DEEPEST = 8
-
-
-def read_function(
-    text: Text, scope: list[int], target: GlobalFunctions, decimals: int, variable: Callable[[bytes], int]
-) -> tuple[float, float] | None:
-    """Read a type and its parameters and add its function, with costs in units of the last decimal.
-
-    Args:
-        text: Stands after the word "type".
-        scope: Variables of the function.
-        target: Receiver of the tables.
-        decimals: Number of decimals of costs; further ones are cut off.
-        variable: Translates a variable's name or index.
-
-    Returns:
-        The first cost that lost decimals, and what is left of it; None if all costs are kept.
-
-    Raises:
-        TextError: The parameters are malformed.
-        UnsupportedError: The type is not handled, or its function is too large to be written out.
-    """
-    word = text.token("a type")
-    keyword = word.decode(errors="replace")
-    if keyword not in BINARY and keyword not in GLOBAL:
-        raise UnsupportedError(f"the type {token_text(word)} is not handled; give the function by its costs")
-    if (tag := text.token("'params'")) not in (b"params", b"parameters"):
-        raise TextError(f"expected 'params', found {token_text(tag)}")
-    if keyword in BINARY and decimals:
-        raise UnsupportedError(f"the type {keyword!r} is only handled without decimals in the bound")
-    reader = _TreeReader(text, keyword, decimals, variable)
-    if keyword in BINARY:
-        add_binary(target, keyword, scope, reader.binary())
-    else:
-        add_global(target, keyword, scope, reader.named())
-    return reader.cut
-
-
-class _TreeReader:
-    def __init__(self, text: Text, keyword: str, decimals: int, variable: Callable[[bytes], int]) -> None:
-        self.text, self.keyword, self.decimals, self.variable = text, keyword, decimals, variable
-        self.cut: tuple[float, float] | None = None
-
-    def binary(self) -> list[int]:
-        """Read the numbers of a function of two variables."""
-        tree = self._tree()
-        if not isinstance(tree, list) or len(tree) != BINARY[self.keyword]:
-            raise TextError(f"expected {BINARY[self.keyword]} numbers for {self.keyword!r}")
-        first_cost = {"disj": 2, "sdisj": 4}.get(self.keyword, BINARY[self.keyword])
-        return [self._integer(word) for word in tree[:first_cost]] + [self._cost(word) for word in tree[first_cost:]]
-
-    def named(self) -> dict[str, Any]:
-        """Read named parameters."""
-        found = self.text.token("'{'")
-        if found not in _OPEN:
-            raise TextError(f"expected '{{', found {token_text(found)}")
-        wanted = GLOBAL[self.keyword][0].split()
-        given: dict[str, Any] = {}
-        while (word := self.text.token("a parameter's name or '}'")) not in _CLOSE or self.text.quoted:
-            name = word.decode(errors="replace")
-            if name not in wanted or name in given:
-                raise TextError(
-                    f"expected one of the parameters {', '.join(wanted)} once each, found {token_text(word)}"
-                )
-            given[name] = self._converted(name, self._tree())
-        if "deltacosts" in wanted:  # older files lack it
-            given.setdefault("deltacosts", [])
-        missing = [name for name in wanted if name not in given]
-        if missing:
-            raise TextError(f"{self.keyword!r} lacks the parameter {missing[0]!r}")
-        return given
-
-    def _tree(self, depth: int = 0) -> Any:
-        """Read a word, or a list of such trees."""
-        word = self.text.token("a parameter")
-        if self.text.quoted or word not in (*_OPEN, *_CLOSE):
-            return word
-        if word in _CLOSE or depth == _DEEPEST:
-            raise TextError(f"expected a parameter, found {token_text(word)}")
-        items = []
-        while self.text.peek() not in _CLOSE or self.text.quoted:
-            items.append(self._tree(depth + 1))
-        self.text.token("']'")
-        return items
-
-    def _converted(self, name: str, tree: Any) -> Any:
-        weighted = self.keyword == "wregular"
-        integer, cost = self._integer, self._cost
-        rows: dict[str, tuple[Callable[[bytes], int], ...]] = {
-            "bounds": (integer, integer, integer, cost, cost),
-            "tuples": (self.variable, integer, cost),
-            "weightedvalues": (self.variable, integer, integer),
-            "deltacosts": (integer, cost),
-            "terminals": (integer, integer, cost),
-            "non_terminals": (integer, integer, integer, cost),
-            "transitions": (integer, integer, integer, cost) if weighted else (integer, integer, integer),
-            **({"starts": (integer, cost), "ends": (integer, cost)} if weighted else {}),
-        }
-        if name in rows:
-            short = {"bounds": 3, "terminals": 2, "non_terminals": 3}.get(name, 0)
-            return [self._row(rows[name], row, short) for row in self._list(name, tree)]
-        if name in ("vars1", "vars2"):
-            return [self.variable(self._word(word)) for word in self._list(name, tree)]
-        if name == "values" and self.keyword == "clique":
-            return [[integer(word) for word in self._list(name, row)] for row in self._list(name, tree)]
-        if name in ("values", "exceptedvalues", "starts", "ends", "weights"):
-            return [integer(word) for word in self._list(name, tree)]
-        if name in ("metric", "comparator"):
-            return self._word(tree).decode(errors="replace")
-        return cost(tree) if name in ("cost", "defaultcost") else integer(tree)
-
-    def _row(self, readers: tuple[Callable[[bytes], int], ...], tree: Any, short: int) -> list[int]:
-        row = self._list("row", tree)
-        if len(row) not in (len(readers), short or len(readers)):
-            raise TextError(f"expected {short or len(readers)} items in a row of parameters, found {len(row)}")
-        return [read(self._word(word)) for read, word in zip(readers, row, strict=False)]
-
-    def _list(self, name: str, tree: Any) -> list[Any]:
-        if not isinstance(tree, list):
-            raise TextError(f"expected a list for {name!r}, found {token_text(tree)}")
-        return tree
-
-    def _word(self, tree: Any) -> bytes:
-        if not isinstance(tree, bytes):
-            raise TextError("expected a word or a number, found a list")
-        return tree
-
-    def _integer(self, tree: Any) -> int:
-        word = self._word(tree)
-        if not _INTEGER.fullmatch(word):
-            raise TextError(f"expected an integer, found {token_text(word)}")
-        return int(word)
-
-    def _cost(self, tree: Any) -> int:
-        word = self._word(tree)
-        if word == b"inf":
-            return FORBIDDEN
-        if not _DECIMAL.fullmatch(word) or len(word) > 300:
-            raise TextError(f"expected a cost, found {token_text(word)}")
-        exact = Decimal(word.decode()).scaleb(self.decimals)
-        units = int(exact)
-        if units != exact and self.cut is None:
-            self.cut = float(word), units / 10.0**self.decimals
-        return min(units, FORBIDDEN)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from elimina._core import Text, TextError
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.codecs import Codec
-from elimina.io.globals import GlobalFunctions, auxiliary
+from elimina.io.cost_function_tables import CostFunctionTables, auxiliary_variables
 from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
 from elimina.io.listed_tuples import DENSE_CELLS_PER_TUPLE, MAX_DENSE_CELLS, table_of_tuples
 from elimina.io.parsing import token_text
@@ -36,7 +36,7 @@ from elimina.model.variable import MAX_STATES
 _logger = logging.getLogger("elimina")
 
 
-def read_function(text: Text, scope: list[int], target: GlobalFunctions) -> None:
+def read_function(text: Text, scope: list[int], target: CostFunctionTables) -> None:
     """Read a keyword and its parameters and add its function.
 
     Raises:
@@ -156,7 +156,7 @@ def parse(text: Text) -> Model:
             reader.read()
             functions -= 1
     upper_bound = None if bound == FORBIDDEN else bound
-    variables = numbered(sizes) + auxiliary(reader.functions.sizes[count:])
+    variables = numbered(sizes) + auxiliary_variables(reader.functions.sizes[count:])
     return Model(variables, reader.functions.tables, sense="min-cost", upper_bound=upper_bound, name=name)
 
 
@@ -187,7 +187,7 @@ class _FunctionReader:
 
     def __init__(self, text: Text, sizes: Sequence[int], bound: int) -> None:
         self.text, self.sizes, self.bound = text, sizes, bound
-        self.functions = GlobalFunctions(list(sizes), bound)
+        self.functions = CostFunctionTables(list(sizes), bound)
         self.shared: list[Shared] = []
         # Made once: a file may have as many variables as functions that are read one by one.
         self.flat_sizes = np.array(sizes, dtype=np.int64)

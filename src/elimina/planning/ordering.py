@@ -195,7 +195,7 @@ def _complete_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, 
     free = set(problem.free)
     if not free <= seen:
         missing = [v for v in problem.free if v not in seen]
-        from elimina.io.globals import is_auxiliary
+        from elimina.io.cost_function_tables import is_auxiliary
 
         if all(is_auxiliary(model.variables[v].name) for v in missing):
             return _complete_order(problem, _with_auxiliary(problem, given, missing))

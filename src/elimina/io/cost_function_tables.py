@@ -14,70 +14,34 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
+from elimina.io.chains import Chain, State, sum_of_costs
 from elimina.io.listed_tuples import table_of_tuples
 from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import Variable
 
-_SMALL_CELLS = 1024
-_LARGEST_DENSE = 10**6
-_LARGEST_CHAIN = 2 * 10**5
-_MOST_LINKS = 10**6
-_LARGEST_PAIR = 10**7
-_LARGEST_COUNT = 2 * 10**6
-_LARGEST_DERIVATION = 10**7
+_MAX_SINGLE_TABLE_CELLS = 1024
+_MAX_CARDINALITY_CELLS = 10**6
+_MAX_TRANSITIONS_PER_VARIABLE = 2 * 10**5
+_MAX_TRANSITIONS = 10**6
+_MAX_PAIR_CELLS = 10**7
+_MAX_COUNTED_VALUES = 2 * 10**6
+_MAX_DERIVATION_STEPS = 10**7
 """Cells of a grammar's table, times its rules, times the length of a word."""
 
 _NO_DERIVATION = FORBIDDEN // 4
 """The cost of a word without a derivation: three of them do not overflow."""
 
-State = Any
-Step = Callable[[int, Any, int], Iterable[tuple[State, int]]]
-
 _AUXILIARY = re.compile(r"_s?[0-9]+")
 
 
-@dataclass(frozen=True)
-class Chain:
-    """A weighted automaton over a scope.
-
-    Attributes:
-        scope: The variables in the order in which they are read.
-        starts: The cost of starting in a state.
-        step: Position in the scope, state and value -> the possible next states and their costs.
-        final: The cost of ending in a state.
-    """
-
-    scope: tuple[int, ...]
-    starts: Mapping[State, int]
-    step: Step
-    final: Callable[[Any], int]
-
-    def cost(self, values: Sequence[int]) -> int:
-        """Cost of one assignment of the scope: the cheapest run's; ``FORBIDDEN`` if there is none."""
-        best: dict[State, int] = dict(self.starts)
-        for position, value in enumerate(values):
-            following: dict[State, int] = {}
-            for state, cost in best.items():
-                for target, extra in self.step(position, state, value):
-                    following[target] = min(following.get(target, FORBIDDEN), _plus(cost, extra))
-            best = following
-        return min((_plus(cost, self.final(state)) for state, cost in best.items()), default=FORBIDDEN)
-
-
-def _plus(*costs: int) -> int:
-    """Add costs, of which a forbidden one forbids the sum, however negative the others are."""
-    return FORBIDDEN if max(costs, default=0) >= FORBIDDEN else sum(costs)
-
-
 @dataclass
-class GlobalFunctions:
+class CostFunctionTables:
     """Collects the tables and auxiliary variables of functions given by keywords.
 
     Attributes:
@@ -100,14 +64,16 @@ class GlobalFunctions:
         """Add the sum of chains over the same variables."""
         scope = tuple(sorted(chains[0].scope)) if chains else ()
         shape = [self.sizes[v] for v in scope]
-        if math.prod(shape) > _SMALL_CELLS:
+        if math.prod(shape) > _MAX_SINGLE_TABLE_CELLS:
             for chain in chains:
                 self._add_chain(chain)
             return
         costs = np.zeros(shape, dtype=np.int64)
         places = [[scope.index(v) for v in chain.scope] for chain in chains]
         for key in itertools.product(*map(range, shape)):
-            total = _plus(*(chain.cost([key[p] for p in place]) for chain, place in zip(chains, places, strict=True)))
+            total = sum_of_costs(
+                *(chain.cost([key[p] for p in place]) for chain, place in zip(chains, places, strict=True))
+            )
             costs[key] = min(total, self.limit)
         self.add_dense(scope, costs)
 
@@ -115,11 +81,11 @@ class GlobalFunctions:
         links = self._links(chain)
         layers = [sorted({target for *_, target, _ in link}, key=repr) for link in links[:-1]]
         codes: list[dict[State, int]] = [{state: i for i, state in enumerate(layer)} for layer in layers]
-        auxiliary = range(len(self.sizes), len(self.sizes) + len(layers))
+        auxiliary_variables = range(len(self.sizes), len(self.sizes) + len(layers))
         self.sizes.extend(max(len(layer), 1) for layer in layers)
         for position, (v, link) in enumerate(zip(chain.scope, links, strict=True)):
-            before = [auxiliary[position - 1]] if position else []
-            after = [auxiliary[position]] if position < len(layers) else []
+            before = [auxiliary_variables[position - 1]] if position else []
+            after = [auxiliary_variables[position]] if position < len(layers) else []
             best: dict[tuple[int, ...], int] = {}
             for source, value, target, cost in link:
                 key = (
@@ -143,15 +109,15 @@ class GlobalFunctions:
         links: list[list[tuple[State, int, State, int]]] = []
         for position, v in enumerate(chain.scope):
             total += len(states) * self.sizes[v]
-            if len(states) * self.sizes[v] > _LARGEST_CHAIN or total > _MOST_LINKS:
+            if len(states) * self.sizes[v] > _MAX_TRANSITIONS_PER_VARIABLE or total > _MAX_TRANSITIONS:
                 raise UnsupportedError(
-                    f"the function needs over {_LARGEST_CHAIN} transitions between its states for a variable, "
-                    f"or {_MOST_LINKS} in all"
+                    f"the function needs over {_MAX_TRANSITIONS_PER_VARIABLE} transitions between its states for a "
+                    f"variable, or {_MAX_TRANSITIONS} in all"
                 )
             last = position == len(chain.scope) - 1
             links.append(
                 [
-                    (s, x, t, _plus(0 if position else chain.starts[s], cost, chain.final(t) if last else 0))
+                    (s, x, t, sum_of_costs(0 if position else chain.starts[s], cost, chain.final(t) if last else 0))
                     for s in states
                     for x in range(self.sizes[v])
                     for t, cost in chain.step(position, s, x)
@@ -171,7 +137,7 @@ class GlobalFunctions:
     def _grid(self, scope: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the values of two variables as a column and a row."""
         rows, columns = (self.sizes[v] for v in scope)
-        if rows * columns > _LARGEST_PAIR:
+        if rows * columns > _MAX_PAIR_CELLS:
             raise UnsupportedError(f"a function of {rows} x {columns} values is not written out as a table")
         return np.arange(rows)[:, None], np.arange(columns)[None, :]
 
@@ -205,7 +171,7 @@ class GlobalFunctions:
     def different_pairs(self, scope: Sequence[int], cost: int, excepted: Collection[int] = ()) -> None:
         """Add a cost for each pair of variables with the same value, unless that is an excepted one."""
         cells = sum(self.sizes[u] * self.sizes[v] for u, v in itertools.combinations(scope, 2))
-        if cells > _LARGEST_PAIR:
+        if cells > _MAX_PAIR_CELLS:
             raise UnsupportedError(
                 f"a function whose pairs of variables have {cells} cells is not written out as tables"
             )
@@ -217,7 +183,7 @@ class GlobalFunctions:
         self, scope: Sequence[int], bounds: Mapping[int, tuple[int, int]], cost: Callable[[int, int, int], int]
     ) -> None:
         """Add, for each value, ``cost(value, shortage, excess)`` of its number of occurrences against its bounds."""
-        if len(bounds) * sum(self.sizes[v] for v in scope) > _LARGEST_COUNT:
+        if len(bounds) * sum(self.sizes[v] for v in scope) > _MAX_COUNTED_VALUES:
             raise UnsupportedError(
                 f"bounds on {len(bounds)} values of {len(scope)} variables are not written out as tables"
             )
@@ -239,8 +205,10 @@ class GlobalFunctions:
             self.cardinality(scope, bounds, lambda _, shortage, excess: FORBIDDEN if shortage or excess else 0)
             return
         shape = [self.sizes[v] for v in scope]
-        if math.prod(shape) > _LARGEST_DENSE:
-            raise UnsupportedError(f"a soft cardinality by variables of over {_LARGEST_DENSE} cells is not handled")
+        if math.prod(shape) > _MAX_CARDINALITY_CELLS:
+            raise UnsupportedError(
+                f"a soft cardinality by variables of over {_MAX_CARDINALITY_CELLS} cells is not handled"
+            )
         values = np.indices(shape)
         short, over = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         for value, (low, high) in bounds.items():
@@ -253,7 +221,7 @@ class GlobalFunctions:
     def same(self, first: Sequence[int], second: Sequence[int], cost: Callable[[int], int]) -> None:
         """Add, for each value, a cost of its number of occurrences in one list of variables less that in the other."""
         values = range(max((self.sizes[v] for v in (*first, *second)), default=0))
-        if len(values) * sum(self.sizes[v] for v in (*first, *second)) > _LARGEST_COUNT:
+        if len(values) * sum(self.sizes[v] for v in (*first, *second)) > _MAX_COUNTED_VALUES:
             raise UnsupportedError(f"a comparison of counts of {len(values)} values is not written out as tables")
         signs = [1] * len(first) + [-1] * len(second)
         self.add([_sum_chain((*first, *second), [{x: sign} for sign in signs], cost) for x in values])
@@ -299,7 +267,7 @@ class GlobalFunctions:
             UnsupportedError: The function has over a million cells, or there are many rules.
         """
         sizes = [self.sizes[v] for v in scope]
-        if math.prod(sizes) * (1 + len(pairs)) * len(sizes) > _LARGEST_DERIVATION:
+        if math.prod(sizes) * (1 + len(pairs)) * len(sizes) > _MAX_DERIVATION_STEPS:
             raise UnsupportedError(
                 f"a grammar of {len(pairs)} rules over {math.prod(sizes)} words of {len(sizes)} values is not written "
                 "out as a table"
@@ -394,7 +362,7 @@ def gap_to(comparator: str, bound: int) -> Callable[[int], int]:
     return gaps[comparator]
 
 
-def auxiliary(sizes: Sequence[int]) -> list[Variable]:
+def auxiliary_variables(sizes: Sequence[int]) -> list[Variable]:
     """Return new variables with names that no file uses: _s0, _s1, ..."""
     return [Variable(f"_s{i}", size) for i, size in enumerate(sizes)]
 
