@@ -3,26 +3,23 @@
 #include <nanobind/ndarray.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
+#include <string_view>
 
-#include "exec/dense/dense.hpp"
+#include "exec/semirings.hpp"
 
 inline elimina::SemiringKind semiring_kind(const std::string& name) {
-  constexpr std::array<const char*, 4> names{"min-sum", "sum-product", "log-sum-exp", "count"};
+  constexpr auto& names = elimina::semiring_names;
   const auto found = std::find(names.begin(), names.end(), name);
   if (found == names.end()) throw nanobind::value_error(("unknown semiring " + name).c_str());
   return elimina::SemiringKind(found - names.begin());
 }
 
 inline elimina::ValueKind value_kind(nanobind::dlpack::dtype dtype, elimina::SemiringKind semiring) {
-  using elimina::ValueKind;
-  const bool minimum = semiring == elimina::SemiringKind::min_sum, count = semiring == elimina::SemiringKind::count;
-  if (minimum && dtype == nanobind::dtype<elimina::i16>()) return ValueKind::int16;
-  if (minimum && dtype == nanobind::dtype<elimina::i32>()) return ValueKind::int32;
-  if (minimum && dtype == nanobind::dtype<elimina::i64>()) return ValueKind::int64;
-  if (!count && dtype == nanobind::dtype<float>()) return ValueKind::float32;
-  if (!count && dtype == nanobind::dtype<double>()) return ValueKind::float64;
-  if (count && dtype == nanobind::dtype<elimina::u64>()) return ValueKind::uint64;
+  using namespace elimina;
+#define ELIMINA_MATCH(kind, ...) \
+  if (semiring == SemiringKind::kind && dtype == nanobind::dtype<typename __VA_ARGS__::Value>()) return value_kind_of<typename __VA_ARGS__::Value>;
+  ELIMINA_TYPED_SEMIRINGS(ELIMINA_MATCH)
+#undef ELIMINA_MATCH
   throw nanobind::value_error("the semiring has no kernel for this dtype");
 }

@@ -147,7 +147,7 @@ void to_dense(Keys keys, Values values, Matrix<const i64> terms, nb::ndarray<nb:
   functions.to_dense(table, bytes, terms.data(), i64(terms.shape(0)), cells.data());
 }
 
-Array<int> decode(int variables, nb::iterable steps) {
+Array<int> decode(const std::string& semiring, int variables, nb::iterable steps) {
   using Read = std::tuple<Matrix<const i64>, std::optional<Keys>, Values>;
   count_path(Path::rows_decode);
   std::vector<int> assignment(std::size_t(variables), 0);
@@ -159,10 +159,8 @@ Array<int> decode(int variables, nb::iterable steps) {
       const auto* first = reinterpret_cast<const Readable::Field*>(fields.data());
       read.push_back({{first, first + fields.shape(0)}, keys ? keys->data() : nullptr, keys ? i64(keys->shape(1)) : 0, i64(values.size()), values.data()});
     }
-    const auto best = [&]<class V>(V) { return int(best_value<V>(variable, domain, read, assignment.data())); };
-    const nb::dlpack::dtype dtype = std::get<2>(tables.front()).dtype();
-    const bool is_wide = dtype.bits == 64, is_float = dtype.code == nb::dtype<float>().code;
-    assignment[std::size_t(variable)] = is_float ? (is_wide ? best(double()) : best(float())) : is_wide ? best(i64()) : best(int());
+    const Ring ring = ring_of(semiring, 0, 0, std::get<2>(tables.front()).dtype());
+    assignment[std::size_t(variable)] = int(best_value(ring, variable, domain, read, assignment.data()));
   }
   return array_of(std::move(assignment));
 }
@@ -185,7 +183,7 @@ void bind_rows(nb::module_& m) {
   m.def("rows_from_dense", &from_dense, "semiring"_a, "parameter"_a, "integer_parameter"_a, "cells"_a, "axes"_a, "sizes"_a, "words"_a,
         "The feasible cells of a dense table as sorted rows; `axes`: terms, the most significant field first.");
   m.def("rows_to_dense", &to_dense, "keys"_a, "values"_a, "terms"_a, "cells"_a, "Write rows into the cells of a dense table.");
-  m.def("rows_decode", &decode, "variables"_a, "steps"_a,
+  m.def("rows_decode", &decode, "semiring"_a, "variables"_a, "steps"_a,
         "The first best value of each variable: `steps` from the roots on, as variable, domain size, and tables: for each variable its number, "
         "word and stride; sorted keys, or None where all cells are there; values, all of one dtype.");
 }

@@ -18,9 +18,9 @@ inline elimina::tables::Sense sense_of(const std::string& name) {
 }
 
 inline elimina::tables::Rule rule_of(const std::string& name) {
-  if (name == "support") return elimina::tables::Rule::support;
-  if (name == "distances") return elimina::tables::Rule::distances;
-  if (name == "logs") return elimina::tables::Rule::logs;
-  if (name == "products") return elimina::tables::Rule::products;
+#define ELIMINA_MATCH(rule) \
+  if (name == #rule) return elimina::tables::Rule::rule;
+  ELIMINA_ENCODINGS(ELIMINA_MATCH)
+#undef ELIMINA_MATCH
   throw nanobind::value_error("unknown rule of encoding");
 }

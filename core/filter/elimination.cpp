@@ -300,7 +300,7 @@ class Elimination {
         const Rows& rows = message_[c];
         tables.push_back({places(rows.order), rows.keys(), 1, rows.made.rows, rows.costs()});
       }
-      value[b] = static_cast<int>(sparse::best_value<Value>(b, fields_.size(b), tables, value.data()));
+      value[b] = static_cast<int>(sparse::best_value(kRing, b, fields_.size(b), tables, value.data()));
     }
     out_.value = std::move(value);
   }

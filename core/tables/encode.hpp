@@ -1,15 +1,13 @@
 // Writing tables into the factor part of an arena, as a semiring wants them, joined where one scope contains the others.
 #pragma once
+#include "elimina/semiring.hpp"
 #include "tables/tables.hpp"
 
 namespace elimina::tables {
 
-enum class Rule : std::uint8_t {
-  support,    // 1 where the tables allow the assignment, else 0
-  distances,  // from the best of each table, of costs or of negated logarithms of probabilities. Integers: what is forbidden, or from a limit on, is the limit
-  logs,       // logarithms, less that of the largest value of each table
-  products,   // the product times a power of two, so that its largest value is in [1, 2)
-};
+#define ELIMINA_RULE(rule) rule,
+enum class Rule : std::uint8_t { ELIMINA_ENCODINGS(ELIMINA_RULE) };
+#undef ELIMINA_RULE
 
 enum class Number : std::uint8_t { i16, i32, i64, u64, f32, f64 };
 

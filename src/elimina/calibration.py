@@ -29,7 +29,8 @@ from elimina.planning.machine import FILE, SORTED_TUPLES, Machine, calibration_f
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.program import Program, pack
-from elimina.problem.tasks import Dtype, TaskName
+from elimina.problem.semirings import Dtype
+from elimina.problem.tasks import TaskName
 
 REPEATS = 5
 """Runs of a measurement, the fastest of which counts: other work on the machine only slows it down."""

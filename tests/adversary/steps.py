@@ -18,7 +18,7 @@ from elimina.backends.protocols import RunOutput
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.step import JOIN
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 from tests.adversary.case import Case, Defect, Setting
 from tests.reference import program as reference
 from tests.reference.products import by_library

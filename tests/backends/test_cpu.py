@@ -19,7 +19,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.protocols import run_once
 from elimina.backends.registry import get_backend
 from elimina.errors import InputError, MemoryLimitError
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 from elimina.system import available_memory
 from tests.calls import solve
 from tests.reference import program as reference
@@ -59,7 +59,7 @@ def test_random_programs(semiring, dtype, seed):
     rng = np.random.default_rng(seed)
     rows = int(rng.choice([3000, 40_000]))
     decode = semiring == "min-sum" and bool(rng.integers(2))
-    levels = SEMIRINGS[semiring].levels and not decode
+    levels = SEMIRINGS[semiring].is_matched and not decode
     check(*random_program(rng, semiring, dtype, rows=rows, depth=2, decode=decode, levels=levels))
 
 

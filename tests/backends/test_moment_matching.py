@@ -19,7 +19,7 @@ from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import MiniBuckets, Plan
 from elimina.planning.program import pack
 from elimina.planning.step import LEVEL, Output
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 from tests.reference import program as reference
 from tests.reference.planner import Bucket, Read, place
 from tests.reference.random_programs import Builder, one_levelling, planned_levelling

@@ -290,7 +290,7 @@ def test_decoded_value_of_a_variable(variable, dtype):
             (v, sizes[v], [(np.array([[v, 0, 1]]), None, np.where(np.arange(sizes[v]) == at[v], 0, 99).astype(dtype))])
             for v in others
         ]
-        found = rows_decode(3, [*given, (variable, sizes[variable], readable)])
+        found = rows_decode("min-sum", 3, [*given, (variable, sizes[variable], readable)])
         assert [found[v] for v in others] == [at[v] for v in others]
         line = tuple(slice(None) if v == variable else at[v] for v in range(3))
         total = (costs.sum(axis=0) + cells[:, None, None]).astype(np.float64)[line]
@@ -311,7 +311,7 @@ def test_decoding_takes_no_time_in_the_domain():
         given = (1, 2, [(ones, None, np.array([value, 1 - value], dtype=np.int64))])
         step = (0, size, [(fields, keys, np.array([3, 7], dtype=np.int64))])
         started = time.perf_counter()
-        assert rows_decode(2, [given, step])[0] == expected
+        assert rows_decode("min-sum", 2, [given, step])[0] == expected
         assert time.perf_counter() - started < 0.5
 
 

@@ -135,7 +135,7 @@ def test_files_that_cannot_be_read(elimina, tmp_path):
         ),
         (["--dtype", "int16"], "more than int16 holds; use a wider integer, scale the costs down"),
         (["--dtype", "uint64"], "dtype uint64 does not fit integer costs"),
-        (["--format", "uai", "--task", "count"], "format uai cannot hold a count"),
+        (["--format", "uai", "--task", "count"], "format uai has no answers to the task count"),
         (["-o", "nowhere/answer"], "cannot write nowhere/answer: nowhere is not a writable directory"),
         (["-o", "."], "cannot write .: it is a directory"),
     ],

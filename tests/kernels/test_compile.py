@@ -13,7 +13,7 @@ from tests.kernels import nvrtc
 
 from elimina.backends.cuda import compilation, kernels
 from elimina.planning.key_layout import DTYPES
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 
 KINDS = [(name, dtype) for name, semiring in SEMIRINGS.items() for dtype in semiring.dtypes]
 OTHERS = (80, 100)
@@ -41,7 +41,7 @@ def test_each_semiring_and_dtype(compiler, semiring, dtype):
     tiles, products = nvrtc.tile_kernels(*kind), nvrtc.product_kernels(*kind)
     names = [
         *(kernels.forest_kernel(*kind, tree) for tree in (True, False)),
-        *(nvrtc.level_kernels(semiring, dtype) if SEMIRINGS[semiring].levels else ()),
+        *(nvrtc.level_kernels(semiring, dtype) if SEMIRINGS[semiring].is_matched else ()),
         kernels.decode_kernel(*kind),
         *tiles,
         *products,
@@ -105,7 +105,12 @@ def test_place_kernels(compiler):
 
 def test_bench_kernels(compiler):
     _, compile_names = compiler
-    names = ["elimina::fill<elimina::i16>", "elimina::pause", "elimina::peaks", "elimina::rate<elimina::Pairs>"]
+    names = [
+        "elimina::fill<elimina::i16>",
+        "elimina::pause",
+        "elimina::peaks",
+        "elimina::rate<elimina::Pairs<elimina::MinSum<elimina::i16>>>",
+    ]
     assert compile_names(names, 90) == ""
 
 
@@ -121,7 +126,7 @@ def test_headers_compile_on_the_host(tmp_path):
         "template <class S> auto use(S s) { auto sum = s.start(); s.add(sum, s.combine(s.one(), s.one())); "
         "return s.finish(sum); }\n"
         "int main() { return int(use(MinSum<i16>{9}) + use(MinSum<float>{9}) + use(SumProduct<double>{}) "
-        "+ use(SumProduct<float>{}) + use(LogSumExp<double>{}) + use(Count{7})) + scale_exponent<float>(0) "
+        "+ use(SumProduct<float>{}) + use(LogSumExp<double>{}) + use(Count<u64>{7})) + scale_exponent<float>(0) "
         "+ level_cell(MinSum<i16>{9}, i16(-7), i16(0), i16(1), 0, 2) != -2; }\n"
     )
     binary = tmp_path / "headers"

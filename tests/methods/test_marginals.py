@@ -268,7 +268,7 @@ def test_likelihoods_in_the_other_tasks():
         ({"task": "joint"}, "unknown task 'joint'; it is one of mpe, map, pr, partition"),
         ({"task": "pr", "query": ["v0"]}, "a query is for the tasks mar and mmap: leave it out for pr$"),
         ({"task": "MAP", "query": ["v0"]}, "leave it out for mpe, or take mmap, the best states of some variables"),
-        ({"task": "count", "evidence": {"v0": [1, 2]}}, "which a count cannot take"),
+        ({"task": "count", "evidence": {"v0": [1, 2]}}, "which the task count cannot take"),
         ({"dtype": "int32"}, "dtype int32 does not fit sums of probabilities"),
     ],
 )

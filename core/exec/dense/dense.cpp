@@ -217,7 +217,7 @@ bool DenseExecutor::given_step(StepView step, double done, Peak& peak, const Den
 }
 
 bool DenseExecutor::large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll) {
-  const bool multiplies = run_.semiring == SemiringKind::sum_product && is_product(step);
+  const bool multiplies = kernels_->multiplies && is_product(step);
   if (!multiplies && !has_near_cells(step, step.lo_axis())) return peak = kernels_->run_plain(step, peaks_), true;
   const int threads = work < shared_work ? 1 : threads_;
   const i64 fewest = threads > 1 ? 4 * i64(threads) : 1;

@@ -10,19 +10,17 @@
 #include "elimina/program.hpp"
 #include "exec/dense/slice.hpp"
 #include "exec/records.hpp"
+#include "exec/semirings.hpp"
 
 namespace elimina {
 
 // Combinations of a step from which threads share it.
 inline constexpr double shared_work = 1e6;
 
-enum class SemiringKind { min_sum, sum_product, log_sum_exp, count };
-enum class ValueKind { int16, int32, int64, float32, float64, uint64 };
-
 struct DenseRun {
   SemiringKind semiring;
   ValueKind value;
-  double parameter;  // min-sum, max-sum: the forbidden value of floats; see `integer_parameter`
+  double parameter;  // of semirings of floats: min-sum's forbidden value; see `integer_parameter`
   i64 integer_parameter;
   const i64* words;
   const i64* starts;

@@ -19,7 +19,7 @@ struct Peak {
 
 class StepKernels {
  public:
-  StepKernels(bool scales, bool levels) : scales(scales), levels(levels) {}
+  StepKernels(bool scales, bool levels, bool multiplies) : scales(scales), levels(levels), multiplies(multiplies) {}
   virtual ~StepKernels() = default;
   // Makes the first `cells` cells from `first` on the semiring's zero.
   virtual void clear(i64 first, i64 cells) = 0;
@@ -38,7 +38,7 @@ class StepKernels {
   virtual i64 begin_level(StepView step) = 0;
   virtual void run_level(i64 first, i64 last) const = 0;
 
-  const bool scales, levels;  // the semiring records output ranges; it has moment matching
+  const bool scales, levels, multiplies;  // the semiring records output ranges; it has moment matching; it has matrix products
 };
 
 // On x86, the baseline is for processors without AVX2: it has to run, not to be fast.

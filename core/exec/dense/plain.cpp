@@ -6,21 +6,9 @@
 #include "exec/paths.hpp"
 
 namespace elimina {
-namespace {
-
-// The marginal over `count` values where no table says anything.
-template <class T>
-T marginal_of_ones(MinSum<T> ring, i64) { return ring.one(); }
-template <class T>
-T marginal_of_ones(SumProduct<T>, i64 count) { return T(count); }
-template <class T>
-T marginal_of_ones(LogSumExp<T> ring, i64 count) { return ring.finish({ring.one(), T(count)}); }
-u64 marginal_of_ones(Count ring, i64 count) { return ring.finish(u64(count)); }
-
-}  // namespace
 
 template <class R>
-PlainKernels<R>::PlainKernels(const DenseRun& run, R ring) : StepKernels(R::scaled, elimina::levels<R>), ring_(ring), arena_(static_cast<V*>(run.arena)) {}
+PlainKernels<R>::PlainKernels(const DenseRun& run, R ring) : StepKernels(R::scaled, elimina::levels<R>, elimina::multiplies<R>), ring_(ring), arena_(static_cast<V*>(run.arena)) {}
 
 template <class R>
 PlainKernels<R>::~PlainKernels() = default;
@@ -43,7 +31,7 @@ Peak PlainKernels<R>::run_plain(StepView step, const double* peaks) {
   for (i64 cell = step.cells(); cell > 0; --cell) {
     Sum sum = ring_.start();
     for (i64 d = 0; d < step[kDomain] && tables_ > 0; ++d) ring_.add(sum, value_at(d));
-    const V value = tables_ > 0 ? ring_.finish(sum) : marginal_of_ones(ring_, step[kDomain]);
+    const V value = tables_ > 0 ? ring_.finish(sum) : ring_.ones(step[kDomain]);
     *out = value;
     if constexpr (R::scaled) peak.see(double(value), value > 0 ? double(value) : std::numeric_limits<double>::infinity());
     for (i64 axis = axes - 1; axis >= 0; --axis) {
@@ -109,15 +97,8 @@ typename R::Value PlainKernels<R>::value_at(i64 d) const {
   return value;
 }
 
-template class PlainKernels<MinSum<i16>>;
-template class PlainKernels<MinSum<i32>>;
-template class PlainKernels<MinSum<i64>>;
-template class PlainKernels<MinSum<float>>;
-template class PlainKernels<SumProduct<float>>;
-template class PlainKernels<LogSumExp<float>>;
-template class PlainKernels<MinSum<double>>;
-template class PlainKernels<SumProduct<double>>;
-template class PlainKernels<LogSumExp<double>>;
-template class PlainKernels<Count>;
+#define ELIMINA_INSTANTIATE(kind, ...) template class PlainKernels<__VA_ARGS__>;
+ELIMINA_TYPED_SEMIRINGS(ELIMINA_INSTANTIATE)
+#undef ELIMINA_INSTANTIATE
 
 }  // namespace elimina

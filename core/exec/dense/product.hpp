@@ -14,11 +14,6 @@
 namespace elimina::ELIMINA_ISA {
 
 template <class R>
-inline constexpr bool multiplies = false;
-template <class T>
-inline constexpr bool multiplies<SumProduct<T>> = true;
-
-template <class R>
 class ProductStep {
   using V = typename R::Value;
   static constexpr i64 kDepth = 1536 / i64(sizeof(V));          // values of d of a block

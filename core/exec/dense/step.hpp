@@ -29,7 +29,7 @@ class Kernels final : public PlainKernels<R> {
   using Plain::arena_, Plain::sources_;
   static constexpr bool has_small = Wide<R>::available;
   using Small = std::conditional_t<has_small, SmallSteps<R>, Nothing>;
-  using Product = std::conditional_t<multiplies<R>, ProductStep<R>, Nothing>;
+  using Product = std::conditional_t<elimina::multiplies<R>, ProductStep<R>, Nothing>;
   using Level = std::conditional_t<elimina::levels<R>, LevelStep<R>, Nothing>;
 
  public:
@@ -55,13 +55,13 @@ class Kernels final : public PlainKernels<R> {
 
   i64 begin(StepView step, const double* peaks, i64 wanted_items) override {
     this->prepare(step, peaks);
-    if constexpr (multiplies<R>)
+    if constexpr (elimina::multiplies<R>)
       if ((multiplying_ = is_product(step))) return product_.begin(step, sources_, wanted_items), product_.items();
     return tile_.begin(step, sources_, wanted_items), tile_.items();
   }
 
   void run(i64 first, i64 last, int thread, Peak& peak) override {
-    if constexpr (multiplies<R>)
+    if constexpr (elimina::multiplies<R>)
       if (multiplying_) return product_.run(first, last, spaces_[thread], peak);
     tile_.run(first, last, spaces_[thread], peak);
   }

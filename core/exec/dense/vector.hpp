@@ -103,18 +103,14 @@ inline void finish_stores_past_caches() {
 
 // The semirings whose operations are plain arithmetic, on vectors.
 template <class R>
-struct Wide {
-  static constexpr bool available = false;
-};
-template <class T>
-struct Wide<MinSum<T>> {
-  static constexpr bool available = kHasVectors;
-  static MinSum<Vector<T>> ring(MinSum<T> narrow) { return {broadcast(narrow.infinity)}; }
-};
-template <class T>
-struct Wide<SumProduct<T>> {
-  static constexpr bool available = kHasVectors;
-  static SumProduct<Vector<T>> ring(SumProduct<T>) { return {}; }
+struct Wide;
+template <template <class> class R, class T>
+struct Wide<R<T>> {
+  static constexpr bool available = R<T>::is_arithmetic && kHasVectors;
+  static R<Vector<T>> ring(R<T> narrow) {
+    if constexpr (requires { narrow.infinity; }) return {broadcast(narrow.infinity)};
+    else return {};
+  }
 };
 
 // Operands of one row: for each d, a scalar and the rows of the tables, the first of which may be the rhs. More values of d than kStreams are taken in

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <ranges>
 #include <type_traits>
 
@@ -17,10 +18,13 @@ i64 Readable::find(const std::array<u64, kMostWords>& place) const {
   return row < rows && std::ranges::equal(key(row), wanted) ? row : -1;
 }
 
-template <class V>
-i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment) {
+namespace {
+
+// `ring`: over the type of totals, which holds the product of values of all tables.
+template <class V, class R>
+i64 best_value_in(const R& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment) {
   using Place = std::array<u64, kMostWords>;
-  using Total = std::conditional_t<std::is_integral_v<V>, i64, double>;
+  using Total = typename R::Value;
   std::vector<std::array<Place, 2>> places(tables.size());  // at the variable's first value, and how far the next one is
   for (std::size_t n = 0; n < tables.size(); ++n)
     for (const auto& [v, word, stride] : tables[n].fields)
@@ -28,15 +32,15 @@ i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const
   i64 best = -1;
   Total best_total{};
   const auto consider = [&](i64 value) {
-    Total total{};
+    Total total = ring.one();
     for (std::size_t n = 0; n < tables.size(); ++n) {
       Place place;
       for (std::size_t w = 0; w < kMostWords; ++w) place[w] = places[n][0][w] + u64(value) * places[n][1][w];
       const i64 at = tables[n].find(place);
       if (at < 0) return;
-      total += Total(static_cast<const V*>(tables[n].values)[at]);
+      total = ring.combine(total, Total(static_cast<const V*>(tables[n].values)[at]));
     }
-    if (best < 0 || total < best_total || (total == best_total && value < best)) best = value, best_total = total;
+    if (best < 0 || ring.better(total, best_total) || (total == best_total && value < best)) best = value, best_total = total;
   };
   // Only values that this table lists can be allowed: its tuples are read instead of the domain where they are fewer.
   const Readable* shortest = nullptr;
@@ -62,9 +66,14 @@ i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const
   return std::max<i64>(best, 0);
 }
 
-template i64 best_value<i32>(i64, i64, std::span<const Readable>, const int*);
-template i64 best_value<i64>(i64, i64, std::span<const Readable>, const int*);
-template i64 best_value<float>(i64, i64, std::span<const Readable>, const int*);
-template i64 best_value<double>(i64, i64, std::span<const Readable>, const int*);
+}  // namespace
+
+i64 best_value(const Ring& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment) {
+  return with_semiring<4>(ring, [&]<template <class> class R, class V>(const R<V>&) {
+    using Total = std::conditional_t<std::is_floating_point_v<V>, double, std::conditional_t<std::is_signed_v<V>, i64, V>>;
+    constexpr Total most = std::numeric_limits<Total>::has_infinity ? std::numeric_limits<Total>::infinity() : std::numeric_limits<Total>::max();
+    return best_value_in<V>(semiring_of<R<Total>>(most), variable, domain, tables, assignment);
+  });
+}
 
 }  // namespace elimina::sparse

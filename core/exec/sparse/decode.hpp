@@ -24,9 +24,7 @@ struct Readable {
   i64 find(const std::array<u64, kMostWords>& place) const;
 };
 
-// The first value of least total of a step's variable, given those of its tables' other variables: the tables' values, of type V, are added.
-// Takes time in the values that a table with keys lists, not in the domain's.
-template <class V>
-i64 best_value(i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment);
+// The first best value of a step's variable, given those of its tables' other variables. Takes time in the values that a table with keys lists, not in the domain's.
+i64 best_value(const Ring& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment);
 
 }  // namespace elimina::sparse

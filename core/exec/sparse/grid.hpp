@@ -15,8 +15,7 @@ class Grid {
 
   // True if these tuples fill enough of the cells of the runs.
   bool worth(i64 rows, std::size_t runs) const {
-    // A count that is 0 modulo a prime does not show that there was nothing to count.
-    if constexpr (std::is_same_v<R, Count>) return false;
+    if constexpr (!R::is_empty_zero) return false;
     return low_ < kMostDomain && rows * kLeastShare >= i64(runs) * domain_;
   }
 

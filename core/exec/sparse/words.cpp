@@ -7,25 +7,9 @@
 namespace elimina::sparse {
 namespace {
 
-template <class T, class Use>
-auto with_float_ring(const Ring& ring, Use&& use) {
-  switch (ring.semiring) {
-    case SemiringKind::sum_product: return use(SumProduct<T>{});
-    case SemiringKind::log_sum_exp: return use(LogSumExp<T>{});
-    default: return use(MinSum<T>{T(ring.parameter)});
-  }
-}
-
+// Values of sparse tables have 4 or 8 bytes.
 template <class Use>
-auto with_ring(const Ring& ring, Use&& use) {
-  switch (ring.value) {
-    case ValueKind::int32: return use(MinSum<i32>{i32(ring.integer_parameter)});
-    case ValueKind::int64: return use(MinSum<i64>{ring.integer_parameter});
-    case ValueKind::float32: return with_float_ring<float>(ring, use);
-    case ValueKind::uint64: return use(Count{u64(ring.integer_parameter)});
-    default: return with_float_ring<double>(ring, use);
-  }
-}
+auto with_ring(const Ring& ring, Use&& use) { return with_semiring<4>(ring, use); }
 
 template <class V>
 V budget_of(const StageOrder& stage) {

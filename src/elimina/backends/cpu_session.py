@@ -17,6 +17,7 @@ from elimina.errors import MemoryLimitError
 from elimina.planning.arrays import view_of
 from elimina.planning.program import Program, work_of
 from elimina.planning.step import FactorLayout
+from elimina.problem.semirings import SEMIRINGS
 
 _OWN_PAGES_BYTES = 1 << 20
 """Size of an arena from which it may have pages of its own."""
@@ -29,7 +30,7 @@ def _empty_arena(program: Program) -> NDArray[np.generic]:
     while the next, larger mini-buckets are planned. New pages cost nothing beside the exponentials of such a run.
     """
     size = program.arena_cells * program.dtype.itemsize
-    if program.semiring != "log-sum-exp" or size < _OWN_PAGES_BYTES:
+    if not SEMIRINGS[program.semiring].is_weighted or size < _OWN_PAGES_BYTES:
         return np.empty(program.arena_cells, dtype=program.dtype)
     import mmap
 

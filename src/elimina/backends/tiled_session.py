@@ -16,7 +16,7 @@ from elimina.backends.core_session import dense_session
 from elimina.backends.protocols import Progress, RunOutput
 from elimina.planning.program import Program
 from elimina.planning.stream import Schedule, StreamedStep
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 
 Item = TypeVar("Item")
 
@@ -50,7 +50,7 @@ class TiledSession(ABC):
     def __init__(self, program: Program, arena: NDArray[np.generic], threads: int, upload: float) -> None:
         assert program.stream is not None
         self.program, self.arena, self.upload_seconds = program, arena, upload
-        self.scaled = SEMIRINGS[program.semiring].scaled
+        self.scaled = SEMIRINGS[program.semiring].is_scaled
         self.peaks = np.zeros((len(program.starts), 2))
         self._streamed = {step.step: step for step in program.stream.steps}
         self._host = dense_session(program, program.words, program.starts, arena, self.peaks, threads)

@@ -330,7 +330,7 @@ def _uai(result: Result, model: Model) -> str:
     """Return a result file of the UAI competitions: MPE (number of variables, values), PR (base-10 log), MAR, MMAP."""
     heading = described(result.task).uai
     if heading is None:
-        raise InputError("format uai cannot hold a count: use --format human or json")
+        raise InputError(f"format uai has no answers to the task {result.task}: use --format human or json")
     if heading == "PR":
         if result.log10_z is None:
             raise InputError("format uai cannot hold bounds: use --format human or json")

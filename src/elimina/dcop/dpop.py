@@ -21,7 +21,7 @@ from elimina.display import bytes_text, count_text
 from elimina.errors import MemoryLimitError
 from elimina.model.table import Table
 from elimina.problem.preparation import allowed_ranges
-from elimina.problem.tasks import FLOATS, INTEGERS, LARGEST
+from elimina.problem.semirings import FLOATS, INTEGERS, LARGEST
 from elimina.running.encoding import distances_of
 
 WIDEST = 1 << 61

@@ -32,7 +32,7 @@ from elimina.planning.program import Program, pack, place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.step import FactorLayout, Output
 from elimina.planning.tree import plan_tree
-from elimina.problem.tasks import INTEGERS, LARGEST, Dtype
+from elimina.problem.semirings import INTEGERS, LARGEST, Dtype
 
 
 def bucket_dtype(tables: int, spread: int | float) -> Dtype:

@@ -30,7 +30,7 @@ from elimina.planning.program import pack
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.tree import Node, Tree, tree_of
 from elimina.problem.preparation import prepare
-from elimina.problem.tasks import INTEGERS, LARGEST
+from elimina.problem.semirings import INTEGERS, LARGEST
 from elimina.result import Result
 from elimina.running.bounded_results import result_between
 from elimina.running.encoding import encode

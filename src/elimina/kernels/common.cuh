@@ -13,18 +13,9 @@ inline constexpr bool same = false;
 template <class A>
 inline constexpr bool same<A, A> = true;
 
-template <class S, class Cell>
-__device__ S make_semiring(Cell parameter) {
-  if constexpr (!weighted<S> && requires { S{typename S::Value(parameter)}; }) {
-    return S{typename S::Value(parameter)};
-  } else {
-    return S{};
-  }
-}
-
-template <class S, class Cell>
-__device__ S make_semiring(Cell parameter, StepView step) {
-  return weighed(make_semiring<S>(parameter), step.weight());
+template <class S>
+__device__ S semiring_of(typename S::Value parameter, StepView step) {
+  return weighed(semiring_of<S>(parameter), step.weight());
 }
 
 // sum (+)= a (x) b, in one or two instructions where the hardware has them. A comparison and a selection would cost one more.

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(kThreads)
   __shared__ i64 digits[kCached], bases[kMostTables];
   __shared__ Value scales[kMostTables], warp_values[kThreads / 32];
   __shared__ i64 warp_best[kThreads / 32];
-  const S s = make_semiring<S>(parameter);
+  const S s = semiring_of<S>(parameter);
   const int thread = int(threadIdx.x), warp = thread / 32;
   const i64 longest = words[order_at];
   const i64* order = words + order_at + 1;  // where each record starts

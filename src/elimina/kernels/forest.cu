@@ -238,7 +238,7 @@ __global__ void __launch_bounds__(kThreads, kTree ? 1 : kResident)
 
     for (int buffer = 0;; buffer ^= 1) {
       const StepView step{records[buffer]};
-      const S s = make_semiring<S>(parameter, step);
+      const S s = semiring_of<S>(parameter, step);
       const i64 next = link[kNext], next_start = link[kNextStart], next_words = link[kNextWords];
       const bool is_shared = link[kNextChildren] > 1;
       const int first = !kTree && chunks > 1 ? int(chunk) * chunk_cells : 0;

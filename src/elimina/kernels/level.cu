@@ -11,7 +11,7 @@ __global__ void __launch_bounds__(kThreads)
   using Value = typename S::Value;
   if (stopped(stop)) return;
   const StepView step{record};
-  const S s = make_semiring<S>(parameter, step);
+  const S s = semiring_of<S>(parameter, step);
   const int own = int(step[kTablesA]);
   i64 row_cells = 1;
   for (i64 axis = row_axis; axis < step[kAxes]; ++axis) row_cells *= step.size(axis);

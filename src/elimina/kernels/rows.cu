@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads)
   const i64 begin = i64(blockIdx.x) * kThreads * kRounds;
   const i64 end = begin + kThreads * kRounds < pairs ? begin + kThreads * kRounds : pairs;
   const i64 first_run = find_sum(sums, 0, left_rows, begin), last_run = find_sum(sums, first_run, left_rows, end - 1);
-  const R ring = make_semiring<R>(parameter);
+  const R ring = semiring_of<R>(parameter);
   i64 rows = 0, at = kFill && blockIdx.x > 0 ? counts[blockIdx.x - 1] : 0, all = 0;
   for (int round = 0; round < kRounds; ++round) {
     const i64 pair = begin + round * kThreads + threadIdx.x;
@@ -217,7 +217,7 @@ __global__ void __launch_bounds__(kThreads)
                  typename R::Value parameter, Key<W>* to_keys, typename R::Value* to_values) {
   const i64 run = thread_number();
   if (run >= runs) return;
-  const R ring = make_semiring<R>(parameter);
+  const R ring = semiring_of<R>(parameter);
   Marginal<R> marginal(ring);
   for (i64 i = starts[run]; i < starts[run + 1]; ++i) marginal.add(ring, values[i]);
   Key<W> key = keys[starts[run]];
@@ -256,7 +256,7 @@ __global__ void __launch_bounds__(kThreads)
                   typename R::Value parameter, i64* flags) {
   const i64 number = thread_number();
   Key<4> key{};
-  if (number < all) flags[number] = feasible(make_semiring<R>(parameter), cells[cell_at(number, axes, sizes, count, key)]);
+  if (number < all) flags[number] = feasible(semiring_of<R>(parameter), cells[cell_at(number, axes, sizes, count, key)]);
 }
 
 template <class V, int W>

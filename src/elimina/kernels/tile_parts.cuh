@@ -14,8 +14,8 @@ struct Single {
   using Sum = typename S::Sum;
   static constexpr int width = 1;
   S s;
-  __device__ explicit Single(Cell parameter) : s(make_semiring<S>(parameter)) {}
-  __device__ Single(Cell parameter, StepView step) : s(make_semiring<S>(parameter, step)) {}
+  __device__ explicit Single(Cell parameter) : s(semiring_of<S>(Lane(parameter))) {}
+  __device__ Single(Cell parameter, StepView step) : s(semiring_of<S>(Lane(parameter), step)) {}
   __device__ Cell one() const { return Cell(s.one()); }
   __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(s.combine(Lane(a), Lane(b))); }
   static __device__ Lane splat(Cell cell) { return Lane(cell); }
@@ -27,25 +27,44 @@ struct Single {
   __device__ Lane finish(Sum sum) const { return s.finish(sum); }
 };
 
-// Pairs: two 16-bit cells a register, added and compared in one instruction; the planner proved that no sum leaves 16 bits.
+// Pairs: two 16-bit cells a register, joined and compared in one instruction or two; the planner proved that no sum leaves 16 bits.
+template <class S>
 struct Pairs {
-  using Semiring = MinSum<i16>;
+  using Semiring = S;
   using Cell = i16;
   using Lane = u32;
   using Sum = u32;
   static constexpr int width = 2;
-  i16 infinity;
-  __device__ explicit Pairs(i16 parameter) : infinity(parameter) {}
-  __device__ Pairs(i16 parameter, StepView) : infinity(parameter) {}
-  __device__ Cell one() const { return 0; }
-  __device__ Cell combine_cells(Cell a, Cell b) const { return Cell(a + b); }
+  S s;
+  __device__ explicit Pairs(i16 parameter) : s(semiring_of<S>(parameter)) {}
+  __device__ Pairs(i16 parameter, StepView) : s(semiring_of<S>(parameter)) {}
+  __device__ Cell one() const { return s.one(); }
+  __device__ Cell combine_cells(Cell a, Cell b) const { return s.combine(a, b); }
   static __device__ Lane splat(Cell cell) { return u32(static_cast<unsigned short>(cell)) * 0x10001u; }
   static __device__ Lane spread(Lane lane, int half) { return __byte_perm(lane, 0, half ? 0x3232 : 0x1010); }
   static __device__ Cell cell(Lane lane, int half = 0) { return Cell(lane >> 16 * half & 0xffffu); }
-  __device__ Lane combine(Lane a, Lane b) const { return __vadd2(a, b); }
-  __device__ Sum start() const { return splat(infinity); }
-  __device__ void fold(Sum& sum, Lane a, Lane b) const { sum = __viaddmin_s16x2(a, b, sum); }
+  __device__ Lane combine(Lane a, Lane b) const {
+    if constexpr (same<S, MinSum<i16>>)
+      return __vadd2(a, b);
+    else
+      return join(s.combine(cell(a, 0), cell(b, 0)), s.combine(cell(a, 1), cell(b, 1)));
+  }
+  __device__ Sum start() const { return splat(s.start()); }
+  __device__ void fold(Sum& sum, Lane a, Lane b) const {
+    if constexpr (same<S, MinSum<i16>>) {
+      sum = __viaddmin_s16x2(a, b, sum);
+    } else {
+      const Lane value = combine(a, b);
+      Cell low = cell(sum, 0), high = cell(sum, 1);
+      s.add(low, cell(value, 0));
+      s.add(high, cell(value, 1));
+      sum = join(low, high);
+    }
+  }
   __device__ Lane finish(Sum sum) const { return sum; }
+
+ private:
+  static __device__ Lane join(Cell low, Cell high) { return u32(static_cast<unsigned short>(low)) | u32(static_cast<unsigned short>(high)) << 16; }
 };
 
 // Out of line, since it takes hundreds of instructions and is hardly ever needed.

@@ -9,9 +9,16 @@ from elimina.methods.optimum import optimum
 from elimina.methods.partition_function import partition
 from elimina.methods.segments import optimum_in_segments
 from elimina.planning.plan import Plan
+from elimina.problem.semirings import SEMIRINGS, Answer
 from elimina.result import Result
 from elimina.running.advice import check_fits
 from elimina.running.execution import Execution, statistics
+
+_ANSWERS: dict[Answer, Callable[[Execution, dict[str, float]], Result]] = {
+    "optimum": optimum,
+    "sum": partition,
+    "count": count,
+}
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
@@ -35,14 +42,14 @@ def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     finally:
         if execution.checkpoint is not None:
             execution.checkpoint.flush()
-    return answer.replace(stats={**statistics(execution, clock), **answer.stats, **resumed})
+    return answer.replace(task=plan.task, stats={**statistics(execution, clock), **answer.stats, **resumed})
 
 
 def _answer_of(plan: Plan) -> Callable[[Execution, dict[str, float]], Result]:
     """Return the function that runs a plan."""
     if plan.segments is not None:
         return optimum_in_segments
-    return {"mpe": optimum, "pr": partition, "count": count}[plan.task]
+    return _ANSWERS[SEMIRINGS[plan.semiring].answer]
 
 
 def _resumed(execution: Execution) -> dict[str, int]:

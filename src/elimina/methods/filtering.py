@@ -37,7 +37,7 @@ from elimina.planning.planner import make_plan
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import make_sparse_plan, outside
 from elimina.problem.preparation import Problem, allowed_ranges, prepare
-from elimina.problem.tasks import INTEGERS
+from elimina.problem.semirings import INTEGERS
 from elimina.result import Bounds, Result
 from elimina.running.bounded_results import result_between
 from elimina.running.combination import bounds_beyond

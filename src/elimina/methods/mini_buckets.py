@@ -18,6 +18,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.step import JOIN, LEVEL
 from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
+from elimina.problem.semirings import SEMIRINGS
 from elimina.result import Result
 from elimina.running.advice import check_fits
 from elimina.running.bounded_results import result_between
@@ -284,7 +285,7 @@ class Heuristic(NamedTuple):
 
 def sign_of(plan: Plan) -> int:
     """-1 where a plan's numbers are the better the larger they are."""
-    return -1 if plan.semiring == "log-sum-exp" else 1
+    return SEMIRINGS[plan.semiring].sign
 
 
 def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
@@ -319,7 +320,7 @@ def run_mini_buckets(
     """
     problem, plan = execution.problem, execution.plan
     check_fits(plan)
-    count_path("mini-buckets" if plan.semiring == "min-sum" else "weighted-mini-buckets")
+    count_path("weighted-mini-buckets" if SEMIRINGS[plan.semiring].is_weighted else "mini-buckets")
     started = time.perf_counter()
     encoded = encode(problem, plan)
     guide = pseudo_tree_tables(plan, problem.model.sizes)

@@ -14,6 +14,7 @@ from elimina.methods.slice_bounds import SliceBounds, bound_slices
 from elimina.model.model import Model
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
+from elimina.problem.semirings import SEMIRINGS
 from elimina.result import Result
 from elimina.running.bounded_results import bounds_meet, result_between
 from elimina.running.encoding import Encoded
@@ -53,7 +54,8 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
         if part.run is not None:
             value = decode_value(part.problem, plan, part.encoded, ends)
         slack = 0.0
-        if value is not None and not plan.dtype.startswith("int"):
+        # Comparisons round nothing.
+        if value is not None and not plan.dtype.startswith("int") and SEMIRINGS[plan.semiring].is_additive:
             slack = rounding(part.problem, plan, math.fsum(ends), part.encoded.constants)
             least = sign * value - slack
             state["least"] = least if state["least"] is None else min(least, state["least"])
@@ -72,9 +74,11 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
         stats["slices_skipped"] = state["skipped"]
     if best is None:
         return Result("infeasible", plan.task, stats=stats)
-    terms = problem.model.terms(chosen)
-    score = problem.model.total(terms)
-    check_value(plan.dtype, best, score, [problem.model.constant, *terms], state["slack"])
+    ring = SEMIRINGS[plan.semiring]
+    terms = problem.model.terms(chosen, ring.is_logarithmic)
+    terms += [problem.model.constant] if ring.is_additive else []
+    score = 0 + sign * ring.total([sign * term for term in terms])
+    check_value(plan.dtype, best, score, terms, state["slack"])
     if plan.dtype.startswith("int"):
         return optimum_result(problem.model, score, chosen, score).replace(stats=stats)
     bound = sign * score if state["least"] is None else min(sign * score, state["least"])
@@ -87,15 +91,15 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int
     Raises:
         InputError: The plan's semiring has no optimum.
     """
-    if plan.semiring != "min-sum":
+    ring = SEMIRINGS[plan.semiring]
+    if not ring.is_idempotent:
         raise InputError(f"semiring {plan.semiring} has no optimum")
     forbidden = plan.forbidden
     if encoded.impossible or any(root == forbidden for root in roots):
         return None
     sign = problem.model.sign
-    if plan.dtype.startswith("int"):
-        return int(encoded.offset) + sign * sum(int(root) for root in roots)
-    return math.fsum([*encoded.constants, *(sign * root for root in roots)])
+    # No negative zero.
+    return 0 + sign * ring.total([*(sign * constant for constant in encoded.constants), *roots])
 
 
 def optimum_result(

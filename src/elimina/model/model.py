@@ -290,11 +290,15 @@ class Model(Displayed):
     def __contains__(self, what: object) -> bool:
         return what in self._index if isinstance(what, str) else what in self.variables
 
-    def terms(self, assignment: Sequence[int]) -> list[int | float]:
+    def terms(self, assignment: Sequence[int], logarithms: bool = True) -> list[int | float]:
         """Return the contribution of each factor to the objective at an assignment: a cost, or a log probability.
 
         A forbidden integer cost becomes infinity (minus infinity where costs are maximised), a probability of 0 minus
         infinity.
+
+        Args:
+            assignment: One value index for each variable.
+            logarithms: False for probabilities as they are.
 
         Raises:
             InputError: A value is outside its variable's domain.
@@ -306,6 +310,8 @@ class Model(Displayed):
         except TypeError:
             taken = "a sequence with the index of each variable's state; indices_of(assignment) returns it"
             raise arguments.wrong_type("assignment", assignment, taken) from None
+        if self.sense == "probability" and not logarithms:
+            return values
         if self.sense == "probability":
             return [math.log(p) if p > 0 else -math.inf for p in values]
         forbidden, worst = (forbidden_value(self.sense, dtype) for dtype in (np.int64, np.float64))
@@ -322,11 +328,7 @@ class Model(Displayed):
 
     def total(self, terms: Sequence[int | float]) -> int | float:
         """Return the objective from the contributions of all factors."""
-        # A few types for a million terms.
-        if all(issubclass(kind, int) for kind in set(map(type, terms))):
-            return self.constant + sum(terms)
-        infinite = next((term for term in terms if math.isinf(term)), None)
-        return _sum([self.constant, *terms]) if infinite is None else infinite
+        return added([self.constant, *terms])
 
     @property
     def sign(self) -> int:
@@ -383,6 +385,15 @@ def _number(name: str, number: float) -> int | float:
     if (exact == 0) != (number == 0) or (abs(exact) > sys.float_info.max and not is_infinite):
         raise InputError(f"{name} is {arguments.shown(number)}, which is out of the range of a float")
     return exact
+
+
+def added(terms: Sequence[int | float]) -> int | float:
+    """Return a sum: exact for integers, rounded once for floats, and infinite with the first term that is."""
+    # A few types for a million terms.
+    if all(issubclass(kind, int) for kind in set(map(type, terms))):
+        return sum(terms)
+    infinite = next((term for term in terms if math.isinf(term)), None)
+    return _sum(terms) if infinite is None else infinite
 
 
 def _sum(terms: Sequence[int | float]) -> float:

@@ -10,7 +10,7 @@ from elimina.errors import InputError
 from elimina.model.table import Ends
 from elimina.planning.record import MAX_OPERANDS
 from elimina.problem.preparation import Problem
-from elimina.problem.tasks import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Dtype
+from elimina.problem.semirings import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Contents, Dtype
 
 _MAX_VISITS = 100_000_000
 """Cells that the search visits: about 0.2 s."""
@@ -24,6 +24,8 @@ def incumbent_cost(problem: Problem) -> int | None:
 
     It is the same every time.
     """
+    if not SEMIRINGS[problem.described.semiring].is_additive:
+        return None
     if any(table.cells > _MAX_TABLE_CELLS for table in problem.tables):
         return None
     most = sys.maxsize
@@ -47,6 +49,8 @@ class Encoding(NamedTuple):
     forbidden: float
 
 
+_COSTS = "costs that are not integers"
+
 _MIN_OPERANDS = 3
 """Steps that add fewer tables are not worth a narrower dtype."""
 
@@ -64,19 +68,16 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
     below it: one number above that bound stands for 'forbidden', and a dtype is wide enough if it holds that number
     once for each table that a step adds.
     """
-    if problem.task == "count":
-        return Encoding("count", _asked(dtype, SEMIRINGS["count"].dtypes, "counting"), 0)
     if weighted:
         return Encoding("log-sum-exp", _asked(dtype, ("float64",), "bounds on sums"), -math.inf)
-    if problem.model.sense == "probability":
-        if problem.described.is_sum:
-            return Encoding("sum-product", _asked(dtype, FLOATS, "sums of probabilities"), 0)
-        return Encoding("min-sum", _asked(dtype, FLOATS, "logarithms of probabilities"), math.inf)
-    if not problem.model.is_integer or dtype in FLOATS:
-        return Encoding("min-sum", _asked(dtype, FLOATS, "costs that are not integers"), math.inf)
+    ring, model = SEMIRINGS[problem.described.semiring], problem.model
+    if not ring.integers or not model.is_integer or dtype in FLOATS:
+        are_costs = bool(ring.integers) and model.sense != "probability"
+        allowed = FLOATS if ring.integers else ring.dtypes
+        return Encoding(ring.name, _asked(dtype, allowed, _COSTS if are_costs else ring.numbers), ring.zero)
     if dtype is not None and dtype not in INTEGERS:
         raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
-    return Encoding("min-sum", exact_integer(operands, bound, dtype), bound)
+    return Encoding(ring.name, exact_integer(operands, bound, dtype), bound)
 
 
 def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
@@ -111,13 +112,20 @@ def _asked(dtype: str | None, allowed: tuple[Dtype, ...], what: str) -> Dtype:
 
 def cost_bound(problem: Problem) -> int:
     """Return a number for 'forbidden' among integer costs shifted to be non-negative; 1 for other models."""
-    if not problem.described.is_optimum or not problem.model.is_integer:
+    ring, model = SEMIRINGS[problem.described.semiring], problem.model
+    if not ring.integers or not model.is_integer:
         return 1
-    ends = Ends.of(problem.tables.listed, problem.model.sense)
-    spread = ends.total(highest=True) - ends.total(highest=False) + 1
-    limit = problem.model.upper_bound
-    if limit is not None and ends.are_allowed:
-        sign = problem.model.sign
-        best = int(problem.model.constant) + ends.total(highest=sign == -1)
-        spread = min(spread, math.ceil(sign * (limit - best)))
-    return max(spread, 1)
+    return max(ring.bound(contents_of(problem, is_integer=True)), 1)
+
+
+def contents_of(problem: Problem, is_integer: bool, ends: Ends | None = None) -> Contents:
+    """Return what a semiring's record asks of a problem.
+
+    Args:
+        problem: Problem to be encoded.
+        is_integer: True if costs stay integers.
+        ends: Ends of its tables; None: those of all their cells.
+    """
+    model = problem.model
+    ends = Ends.of(problem.tables.listed, model.sense) if ends is None else ends
+    return Contents(model.sense, is_integer, model.constant, model.upper_bound, ends, problem.constants)

@@ -16,7 +16,8 @@ from elimina.planning.mini_buckets import IBound
 from elimina.planning.option_values import Values, joined
 from elimina.planning.order import MAX_SEED, Method
 from elimina.planning.plan import Plan
-from elimina.problem.tasks import FLOATS, Description, Task, described, tasks_that
+from elimina.problem.semirings import FLOATS
+from elimina.problem.tasks import Description, Task, described, tasks_that
 from elimina.result import Bounds
 from elimina.system import available_threads
 

@@ -12,6 +12,7 @@ from elimina.display import bar, bytes_text, count_text, html_of, seconds_text, 
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan_rows import fused_rows, product_rows
 from elimina.planning.step import FactorLayout, Output, Step
+from elimina.problem.semirings import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.planning.shard_program import Shards
@@ -331,7 +332,7 @@ class Plan(NamedTuple):
             *self._streaming(),
             *(fused_rows(self.steps) if self.sparse is None else ()),
             *self._cards(),
-            *(product_rows(self.steps) if self.semiring == "sum-product" and self.sparse is None else ()),
+            *(product_rows(self.steps) if SEMIRINGS[self.semiring].is_product and self.sparse is None else ()),
             *self._sparse_steps(),
             ("estimated time", seconds_text(self.seconds)),
             *([] if self.slicing is None else _slicing_rows(self, self.slicing)),

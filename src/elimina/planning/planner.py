@@ -24,8 +24,8 @@ from elimina.planning.record import HEADER, MAX_OPERANDS
 from elimina.planning.slice_dependence import dependence, order_slices
 from elimina.planning.tree import Bound, Partition, node_weights, plan_tree, tree_of
 from elimina.problem.preparation import Problem, restrict
+from elimina.problem.semirings import INTEGERS, LARGEST, SEMIRINGS
 from elimina.problem.table_groups import Group
-from elimina.problem.tasks import INTEGERS, LARGEST
 from elimina.system import lock_for_a_moment
 
 MIN_RECORD_BYTES = 1 << 20
@@ -168,7 +168,7 @@ def make_plan(
     if side is not None and (minibuckets is not None or part.maximised):
         zeros = [_has_zeros(part, group) for group in part.groups]
         weights = node_weights(tree_of(tree), side, zeros, part.maximised)
-    decode = problem.described.is_optimum and minibuckets is None and not problem.kept
+    decode = SEMIRINGS[problem.described.semiring].is_idempotent and minibuckets is None and not problem.kept
     # A GPU has only whole programs' messages in its arena.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
 
@@ -373,13 +373,14 @@ def _lay_out(
 ) -> _PlacedPlan:
     itemsize = np.dtype(encoding.dtype).itemsize
     runs = slice_runs([problem.model.sizes[v] for v in slices.fixed])
-    may_defer = machine.on_host and encoding.semiring != "log-sum-exp" and not slices.fixed
+    is_weighted = SEMIRINGS[encoding.semiring].is_weighted
+    may_defer = machine.on_host and not is_weighted and not slices.fixed
     most_deferred = most_bytes // _DEFERRED_BYTES if may_defer else 0
     most_words = max(most_bytes // 8, most_deferred if most_deferred >= DEFERRED_WORDS else 0)
     deferred_words = DEFERRED_WORDS if may_defer else sys.maxsize
     placed = place_steps(steps, itemsize, keep, machine, slices.levels, runs, most_words, deferred_words)
     seconds = placed.arena_cells * itemsize / machine.fresh + placed.seconds
-    if encoding.semiring == "log-sum-exp":
+    if is_weighted:
         seconds *= EXPONENTIAL
     if slices.fixed:
         changes = zip(placed.spans.tolist(), slices.factor_levels, strict=True)

@@ -17,7 +17,7 @@ from elimina.planning.packed_steps import DeferredSteps, Outputs, Steps
 from elimina.planning.plan import Plan, Sparse
 from elimina.planning.record import DOMAIN, LO_CELLS, MID_CELLS, OUTER_CELLS, TABLES, TABLES_A, TABLES_B
 from elimina.planning.shard_program import Box, Exchange, Range, Shards, cells
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 
 if TYPE_CHECKING:
     from elimina.planning.stream import Stream
@@ -70,7 +70,7 @@ class Program(NamedTuple):
     """Input of a backend.
 
     Attributes:
-        semiring: ``min-sum``, ``sum-product``, ``log-sum-exp`` or ``count``.
+        semiring: Name of one of ``SEMIRINGS``.
         dtype: Number type of every table in the arena.
         parameter: ``min-sum``: the forbidden value; ``count``: the modulus, 0 for 2^64; else unused.
         words: int64, the packed steps one after another, in an order in which every message is written before it is
@@ -181,11 +181,11 @@ def _work_once(plan: Plan) -> int:
 
 def _check_minibuckets(plan: Plan, semiring: str) -> None:
     # To look through millions of steps takes as long as to run some.
-    is_plain = plan.minibuckets is None and plan.semiring != "log-sum-exp"
+    is_plain = plan.minibuckets is None and not SEMIRINGS[plan.semiring].is_weighted
     if is_plain or Steps.packed(plan.steps).is_plain:
         return
     others = {
-        f"the semiring {semiring}": not SEMIRINGS[semiring].levels,
+        f"the semiring {semiring}": not SEMIRINGS[semiring].is_matched,
         "decoding": plan.decode,
         "slices": plan.slicing is not None,
         "tiles": plan.stream is not None or plan.scratch is not None,

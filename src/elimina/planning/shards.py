@@ -20,7 +20,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.program import boxes
 from elimina.planning.shard_program import CardTable, Division, Exchange, Phase, Range, Shards, lengths_of
 from elimina.planning.step import Operand, Step
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 
 DIVIDED_SECONDS = 1e-3
 """Estimated seconds of the shortest step that is divided: the others take less than to wait for other cards."""
@@ -81,7 +81,7 @@ class _DivisionSearch:
         self._item = plan.itemsize
         self._last = {v: place for place, v in enumerate(plan.order)}
         self._runs = list(map(_runs, steps))
-        self._scaled = SEMIRINGS[plan.semiring].scaled
+        self._scaled = SEMIRINGS[plan.semiring].is_scaled
 
     def best(self) -> tuple[list[Division], float]:
         """Return the division of each step's output, and the seconds of all steps and copies."""
@@ -223,7 +223,7 @@ class _Builder:
             seconds: Estimated time of all steps and copies.
             height: Elements of each card's arena.
         """
-        plan, scaled = self._plan, SEMIRINGS[self._plan.semiring].scaled
+        plan, scaled = self._plan, SEMIRINGS[self._plan.semiring].is_scaled
         phases: list[Phase] = []
         copies, first = list(self._factors.values()), 0
         for number, needed in enumerate(self._copies):

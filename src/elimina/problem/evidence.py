@@ -18,6 +18,7 @@ from elimina.model.variable import Variable
 from elimina.problem.merging import Merged, Purpose
 from elimina.problem.observations import evidence_of
 from elimina.problem.rewriting import is_rewritten, with_small_tables
+from elimina.problem.semirings import SEMIRINGS
 from elimina.problem.tasks import Task, described
 
 Array = NDArray[Any]
@@ -175,7 +176,8 @@ def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] |
     """
     observed = _observe(model, task, evidence)
     properties = described(task)
-    if not is_rewritten(observed.model) or (properties.is_sum and model.sense != "probability"):
+    is_free = SEMIRINGS[properties.semiring].is_additive and not (properties.is_sum and model.sense != "probability")
+    if not is_free or not is_rewritten(observed.model):
         return observed
     maximised = asked or () if properties.keeps_query else ()
     return Observed(*with_small_tables(observed.model, observed.values, _purpose(task), maximised))
@@ -235,6 +237,6 @@ def _observe(model: Model, task: Task, evidence: Evidence) -> Observed:
     place = described(task).soft_evidence
     if model.sense != "probability" or place is None:
         name = model.variables[soft[0]].name
-        reason = "a count" if place is None else f"a model with costs ({model.sense})"
+        reason = f"the task {task}" if place is None else f"a model with costs ({model.sense})"
         raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
     return with_factors(model, known) if place == "factors" else with_leaves(model, known)

@@ -18,6 +18,7 @@ from elimina.model.table import LARGEST_NUMBER, Scopes, Sense, Table, Tables
 from elimina.model.variable import Variable
 from elimina.problem import tasks
 from elimina.problem.relevance import prune_barren
+from elimina.problem.semirings import SEMIRINGS
 from elimina.problem.table_groups import Group, TableGroups
 from elimina.system import lock_for_a_moment
 
@@ -135,7 +136,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         tables = model.tables if is_whole else Tables(map(model.factors.__getitem__, kept))
     if described.is_optimum:
         tables = _narrowed(tables)
-    elif task == "count":
+    elif SEMIRINGS[described.semiring].encoding == "support":
         # The others allow every tuple.
         tables = tables.chosen(tables.listed.forbidding(model.sense))
     largest = tables[number] if (number := tables.listed.largest()) >= 0 else None

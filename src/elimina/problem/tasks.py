@@ -1,12 +1,9 @@
-"""Tasks of ``solve`` and ``plan`` (their names, other names for them, and descriptions), and semirings."""
+"""Tasks of ``solve`` and ``plan``: their names, other names for them, and descriptions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, cast, get_args
-
-import numpy as np
-from numpy.typing import NDArray
 
 from elimina import arguments
 
@@ -23,6 +20,7 @@ class Description(NamedTuple):
 
     Attributes:
         text: Help text.
+        semiring: Name of its semiring.
         aliases: Other names.
         problem: The task as that of a problem to be planned; None: the task itself.
         methods: Methods besides ``auto`` and ``eliminate``.
@@ -36,6 +34,7 @@ class Description(NamedTuple):
         merges_slices: True if answers of slices make one: for conditioning, checkpoints and clusters.
         has_rows: True if its steps may work on sparse tables.
         has_bounds: True if mini-buckets bound its answer.
+        has_first_bounds: True if bounds from each table alone stand for an answer that comes too late.
         soft_evidence: Likelihoods as ``factors``, or as ``leaves`` of a network; None: there is no place for them.
         passes: Passes over the tree; see ``planning.planner``.
         shown: Rows on the command line: names, and attributes of the result.
@@ -43,6 +42,7 @@ class Description(NamedTuple):
     """
 
     text: str
+    semiring: str
     aliases: tuple[str, ...] = ()
     problem: Task | None = None
     methods: tuple[str, ...] = ()
@@ -56,6 +56,7 @@ class Description(NamedTuple):
     merges_slices: bool = False
     has_rows: bool = False
     has_bounds: bool = False
+    has_first_bounds: bool = False
     soft_evidence: Literal["factors", "leaves"] | None = None
     passes: str = "postorder"
     shown: tuple[tuple[str, str], ...] = ()
@@ -65,12 +66,14 @@ class Description(NamedTuple):
 DESCRIPTIONS: dict[str, Description] = {
     "mpe": Description(
         "Best assignment: optimum of a WCSP, MPE of a network.",
+        "min-sum",
         aliases=("map",),
         methods=("filter", "search", "mbe"),
         is_optimum=True,
         merges_slices=True,
         has_rows=True,
         has_bounds=True,
+        has_first_bounds=True,
         soft_evidence="factors",
         passes="lasting",
         shown=(("value", "value"),),
@@ -78,17 +81,20 @@ DESCRIPTIONS: dict[str, Description] = {
     ),
     "pr": Description(
         "Partition function, or probability of the evidence.",
+        "sum-product",
         aliases=("partition",),
         methods=("mbe",),
         is_sum=True,
         merges_slices=True,
         has_rows=True,
         has_bounds=True,
+        has_first_bounds=True,
         soft_evidence="leaves",
         uai="PR",
     ),
     "mar": Description(
         "Posterior marginals.",
+        "sum-product",
         aliases=("marginals",),
         is_sum=True,
         is_marginal=True,
@@ -101,30 +107,44 @@ DESCRIPTIONS: dict[str, Description] = {
     ),
     "mmap": Description(
         "Best states of the query, all other variables summed out.",
+        "sum-product",
         methods=("search", "mbe"),
         is_sum=True,
         takes_query=True,
         keeps_query=True,
         has_bounds=True,
+        has_first_bounds=True,
         soft_evidence="leaves",
         passes="upward",
         shown=(("value", "value"),),
         uai="MMAP",
     ),
     "count": Description(
-        "Number of allowed assignments.", merges_slices=True, has_rows=True, shown=(("count", "value"),)
+        "Number of allowed assignments.",
+        "count",
+        merges_slices=True,
+        has_rows=True,
+        has_first_bounds=True,
+        shown=(("count", "value"),),
     ),
     "count-optima": Description(
         "Number of optimal assignments, and their cost (integer costs).",
+        "min-sum",
         problem="mpe",
         is_unrounded=True,
+        has_first_bounds=True,
         shown=(("value", "value"), ("optima", "count")),
     ),
 }
 """By name."""
 
 JOINT = Description(
-    "Joint distribution of some variables.", is_sum=True, is_distribution=True, keeps_query=True, passes="joint"
+    "Joint distribution of some variables.",
+    "sum-product",
+    is_sum=True,
+    is_distribution=True,
+    keeps_query=True,
+    passes="joint",
 )
 """A part of other tasks."""
 
@@ -149,46 +169,3 @@ def task_of(name: Any) -> Task:
     known = name.lower() if isinstance(name, str) and name.lower() in NAMES else name
     chosen: TaskName = arguments.choice("task", known, NAMES)
     return next((task for task in TASKS if chosen in DESCRIPTIONS[task].aliases), cast(Task, chosen))
-
-
-Dtype = Literal["int16", "int32", "int64", "float32", "float64", "uint64"]
-INTEGERS: tuple[Dtype, ...] = ("int16", "int32", "int64")
-FLOATS: tuple[Dtype, ...] = ("float64", "float32")
-LARGEST = {name: int(np.iinfo(name).max) for name in INTEGERS}
-"""The largest number of each integer type."""
-
-
-class Semiring(NamedTuple):
-    """A commutative semiring; its operations are in ``include/elimina/semiring.hpp``.
-
-    Attributes:
-        dtypes: Number types of the backends: exact ones from the narrowest on, then floats, the more exact one first.
-        scaled: True if messages are scaled by powers of two (``scale_exponent`` there).
-        levels: True if mini-buckets can be moment-matched in it (``include/elimina/level.hpp``).
-    """
-
-    dtypes: tuple[Dtype, ...]
-    scaled: bool
-    levels: bool = False
-
-
-SEMIRINGS = {
-    "min-sum": Semiring((*INTEGERS, *FLOATS), False, levels=True),
-    "sum-product": Semiring(FLOATS, True),
-    "log-sum-exp": Semiring(FLOATS, False, levels=True),
-    "count": Semiring(("uint64",), False),
-}
-"""By name. ``count`` works modulo 2^64 or a prime (``Program.parameter``)."""
-
-
-def scale_exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
-    """Return the powers of two that readers divide messages by, from their largest values.
-
-    Args:
-        highs: Largest value of each message.
-        dtype: ``float32`` or ``float64``; ``scale_exponent`` in ``include/elimina/semiring.hpp`` has the same bounds.
-    """
-    limit = 126.0 if dtype == "float32" else 1022.0
-    exponents: NDArray[np.float64] = np.minimum(np.maximum(np.frexp(highs)[1] - 1.0, -limit), limit)
-    exponents[highs == 0] = 0
-    return exponents

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,24 +20,16 @@ from elimina.model.table import Ends, Sense, Table, cell_numbers
 from elimina.planning.arrays import view_of
 from elimina.planning.key_layout import KeyLayout, field_bits
 from elimina.planning.listed_tables import listing_table, section
+from elimina.planning.number_type import contents_of
 from elimina.planning.packed_steps import Factors
 from elimina.planning.plan import Plan
 from elimina.planning.step import FactorLayout
 from elimina.problem.preparation import Problem, allowed_ranges
-from elimina.problem.tasks import FLOATS, INTEGERS
+from elimina.problem.semirings import FLOATS, INTEGERS, SEMIRINGS, Rule, Semiring, floats_of
 from elimina.running.rounding import check_sum
 from elimina.running.scaled import ScaledNumber
 
 Array = NDArray[Any]
-
-Rule = Literal["support", "distances", "logs", "products"]
-"""Encoding of values.
-
-- ``support``: 1 where they are allowed, else 0.
-- ``distances``: costs, or negated logarithms of probabilities, from the best one of each table.
-- ``logs``: logarithms, less the largest one of each table.
-- ``products``: each factor scaled by a power of two, so that its largest value is in [1, 2).
-"""
 
 
 class Encoded(NamedTuple):
@@ -89,7 +81,10 @@ class Encoder:
 
     def __init__(self, problem: Problem, plan: Plan, semiring: str | None = None, whole: Problem | None = None) -> None:
         self._sense = problem.model.sense
-        self._rule = _rule(whole or problem, plan, semiring or plan.semiring)
+        self._ring = SEMIRINGS[semiring or plan.semiring]
+        self._rule = self._ring.encoding
+        if self._rule == "distances" and plan.dtype in FLOATS:
+            check_sum((whole or problem).model, (whole or problem).tables, plan.dtype)
         self._limit = int(plan.forbidden) if plan.dtype in INTEGERS else 0
         self._factors = Factors.packed(plan.factors)
         self._tables, self._listed = problem.tables, problem.tables.listed
@@ -134,7 +129,7 @@ class Encoder:
         """Write a listed factor; return the same as ``write_factors`` for one factor."""
         factor = self._lists[number]
         tables = [self._changed.get(member, self._tables[member]) for member in factor.members]
-        written = write_listed(factor, tables, self._sense, self._rule, self._limit, self.arena)
+        written = write_listed(factor, tables, self._sense, self._ring, self._limit, self.arena)
         self._ends_of_lists.update(zip(factor.members, written.ends, strict=True))
         return written.range, written.exponent, written.is_exact
 
@@ -155,19 +150,13 @@ class Encoder:
             factor = ScaledNumber.product(values, exponent).times(ScaledNumber.from_log2(constant / math.log(2)))
             return Encoded(self.arena, logs, self._ranges.copy(), not possible, exact, factor)
         if self._rule == "support":
-            ends = allowed_ranges(constants, self._sense)
-            return Encoded(self.arena, (0,), ranges, not possible or None in ends, True)
-        known, is_highest = self._ends(), self._sense != "min-cost"
-        if self.arena.dtype.kind == "i":
-            return Encoded(
-                self.arena, (int(constant) + known.total(highest=is_highest),), ranges, not known.are_allowed, True
-            )
-        numbers = known.numbers(highest=is_highest)
-        found: Iterable[float] = map(math.log, numbers) if self._sense == "probability" else numbers
-        if (known.kinds == 1).any():
-            found = itertools.chain.from_iterable(map(_floats, found))
-        possible = possible and bool(known.kinds[list(problem.constants)].all())
-        return Encoded(self.arena, (*_floats(constant), *found), ranges, not possible, True)
+            allowed = allowed_ranges(constants, self._sense)
+            return Encoded(self.arena, (0,), ranges, not possible or None in allowed, True)
+        ends, is_integer = self._ends(), self.arena.dtype.kind == "i"
+        # A sum of integers would not show what one table forbids.
+        possible = possible and bool((ends.kinds if is_integer else ends.kinds[list(problem.constants)]).all())
+        numbers = self._ring.constants(contents_of(problem, is_integer, ends))
+        return Encoded(self.arena, numbers, ranges, not possible, True)
 
     def _ends(self) -> Ends:
         """Return the ends of all tables; of the members of listed factors, at their tuples."""
@@ -224,18 +213,6 @@ def write_factors(
 def _lists(factors: Sequence[FactorLayout]) -> dict[int, FactorLayout]:
     """Return the factors that are listed, by number."""
     return {number: factor for number, factor in enumerate(factors) if factor.tuples is not None}
-
-
-def _rule(problem: Problem, plan: Plan, semiring: str) -> Rule:
-    if semiring == "count":
-        return "support"
-    if semiring == "sum-product":
-        return "products"
-    if semiring == "log-sum-exp":
-        return "logs"
-    if plan.dtype in FLOATS:
-        check_sum(problem.model, problem.tables, plan.dtype)
-    return "distances"
 
 
 def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
@@ -334,22 +311,14 @@ def _offset(
     bests = ends.numbers(highest=is_highest)
     values: Iterable[float] = map(math.log, bests) if sense == "probability" else bests
     if (ends.kinds == 1).any():
-        values = itertools.chain.from_iterable(map(_floats, values))
+        values = itertools.chain.from_iterable(map(floats_of, values))
     # No negative zero.
-    return 0.0 + sign * math.fsum([*_floats(constant), *values]), are_allowed
+    return 0.0 + sign * math.fsum([*floats_of(constant), *values]), are_allowed
 
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:
     """Return the factor's place in the arena, with its axes; it can be written to."""
     return view_of(arena, factor.offset, factor.sizes, factor.strides)
-
-
-def _floats(number: float) -> tuple[float, ...]:
-    """Return floats whose sum is a number: an integer may need two."""
-    nearest = float(number)
-    if isinstance(number, int) and int(nearest) != number:
-        return nearest, float(number - int(nearest))
-    return (nearest,)
 
 
 def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
@@ -376,7 +345,7 @@ class ListedFactor(NamedTuple):
 
 
 def write_listed(
-    factor: FactorLayout, tables: Sequence[Table], sense: Sense, rule: Rule, limit: int, arena: Array
+    factor: FactorLayout, tables: Sequence[Table], sense: Sense, ring: Semiring, limit: int, arena: Array
 ) -> ListedFactor:
     """Write the join of tables to a listed factor's place.
 
@@ -384,7 +353,7 @@ def write_listed(
         factor: Layout of the factor.
         tables: Tables within its scope; one of them lists its tuples.
         sense: Sense of the tables.
-        rule: Encoding of their values.
+        ring: Semiring of the numbers.
         limit: See ``write_factors``.
         arena: Arena of the factor.
     """
@@ -399,22 +368,15 @@ def write_listed(
     # The tuples as the values of one variable.
     line = FactorLayout(tuple(range(len(tables))), (0,), (len(values),), (1,), 0, len(values))
     own = TableList([Table((0,), _read_values(one, table.scope, table.rows)) for one in tables])
-    found = write_factors(own, sense, rule, limit, Factors.packed([line]), values)
-    is_allowed = values != _zero(rule, values.dtype, limit)
+    found = write_factors(own, sense, ring.encoding, limit, Factors.packed([line]), values)
+    is_allowed = values != ring.zero_of(values.dtype, limit)
     keys = _keys(place.layout, table.scope, table.rows[is_allowed])
     place.write(*_sorted(keys, values[is_allowed]))
     ends = own.ends(sense)
-    if rule != "products":
+    if ring.encoding != "products":
         return ListedFactor(ends, np.zeros(2), 0, True)
     ranges, exponents, exact = found
     return ListedFactor(ends, ranges[0], int(exponents[0]), bool(exact[0]))
-
-
-def _zero(rule: Rule, dtype: np.dtype[Any], limit: int) -> float:
-    """Return the value of a forbidden assignment."""
-    if rule == "distances":
-        return limit if dtype.kind == "i" else math.inf
-    return -math.inf if rule == "logs" else 0
 
 
 class ListedValues:

@@ -36,7 +36,7 @@ from elimina.planning.slicing import (
 from elimina.planning.sparse import make_sparse_plan, reason_for_dense, tuples_cannot_pay
 from elimina.planning.tree import Bound, Partition
 from elimina.problem.preparation import Problem, restrict
-from elimina.problem.tasks import INTEGERS
+from elimina.problem.semirings import INTEGERS
 from elimina.running.host import backend_of, host_memory, limits_of
 from elimina.running.planned_problem import PlannedProblem, PlanRecipe
 

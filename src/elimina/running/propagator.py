@@ -23,6 +23,7 @@ from elimina.planning.program import case_planner, pack
 from elimina.planning.slice_dependence import Reach
 from elimina.planning.step import FactorLayout
 from elimina.problem.evidence import weights_of
+from elimina.problem.semirings import SEMIRINGS
 from elimina.running.encoding import ListedValues, encode, factor_view, scaled
 from elimina.running.planned_problem import PlannedProblem
 from elimina.running.propagated_tables import OutputPlaces, PropagatedTables, step_table
@@ -65,9 +66,8 @@ class Propagator:
 
     def __init__(self, planned: PlannedProblem, semiring: str = "sum-product", *, once: bool = False) -> None:
         problem, self._plan = planned.problem, planned.plan
-        self._semiring = semiring
-        self._sign = -1 if semiring == "min-sum" else 1
-        self._zero = 0.0 if semiring == "sum-product" else -self._sign * math.inf
+        self._ring = SEMIRINGS[semiring]
+        self._sign, self._zero = -self._ring.sign, self._ring.zero
         self._encoded = encode(problem, self._plan, semiring)
         self._scales = Scales(self._plan)
         self._ranges = self._encoded.ranges.copy()
@@ -343,7 +343,7 @@ class Propagator:
     @property
     def logarithmic(self) -> bool:
         """True if tables hold natural logarithms."""
-        return self._semiring != "sum-product"
+        return self._ring.is_logarithmic
 
     def message(self, number: int) -> tuple[tuple[int, ...], Array]:
         """Return the output of a step of the last run, up to a constant: its scope and values."""

@@ -13,7 +13,7 @@ from elimina.planning.packed_steps import Outputs, Steps
 from elimina.planning.plan import Plan
 from elimina.planning.program import library_steps
 from elimina.planning.record import MAX_OPERANDS
-from elimina.problem.tasks import scale_exponents
+from elimina.problem.semirings import SEMIRINGS, scale_exponents
 from elimina.running.scaled import ScaledNumber
 from elimina.system import cached_property
 
@@ -32,7 +32,7 @@ class Scales:
         self._operands = self._steps.most_tables
         # A device's library reads the tables of a matrix product unscaled, and multiplies by their scales at the end.
         self._raw = np.zeros((0, 2), dtype=np.int64)
-        if "device" in plan.bytes and plan.semiring == "sum-product":
+        if "device" in plan.bytes and SEMIRINGS[plan.semiring].is_product:
             library = library_steps(self._steps)
             if library.any():
                 self._raw = self._table[library[self._steps.readers]].reshape(-1, 2)

@@ -25,7 +25,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.program import Program
 from elimina.planning.sparse import tuple_bytes
 from elimina.problem.preparation import Problem, restrict
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 from elimina.running.encoding import Encoded, Encoder
 from elimina.running.execution import Execution
 from elimina.running.pool import spread
@@ -78,7 +78,7 @@ class StepGroups:
 
     def __init__(self, plan: Plan, checkpoint: Checkpoint, semiring: str, key: str) -> None:
         self._plan, self._checkpoint, self._key = plan, checkpoint, key
-        self._scaled = SEMIRINGS[semiring].scaled
+        self._scaled = SEMIRINGS[semiring].is_scaled
         self._last = [max(step.readers, default=len(plan.steps)) for step in plan.steps]
         known: State = checkpoint.steps
         self._state: State = known if known.get("key") == key else {"key": key, "done": 0, "files": [], "peaks": []}
@@ -289,7 +289,7 @@ class _DeviceSlices:
             count_path(
                 "filtered-slices" if program.sparse is not None and program.sparse.outside is not None else "slices"
             )
-        if program.semiring == "log-sum-exp":
+        if SEMIRINGS[program.semiring].is_weighted:
             count_path("logarithms")
         session: Session | None = None
         run: RunOutput | None = None

@@ -144,6 +144,8 @@ class Solver:
                 # An optimum is not yet the answer to a question about optima.
                 return found.replace(task=task, status="bounded" if found.status == "optimal" else found.status)
 
+            if not described(task).has_first_bounds:
+                return
             if self.run.deadline is None or len(problem.tables) < _MANY_TABLES:
                 self.run.fallback = bounds
                 self.run.fallback_after = max(FIRST_BOUNDS_AGE_SECONDS, BOUNDED_TABLE_SECONDS * len(problem.tables))

@@ -14,7 +14,7 @@ from elimina.backends.cuda.kernels import FacesKernel, TileKernel
 from elimina.backends.cuda.layout_cache import MAX_KEPT_WORDS_BYTES
 from elimina.backends.protocols import run_once
 from elimina.errors import DeviceError
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 from tests.reference import program as reference
 from tests.reference.random_programs import Builder, one_levelling, padded_bucket, planned_levelling, random_program
 
@@ -52,15 +52,15 @@ def one_step(rng, semiring, dtype, sizes, domain, scopes, outer, mid, **options)
     for number in range(len(axes)):
         rest = axes[number + 1 :]
         first = builder.step(axes[number], rest, [], [first], outer=0, mid=max(0, len(rest) - 2))
-    return builder.program(decode=semiring == "min-sum")
+    return builder.program(decode=SEMIRINGS[semiring].is_idempotent)
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
 def test_random_programs(backend, route, semiring, dtype):
     for seed in range(30):
         rng = np.random.default_rng([seed, KINDS.index((semiring, dtype))])
-        decode = seed % 2 == 0 and semiring == "min-sum"
-        levels = SEMIRINGS[semiring].levels and not decode
+        decode = seed % 2 == 0 and SEMIRINGS[semiring].is_idempotent
+        levels = SEMIRINGS[semiring].is_matched and not decode
         top = int(rng.choice([2, 5, 13, 50]))
         check(backend, *random_program(rng, semiring, dtype, top=top, decode=decode, levels=levels))
 
@@ -103,7 +103,7 @@ def test_products_of_small_tables(backend, semiring, dtype, sizes):
     check(backend, *one_step(rng, semiring, dtype, sizes, 30, scopes, 0, last))
 
 
-@pytest.mark.parametrize(("semiring", "dtype"), [kind for kind in KINDS if SEMIRINGS[kind[0]].levels])
+@pytest.mark.parametrize(("semiring", "dtype"), [kind for kind in KINDS if SEMIRINGS[kind[0]].is_matched])
 def test_levellings_of_all_sizes(backend, route, semiring, dtype):
     rng = np.random.default_rng(4)
     for count in (2, 3, 4, 5, 6, 16):
@@ -114,7 +114,7 @@ def test_levellings_of_all_sizes(backend, route, semiring, dtype):
                 check(backend, *builder.program())
 
 
-@pytest.mark.parametrize(("semiring", "dtype"), [kind for kind in KINDS if SEMIRINGS[kind[0]].levels])
+@pytest.mark.parametrize(("semiring", "dtype"), [kind for kind in KINDS if SEMIRINGS[kind[0]].is_matched])
 def test_levellings_of_padded_rows(backend, route, semiring, dtype):
     """Sizes that fill whole words, and sizes that end within a word."""
     rng = np.random.default_rng(6)
@@ -179,7 +179,7 @@ def test_streamed_tables_that_lack_outer_axes(backend, monkeypatch, semiring, dt
 @pytest.mark.parametrize("seed", [0, 3])
 def test_runs_again_and_again_of_new_values(backend, semiring, seed):
     """The first run launches step by step; later ones are a graph, made at once where messages are kept."""
-    levels = SEMIRINGS[semiring].levels
+    levels = SEMIRINGS[semiring].is_matched
     program, factors = random_program(np.random.default_rng(seed), semiring, "float64", top=13, levels=levels)
     session = backend.open(program, factors)
     for number, scale in enumerate((1.0, 0.5, 0.25, 2.0)):
@@ -221,7 +221,7 @@ def test_chain_and_star(backend, semiring):
     for n in range(1, 3000):
         number = builder.step(axes[n], [axes[n + 1]], [[axes[n], axes[n + 1]]], [number])
     builder.step(axes[3000], [], [], [number])
-    found = check(backend, *builder.program(decode=semiring == "min-sum"))
+    found = check(backend, *builder.program(decode=SEMIRINGS[semiring].is_idempotent))
     assert set(found.seconds) == {"upload", "run", "decode", "download"}
 
     builder = Builder(rng, semiring, "float64")
@@ -238,7 +238,7 @@ def test_chain_and_star(backend, semiring):
             for n in range(0, len(messages), 14)
         ]
     builder.step(top, [], [], messages)
-    check(backend, *builder.program(decode=semiring == "min-sum"))
+    check(backend, *builder.program(decode=SEMIRINGS[semiring].is_idempotent))
 
 
 def test_ties_go_to_the_smallest_value(backend):

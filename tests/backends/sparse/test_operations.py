@@ -16,7 +16,7 @@ from elimina.backends.sparse.cpu import CpuSparseDevice
 from elimina.backends.sparse.operations import DenseLookup, SparseTables, TupleFilter
 from elimina.errors import InputError, MemoryLimitError, UnsupportedError
 from elimina.planning.key_layout import DTYPES, KeyLayout, field_bits
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 from tests.reference import rows as reference
 from tests.reference.rows import Reference, Ring
 

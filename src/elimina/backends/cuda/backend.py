@@ -15,7 +15,7 @@ from elimina.backends.cuda.stream_session import StreamSession
 from elimina.backends.sparse.session import SparseSession
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 
 
 class CudaBackend(CudaDevice):

@@ -25,6 +25,7 @@ from elimina.backends.gpu_start import open_gpus
 from elimina.errors import DeviceError, MemoryLimitError
 from elimina.planning.machine import Machine, cuda_machine
 from elimina.planning.program import Program, library_steps
+from elimina.problem.semirings import SEMIRINGS
 from elimina.system import cached_property, processors, start_thread
 
 RESERVED_BYTES = 512 << 20
@@ -126,7 +127,9 @@ class CudaDevice:
 
     def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> DeviceLayout:
         """Return a program, or some of its steps, prepared for this device."""
-        library = program.semiring == "sum-product" and bool(library_steps(program).any()) and self.blas is not None
+        library = (
+            SEMIRINGS[program.semiring].is_product and bool(library_steps(program).any()) and self.blas is not None
+        )
         if steps is None:
             return kept_layout(program, self.multiprocessors, self.shared_limit, library)
         return lay_out(program, self.multiprocessors, self.shared_limit, steps, library)

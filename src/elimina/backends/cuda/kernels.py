@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina.problem.semirings import SEMIRINGS
+
 THREADS = 256
 """Threads of a block, in every kernel but the product kernel."""
 FOREST_BLOCKS = 2
@@ -14,12 +16,6 @@ FOREST_BLOCKS = 2
 PRODUCT_THREADS = 128
 """Threads of its blocks."""
 
-TEMPLATES = {
-    "min-sum": "MinSum",
-    "sum-product": "SumProduct",
-    "log-sum-exp": "LogSumExp",
-    "count": "Count",
-}
 CELL_TYPES = {"int16": "i16", "int32": "i32", "int64": "i64", "uint64": "u64", "float32": "float", "float64": "double"}
 
 RING_UNITS = 3
@@ -139,21 +135,19 @@ class LevelKernel(NamedTuple):
 
 def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
     """Return the C++ type of a semiring."""
-    if semiring == "count":
-        return "elimina::Count"
-    return f"elimina::{TEMPLATES[semiring]}<elimina::{CELL_TYPES[dtype.name]}>".replace(
+    return f"elimina::{SEMIRINGS[semiring].class_name}<elimina::{CELL_TYPES[dtype.name]}>".replace(
         "elimina::float", "float"
     ).replace("elimina::double", "double")
 
 
 def policy_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
     """Return the C++ type of the layout of cells in registers, for neighbours that are read together."""
-    return "elimina::Pairs" if dtype == np.int16 else f"elimina::Single<{semiring_type(semiring, dtype)}>"
+    return f"elimina::{'Pairs' if dtype == np.int16 else 'Single'}<{semiring_type(semiring, dtype)}>"
 
 
 def product_forms(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductForm, ...]:
     """Return the forms of the product kernel for a kind of cells, the largest first."""
-    if semiring == "log-sum-exp":
+    if SEMIRINGS[semiring].is_weighted:
         return (ProductForm(4, 1, 4),)
     # Some are for domains of 100, which powers of two divide badly.
     if dtype.itemsize == 8:
@@ -218,7 +212,7 @@ def tile_kernel(
     pairs = dtype == np.int16 and dense
     policy = policy_type(semiring, dtype)
     if dtype == np.int16 and not dense:
-        policy = "elimina::Single<elimina::MinSum<elimina::i32>, elimina::i16>"
+        policy = f"elimina::Single<{semiring_type(semiring, np.dtype(np.int32))}, elimina::i16>"
     lane = max(4, dtype.itemsize)
     lanes, blocks, ring = 16 // lane, 2, 0
     if streamed < 0:

@@ -23,6 +23,7 @@ from elimina.backends.cuda.tile_launch import TileLaunch
 from elimina.errors import DeviceError
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER, tables
+from elimina.problem.semirings import SEMIRINGS
 
 
 def choose_large(
@@ -42,7 +43,9 @@ def choose_large(
     if program.dtype == np.int16:
         lengthen(record)
     sharing = (
-        share(record, program.dtype.itemsize) if program.semiring == "sum-product" and streamed_tables(record) else 1
+        share(record, program.dtype.itemsize)
+        if SEMIRINGS[program.semiring].is_product and streamed_tables(record)
+        else 1
     )
     facing = split_outer(record) if sharing == 1 else 1
     merge(record)

@@ -13,6 +13,7 @@ from elimina.backends.cuda.record_axes import is_aligned, merge, widen
 from elimina.planning.matrix_products import LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER, tables
+from elimina.problem.semirings import SEMIRINGS
 
 MAX_CALLS = 64
 """Calls of the library for one step: batches whose matrices do not lie at regular distances take one each."""
@@ -99,7 +100,7 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
         record: The step's record; it gets fewer, longer axes if the library takes the step.
         scalar: Place for the product of the messages' scales.
     """
-    if program.semiring != "sum-product" or record[9:12] != [2, 1, 1] or record[1] < LIBRARY_DEPTH:
+    if not SEMIRINGS[program.semiring].is_product or record[9:12] != [2, 1, 1] or record[1] < LIBRARY_DEPTH:
         return None
     merged = list(record)
     widen(merged)

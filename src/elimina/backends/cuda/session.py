@@ -27,7 +27,7 @@ from elimina.backends.cuda.uploads import contiguous_pieces, slices_of
 from elimina.backends.protocols import RunOutput
 from elimina.planning.program import Program, work_of
 from elimina.planning.step import FactorLayout
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 from elimina.system import processors
 
 if TYPE_CHECKING:
@@ -372,7 +372,7 @@ class CudaSession:
         peaks, stop = np.uint64(self._base + layout.peaks_at), np.uint64(part.state_at)
         pending = np.uint64(part.state_at + layout.pending_at)
         parameter = program.dtype.type(program.parameter)
-        if SEMIRINGS[program.semiring].scaled and layout.sequence:
+        if SEMIRINGS[program.semiring].is_scaled and layout.sequence:
             blocks = -(-layout.sequence // kernels.THREADS)
             sequence = np.int64(layout.sequence_at), np.int64(layout.sequence)
             backend.function("elimina::peaks")((blocks,), (kernels.THREADS,), (words, *sequence, peaks))
@@ -475,7 +475,7 @@ class CudaSession:
         head, cells = results[0], results[1].view(program.dtype)
         peaks = head[layout.peaks_at - layout.assignment_at :].view(np.float64)[: 2 * len(program.starts)]
         peaks = peaks.reshape(-1, 2).copy()
-        if not SEMIRINGS[program.semiring].scaled:
+        if not SEMIRINGS[program.semiring].is_scaled:
             peaks[:] = 0
         peaks[np.isinf(peaks[:, 1]), 1] = 0
         assignment = head[: 4 * program.variables].view(np.int32).copy() if program.decode else None
@@ -488,7 +488,7 @@ def _kernels_of(program: Program, layout: DeviceLayout) -> Iterator[str]:
     kind = program.semiring, program.dtype
     if program.decode:
         yield kernels.decode_kernel(*kind)
-    if SEMIRINGS[program.semiring].scaled and layout.sequence:
+    if SEMIRINGS[program.semiring].is_scaled and layout.sequence:
         yield "elimina::peaks"
     for launch in layout.launches:
         if isinstance(launch, ForestLaunch):

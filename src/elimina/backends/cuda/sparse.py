@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import CudaDevice
-from elimina.backends.sparse.device import JoinOrder, SparseTable, check_semiring, zero_of
+from elimina.backends.sparse.device import JoinOrder, SparseTable, check_semiring
 from elimina.errors import DeviceError, MemoryLimitError
+from elimina.problem.semirings import SEMIRINGS
 
 PAIRS_PER_BLOCK = 8 * kernels.THREADS
 """Pairs of runs of a block: ``kRounds`` for each thread."""
@@ -154,7 +155,9 @@ class CudaSparseDevice:
         """Write the tuples out: see ``SparseTables.to_dense``."""
         number = len(rows.values)
         with self._working(cells * self.dtype.itemsize):
-            dense = self._cupy.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
+            dense = self._cupy.full(
+                cells, SEMIRINGS[self.semiring].zero_of(self.dtype, self.parameter), dtype=self.dtype
+            )
             name = f"rows_to_dense<{self._word}, {rows.layout.words}>"
             self._launch(name, number, rows.keys, rows.values, number, self._cupy.asarray(terms), len(terms), dense)
             return dense

@@ -17,8 +17,9 @@ from elimina._core import (
     rows_sorted,
     rows_to_dense,
 )
-from elimina.backends.sparse.device import JoinOrder, SparseTable, check_semiring, zero_of
+from elimina.backends.sparse.device import JoinOrder, SparseTable, check_semiring
 from elimina.errors import MemoryLimitError
+from elimina.problem.semirings import SEMIRINGS
 from elimina.system import available_threads
 
 
@@ -100,7 +101,7 @@ class CpuSparseDevice:
 
     def to_dense(self, rows: SparseTable, terms: NDArray[np.int64], cells: int) -> NDArray[Any]:
         """Write the tuples out: see ``SparseTables.to_dense``."""
-        dense = np.full(cells, zero_of(self.semiring, self.parameter), dtype=self.dtype)
+        dense = np.full(cells, SEMIRINGS[self.semiring].zero_of(self.dtype, self.parameter), dtype=self.dtype)
         rows_to_dense(rows.keys, rows.values, terms, dense)
         return dense
 

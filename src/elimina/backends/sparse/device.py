@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from elimina.errors import InputError
 from elimina.planning.key_layout import DTYPES, KeyLayout
-from elimina.problem.tasks import SEMIRINGS
+from elimina.problem.semirings import SEMIRINGS
 
 
 class SparseTable(NamedTuple):
@@ -148,15 +147,8 @@ def check_semiring(semiring: str, dtype: np.dtype[Any], parameter: float) -> Non
     """
     if semiring not in SEMIRINGS or dtype.name not in SEMIRINGS[semiring].dtypes or dtype.name not in DTYPES:
         raise InputError(f"sparse tables have no {semiring} in {dtype}: use one of {', '.join(DTYPES)}")
-    if semiring == "min-sum" and dtype.kind == "i" and not 0 < parameter <= np.iinfo(dtype).max // 2:
+    if dtype.kind == "i" and not 0 < parameter <= np.iinfo(dtype).max // 2:
         raise InputError(
             f"the forbidden cost {parameter} is not between 1 and {np.iinfo(dtype).max // 2}, "
             f"so that sums of two stay within {dtype}: use a wider dtype"
         )
-
-
-def zero_of(semiring: str, parameter: float) -> float:
-    """Return the value of a forbidden cell."""
-    if semiring == "min-sum":
-        return parameter
-    return -math.inf if semiring == "log-sum-exp" else 0

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from elimina.backends.sparse.device import JoinOrder, SparseDevice, SparseTable
 from elimina.errors import InputError, MemoryLimitError
 from elimina.planning.key_layout import KeyLayout, field_bits, signed
+from elimina.problem.semirings import SEMIRINGS
 
 UNLIMITED = 2**63 - 1
 
@@ -114,7 +115,7 @@ class SparseTables:
     def lookup(self, rows: SparseTable, tables: Sequence[DenseLookup], keep: TupleFilter | None = None) -> JoinResult:
         """Join with dense tables over variables of the tuples, and drop tuples that the filter does not keep."""
         layout = rows.layout
-        one = 1 if self.device.semiring in ("sum-product", "count") else 0
+        one = SEMIRINGS[self.device.semiring].one_of(self.dtype, self.device.parameter)
         unit = SparseTable(
             layout,
             self.device.upload(np.zeros((1, layout.words), dtype=np.uint64)),
@@ -276,7 +277,7 @@ class SparseTables:
             words += [self.device.address(table.cells), len(terms), *terms.reshape(-1).tolist()]
         stage = np.array(words, dtype=np.int64)
         budget = keep.budget if keep is not None else 0
-        if self.device.semiring == "min-sum" and self.dtype.kind == "i":
+        if self.dtype.kind == "i":
             budget = min(math.floor(min(budget, 2.0**62)), int(self.device.parameter) - 1)
         keys, values, candidates = self.device.join(left, right, order, stage, budget)
         made = layout.without_last() if order.eliminate else layout

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from elimina._core import Arena, count_path, rows_decode
 from elimina.backends.protocols import Backend, Progress, RunOutput, run_once
 from elimina.backends.sparse.bounds import TupleBounds
-from elimina.backends.sparse.device import SparseDevice, SparseTable, zero_of
+from elimina.backends.sparse.device import SparseDevice, SparseTable
 from elimina.backends.sparse.operations import DenseLookup, SparseTables
 from elimina.display import bytes_text
 from elimina.errors import MemoryLimitError
@@ -25,7 +25,7 @@ from elimina.planning.plan import Sparse
 from elimina.planning.program import Program
 from elimina.planning.sparse import Density, exp, groups, joined_sizes, log_cells, predicted_shares, tuple_bytes
 from elimina.planning.step import FactorLayout, Operand, Step
-from elimina.problem.tasks import SEMIRINGS, scale_exponents
+from elimina.problem.semirings import SEMIRINGS, scale_exponents
 
 Array = NDArray[np.generic]
 
@@ -76,7 +76,7 @@ class SparseSession:
         self._counts = [0, 0]
         self._bounds: TupleBounds | None = None
         self._peaks = np.zeros((len(self._sparse.steps), 2))
-        self._scaled = SEMIRINGS[program.semiring].scaled
+        self._scaled = SEMIRINGS[program.semiring].is_scaled
         self._item = program.dtype.itemsize
         outputs = set(program.outputs[:, 0].tolist())
         steps = enumerate(self._sparse.steps)
@@ -176,7 +176,7 @@ class SparseSession:
             # One after another: a device's tables are on the host only while they are read.
             eliminating = (step for step in reversed(self._sparse.steps) if step.variable >= 0)
             read = ((step.variable, step.domain, [*map(self._readable, step.operands)]) for step in eliminating)
-            assignment = rows_decode(self._program.variables, read)
+            assignment = rows_decode(self._program.semiring, self._program.variables, read)
         seconds = {"upload": 0.0, "run": ran - started, "decode": time.perf_counter() - ran, "download": 0.0}
         return RunOutput(self._zone(), self._peaks.copy(), assignment, seconds, (self._counts[0], self._counts[1]))
 
@@ -385,7 +385,7 @@ class SparseSession:
         """Share of a table's cells that is feasible."""
         if isinstance(table, SparseTable):
             return len(table.values) * math.exp(-sum(map(math.log, table.layout.sizes)))
-        zero = zero_of(self._program.semiring, self._program.parameter)
+        zero = SEMIRINGS[self._program.semiring].zero_of(self._program.dtype, self._program.parameter)
         return int(np.count_nonzero(table.view != zero)) / table.view.size
 
     def _zone(self) -> Array:

@@ -13,9 +13,6 @@ inline constexpr bool levels<MinSum<T>> = true;
 template <class T>
 inline constexpr bool levels<LogSumExp<T>> = true;
 
-template <class T>
-inline constexpr bool is_integer = T(1) / 2 == 0;
-
 // One cell of mini-bucket `number` of `count`, given the sum of all marginals there in their order, the largest, and its own one. It is
 // zero where a marginal is forbidden: an integer at `infinity` or above; a float that makes the mean infinite or no number. The k-th
 // integer mean is floor((sum + k) / count): these add up to the sum (Hermite's identity). |sum| <= count x infinity. Where mini-buckets

@@ -1,9 +1,16 @@
-// Semirings as element operations (on scalars, or on the vector types of a compiler). A `Sum` is the running marginal of one output cell: start(), add() for each value of the
-// eliminated variable, finish(). combine() joins the values of two tables.
+// Semirings as element operations (on scalars, or on the vector types of a compiler), and the list of them. A `Sum` is the running marginal of one output cell: start(), add()
+// for each value of the eliminated variable, finish(). combine() joins the values of two tables, ones() is the marginal of so many that are one(), and better() says which of
+// two values decoding prefers.
+//
+// `scaled`: the largest value of each message is recorded, and its readers divide it by 2^scale_exponent. `is_arithmetic`: the operations are plain arithmetic, which vector types
+// have. `is_empty_zero`: a marginal is the semiring's zero only if nothing was added to it.
 #pragma once
 #include "config.hpp"
 
 namespace elimina {
+
+template <class T>
+inline constexpr bool is_integer = T(1) / 2 == 0;
 
 // Integers never wrap: the planner picks a dtype that holds (tables in a step) x infinity, and a marginal starts at infinity,
 // so it never exceeds it.
@@ -11,9 +18,10 @@ template <class T>
 struct MinSum {
   using Value = T;
   using Sum = T;
-  static constexpr bool scaled = false;
+  static constexpr bool scaled = false, is_arithmetic = true, is_empty_zero = true;
   T infinity;  // the smallest forbidden value
   ELIMINA_HD T one() const { return T(0); }
+  ELIMINA_HD T ones(i64) const { return one(); }
   ELIMINA_HD T combine(T a, T b) const { return T(a + b); }
   ELIMINA_HD Sum start() const { return infinity; }
   ELIMINA_HD void add(Sum& sum, T value) const { sum = value < sum ? value : sum; }
@@ -25,8 +33,7 @@ struct MinSum {
 template <class T>
 inline constexpr int kMostExponent = sizeof(T) == 4 ? 126 : 1022;
 
-// `scaled`: the largest value of each message is recorded, and its readers divide it by 2^scale_exponent. The
-// clamp keeps the divisor's reciprocal a normal number.
+// The clamp keeps the divisor's reciprocal a normal number.
 template <class T>
 ELIMINA_HD int scale_exponent(double peak) {
   if (!(peak > 0)) return 0;
@@ -39,8 +46,9 @@ template <class T>
 struct SumProduct {
   using Value = T;
   using Sum = T;
-  static constexpr bool scaled = true;
+  static constexpr bool scaled = true, is_arithmetic = true, is_empty_zero = true;
   ELIMINA_HD T one() const { return T(1); }
+  ELIMINA_HD T ones(i64 count) const { return T(count); }
   ELIMINA_HD T combine(T a, T b) const { return a * b; }
   ELIMINA_HD Sum start() const { return T{}; }
   ELIMINA_HD void add(Sum& sum, T value) const { sum = sum + value; }
@@ -59,8 +67,9 @@ struct LogSumExp {
     T total;  // of exp((value - peak) / weight)
   };
   T weight = T(1), inverse = T(1);
-  static constexpr bool scaled = false;
+  static constexpr bool scaled = false, is_arithmetic = false, is_empty_zero = true;
   ELIMINA_HD T one() const { return T(0); }
+  ELIMINA_HD T ones(i64 count) const { return finish({one(), T(count)}); }
   ELIMINA_HD T combine(T a, T b) const { return a + b; }
   ELIMINA_HD Sum start() const {
     const T infinity = std::numeric_limits<T>::infinity();
@@ -82,6 +91,12 @@ struct LogSumExp {
   ELIMINA_HD bool better(T a, T b) const { return a > b; }
 };
 
+// Steps that multiply two tables are matrix products.
+template <class R>
+inline constexpr bool multiplies = false;
+template <class T>
+inline constexpr bool multiplies<SumProduct<T>> = true;
+
 template <class R>
 inline constexpr bool weighted = false;
 template <class T>
@@ -99,17 +114,51 @@ ELIMINA_HD R weighed(R ring, double weight) {
 
 // Counting modulo 2^64 (modulus 0: the natural wrap of unsigned words) or modulo a prime below 2^31; the planner bounds the
 // count and combines as many moduli as it takes (Chinese remainders), so that the answer is exact.
+template <class T>
 struct Count {
-  using Value = u64;
-  using Sum = u64;
-  static constexpr bool scaled = false;
-  u64 modulus;
-  ELIMINA_HD u64 one() const { return 1; }
-  ELIMINA_HD u64 combine(u64 a, u64 b) const { return modulus ? a * b % modulus : a * b; }
+  using Value = T;
+  using Sum = T;
+  // A count that is 0 modulo a prime does not show that there was nothing to count.
+  static constexpr bool scaled = false, is_arithmetic = false, is_empty_zero = false;
+  T modulus;
+  ELIMINA_HD T one() const { return 1; }
+  ELIMINA_HD T ones(i64 count) const { return finish(T(count)); }
+  ELIMINA_HD T combine(T a, T b) const { return modulus ? a * b % modulus : a * b; }
   ELIMINA_HD Sum start() const { return 0; }
-  ELIMINA_HD void add(Sum& sum, u64 value) const { sum += value; }
-  ELIMINA_HD u64 finish(Sum sum) const { return modulus ? sum % modulus : sum; }
-  ELIMINA_HD bool better(u64 a, u64 b) const { return a > b; }
+  ELIMINA_HD void add(Sum& sum, T value) const { sum += value; }
+  ELIMINA_HD T finish(Sum sum) const { return modulus ? sum % modulus : sum; }
+  ELIMINA_HD bool better(T a, T b) const { return a > b; }
 };
+
+// The semiring with a program's parameter, of weight 1.
+template <class R>
+ELIMINA_HD R semiring_of(typename R::Value parameter) {
+  if constexpr (!weighted<R> && requires { R{parameter}; })
+    return R{parameter};
+  else
+    return R{};
+}
+
+// The list of semirings: kind, name, class, and group of number types. `elimina/problem/semirings.py` has a record of the same name for each. `use` gets the further arguments, too.
+#define ELIMINA_SEMIRINGS(use, ...)                                    \
+  use(min_sum, "min-sum", MinSum, COSTS, __VA_ARGS__)                  \
+  use(sum_product, "sum-product", SumProduct, FLOATS, __VA_ARGS__)     \
+  use(log_sum_exp, "log-sum-exp", LogSumExp, FLOATS, __VA_ARGS__)      \
+  use(count, "count", Count, WORDS, __VA_ARGS__)
+
+// Encodings of a model's values, as `Rule` of core/tables/encode.hpp:
+// support: 1 where the tables allow the assignment, else 0.
+// distances: from the best of each table, of costs or of negated logarithms of probabilities. Integers: what is forbidden, or from a limit on, is the limit.
+// logs: logarithms, less that of the largest value of each table.
+// products: the product times a power of two, so that its largest value is in [1, 2).
+#define ELIMINA_ENCODINGS(use) use(support) use(distances) use(logs) use(products)
+
+#define ELIMINA_OF_FLOATS(use, kind, R) use(kind, R<float>) use(kind, R<double>)
+#define ELIMINA_OF_COSTS(use, kind, R) use(kind, R<i16>) use(kind, R<i32>) use(kind, R<i64>) ELIMINA_OF_FLOATS(use, kind, R)
+#define ELIMINA_OF_WORDS(use, kind, R) use(kind, R<u64>)
+
+// Each class with each of its number types: use(kind, class).
+#define ELIMINA_OF(kind, name, R, numbers, use) ELIMINA_OF_##numbers(use, kind, R)
+#define ELIMINA_TYPED_SEMIRINGS(use) ELIMINA_SEMIRINGS(ELIMINA_OF, use)
 
 }  // namespace elimina

@@ -1,0 +1,212 @@
+"""Semirings, as records that other modules ask; their operations are in ``include/elimina/semiring.hpp``."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.model.model import added
+from elimina.model.table import Ends, Sense
+
+Dtype = Literal["int16", "int32", "int64", "float32", "float64", "uint64"]
+INTEGERS: tuple[Dtype, ...] = ("int16", "int32", "int64")
+FLOATS: tuple[Dtype, ...] = ("float64", "float32")
+LARGEST = {name: int(np.iinfo(name).max) for name in INTEGERS}
+"""The largest number of each integer type."""
+
+
+Rule = Literal["support", "distances", "logs", "products"]
+"""Encoding of values.
+
+- ``support``: 1 where they are allowed, else 0.
+- ``distances``: costs, or negated logarithms of probabilities, from the best one of each table.
+- ``logs``: logarithms, less the largest one of each table.
+- ``products``: each factor scaled by a power of two, so that its largest value is in [1, 2).
+"""
+
+Answer = Literal["optimum", "sum", "count"]
+"""Meaning of what a plan computes: the best total and an assignment, a scaled sum, or residues of a number."""
+
+Numbers = Sequence[int | float]
+
+
+class Contents(NamedTuple):
+    """Values of a model's tables.
+
+    Attributes:
+        sense: Sense of the model.
+        is_integer: True if costs stay integers.
+        constant: Constant of the model.
+        upper_bound: Upper bound of the model on its totals.
+        ends: Smallest and largest allowed value of each table.
+        constants: Numbers of the tables without a scope.
+    """
+
+    sense: Sense
+    is_integer: bool
+    constant: int | float
+    upper_bound: int | float | None
+    ends: Ends
+    constants: Sequence[int]
+
+    @property
+    def sign(self) -> int:
+        """1 where small totals are better."""
+        return 1 if self.sense == "min-cost" else -1
+
+
+def _spread(contents: Contents) -> int:
+    """Return a number above the sum of the tables' distances from their best values that matter."""
+    ends, limit, sign = contents.ends, contents.upper_bound, contents.sign
+    spread = ends.total(highest=True) - ends.total(highest=False) + 1
+    if limit is not None and ends.are_allowed:
+        best = int(contents.constant) + ends.total(highest=sign == -1)
+        spread = min(spread, math.ceil(sign * (limit - best)))
+    return spread
+
+
+def _best_values(contents: Contents) -> tuple[int | float, ...]:
+    """Return the best value of each table, and the constant; one exact sum for integers, else finite floats."""
+    constant, ends, is_highest = contents.constant, contents.ends, contents.sign == -1
+    if contents.is_integer:
+        return (int(constant) + ends.total(highest=is_highest),)
+    numbers = ends.numbers(highest=is_highest)
+    values: Iterable[float] = map(math.log, numbers) if contents.sense == "probability" else numbers
+    if (ends.kinds == 1).any():
+        values = itertools.chain.from_iterable(map(floats_of, values))
+    return (*floats_of(constant), *values)
+
+
+def floats_of(number: float) -> tuple[float, ...]:
+    """Return floats whose sum is a number: an integer may need two."""
+    nearest = float(number)
+    if isinstance(number, int) and int(nearest) != number:
+        return nearest, float(number - int(nearest))
+    return (nearest,)
+
+
+class Semiring(NamedTuple):
+    """A commutative semiring; its operations are in ``include/elimina/semiring.hpp``, in a class of the same name.
+
+    Attributes:
+        name: Name in plans, programs and the core.
+        dtypes: Number types of the backends: exact ones from the narrowest on, then floats, the more exact one first.
+        encoding: How tables become its numbers.
+        answer: How the roots of a plan become an answer.
+        numbers: What its floats are, for messages.
+        zero: Number of what is forbidden, which no product leaves. Infinity: of integers, the program's parameter.
+        one: Number that changes no product.
+        sign: 1 where smaller numbers are better, -1 where larger ones are.
+        is_idempotent: True if a sum is one of its terms: elimination finds an optimum, and decoding an assignment.
+        is_additive: True if costs of 0, and probabilities of 1, change nothing: tables of them may come in, and constants
+            count.
+        is_logarithmic: True if probabilities become logarithms.
+        is_scaled: True if messages are scaled by powers of two (``scale_exponent`` there).
+        is_product: True if steps with two tables are matrix products.
+        is_weighted: True if steps have weights, and exponentials.
+        is_matched: True if mini-buckets can be moment-matched in it (``include/elimina/level.hpp``).
+        bound: Returns a number above all integers that matter, which stands for what is forbidden.
+        constants: Returns numbers in the model's units that are left out of its tables.
+        total: Returns the product of numbers: roots of a tree, or terms of an assignment.
+    """
+
+    name: str
+    dtypes: tuple[Dtype, ...]
+    encoding: Rule
+    answer: Answer
+    numbers: str
+    zero: float
+    one: int
+    sign: Literal[1, -1]
+    is_idempotent: bool = False
+    is_additive: bool = True
+    is_logarithmic: bool = False
+    is_scaled: bool = False
+    is_product: bool = False
+    is_weighted: bool = False
+    is_matched: bool = False
+    bound: Callable[[Contents], int] = _spread
+    constants: Callable[[Contents], tuple[int | float, ...]] = _best_values
+    total: Callable[[Numbers], int | float] = added
+
+    @property
+    def integers(self) -> tuple[Dtype, ...]:
+        """Types of its integers with a number for what is forbidden, the narrowest first."""
+        return tuple(dtype for dtype in self.dtypes if dtype in INTEGERS)
+
+    @property
+    def class_name(self) -> str:
+        """Name of its class in C++."""
+        return "".join(map(str.capitalize, self.name.split("-")))
+
+    def zero_of(self, dtype: str | np.dtype[Any], forbidden: float) -> float:
+        """Return the number of what is forbidden in a dtype, where an integer stands for infinity."""
+        return forbidden if math.isinf(self.zero) and np.dtype(dtype).kind == "i" else self.zero
+
+    def one_of(self, dtype: str | np.dtype[Any], forbidden: float) -> float:
+        """Return the number that changes no product in a dtype, where an integer stands for infinity."""
+        return -forbidden if math.isinf(self.one) and np.dtype(dtype).kind == "i" else self.one
+
+
+_ALL = (
+    Semiring(
+        "min-sum",
+        (*INTEGERS, *FLOATS),
+        "distances",
+        "optimum",
+        "logarithms of probabilities",
+        zero=math.inf,
+        one=0,
+        sign=1,
+        is_idempotent=True,
+        is_logarithmic=True,
+        is_matched=True,
+    ),
+    Semiring(
+        "sum-product",
+        FLOATS,
+        "products",
+        "sum",
+        "sums of probabilities",
+        zero=0,
+        one=1,
+        sign=-1,
+        is_scaled=True,
+        is_product=True,
+    ),
+    Semiring(
+        "log-sum-exp",
+        FLOATS,
+        "logs",
+        "sum",
+        "bounds on sums",
+        zero=-math.inf,
+        one=0,
+        sign=-1,
+        is_logarithmic=True,
+        is_weighted=True,
+        is_matched=True,
+    ),
+    Semiring("count", ("uint64",), "support", "count", "counting", zero=0, one=1, sign=-1),
+)
+
+SEMIRINGS = {semiring.name: semiring for semiring in _ALL}
+"""By name. ``count`` works modulo 2^64 or a prime (``Program.parameter``)."""
+
+
+def scale_exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
+    """Return the powers of two that readers divide messages by, from their largest values.
+
+    Args:
+        highs: Largest value of each message.
+        dtype: ``float32`` or ``float64``; ``scale_exponent`` in ``include/elimina/semiring.hpp`` has the same bounds.
+    """
+    limit = 126.0 if dtype == "float32" else 1022.0
+    exponents: NDArray[np.float64] = np.minimum(np.maximum(np.frexp(highs)[1] - 1.0, -limit), limit)
+    exponents[highs == 0] = 0
+    return exponents
