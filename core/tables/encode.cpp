@@ -46,6 +46,9 @@ class Encoder {
       write_sums<double>([](double a, double b) { return a + b; });
     } else if (rule_ == Rule::distances) {
       write_sums<i64>([limit = limit_](i64 a, i64 b) { return std::min(a + b, limit); });
+    } else if (rule_ == Rule::costs) {
+      if (type_ == Number::f32 || type_ == Number::f64) write_sums<double>([](double a, double b) { return std::max(a, b); });
+      else write_sums<i64>([](i64 a, i64 b) { return std::max(a, b); });
     } else {
       write_sums<i64>([](i64 a, i64 b) { return a & b; });
     }
@@ -138,6 +141,12 @@ class Encoder {
   // A block of a member, changed as the rule wants it.
   void convert(const Member& member, i64 start, i64 count, std::vector<double>& buffer) {
     const bool is_integer = tables_.source(member.number).type == Type::i64;
+    if (rule_ == Rule::costs) {
+      read(member, start, count, buffer);
+      const double worst = is_integer ? double(forbidden<i64>(sense_)) : forbidden<double>(sense_), sign = sense_ == Sense::min_cost ? 1 : -1;
+      for (double& value : buffer) value = value == worst ? kInfinity : sign * value;
+      return;
+    }
     const Ends& ends = tables_.ends(sense_)[member.number];
     if (sense_ == Sense::probability) {
       read(member, start, count, buffer);
@@ -183,6 +192,10 @@ class Encoder {
         const u64 distance = minimised ? u64(value) - best : best - u64(value);
         value = value == worst ? limit_ : i64(std::min(distance, limit));
       }
+    } else if (rule_ == Rule::costs) {
+      read(member, start, count, buffer);
+      const i64 worst = forbidden<i64>(sense_), sign = sense_ == Sense::min_cost ? 1 : -1;
+      for (i64& value : buffer) value = value == worst ? limit_ : sign * value;
     } else if (tables_.source(member.number).type == Type::i64) {
       read(member, start, count, buffer);
       const i64 worst = forbidden<i64>(sense_);

@@ -36,7 +36,9 @@ def plan(
             network); ``pr`` or ``partition``: the partition function, or the probability of the evidence; ``mar`` or
             ``marginals``: the posterior marginals; ``mmap``: the most probable states of the variables in the query,
             all others summed out; ``count``: the number of allowed assignments;
-            ``count-optima``: the number of optimal ones. Capital letters are taken, too.
+            ``count-optima``: the number of optimal ones. ``bottleneck``: the assignment whose worst table is best: the
+            largest cost is minimised, the smallest utility, or degree of satisfaction, maximised. Capital letters are
+            taken, too.
         evidence: Variable (name or index) -> its state, or (probability models) likelihoods: an array with one for each
             state, or a mapping from states, of which those left out have 0. An index into named states is written
             ``elimina.StateIndex(1)``. None, NaN, NaT and pandas.NA: not observed. Or a pandas Series of states, or the

@@ -21,6 +21,8 @@ def expected(case: Case, oracle: Oracle) -> str:
     task = case["task"]
     if task in ("mpe", "dcop"):
         return f"optimum {oracle.optimum()!r}"
+    if task == "bottleneck":
+        return f"worst values {sorted(oracle.worst_values())}"
     if task == "count":
         return f"count {oracle.count()}"
     total = oracle.log_sum()
@@ -45,9 +47,9 @@ def check(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
         if result.value is not None or result.assignment is not None or result.marginals:
             raise Defect(f"unknown, with {result.value}, {result.assignment}, {result.marginals}")
         return
-    {"mpe": _optimum, "dcop": _optimum, "mmap": _marginal_map, "pr": _sum, "mar": _marginals, "count": _count}[
-        case["task"]
-    ](case, model, oracle, result)
+    checks = {"mpe": _optimum, "dcop": _optimum, "bottleneck": _bottleneck, "mmap": _marginal_map}
+    checks |= {"pr": _sum, "mar": _marginals, "count": _count}
+    checks[case["task"]](case, model, oracle, result)
 
 
 def slack(case: Case, oracle: Oracle, truth: float) -> float:
@@ -143,6 +145,28 @@ def _optimum(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
         raise Defect(f"the assignment is worth {score}, beyond the upper bound {bound}")
     if abs(result.value - score) > slack(case, oracle, score):
         raise Defect(f"the assignment is worth {score!r}, not {result.value!r}")
+
+
+def _bottleneck(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
+    worst, is_least = oracle.worst_values(), oracle.spec["sense"] == "min-cost"
+    best = (min if is_least else max)(worst, default=None)
+    if best is None or model.is_beyond_bound(best):
+        if result.status != "infeasible" or result.assignment is not None or result.value is not None:
+            raise Defect(f"{result.status} {result.value}, but nothing is allowed")
+        return
+    if result.status != "optimal":
+        raise Defect(f"the status is {result.status}, though nothing stops the elimination")
+    if abs(result.value - best) > slack(case, oracle, best):
+        raise Defect(f"the best worst value is {best!r}, not {result.value!r}")
+    if isinstance(best, int) and "dtype" not in case["options"] and not isinstance(result.value, int):
+        raise Defect(f"the value {result.value!r} is not an int")
+    numbers = _assigned(case, model, result, range(len(oracle.sizes)))
+    number = 0
+    for value, size in zip(numbers, oracle.sizes, strict=True):
+        number = number * size + value
+    at = oracle.allowed.tolist().index(number) if number in oracle.allowed else None
+    if at is None or worst[at] != result.value:
+        raise Defect(f"the assignment {result.assignment} is not worth {result.value!r}")
 
 
 def _assigned(case: Case, model: Model, result: Result, variables: Any) -> list[int]:

@@ -129,6 +129,14 @@ class Oracle:
         best = max(self.scores, default=None)
         return None if best is None or (bound is not None and best <= bound) else best
 
+    def worst_values(self) -> list[int | float]:
+        """Return the worst value among the tables at each allowed assignment."""
+        worst = max if self.spec["sense"] == "min-cost" else min
+        places = [self._column(factor)[self.allowed] for factor in self.spec["factors"]]
+        values = [np.array(factor["values"], dtype=factor["dtype"]) for factor in self.spec["factors"]]
+        columns = [table.reshape(-1)[place].tolist() for table, place in zip(values, places, strict=True)]
+        return [worst(row) for row in zip(*columns, strict=True)]
+
     def score(self, values: list[int]) -> Any:
         """Return the score of one assignment; None if it is forbidden."""
         number = 0

@@ -30,16 +30,18 @@ def make(rng: random.Random, setting: Setting) -> Case:
     """Make a random call."""
     spec = make_model(rng)
     if spec["sense"] == "probability":
-        task = rng.choice(["mpe", "pr", "mar", "mar", "mmap", "count"])
+        task = rng.choice(["mpe", "pr", "mar", "mar", "mmap", "count", "bottleneck"])
     else:
-        task = rng.choice(["mpe", "mpe", "mpe", "mpe", "count"])
+        task = rng.choice(["mpe", "mpe", "mpe", "mpe", "count", "bottleneck"])
+    if task == "bottleneck" and not spec["factors"]:
+        task = "mpe"
     names = range(len(spec["variables"]))
     query = None
     if (task == "mmap" or (task == "mar" and rng.random() < 0.5)) and names:
         query = rng.sample(names, rng.randint(1, len(names)))
     elif task == "mmap":
         task = "pr"
-    evidence = make_evidence(rng, spec, soft=spec["sense"] == "probability" and task != "count")
+    evidence = make_evidence(rng, spec, soft=spec["sense"] == "probability" and task not in ("count", "bottleneck"))
     options = make_options(rng, spec, task, setting.device)
     return {"model": spec, "task": task, "evidence": evidence, "query": query, "options": options}
 

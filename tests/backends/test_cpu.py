@@ -27,7 +27,7 @@ from tests.reference.random_programs import Builder, random_program
 
 FLOATS = ("float32", "float64")
 KINDS = [
-    *(("min-sum", dtype) for dtype in ("int16", "int32", "int64", *FLOATS)),
+    *((ring, dtype) for ring in ("min-sum", "min-max") for dtype in ("int16", "int32", "int64", *FLOATS)),
     *((ring, dtype) for ring in ("sum-product", "log-sum-exp") for dtype in FLOATS),
     ("count", "uint64"),
 ]
@@ -49,7 +49,7 @@ def wide_bucket(semiring, dtype, domain=60, sizes=(40, 30, 35), seed=0):
     for axis in list(axes):
         axes.remove(axis)
         number = builder.step(axis, axes, [], [number], outer=0, mid=0)
-    return builder.program(decode=semiring == "min-sum")
+    return builder.program(decode=SEMIRINGS[semiring].is_idempotent)
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)
@@ -58,7 +58,7 @@ def wide_bucket(semiring, dtype, domain=60, sizes=(40, 30, 35), seed=0):
 def test_random_programs(semiring, dtype, seed):
     rng = np.random.default_rng(seed)
     rows = int(rng.choice([3000, 40_000]))
-    decode = semiring == "min-sum" and bool(rng.integers(2))
+    decode = SEMIRINGS[semiring].is_idempotent and bool(rng.integers(2))
     levels = SEMIRINGS[semiring].is_matched and not decode
     check(*random_program(rng, semiring, dtype, rows=rows, depth=2, decode=decode, levels=levels))
 
@@ -84,7 +84,7 @@ def any_position(rng, semiring, dtype, most):
         while axes:
             axis = axes.pop(int(rng.integers(len(axes))))
             number = builder.step(axis, axes, [], [number], outer=0, mid=0)
-    return builder.program(decode=semiring == "min-sum")
+    return builder.program(decode=SEMIRINGS[semiring].is_idempotent)
 
 
 @pytest.mark.parametrize("most", [300, 4000, 60_000])
@@ -121,13 +121,13 @@ def test_shapes_of_junction_trees(semiring, dtype, shape):
         number = builder.step(variable, axes, [list(scope) for scope in scopes], [], outer=outer, mid=mid)
         while axes:
             number = builder.step(axes.pop(), axes, [], [number], outer=0, mid=0)
-        check(*builder.program(decode=semiring == "min-sum"))
+        check(*builder.program(decode=SEMIRINGS[semiring].is_idempotent))
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), [("sum-product", "float64"), ("min-sum", "int32")])
 def test_a_session_runs_again_on_other_factors(semiring, dtype):
     program, factors = random_program(
-        np.random.default_rng(3), semiring, dtype, rows=40_000, depth=2, decode=semiring == "min-sum"
+        np.random.default_rng(3), semiring, dtype, rows=40_000, depth=2, decode=SEMIRINGS[semiring].is_idempotent
     )
     session = CpuBackend(1).open(program, factors)
     for shift in range(3):

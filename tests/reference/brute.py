@@ -12,6 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from elimina.model.model import Model
+from elimina.model.table import forbidden_value
 from elimina.result import Result
 
 
@@ -44,6 +45,24 @@ def optimum(model: Model, evidence: dict[int, int] | None = None) -> int | float
     if not scores:
         return None
     return min(scores) if model.sense == "min-cost" else max(scores)
+
+
+def worst_values(model: Model, evidence: dict[int, int] | None = None) -> list[int | float]:
+    """The worst value among the tables at each allowed assignment."""
+    forbidden = [forbidden_value(model.sense, table.values.dtype) for table in model.factors]
+    found = []
+    for a in assignments(model, evidence):
+        values = [table.at(a) for table in model.factors]
+        if not any(v == worst for v, worst in zip(values, forbidden, strict=True)):
+            found.append(max(values) if model.sense == "min-cost" else min(values))
+    return found
+
+
+def bottleneck(model: Model, evidence: dict[int, int] | None = None) -> int | float | None:
+    """The best worst value; None if nothing is allowed, or within the upper bound."""
+    found = worst_values(model, evidence)
+    best = (min if model.sense == "min-cost" else max)(found, default=None)
+    return None if best is not None and model.is_beyond_bound(best) else best
 
 
 def check_optimum(model: Model, result: Result, evidence: dict[int, int] | None = None) -> None:

@@ -101,6 +101,8 @@ def encoder(problem: Problem, plan: Plan, semiring: str | None = None) -> Encode
         return _Support(problem.model.sense)
     if semiring == "sum-product":
         return _Products()
+    if semiring == "min-max":
+        return _Costs(problem.model.sense, int(plan.forbidden) if plan.dtype.startswith("int") else math.inf)
     if semiring == "log-sum-exp":
         return _Sums(problem.model.sense, is_log=True)
     if plan.dtype.startswith("int"):
@@ -171,6 +173,27 @@ class _Support:
     def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
         tables = (problem.tables[c] for c in problem.constants)
         return (0,), problem.model.constant > -math.inf and all(self._change(t)(t.values) for t in tables)
+
+
+class _Costs:
+    """Costs as they are, utilities and probabilities negated; the worst where tables are joined."""
+
+    def __init__(self, sense: Sense, forbidden: float) -> None:
+        self._sense, self._forbidden = sense, forbidden
+
+    def _change(self, table: Table) -> Change:
+        worst, sign = forbidden_value(self._sense, table.values.dtype), 1 if self._sense == "min-cost" else -1
+        return lambda values: np.where(values == worst, self._forbidden, sign * values)
+
+    def write(self, factor: FactorLayout, tables: Sequence[Table], view: Array) -> Part:
+        part = _write(view, [_Source(table, factor, self._change(table)) for table in tables], np.maximum)
+        are_allowed = all(allowed_range(table, self._sense) is not None for table in tables)
+        return part._replace(possible=are_allowed or math.isinf(self._forbidden))
+
+    def constants(self, problem: Problem, parts: Sequence[Part]) -> tuple[tuple[int | float, ...], bool]:
+        tables = [problem.tables[c] for c in problem.constants]
+        values = [t.values.item() for t in tables if t.values.item() != forbidden_value(self._sense, t.values.dtype)]
+        return tuple(values), len(values) == len(tables) and problem.model.constant > -math.inf
 
 
 class _Sums:

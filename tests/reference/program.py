@@ -61,7 +61,7 @@ def assert_same(program: Program, found: RunOutput, expected: RunOutput, bounded
     ``bounded``: steps whose ranges may be wider.
     """
     assert found.zone.dtype == program.dtype
-    if program.semiring in ("min-sum", "count"):
+    if program.semiring in ("min-sum", "min-max", "count"):
         np.testing.assert_array_equal(cells(program, found), cells(program, expected))
         np.testing.assert_array_equal(found.peaks, expected.peaks)
     else:
@@ -91,7 +91,7 @@ def _combine(program, a, b):
         if program.semiring == "count":
             modulus = np.uint64(program.parameter)
             return a * b % modulus if modulus else a * b
-        return a + b
+        return np.maximum(a, b) if program.semiring == "min-max" else a + b
 
 
 def _rows(program, words, arena, peaks):
@@ -99,7 +99,8 @@ def _rows(program, words, arena, peaks):
     axes = words[AXES]
     sizes = [words[DOMAIN], *words[HEADER : HEADER + 3 * axes : 3]]
     at = HEADER + 3 * axes
-    one = program.dtype.type(1 if program.semiring in ("sum-product", "count") else 0)
+    ones = {"sum-product": 1, "count": 1, "min-max": -program.parameter}
+    one = program.dtype.type(ones.get(program.semiring, 0))
     groups: list[list] = [[], [], []]
     for table in range(words[TABLES]):
         offset, domain_stride, source, *strides = words[at : at + 3 + axes]
@@ -149,7 +150,7 @@ def _weight(words):
 
 
 def _marginal(program, words, rows):
-    if program.semiring == "min-sum":
+    if program.semiring in ("min-sum", "min-max"):
         return np.minimum(rows.min(axis=0), program.dtype.type(program.parameter))
     if program.semiring == "log-sum-exp":
         with np.errstate(divide="ignore"):
@@ -176,5 +177,5 @@ def _decode(program, arena, peaks):
             continue
         fixed = [assignment[variable] for variable in words[HEADER + 2 : HEADER + 3 * words[AXES] : 3]]
         row = _rows(program, words, arena, peaks)[(slice(None), *fixed)]
-        assignment[words[VARIABLE]] = np.argmin(row) if program.semiring == "min-sum" else np.argmax(row)
+        assignment[words[VARIABLE]] = np.argmin(row) if program.semiring in ("min-sum", "min-max") else np.argmax(row)
     return assignment

@@ -31,7 +31,7 @@ class Builder:
         self.held: set[int] = set()  # steps that are read again
 
     def _parameter(self):
-        if self.semiring == "min-sum":
+        if self.semiring in ("min-sum", "min-max"):
             return 1500 if self.dtype.kind == "i" else float(self.rng.choice([1e6, np.inf]))
         return int(self.rng.choice([0, 2147483629])) if self.semiring == "count" else 0.0
 
@@ -43,9 +43,10 @@ class Builder:
     def values(self, cells):
         """Values of a factor, some of them forbidden."""
         rng, kind = self.rng, self.semiring
-        if kind == "min-sum":
+        if kind in ("min-sum", "min-max"):
             top = int(rng.choice([3, 100]))
-            data = rng.integers(0, top, cells) if self.dtype.kind == "i" else rng.normal(size=cells).round(3)
+            least = 0 if kind == "min-sum" else -top
+            data = rng.integers(least, top, cells) if self.dtype.kind == "i" else rng.normal(size=cells).round(3)
             return np.where(rng.random(cells) < 0.1, self.parameter, data).astype(self.dtype)
         if kind == "count":
             return rng.integers(0, 3, cells).astype(np.uint64)

@@ -21,21 +21,27 @@ class Ring(NamedTuple):
     forbidden: Any = None
     modulus: int = 0
 
+    @property
+    def one(self) -> float:
+        return {"sum-product": 1, "count": 1, "min-max": -math.inf}.get(self.name, 0)
+
     def combine(self, a, b):
         if self.name in ("min-sum", "log-sum-exp"):
             return a + b
+        if self.name == "min-max":
+            return max(a, b)
         return a * b % self.modulus if self.modulus else a * b
 
     def feasible(self, value) -> bool:
-        if self.name == "min-sum":
+        if self.name in ("min-sum", "min-max"):
             return value < self.forbidden
         return value > (-math.inf if self.name == "log-sum-exp" else 0)
 
     def worse(self, a, b) -> bool:
-        return a > b if self.name == "min-sum" else a < b
+        return a > b if self.name in ("min-sum", "min-max") else a < b
 
     def marginal(self, values):
-        if self.name == "min-sum":
+        if self.name in ("min-sum", "min-max"):
             return min(values)
         if self.name == "log-sum-exp":
             return math.log(sum(math.exp(v) for v in values))

@@ -95,7 +95,7 @@ def draw_form(rng: random.Random, semiring: str, dtype: str, most_orders: int = 
         scopes = [[v for v in scope if v] for scope in scopes]
     orders = _some_orders(rng, scopes, min(most_orders, max(1, MOST_CASE_WORK // math.prod(sizes))))
     parameter: float = 0
-    if semiring == "min-sum":
+    if semiring in ("min-sum", "min-max"):
         parameter = 1500 if dtype.startswith("int") else rng.choice((1e6, math.inf))
     elif semiring == "count":
         parameter = rng.choice((0, MODULUS))
@@ -151,8 +151,9 @@ def tables_of(form: Form) -> list[NDArray[np.generic]]:
     made = []
     for scope in form["scopes"]:
         shape = [form["sizes"][v] for v in sorted(scope)]
-        if semiring == "min-sum":
-            values = draw.integers(0, 100, shape) if dtype.kind == "i" else draw.integers(-800, 800, shape) / 8
+        if semiring in ("min-sum", "min-max"):
+            least = 0 if semiring == "min-sum" else -100
+            values = draw.integers(least, 100, shape) if dtype.kind == "i" else draw.integers(-800, 800, shape) / 8
             values = np.where(draw.random(shape) < 0.1, form["parameter"], values)
         elif semiring == "count":
             values = draw.integers(0, 1 << 18, shape) * (draw.random(shape) > 0.2)
@@ -292,9 +293,12 @@ def expected(form: Form, fixed: Sequence[Sequence[int]] = ()) -> NDArray[np.gene
         total = np.broadcast_to(total.reshape([sizes[v] if v in named else 1 for v in axes]), sizes[1:])
         return total % np.uint64(form["parameter"]) if semiring == "count" and form["parameter"] else total
     wide = np.zeros(sizes, np.int64 if dtype.kind == "i" else np.float64)
+    if semiring == "min-max":
+        wide = wide - form["parameter"]
     for scope, table in zip(form["scopes"], tables, strict=True):
-        wide = wide + table.reshape([sizes[v] if v in scope else 1 for v in range(len(sizes))])
-    if semiring == "min-sum":
+        shaped = table.reshape([sizes[v] if v in scope else 1 for v in range(len(sizes))])
+        wide = np.maximum(wide, shaped) if semiring == "min-max" else wide + shaped
+    if semiring in ("min-sum", "min-max"):
         return np.minimum(wide.min(axis=0), form["parameter"])
     if form["weight"] == 0:
         return wide.max(axis=0)
@@ -304,12 +308,13 @@ def expected(form: Form, fixed: Sequence[Sequence[int]] = ()) -> NDArray[np.gene
 
 def zero_of(form: Form) -> float:
     """Return the semiring's zero."""
-    return {"min-sum": form["parameter"], "log-sum-exp": -math.inf}.get(form["semiring"], 0)
+    zeros = {"min-sum": form["parameter"], "min-max": form["parameter"], "log-sum-exp": -math.inf}
+    return zeros.get(form["semiring"], 0)
 
 
 def is_same(form: Form, found: NDArray[np.generic], right: NDArray[np.generic]) -> bool:
     """Compare outputs: exactly where the order of sums does not matter."""
-    if form["semiring"] in ("min-sum", "count"):
+    if form["semiring"] in ("min-sum", "min-max", "count"):
         return bool(np.array_equal(found, right.astype(found.dtype)))
     if form["semiring"] == "sum-product":
         # All terms are positive: each sum and product adds one rounding, of one part in 2^24 or 2^53.

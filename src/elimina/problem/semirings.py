@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.errors import InputError
 from elimina.model.model import added
 from elimina.model.table import Ends, Sense
 
@@ -20,11 +21,12 @@ LARGEST = {name: int(np.iinfo(name).max) for name in INTEGERS}
 """The largest number of each integer type."""
 
 
-Rule = Literal["support", "distances", "logs", "products"]
+Rule = Literal["support", "distances", "costs", "logs", "products"]
 """Encoding of values.
 
 - ``support``: 1 where they are allowed, else 0.
 - ``distances``: costs, or negated logarithms of probabilities, from the best one of each table.
+- ``costs``: costs as they are, utilities and probabilities negated.
 - ``logs``: logarithms, less the largest one of each table.
 - ``products``: each factor scaled by a power of two, so that its largest value is in [1, 2).
 """
@@ -82,6 +84,26 @@ def _best_values(contents: Contents) -> tuple[int | float, ...]:
     return (*floats_of(constant), *values)
 
 
+def _largest_size(contents: Contents) -> int:
+    """Return a number above the size of each integer cost."""
+    ends = contents.ends.integers[contents.ends.kinds == 1].tolist()
+    return 1 + max((abs(cost) for pair in ends for cost in pair), default=0)
+
+
+def _values_without_scope(contents: Contents) -> tuple[int | float, ...]:
+    """Return the values of the tables without a scope: no other leaves the tables.
+
+    Raises:
+        InputError: There is no table, and so no worst one.
+    """
+    if len(contents.ends.kinds) == 0:
+        raise InputError(
+            "the model has no tables, so no assignment has a worst one: add tables, or ask for another task"
+        )
+    ends, chosen = contents.ends, list(contents.constants)
+    return tuple(Ends(ends.kinds[chosen], ends.integers[chosen], ends.floats[chosen]).numbers(highest=True))
+
+
 def floats_of(number: float) -> tuple[float, ...]:
     """Return floats whose sum is a number: an integer may need two."""
     nearest = float(number)
@@ -103,8 +125,8 @@ class Semiring(NamedTuple):
         one: Number that changes no product.
         sign: 1 where smaller numbers are better, -1 where larger ones are.
         is_idempotent: True if a sum is one of its terms: elimination finds an optimum, and decoding an assignment.
-        is_additive: True if costs of 0, and probabilities of 1, change nothing: tables of them may come in, and constants
-            count.
+        is_additive: True if costs of 0, and probabilities of 1, change nothing: the model's constant counts, and tables
+            may come in.
         is_logarithmic: True if probabilities become logarithms.
         is_scaled: True if messages are scaled by powers of two (``scale_exponent`` there).
         is_product: True if steps with two tables are matrix products.
@@ -121,7 +143,7 @@ class Semiring(NamedTuple):
     answer: Answer
     numbers: str
     zero: float
-    one: int
+    one: float
     sign: Literal[1, -1]
     is_idempotent: bool = False
     is_additive: bool = True
@@ -166,6 +188,21 @@ _ALL = (
         is_idempotent=True,
         is_logarithmic=True,
         is_matched=True,
+    ),
+    Semiring(
+        "min-max",
+        (*INTEGERS, *FLOATS),
+        "costs",
+        "optimum",
+        "probabilities as they are",
+        zero=math.inf,
+        one=-math.inf,
+        sign=1,
+        is_idempotent=True,
+        is_additive=False,
+        bound=_largest_size,
+        constants=_values_without_scope,
+        total=max,
     ),
     Semiring(
         "sum-product",

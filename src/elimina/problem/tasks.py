@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from elimina import arguments
 
-Task = Literal["mpe", "pr", "mar", "mmap", "count", "count-optima"]
-TaskName = Literal["mpe", "map", "pr", "partition", "mar", "marginals", "mmap", "count", "count-optima"]
+Task = Literal["mpe", "pr", "mar", "mmap", "count", "count-optima", "bottleneck"]
+TaskName = Literal["mpe", "map", "pr", "partition", "mar", "marginals", "mmap", "count", "count-optima", "bottleneck"]
 """A task or another name for it."""
 
 TASKS: tuple[Task, ...] = get_args(Task)
@@ -134,6 +134,13 @@ DESCRIPTIONS: dict[str, Description] = {
         is_unrounded=True,
         has_first_bounds=True,
         shown=(("value", "value"), ("optima", "count")),
+    ),
+    "bottleneck": Description(
+        "Assignment whose worst table is best: bottleneck costs, fuzzy constraints.",
+        "min-max",
+        has_rows=True,
+        passes="lasting",
+        shown=(("worst value", "value"),),
     ),
 }
 """By name."""

@@ -50,7 +50,7 @@ def to_rows(device, rows):
 
 
 def parameter_of(semiring, dtype, rng):
-    if semiring == "min-sum":
+    if semiring in ("min-sum", "min-max"):
         return int(np.iinfo(dtype).max) // 2 if dtype.startswith("int") else math.inf
     if semiring == "count":
         return int(rng.choice([0, 7, 2**31 - 1]))
@@ -59,8 +59,8 @@ def parameter_of(semiring, dtype, rng):
 
 def random_values(rng, semiring, dtype, parameter, count):
     """Small integers, some of them at the edge: forbidden once two are joined."""
-    values = rng.integers(0 if semiring == "min-sum" else 1, 9, count)
-    if semiring == "min-sum" and dtype.startswith("int"):
+    values = rng.integers({"min-sum": 0, "min-max": -9}.get(semiring, 1), 9, count)
+    if semiring in ("min-sum", "min-max") and dtype.startswith("int"):
         values = values.astype(object)
         values[rng.random(count) < 0.2] = parameter - 1
     if semiring == "count" and parameter:
@@ -117,7 +117,7 @@ class Problem:
         values = random_values(rng, self.semiring, self.dtype, self.parameter, math.prod(shape)).reshape(shape)
         cells = values.astype(self.dtype)
         if self.semiring not in ("log-sum-exp", "count"):
-            cells[rng.random(shape) < 0.1] = self.parameter if self.semiring == "min-sum" else 0
+            cells[rng.random(shape) < 0.1] = self.parameter if self.semiring in ("min-sum", "min-max") else 0
         return scope, cells
 
     def upload(self, tables, table):
@@ -183,7 +183,7 @@ def test_single_tables(make, semiring, dtype, seed):
     left, right = problem.upload(tables, problem.left), problem.upload(tables, problem.right)
     check(tables, tables.semi_join(left, right), reference.semi_join(problem.left, problem.right))
     inside = [one for one in problem.dense if set(one[0]) <= set(problem.left.scope)]
-    one = Reference((), {(): 1 if semiring in ("sum-product", "count") else 0})
+    one = Reference((), {(): problem.ring.one})
     keep = None if problem.budget is None else TupleFilter((), problem.budget)
     made = tables.lookup(left, problem.lookups(tables, inside), keep)
     check(tables, made.rows, reference.join(problem.ring, problem.left, one, inside, (), problem.budget))
@@ -208,11 +208,11 @@ def test_buckets(make, semiring, dtype, seed, count):
     tables, rng = make(semiring, dtype, problem.parameter), problem.rng
     names = [v for v in problem.sizes if v != problem.last][:5]
     parts = [problem._table([problem.last, *rng.permutation(names)[:2]]) for _ in range(count)]
-    joint = Reference((), {(): 1 if semiring in ("sum-product", "count") else 0})
+    joint = Reference((), {(): problem.ring.one})
     for part in parts:
         joint = reference.join(problem.ring, joint, part)
     dense = [problem._dense(list(joint.scope)) for _ in range(2)]
-    nothing = Reference((), {(): 1 if semiring in ("sum-product", "count") else 0})
+    nothing = Reference((), {(): problem.ring.one})
     joint = reference.join(problem.ring, joint, nothing, dense, (), problem.budget)
     keep = None if problem.budget is None else TupleFilter((), problem.budget)
     rows, lookups = [problem.upload(tables, part) for part in parts], problem.lookups(tables, dense)

@@ -29,6 +29,22 @@ struct MinSum {
   ELIMINA_HD bool better(T a, T b) const { return a < b; }
 };
 
+// The worst cost of an assignment, at its best. Costs are above -infinity, so that it changes none of them.
+template <class T>
+struct MinMax {
+  using Value = T;
+  using Sum = T;
+  static constexpr bool scaled = false, is_arithmetic = true, is_empty_zero = true;
+  T infinity;  // the smallest forbidden value
+  ELIMINA_HD T one() const { return T(-infinity); }
+  ELIMINA_HD T ones(i64) const { return one(); }
+  ELIMINA_HD T combine(T a, T b) const { return a > b ? a : b; }
+  ELIMINA_HD Sum start() const { return infinity; }
+  ELIMINA_HD void add(Sum& sum, T value) const { sum = value < sum ? value : sum; }
+  ELIMINA_HD T finish(Sum sum) const { return sum; }
+  ELIMINA_HD bool better(T a, T b) const { return a < b; }
+};
+
 // Powers of two up to this one are normal numbers, and so are their reciprocals.
 template <class T>
 inline constexpr int kMostExponent = sizeof(T) == 4 ? 126 : 1022;
@@ -142,6 +158,7 @@ ELIMINA_HD R semiring_of(typename R::Value parameter) {
 // The list of semirings: kind, name, class, and group of number types. `elimina/problem/semirings.py` has a record of the same name for each. `use` gets the further arguments, too.
 #define ELIMINA_SEMIRINGS(use, ...)                                    \
   use(min_sum, "min-sum", MinSum, COSTS, __VA_ARGS__)                  \
+  use(min_max, "min-max", MinMax, COSTS, __VA_ARGS__)                  \
   use(sum_product, "sum-product", SumProduct, FLOATS, __VA_ARGS__)     \
   use(log_sum_exp, "log-sum-exp", LogSumExp, FLOATS, __VA_ARGS__)      \
   use(count, "count", Count, WORDS, __VA_ARGS__)
@@ -149,9 +166,10 @@ ELIMINA_HD R semiring_of(typename R::Value parameter) {
 // Encodings of a model's values, as `Rule` of core/tables/encode.hpp:
 // support: 1 where the tables allow the assignment, else 0.
 // distances: from the best of each table, of costs or of negated logarithms of probabilities. Integers: what is forbidden, or from a limit on, is the limit.
+// costs: as they are, utilities and probabilities negated, and the worst where tables are joined. Integers: what is forbidden is the limit.
 // logs: logarithms, less that of the largest value of each table.
 // products: the product times a power of two, so that its largest value is in [1, 2).
-#define ELIMINA_ENCODINGS(use) use(support) use(distances) use(logs) use(products)
+#define ELIMINA_ENCODINGS(use) use(support) use(distances) use(costs) use(logs) use(products)
 
 #define ELIMINA_OF_FLOATS(use, kind, R) use(kind, R<float>) use(kind, R<double>)
 #define ELIMINA_OF_COSTS(use, kind, R) use(kind, R<i16>) use(kind, R<i32>) use(kind, R<i64>) ELIMINA_OF_FLOATS(use, kind, R)

@@ -1,0 +1,115 @@
+"""Assignments whose worst table is best: bottleneck costs (min-max), fuzzy constraints (max-min)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import elimina
+from elimina.errors import InputError
+from elimina.model.model import Model, Variable
+from elimina.model.table import Table
+from tests.calls import solve
+from tests.random_models import KINDS, models
+from tests.reference import brute
+
+
+def check(model, result, evidence=None):
+    """The value of brute force, reached by the assignment."""
+    expected = brute.bottleneck(model, evidence)
+    assert result.task == "bottleneck"
+    if expected is None:
+        assert (result.status, result.value, result.assignment) == ("infeasible", None, None)
+        return
+    assert (result.status, result.value) == ("optimal", expected)
+    chosen = model.indices_of(result.assignment)
+    assert all(chosen[v] == value for v, value in (evidence or {}).items())
+    values = [table.at(chosen) for table in model.factors]
+    assert expected == (max(values) if model.sense == "min-cost" else min(values))
+
+
+@pytest.mark.parametrize("tables", ["dense", "sparse"])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "big-integer"])
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_against_brute_force(tables, kind, data):
+    model = data.draw(models(kind).filter(lambda model: model.factors))
+    observed = [v for v in range(len(model.variables)) if data.draw(st.integers(0, 4)) == 0]
+    evidence = {v: data.draw(st.integers(0, model.sizes[v] - 1)) for v in observed}
+    dtypes = [None, "float64", *(["int32", "int64"] if "integer" in kind else [])]
+    dtype = data.draw(st.sampled_from(dtypes))
+    result = solve(model, "bottleneck", evidence=evidence, tables=tables, dtype=dtype, device="cpu")
+    check(model, result, evidence)
+
+
+@given(data=st.data())
+@settings(max_examples=40, deadline=None)
+def test_integers_of_56_bits(data):
+    model = data.draw(models("big-integer").filter(lambda model: model.factors))
+    check(model, solve(model, "bottleneck", device="cpu"))
+
+
+def test_bottleneck_assignment():
+    """Four workers, four jobs, each job once: the least time at which all may be done."""
+    times = np.array([[9, 5, 7, 8], [6, 4, 3, 9], [5, 8, 1, 8], [7, 6, 9, 4]])
+    different = np.where(np.eye(4, dtype=bool), elimina.FORBIDDEN, 0)
+    pairs = [(pair, different) for pair in itertools.combinations(range(4), 2)]
+    model = Model.from_arrays([4] * 4, [*(((v,), times[v]) for v in range(4)), *pairs])
+    least = min(max(times[v, job] for v, job in enumerate(jobs)) for jobs in itertools.permutations(range(4)))
+    result = elimina.solve(model, "bottleneck")
+    assert (result.status, result.value) == ("optimal", least)
+    assert sorted(result.assignment.values()) == [0, 1, 2, 3]
+
+
+def test_degrees_of_satisfaction():
+    """Fuzzy constraints: the worst degree is maximised, and 0 is not allowed."""
+    dessert = np.array([[0.4, 1.0], [0.9, 0.3]])
+    taste = np.array([0.8, 0.6])
+    model = Model.from_arrays([2, 2], [((0, 1), dessert), ((0,), taste)], sense="probability")
+    result = elimina.solve(model, "bottleneck")
+    assert (result.value, result.assignment) == (0.8, {"x0": 0, "x1": 1})
+    nothing = Model.from_arrays([2], [((0,), [0.0, 0.5]), ((0,), [0.7, 0.0])], sense="probability")
+    assert elimina.solve(nothing, "bottleneck").status == "infeasible"
+
+
+def test_the_constant_is_no_table():
+    model = Model.from_arrays([2], [((0,), [-3, -5])], constant=7)
+    assert elimina.solve(model, "bottleneck").value == -5
+
+
+def test_a_model_without_tables():
+    with pytest.raises(InputError, match="the model has no tables"):
+        elimina.solve(Model.from_arrays([2], []), "bottleneck")
+
+
+def test_large_listed_tables():
+    """Their tuples are not replaced by auxiliary tables, whose costs of 0 would be the worst."""
+    rows = np.array([[0, 0], [99_999, 1], [5, 2]])
+    listed = Table([0, 1], [-4, -9, -2], sizes=[100_000, 3], rows=rows, default=elimina.FORBIDDEN)
+    model = Model([Variable("x0", 100_000), Variable("x1", 3)], [listed, Table([1], [-8, -7, -6])])
+    result = elimina.solve(model, "bottleneck")
+    assert (result.value, result.assignment) == (-7, {"x0": 99_999, "x1": 1})
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"method": "search"}, "cannot answer the task bottleneck"),
+        ({"ibound": 2}, "an i-bound is for the tasks"),
+        ({"upper_bound": 3}, "an upper bound is for the task mpe"),
+    ],
+)
+def test_what_is_refused(options, reason):
+    model = Model.from_arrays([2], [((0,), [1, 2])])
+    with pytest.raises(InputError, match=reason):
+        solve(model, "bottleneck", **options)
+
+
+def test_likelihoods_are_refused():
+    model = Model.from_arrays([2], [((0,), [0.1, 0.2])], sense="probability")
+    with pytest.raises(InputError, match="which the task bottleneck cannot take"):
+        elimina.solve(model, "bottleneck", evidence={0: [0.5, 0.5]})
