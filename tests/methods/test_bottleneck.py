@@ -53,6 +53,15 @@ def test_integers_of_56_bits(data):
     check(model, solve(model, "bottleneck", device="cpu"))
 
 
+def test_costs_need_no_room_for_sums():
+    tables = [((0,), [20_000 - n, n]) for n in range(9)]
+    model = Model.from_arrays([2], tables)
+    assert elimina.plan(model, "bottleneck").dtype == "int32"
+    halves = Model.from_arrays([2], [(scope, [cost // 2 for cost in costs]) for scope, costs in tables])
+    assert elimina.plan(halves, "bottleneck").dtype == "int16"
+    assert elimina.plan(halves, "mpe").dtype == "int32"
+
+
 def test_bottleneck_assignment():
     """Four workers, four jobs, each job once: the least time at which all may be done."""
     times = np.array([[9, 5, 7, 8], [6, 4, 3, 9], [5, 8, 1, 8], [7, 6, 9, 4]])

@@ -77,7 +77,8 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
         return Encoding(ring.name, _asked(dtype, allowed, _COSTS if are_costs else ring.numbers), ring.zero)
     if dtype is not None and dtype not in INTEGERS:
         raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
-    return Encoding(ring.name, exact_integer(operands, bound, dtype), bound)
+    # What is only compared needs no room for sums.
+    return Encoding(ring.name, exact_integer(operands if ring.is_additive else 1, bound, dtype), bound)
 
 
 def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
