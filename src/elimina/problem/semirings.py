@@ -118,9 +118,9 @@ class Semiring(NamedTuple):
     Attributes:
         name: Name in plans, programs and the core.
         dtypes: Number types of the backends: exact ones from the narrowest on, then floats, the more exact one first.
-        encoding: How tables become its numbers.
-        answer: How the roots of a plan become an answer.
-        numbers: What its floats are, for messages.
+        encoding: Encoding of tables as its numbers.
+        answer: Meaning of the numbers at the roots of a plan.
+        numbers: Description of its floats, for messages.
         zero: Number of what is forbidden, which no product leaves. Infinity: of integers, the program's parameter.
         one: Number that changes no product.
         sign: 1 where smaller numbers are better, -1 where larger ones are.

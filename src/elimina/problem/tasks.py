@@ -136,7 +136,7 @@ DESCRIPTIONS: dict[str, Description] = {
         shown=(("value", "value"), ("optima", "count")),
     ),
     "bottleneck": Description(
-        "Assignment whose worst table is best: bottleneck costs, fuzzy constraints.",
+        "Best assignment by its worst cost or satisfaction.",
         "min-max",
         has_rows=True,
         passes="lasting",
