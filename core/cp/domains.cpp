@@ -121,7 +121,7 @@ Value Domains::count_between(int v, Value from, Value to) const {
   return count;
 }
 
-void Domains::tell(int v, Events events) {
+void Domains::record_events(int v, Events events) {
   if (!events_[v]) changed_.push_back(v);
   events_[v] |= events | kDomain;
   if (changes_) changes_->see(v);
@@ -134,7 +134,7 @@ Domains::Domain& Domains::with_saved_bounds(int v, Events events) {
     log(v, kBoundsSaved);
     d.stamp = trail_.stamp();
   }
-  tell(v, events);
+  record_events(v, events);
   return d;
 }
 
@@ -180,7 +180,7 @@ bool Domains::remove(int v, Value x) {
   if (old.lo == old.hi) return false;
   if (x == old.lo) return set_lo(v, above(v, x));
   if (x == old.hi) return set_hi(v, below(v, x));
-  tell(v, 0);
+  record_events(v, 0);
   if (old.row == kNoRow && old.hi - old.lo <= kListed) build_row(v);
   Domain& d = domains_[v];
   --d.size;

@@ -196,7 +196,7 @@ class Domains {
 
   bool is_logged() const { return trail_.level() > 0; }
   void log(int v, std::uint32_t what) { log_.push_back(static_cast<std::uint64_t>(v) << 32 | what); }
-  void tell(int v, Events events);
+  void record_events(int v, Events events);
   Domain& with_saved_bounds(int v, Events events);
   void revert(std::uint64_t entry);
   std::uint64_t popped();

@@ -24,7 +24,7 @@ ParallelSearch::ParallelSearch(const std::vector<Solver*>& copies, Options optio
     own.nodes = own.failures = ~std::uint64_t{0};
     own.shared_best = &best_;
     own.poll = [this, &worker] {
-      tell(worker);
+      update_statistics(worker);
       if (is_splitting_ && has_ended()) stop_ = true;
       return !stop_;
     };
@@ -89,7 +89,7 @@ bool ParallelSearch::split() {
     std::vector<Part> next;
     for (Part& part : parts_) {
       search.enter(part);
-      tell(*workers_.front());
+      update_statistics(*workers_.front());
       if (stop_ || has_ended()) return false;
       if (search.has_failed()) continue;
       const auto decision = search.decision();
@@ -120,7 +120,7 @@ void ParallelSearch::work(Worker& worker) {
       }
       goes_on = status == Status::complete;
     }
-    tell(worker);
+    update_statistics(worker);
   } catch (...) {
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();
@@ -146,7 +146,7 @@ bool ParallelSearch::offer(const Values& solution) {
   return true;
 }
 
-void ParallelSearch::tell(Worker& worker) {
+void ParallelSearch::update_statistics(Worker& worker) {
   const std::lock_guard lock(worker.mutex);
   worker.statistics = worker.search->statistics();
 }

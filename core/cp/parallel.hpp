@@ -37,7 +37,7 @@ class ParallelSearch final : public Finder {
   bool split();
   void work(Worker& worker);
   bool offer(const Values& solution);
-  void tell(Worker& worker);
+  void update_statistics(Worker& worker);
   bool has_ended();
   void leave();
   double elapsed() const;

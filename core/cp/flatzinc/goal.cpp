@@ -81,7 +81,7 @@ bool Instance::is_unbounded() const {
   return falls_without_end(statements(), goal() == Goal::minimise ? x : -x);
 }
 
-void Instance::note(const std::string& text) {
+void Instance::add_note(const std::string& text) {
   if (std::find(notes_.begin(), notes_.end(), text) == notes_.end()) notes_.push_back(text);
 }
 
@@ -97,7 +97,7 @@ void Instance::add_annotation(const Term& annotation) {
   if ((name == "int_search" || name == "bool_search") && arguments.size() >= 3) return add_search(arguments);
   if (name == "relax_and_reconstruct" && arguments.size() >= 2) return add_relaxation(arguments);
   if (name.starts_with("restart_")) return add_restarts(name.substr(8), arguments);
-  note("the annotation " + name + " of the solve item is ignored");
+  add_note("the annotation " + name + " of the solve item is ignored");
 }
 
 void Instance::add_search(Terms arguments) {
@@ -118,7 +118,7 @@ std::string Instance::known_choice(const std::string& kind, const Term& choice, 
     if (kind == "value") value_ordering_of(name);
     return name;
   } catch (const Refused&) {
-    note("unknown " + kind + " ordering " + name + ": " + instead + " is used instead");
+    add_note("unknown " + kind + " ordering " + name + ": " + instead + " is used instead");
     return instead;
   }
 }
@@ -142,7 +142,7 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
                                                                      {"none", Restarts::Kind::none}};
   const auto known = kinds.find(kind);
   if (known == kinds.end()) {
-    note("the annotation restart_" + kind + " of the solve item is ignored");
+    add_note("the annotation restart_" + kind + " of the solve item is ignored");
     return;
   }
   restarts_ = {known->second, 100, 1.5};

@@ -59,7 +59,7 @@ class Instance {
   std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;
   Statements statements() const;
-  void note(const std::string& text);
+  void add_note(const std::string& text);
 
   void add_rules(Terms annotations);
   void add_annotation(const Term& annotation);

@@ -17,7 +17,7 @@ class DifferentByValue final : public Propagator {
   DifferentByValue(Views xs, std::optional<Value> except) : Propagator(Priority::linear), xs_(std::move(xs)), except_(except) {
     order_.resize(xs_.size());
     std::iota(order_.begin(), order_.end(), 0);
-    place_ = order_;
+    positions_ = order_;
     repeats_ = repeats(xs_);
   }
 
@@ -33,17 +33,17 @@ class DifferentByValue final : public Propagator {
       if (d.fixed(xs_[static_cast<std::size_t>(i)])) fixed_.push_back(static_cast<std::size_t>(i));
     std::size_t done = static_cast<std::size_t>(engine.trail().get(done_));
     for (std::size_t k = 0; k < fixed_.size(); ++k)
-      if (!take(d, fixed_[k], done)) return Outcome::failed;
+      if (!remove_value_of(d, fixed_[k], done)) return Outcome::failed;
     engine.trail().set(done_, done);
     if (repeats_) return Outcome::again;
     return done == xs_.size() ? Outcome::entailed : Outcome::fixpoint;
   }
 
  private:
-  bool take(Domains& d, std::size_t i, std::size_t& done) {
-    if (place_[i] < done) return true;
+  bool remove_value_of(Domains& d, std::size_t i, std::size_t& done) {
+    if (positions_[i] < done) return true;
     const Value value = d.lo(xs_[i]);
-    swap(place_[i], done++);
+    swap(positions_[i], done++);
     if (value == except_) return true;
     for (std::size_t p = done; p < order_.size(); ++p) {
       const std::size_t other = order_[p];
@@ -56,14 +56,14 @@ class DifferentByValue final : public Propagator {
 
   void swap(std::size_t p, std::size_t q) {
     std::swap(order_[p], order_[q]);
-    place_[order_[p]] = p;
-    place_[order_[q]] = q;
+    positions_[order_[p]] = p;
+    positions_[order_[q]] = q;
   }
 
   Views xs_;
   std::optional<Value> except_;
   bool repeats_;
-  std::vector<std::size_t> order_, place_, fixed_;
+  std::vector<std::size_t> order_, positions_, fixed_;
   std::size_t done_ = 0;
 };
 

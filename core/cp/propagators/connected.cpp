@@ -148,8 +148,8 @@ class Connected final : public Propagator {
     }
   }
 
-  // Steps to the values that a row has of another one, or has beside it, are impossible.
-  bool take(Domains& d, std::size_t from, const Row& values, bool beside = false) {
+  // Removes the steps to some values, or (`beside`) to all others, from a row and its variable.
+  bool remove_values(Domains& d, std::size_t from, const Row& values, bool beside = false) {
     for (std::size_t w = 0; w < words_; ++w) {
       Word lost = row(from)[w] & (beside ? ~values[w] : values[w]);
       row(from)[w] &= ~lost;
@@ -187,7 +187,7 @@ class Connected final : public Propagator {
     for (Row* row : {&pending_, &leading_}) add(*row, first_[root_]);
     for (int c = 0; c < count; ++c)
       if (!pass(d, c)) return false;
-    if (!take(d, root_, passed_)) return false;
+    if (!remove_values(d, root_, passed_)) return false;
     for (int c = count; c >= 0; --c)
       if (is_passed(c) && is_passed(c - 1) && !keep_door(d, c)) return false;
     return true;
@@ -198,7 +198,7 @@ class Connected final : public Propagator {
   bool pass(Domains& d, int c) {
     bool leads = false;
     for (const std::size_t i : members(c)) {
-      if (!take(d, i, passed_)) return false;
+      if (!remove_values(d, i, passed_)) return false;
       leads = leads || meets(i, leading_);
     }
     for (const std::size_t i : members(c)) {
@@ -266,7 +266,7 @@ class Connected final : public Propagator {
   }
 
   bool keep_tail(Domains& d, std::size_t tail, int c) {
-    if (!take(d, tail, goal_, true) || !must(d, tail)) return false;
+    if (!remove_values(d, tail, goal_, true) || !must(d, tail)) return false;
     if (!is_wide(c, tail)) return true;
     return std::all_of(nodes_.begin(), nodes_.end(), [&](std::size_t from) { return component_[from] <= c || !has(from, tail) || take_step(d, from, tail); });
   }
@@ -275,7 +275,7 @@ class Connected final : public Propagator {
     if (!must(d, head)) return false;
     for (const std::size_t from : nodes_)
       if (component_[from] != c && has(from, head) && !take_step(d, from, head)) return false;
-    return !is_wide(c - 1, head) || take(d, head, goal_, true);
+    return !is_wide(c - 1, head) || remove_values(d, head, goal_, true);
   }
 
   bool must(Domains& d, std::size_t i) { return d.remove(xs_[i], static_cast<Value>(i)); }

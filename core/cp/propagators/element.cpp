@@ -84,7 +84,7 @@ class ElementOfValues final : public Propagator {
     if (!alive || !d.set_lo(z_, lo) || !d.set_hi(z_, hi)) return false;
     begin_ = static_cast<std::size_t>(std::lower_bound(sorted_.begin(), sorted_.end(), lo) - sorted_.begin());
     end_ = static_cast<std::size_t>(std::upper_bound(sorted_.begin(), sorted_.end(), hi) - sorted_.begin());
-    note_ends();
+    update_ends();
     if (is_at_root_) is_listed_ = hi - lo <= kListed;
     if (!is_listed_ || d.fixed(z_)) return true;
     kept_.begin(lo, hi);
@@ -97,7 +97,7 @@ class ElementOfValues final : public Propagator {
   }
 
   bool keep_up(Domains& d) {
-    if ((d.lo(z_) > lo_ || d.hi(z_) < hi_) && !take_ends(d)) return false;
+    if ((d.lo(z_) > lo_ || d.hi(z_) < hi_) && !remove_ends(d)) return false;
     if (is_listed_ ? d.size(z_) != values_ : !d.is_interval(z_)) return look_at_all(d);
     lost_.clear();
     if (is_listed_) find_lost(d);
@@ -110,15 +110,15 @@ class ElementOfValues final : public Propagator {
   }
 
   // The index loses what is beyond the bounds of z; `values_` is what z has then, if others took nothing between.
-  bool take_ends(Domains& d) {
+  bool remove_ends(Domains& d) {
     const Value lo = d.lo(z_), hi = d.hi(z_);
     Value last = lo;
     for (; begin_ < end_ && sorted_[begin_] < lo; ++begin_)
-      if (!take(d, begin_, last)) return false;
+      if (!remove_index(d, begin_, last)) return false;
     for (last = hi; begin_ < end_ && sorted_[end_ - 1] > hi; --end_)
-      if (!take(d, end_ - 1, last)) return false;
+      if (!remove_index(d, end_ - 1, last)) return false;
     if (begin_ == end_) return false;
-    note_ends();
+    update_ends();
     return true;
   }
 
@@ -127,18 +127,18 @@ class ElementOfValues final : public Propagator {
     while (begin_ < end_ && !d.has(index_, order_[begin_])) ++begin_;
     while (begin_ < end_ && !d.has(index_, order_[end_ - 1])) --end_;
     if (begin_ == end_) return false;
-    note_ends();
+    update_ends();
     return true;
   }
 
-  void note_ends() {
+  void update_ends() {
     lo_ = sorted_[begin_];
     hi_ = sorted_[end_ - 1];
     first_ = order_[begin_];
     last_ = order_[end_ - 1];
   }
 
-  bool take(Domains& d, std::size_t rank, Value& last) {
+  bool remove_index(Domains& d, std::size_t rank, Value& last) {
     const auto i = static_cast<std::size_t>(order_[rank]);
     const std::uint64_t bit = std::uint64_t{1} << (i % 64);
     if (is_listed_ && row_[i / 64] & bit) {

@@ -36,11 +36,11 @@ GlobalCardinality::GlobalCardinality(Views xs, Values values, Views counts)
   repeats_ = repeats(all);
   const auto nodes = static_cast<std::size_t>(sink_) + 1;
   for (std::size_t k = 0; k < values_.size(); ++k) node_.push_back(static_cast<int>(is_dense_ ? values_[k] - base_ : static_cast<Value>(k)));
-  least_.assign(nodes, 0);
-  most_.assign(nodes, static_cast<Value>(xs_.size()));
+  min_counts_.assign(nodes, 0);
+  max_counts_.assign(nodes, static_cast<Value>(xs_.size()));
   rows_.resize(xs_.size() * words_);
   assigned_.assign(xs_.size(), kNone);
-  place_.resize(xs_.size());
+  positions_.resize(xs_.size());
   members_.resize(nodes);
   leads_.resize(nodes * words_);
   is_current_.resize(nodes);
@@ -81,7 +81,7 @@ void GlobalCardinality::load(const Domains& d) {
   std::fill(is_current_.begin(), is_current_.end(), 0);
   for (std::size_t i = 0; i < xs_.size(); ++i) {
     load_row(d, i);
-    if (assigned_[i] != kNone && !has(row(i), assigned_[i])) take(static_cast<int>(i));
+    if (assigned_[i] != kNone && !has(row(i), assigned_[i])) release(static_cast<int>(i));
   }
 }
 
@@ -110,26 +110,26 @@ void GlobalCardinality::load_row(const Domains& d, std::size_t i) {
 bool GlobalCardinality::load_counts(const Domains& d) {
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const auto k = static_cast<std::size_t>(node_[c]);
-    least_[k] = std::max<Value>(0, d.lo(counts_[c]));
-    most_[k] = std::min(static_cast<Value>(xs_.size()), d.hi(counts_[c]));
-    if (least_[k] > most_[k]) return false;
+    min_counts_[k] = std::max<Value>(0, d.lo(counts_[c]));
+    max_counts_[k] = std::min(static_cast<Value>(xs_.size()), d.hi(counts_[c]));
+    if (min_counts_[k] > max_counts_[k]) return false;
   }
   return true;
 }
 
-void GlobalCardinality::take(int i) {
-  const auto k = static_cast<std::size_t>(assigned_[static_cast<std::size_t>(i)]), at = place_[static_cast<std::size_t>(i)];
+void GlobalCardinality::release(int i) {
+  const auto k = static_cast<std::size_t>(assigned_[static_cast<std::size_t>(i)]), at = positions_[static_cast<std::size_t>(i)];
   const int last = members_[k].back();
   members_[k][at] = last;
-  place_[static_cast<std::size_t>(last)] = at;
+  positions_[static_cast<std::size_t>(last)] = at;
   members_[k].pop_back();
   assigned_[static_cast<std::size_t>(i)] = kNone;
   is_current_[k] = 0;
 }
 
-void GlobalCardinality::give(int i, int k) {
+void GlobalCardinality::assign_value(int i, int k) {
   auto& members = members_[static_cast<std::size_t>(k)];
-  place_[static_cast<std::size_t>(i)] = members.size();
+  positions_[static_cast<std::size_t>(i)] = members.size();
   members.push_back(i);
   assigned_[static_cast<std::size_t>(i)] = k;
   is_current_[static_cast<std::size_t>(k)] = 0;
@@ -148,14 +148,14 @@ const GlobalCardinality::Word* GlobalCardinality::leads(int k) {
 const GlobalCardinality::Word* GlobalCardinality::can_take() {
   std::fill(targets_.begin(), targets_.end(), 0);
   for (int k = 0; k <= others_; ++k)
-    if (count(k) < most(k)) add(targets_.data(), k);
+    if (count(k) < max_count(k)) add(targets_.data(), k);
   return targets_.data();
 }
 
 const GlobalCardinality::Word* GlobalCardinality::can_give(int without) {
   std::fill(sources_.begin(), sources_.end(), 0);
   for (int k = 0; k <= others_; ++k)
-    if (k != without && count(k) > least(k)) add(sources_.data(), k);
+    if (k != without && count(k) > min_count(k)) add(sources_.data(), k);
   return sources_.data();
 }
 
@@ -187,23 +187,23 @@ int GlobalCardinality::shift(int target) {
     if (from == kNone) return target;
     const auto& members = members_[static_cast<std::size_t>(from)];
     const int i = *std::find_if(members.begin(), members.end(), [&](int m) { return has(row(static_cast<std::size_t>(m)), target); });
-    take(i);
-    give(i, target);
+    release(i);
+    assign_value(i, target);
     target = from;
   }
 }
 
 bool GlobalCardinality::repair() {
   for (int k = 0; k <= others_; ++k)
-    while (count(k) > most(k)) take(members_[static_cast<std::size_t>(k)].back());
+    while (count(k) > max_count(k)) release(members_[static_cast<std::size_t>(k)].back());
   for (std::size_t i = 0; i < xs_.size(); ++i) {
     if (assigned_[i] != kNone) continue;
     const int target = reach(row(i), can_take());
     if (target == kNone) return false;
-    give(static_cast<int>(i), shift(target));
+    assign_value(static_cast<int>(i), shift(target));
   }
   for (int k = 0; k < others_; ++k)
-    while (count(k) < least(k))
+    while (count(k) < min_count(k))
       if (!fill(k)) return false;
   return true;
 }
@@ -222,16 +222,16 @@ bool GlobalCardinality::tighten(Domains& d) {
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const int k = node_[c];
     const auto place = static_cast<std::size_t>(k);
-    if (least(k) == most(k)) {
-      if (!d.assign(counts_[c], least(k))) return false;
+    if (min_count(k) == max_count(k)) {
+      if (!d.assign(counts_[c], min_count(k))) return false;
       continue;
     }
-    push_up(k, most(k));
+    push_up(k, max_count(k));
     if (!d.set_hi(counts_[c], count(k))) return false;
-    most_[place] = count(k);
-    push_down(k, least(k));
+    max_counts_[place] = count(k);
+    push_down(k, min_count(k));
     if (!d.set_lo(counts_[c], count(k))) return false;
-    least_[place] = count(k);
+    min_counts_[place] = count(k);
   }
   return true;
 }
@@ -262,7 +262,7 @@ void GlobalCardinality::find_components() {
   for (int k = 0; k <= others_; ++k) {
     Word* const row = leads_.data() + static_cast<std::size_t>(k) * words_;
     leads(k);
-    if (count(k) < most(k)) add(row, sink_);
+    if (count(k) < max_count(k)) add(row, sink_);
   }
   Word* const from_sink = leads_.data() + static_cast<std::size_t>(sink_) * words_;
   std::copy_n(can_give(kNone), words_, from_sink);

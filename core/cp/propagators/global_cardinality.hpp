@@ -35,11 +35,11 @@ class GlobalCardinality final : public Propagator {
   void load_row(const Domains& d, std::size_t i);
   bool load_counts(const Domains& d);
   Value count(int k) const { return static_cast<Value>(members_[static_cast<std::size_t>(k)].size()); }
-  Value least(int k) const { return least_[static_cast<std::size_t>(k)]; }
-  Value most(int k) const { return most_[static_cast<std::size_t>(k)]; }
+  Value min_count(int k) const { return min_counts_[static_cast<std::size_t>(k)]; }
+  Value max_count(int k) const { return max_counts_[static_cast<std::size_t>(k)]; }
 
-  void take(int i);
-  void give(int i, int k);
+  void release(int i);
+  void assign_value(int i, int k);
   const Word* leads(int k);
   int reach(const Word* sources, const Word* targets);
   int shift(int target);
@@ -64,10 +64,10 @@ class GlobalCardinality final : public Propagator {
   int others_, sink_;              // the nodes after them
   std::size_t words_;
   std::vector<int> node_;          // of each count
-  Values least_, most_;            // by node
+  Values min_counts_, max_counts_;            // by node
   std::vector<Word> rows_;         // what each variable may have
   std::vector<int> assigned_;      // variable -> node or none
-  std::vector<std::size_t> place_;  // among the members of its node
+  std::vector<std::size_t> positions_;  // among the members of its node
   std::vector<std::vector<int>> members_;
 
   std::vector<Word> leads_;        // by node, the union of its members' rows
