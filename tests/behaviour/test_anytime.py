@@ -472,7 +472,7 @@ def test_an_interrupt_as_the_work_starts(monkeypatch, begins):
 
     monkeypatch.setattr(call, "do_in_thread", interrupted)
     began = []
-    monkeypatch.setattr(portfolio.Solver, "portfolio", lambda self: began.append(1) or iter(()))
+    monkeypatch.setattr(portfolio.Solver, "begin", lambda self: began.append(1))
     with pytest.raises(KeyboardInterrupt):
         calls.solve(HARD)
     assert begins or not began

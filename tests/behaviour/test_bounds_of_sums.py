@@ -14,7 +14,7 @@ from elimina import Bounds, MemoryLimitError, Model
 from elimina.methods.weighted_mini_buckets import ORDERS, ladder
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare
-from elimina.strategies import portfolio, schedule
+from elimina.strategies import conditions, elimination
 from tests import calls
 
 SLACK = 1e-9
@@ -90,7 +90,7 @@ def test_default_is_never_worse_than_mini_buckets(is_long, drawn):
     model, log10_z = lattice(seed, rows, columns, coupling)
     with pytest.MonkeyPatch.context() as patch:
         if is_long:
-            for module in (schedule, portfolio):
+            for module in (conditions, elimination):
                 patch.setattr(module, "is_long", lambda *_: True)
         try:
             lower, upper, known = bounded(model, kilobytes << 10)
@@ -116,7 +116,7 @@ def test_a_worse_bound_later_changes_nothing():
     model, log10_z = lattice(0, 14, 6, 1.0)
     known: list[Bounds] = []
     with pytest.MonkeyPatch.context() as patch:
-        for module in (schedule, portfolio):
+        for module in (conditions, elimination):
             patch.setattr(module, "is_long", lambda *_: True)
         found = calls.solve(model, "pr", device="cpu", method="mbe", ibound=4, threads=1, on_bounds=known.append)
     assert found.lower_bound == max(one.lower for one in known)

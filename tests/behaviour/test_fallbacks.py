@@ -15,10 +15,11 @@ from elimina import JunctionTree, MemoryLimitError, Model, Table, TimeLimitError
 from elimina.methods.batch import Batch
 from elimina.planning.options import Options
 from elimina.running import plan_choice
-from elimina.strategies import schedule as method_module
+from elimina.strategies import conditions
 from tests import calls
 from tests.random_models import with_constraints
 from tests.reference import broadcast
+from tests.rows import change_row
 from tests.simulated import simulate
 
 LARGE = 1 << 30
@@ -202,8 +203,8 @@ def test_optima_are_searched_for_where_nothing_fits(monkeypatch, device, kind):
 def test_filtering_and_search_by_turns_where_nothing_fits(monkeypatch):
     simulate(monkeypatch, 5000)
     monkeypatch.setattr(plan_choice, "MAX_SLICES", 1)
-    monkeypatch.setattr(method_module, "LARGE_WORK", 1)
-    monkeypatch.setattr(method_module, "FIRST_TRY", 0.0)
+    monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 1)
+    change_row(monkeypatch, "filter for bounds", seconds=0.0)
     assert solved(clique(14, "integer"), "mpe", device="cpu", memory=5000).status == "optimal"
 
 
@@ -314,7 +315,7 @@ def test_whatever_does_not_fit(model, data):
         simulate(patch, data.draw(BYTES), data.draw(BYTES))
         patch.setattr(plan_choice, "MAX_SLICES", data.draw(st.sampled_from([1, 4, 1 << 16])))
         if data.draw(st.booleans()):
-            patch.setattr(method_module, "LARGE_WORK", 5)
+            patch.setattr(conditions, "LONG_ELIMINATION_CELLS", 5)
         if data.draw(st.booleans()):
             patch.setattr(plan_choice, "MIN_SPARSE_PLAN_SECONDS", -1)
         with contextlib.suppress(MemoryLimitError, TimeLimitError):

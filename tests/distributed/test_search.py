@@ -258,7 +258,7 @@ def test_auto_runs_short_plans_and_searches_what_does_not_fit(client, monkeypatc
     assert_optimal(model, found)
     assert found.stats["method"] == "search"
     # Ended before it is done, it is followed by slices, if these fit, and goes on if they do not.
-    monkeypatch.setattr("elimina.distributed.LONGEST_SEARCH", first)
+    monkeypatch.setattr("elimina.distributed.LONGEST_SEARCH_SECONDS", first)
     found = solve_optimum(model, client=client, options=Options(memory=150_000))
     assert_optimal(model, found)
     found = solve_optimum(model, client=client, options=Options(memory=150_000, slices="never"))

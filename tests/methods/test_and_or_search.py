@@ -27,7 +27,7 @@ from elimina.planning.ordering import consistency_order, elimination_order
 from elimina.problem.preparation import prepare
 from elimina.running import plan_choice
 from elimina.strategies.call import Call
-from elimina.strategies.schedule import by_search, improving
+from elimina.strategies.optimum_strategies import by_search, improving
 from tests import calls
 from tests.devices import on_devices
 from tests.random_models import KINDS, models

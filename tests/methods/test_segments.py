@@ -21,7 +21,7 @@ from elimina.planning.plan import Segments
 from elimina.planning.planner import make_plan
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
-from elimina.strategies import portfolio
+from elimina.strategies import conditions
 from tests import calls
 from tests.devices import on_devices
 from tests.random_models import KINDS, models
@@ -168,7 +168,7 @@ def test_a_failure_in_a_segment_is_passed_on():
 @pytest.mark.parametrize("limit", [None, 60.0])
 def test_search_goes_on_where_elimination_would_not_end_in_time(monkeypatch, caplog, limit):
     """However short: here no time is enough, if there is a limit at all."""
-    monkeypatch.setattr(portfolio, "_TOO_LONG", 0.0)
+    monkeypatch.setattr(conditions, "LATE_PLAN_FACTOR", 0.0)
     caplog.set_level("INFO", logger="elimina")
     model = grid(6, 6)
     found = calls.solve(model, device="cpu", time_limit=limit)

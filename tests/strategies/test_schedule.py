@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 
 import numpy as np
@@ -16,7 +15,7 @@ from elimina import InputError, Model, TimeLimitError, UnsupportedError
 from elimina.backends.cpu import CpuBackend
 from elimina.generate import grid_model, random_model
 from elimina.methods import and_or_search as search_module
-from elimina.methods.paused_search import PausedSearch
+from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS, PausedSearch
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
@@ -25,15 +24,19 @@ from elimina.planning.planner import make_plan
 from elimina.problem.preparation import prepare
 from elimina.running.host import turn_share
 from elimina.running.planned_problem import PlannedProblem
-from elimina.strategies import call_plan
+from elimina.strategies import call_plan, conditions, optimum_strategies, schedule
+from elimina.strategies import facts as facts_module
 from elimina.strategies import portfolio as portfolio_module
-from elimina.strategies import schedule as method_module
 from elimina.strategies.call import Call
-from elimina.strategies.schedule import before_planning, search_for_a_while
+from elimina.strategies.call_plan import PlannedCall, Preparation
+from elimina.strategies.facts import Facts
+from elimina.strategies.portfolio import Question, Solver
+from elimina.strategies.row import walk
 from elimina.strategies.strategy import Attempt, Strategy
 from tests import calls
 from tests.random_models import models
 from tests.reference import brute
+from tests.rows import change_row, row_of
 
 THREADS = 3
 
@@ -42,9 +45,9 @@ LARGE = grid_model(12, 4, 0.3, seed=1)
 
 
 def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
-    monkeypatch.setattr(method_module, "SHORTEST_TRY", 60.0)
+    monkeypatch.setattr(schedule, "SHORTEST_FILTER_SECONDS", 60.0)
     # Soft local consistency would end before filtering begins.
-    monkeypatch.setattr(method_module, "_VARIABLE_SECONDS", math.inf)
+    monkeypatch.setattr(conditions, "SEARCH_START_SECONDS_PER_VARIABLE", math.inf)
     seen = []
     result = calls.solve(LARGE, device="cpu", on_bounds=seen.append)
     assert (result.status, result.stats["method"]) == ("optimal", "filter")
@@ -52,25 +55,25 @@ def test_large_problems_are_filtered_small_ones_are_not(monkeypatch):
     assert all(known.lower <= result.value for known in seen)
     assert len({known[1:] for known in seen}) == len(seen)
     assert "method" not in elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats
-    monkeypatch.setattr(method_module, "LARGE_WORK", 10)
+    monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 10)
     assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").stats["method"] == "filter"
 
 
 def test_huge_easy_models_are_eliminated_at_once(monkeypatch):
     """Other strategies take time for each variable before they begin."""
-    monkeypatch.setattr(method_module, "LARGE_WORK", 10)
+    monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 10)
     model = grid_model(4, 4, 0.3)
-    monkeypatch.setattr(method_module, "MANY_VARIABLES", 1e-3)
+    monkeypatch.setattr(conditions, "LONG_ELIMINATION_VARIABLES", 1e-3)
     assert "method" not in elimina.solve(model, device="cpu").stats
 
 
 def test_a_number_of_slices_asks_for_elimination(monkeypatch):
-    monkeypatch.setattr(method_module, "LARGE_WORK", 10)
+    monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 10)
     assert "method" not in calls.solve(grid_model(4, 4, 0.3), device="cpu", slices=4).stats
 
 
 def test_what_ends_at_once_takes_no_local_search_and_no_filtering(monkeypatch):
-    monkeypatch.setattr(method_module, "FIRST_GLANCE", 60.0)
+    change_row(monkeypatch, "soft local consistency", seconds=60.0)
     variables = [elimina.Variable(f"x{n}", 3) for n in range(30)]
     differ = (~np.eye(3, dtype=bool)).astype(np.int64)
     tables = [elimina.Table((a, b), differ) for a in range(30) for b in range(a)]
@@ -81,79 +84,99 @@ def test_what_ends_at_once_takes_no_local_search_and_no_filtering(monkeypatch):
 
 @pytest.mark.data
 def test_soft_local_consistency_comes_first_where_elimination_takes_a_tenth_of_a_second(monkeypatch, data_dir):
-    monkeypatch.setattr(method_module, "FIRST_GLANCE", 60.0)
+    change_row(monkeypatch, "soft local consistency", seconds=60.0)
     result = elimina.solve(elimina.read(data_dir / "wcsp/iscas89/c499.wcsp"), device="cpu")
     assert (result.value, result.stats["method"]) == (111, "search")
 
 
-@pytest.mark.parametrize("seconds", [0.6, 1e4])
-def test_filtering_takes_a_second_at_most_before_soft_local_consistency(monkeypatch, seconds):
-    filtered = []
-    monkeypatch.setattr(method_module, "by_search", lambda *_, **limits: limits)
-    monkeypatch.setattr(method_module, "filtering", lambda *arguments: filtered.append(arguments[-1]))
-    problem, options = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {}), Options(device="cpu", threads=1)
-    order = Order((), 20, int(seconds * CELLS_PER_SECOND), 10**6, "min-fill", 0.0)
-    portfolio = before_planning(problem, lambda: order, lambda _: order, options, Call("mpe"), PausedSearch())
-    limits = [next(portfolio), *(portfolio.send(Attempt()) for _ in range(3))]
-    assert limits[0]["first_turn"] == method_module.FIRST_GLANCE
-    assert filtered == [min(seconds, method_module.LONGEST_TRY)]
-    assert limits[3] == {"rounds": 0}
+def order_of(seconds):
+    """Return an order in which elimination takes so long on the CPU, in tables that fit any memory."""
+    return Order((), 20, int(seconds * CELLS_PER_SECOND), 10**6, "min-fill", 0.0)
 
 
-def before_a_plan(monkeypatch, rough, better):
-    """Limits of the searches before a plan, and the seconds of the searches for orders, given the seconds of both."""
-    searches, ordered = [], []
-    monkeypatch.setattr(method_module, "by_search", lambda *_, **limits: searches.append(limits))
-    first = Order((), 20, int(rough * CELLS_PER_SECOND), 10**6, "min-fill", 0.0)
-    found = dataclasses.replace(first, total_cells=int(better * CELLS_PER_SECOND))
-    problem = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {})
-    options = Options(device="cpu", threads=THREADS, memory=1 << 20)
+def before_planning(monkeypatch, options, quick, searched=None):
+    """Return the strategies before a plan, with their limits, and the seconds of searches for an order.
 
-    def quick(seconds):
+    Args:
+        monkeypatch: Fixture.
+        options: Options; method ``auto``.
+        quick: Seconds of elimination in a quick order, on the CPU.
+        searched: Seconds in an order that is searched for; None: the same.
+    """
+    strategies, ordered = [], []
+
+    def recorded(name, *names):
+        def strategy(*arguments, **limits):
+            strategies.append((name, {**dict(zip(names, arguments, strict=False)), **limits}))
+            return Strategy(arguments[2], name, lambda _: None)
+
+        return strategy
+
+    monkeypatch.setattr(
+        optimum_strategies, "by_search", recorded("search", "problem", "options", "run", "paused", "seconds")
+    )
+    monkeypatch.setattr(optimum_strategies, "filtering", recorded("filter", "problem", "options", "run", "seconds"))
+    model = random_model(12, 6, 0.6, 0.0, seed=1)
+    solver = Solver(Question(model, "mpe", {}, None), options, Call("mpe"))
+    solver.begin()
+
+    def quick_order(seconds):
         ordered.append(seconds)
-        return found
+        return order_of(quick if searched is None else searched)
 
-    portfolio = before_planning(problem, lambda: first, quick, options, Call("mpe"), PausedSearch())
+    monkeypatch.setattr(solver, "rough_order", lambda: order_of(quick))
+    monkeypatch.setattr(solver, "quick_order", quick_order)
+    portfolio = walk((row_of("mpe", "before a plan is made"),), Facts(solver, options))
     outcome = None
     with contextlib.suppress(StopIteration):
         while True:
             portfolio.send(outcome)
             outcome = Attempt()
-    return searches, ordered
+    return strategies, ordered
 
 
-def test_what_takes_a_gpu_long_is_searched_for_a_short_time_on_the_cpu(monkeypatch):
-    searches, given = [], []
-    monkeypatch.setattr(method_module, "by_search", lambda *all_, **_: searches.append(all_[1]))
-    monkeypatch.setattr(method_module, "filtering", lambda *all_: given.append(all_))
-    problem, options = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {}), Options(device="cuda", memory=1 << 30)
-    for seconds in (0.01, 50.0):
-        cells = int(seconds * method_module._cells_per_second(options))
-        order = Order((), 20, cells, 10**6, "min-fill", 0.0)
-        assert cells > 50 * int(seconds * CELLS_PER_SECOND)
-        for _ in before_planning(
-            problem, lambda order=order: order, lambda _, o=order: o, options, Call("mpe"), PausedSearch()
-        ):
-            pass
-        assert bool(searches) == (seconds == 50.0)
-    assert {(own.device, own.memory) for own in searches} == {("cpu", None)}
-    assert not given
+@pytest.mark.parametrize("seconds", [0.6, 1e4])
+def test_filtering_takes_a_second_at_most_before_soft_local_consistency(monkeypatch, seconds):
+    strategies, _ = before_planning(monkeypatch, Options(device="cpu", threads=1), seconds)
+    (first, glance), (second, filtered), (third, turn) = strategies[:3]
+    assert (first, second, third) == ("search", "filter", "search")
+    assert glance["first_turn"] == row_of("mpe", "soft local consistency").seconds
+    assert filtered["seconds"] == min(seconds, schedule.LONGEST_FILTER_SECONDS)
+    assert (turn["rounds"], turn.get("first_turn")) == (0, None)
+
+
+def before_a_plan(monkeypatch, rough, better):
+    """Limits of the searches before a plan, and the seconds of the searches for orders, given the seconds of both."""
+    options = Options(device="cpu", threads=THREADS, memory=1 << 20)
+    strategies, ordered = before_planning(monkeypatch, options, rough, better)
+    return [limits for name, limits in strategies if name == "search"], ordered
+
+
+@pytest.mark.parametrize("seconds", [0.01, 50.0])
+def test_what_takes_a_gpu_long_is_searched_for_a_short_time_on_the_cpu(monkeypatch, seconds):
+    options = Options(device="cuda", memory=1 << 30)
+    speed = Facts(None, options).cells_per_second / CELLS_PER_SECOND
+    assert speed > 50
+    strategies, _ = before_planning(monkeypatch, options, seconds * speed)
+    assert bool(strategies) == (seconds == 50.0)
+    assert all(name == "search" for name, _ in strategies)
+    assert {(limits["options"].device, limits["options"].memory) for _, limits in strategies} <= {("cpu", None)}
 
 
 @pytest.mark.parametrize(
     ("seconds", "nodes", "rounds"),
     [
-        (method_module.WORTH_A_TRY / 2, [], [0, 0]),
-        (method_module.WORTH_A_TURN / 2, [], [0, 0, 1]),
-        (method_module.WORTH_A_TURN, [], [0, 0, 1, 0]),
-        (method_module.FAR, [method_module.FIRST_NODES], [0, 0, 0, 1]),
+        (facts_module.SHORT_ELIMINATION_SECONDS / 2, [], [0, 0]),
+        (conditions.SECOND_TURN_ELIMINATION_SECONDS / 2, [], [0, 0, 1]),
+        (conditions.SECOND_TURN_ELIMINATION_SECONDS, [], [0, 0, 1, 0]),
+        (conditions.HARD_ELIMINATION_SECONDS, [optimum_strategies.TURN_NODES], [0, 0, 0, 1]),
     ],
 )
 def test_soft_local_consistency_gets_nodes_where_elimination_takes_long(monkeypatch, seconds, nodes, rounds):
-    searches, ordered = before_a_plan(monkeypatch, method_module.VERY_FAR / 2, seconds)
+    searches, ordered = before_a_plan(monkeypatch, facts_module.HOPELESS_ELIMINATION_SECONDS / 2, seconds)
     assert [limits["nodes"] for limits in searches if "nodes" in limits] == nodes
     assert [limits["rounds"] for limits in searches][: len(rounds)] == rounds
-    assert ordered[0] == method_module.GLANCE_ORDER
+    assert ordered[0] == facts_module.GLANCE_ORDER_SECONDS
 
 
 @pytest.mark.parametrize(("threads", "share"), [(1, 1), (2, 1 / 2), (4, 1 / 4), (16, 1 / 4)])
@@ -167,15 +190,17 @@ def test_a_search_begins_with_its_share_of_a_turn(monkeypatch, threads):
     turns = []
     monkeypatch.setattr(search_module._AlternatingSearch, "propagate", lambda search, seconds: turns.append(seconds))
     problem, options = prepare(grid_model(3, 3, 0.3), "mpe", {}), Options(device="cpu", threads=threads)
-    strategy = method_module.by_search(problem, options, Call("mpe"), PausedSearch(), rounds=0, first_turn=1.0)
+    strategy = optimum_strategies.by_search(problem, options, Call("mpe"), PausedSearch(), rounds=0)
     with contextlib.suppress(TimeLimitError):
         strategy.work(strategy.run.budget())
-    assert turns == [1 / threads]
+    assert turns == [FIRST_CONSISTENCY_SECONDS / threads]
 
 
 def test_no_order_is_looked_for_at_first_where_elimination_takes_very_long(monkeypatch):
-    searches, ordered = before_a_plan(monkeypatch, 2 * method_module.VERY_FAR, method_module.FAR)
-    assert [limits.get("nodes") for limits in searches][:2] == [None, method_module.FIRST_NODES]
+    searches, ordered = before_a_plan(
+        monkeypatch, 2 * facts_module.HOPELESS_ELIMINATION_SECONDS, conditions.HARD_ELIMINATION_SECONDS
+    )
+    assert [limits.get("nodes") for limits in searches][:2] == [None, optimum_strategies.TURN_NODES]
     assert ordered == [QUICK_SECONDS]
 
 
@@ -195,26 +220,30 @@ def planned(monkeypatch):
 
 @pytest.mark.parametrize(("factor", "kind"), [(0.0, tuple), (2.0**10, str)])
 def test_an_order_out_of_reach_is_not_improved_before_search(monkeypatch, planned, factor, kind):
-    monkeypatch.setattr(method_module, "OUT_OF_REACH", factor)
+    monkeypatch.setattr(conditions, "UNREACHABLE_CELLS_PER_BYTE", factor)
     assert elimina.solve(grid_model(4, 4, 0.3), device="cpu").status == "optimal"
     assert isinstance(planned[0].order, kind)
 
 
 @pytest.mark.parametrize("gigabytes", [0, 20])
 def test_search_has_more_time_before_a_plan_that_needs_much_new_memory(gigabytes):
-    problem = prepare(random_model(12, 6, 0.6, 0.0, seed=1), "mpe", {})
+    model = random_model(12, 6, 0.6, 0.0, seed=1)
+    problem = prepare(model, "mpe", {})
     plan = make_plan(problem, problem.free, cpu_machine(1), 1 << 40)
     plan = plan._replace(seconds=3.0, bytes={"host": gigabytes * 10**9})
     planned = PlannedProblem(problem, plan, CpuBackend(1), {})
-    search = next(search_for_a_while(planned, Options(device="cpu", threads=1), Call("mpe"), PausedSearch()))
+    options = Options(device="cpu", threads=1)
+    facts = Facts(Solver(Question(model, "mpe", {}, None), options, Call("mpe")), options)
+    facts.prepared = PlannedCall(Preparation(problem), planned, None)
+    search = next(walk((row_of("mpe", "before the plan runs"),), facts))
     assert search.seconds == pytest.approx(3.0 + gigabytes * 1e9 / cpu_machine(1).fresh)
 
 
 @pytest.mark.parametrize(("hopeless", "slices"), [(math.inf, ["never", "auto"]), (0.0, ["never"])])
 def test_slices_are_planned_where_there_is_hope(monkeypatch, planned, hopeless, slices):
-    monkeypatch.setattr(portfolio_module, "HOPELESS_SECONDS", hopeless)
-    monkeypatch.setattr(method_module, "by_search", refused)
-    monkeypatch.setattr(method_module, "LARGE_WORK", math.inf)
+    monkeypatch.setattr(conditions, "MAX_SLICED_PLAN_SECONDS", hopeless)
+    monkeypatch.setattr(optimum_strategies, "by_search", refused)
+    monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", math.inf)
     model = random_model(10, 4, 0.7, 0.0, seed=1)
     with contextlib.suppress(elimina.MemoryLimitError):
         elimina.solve(model, device="cpu", memory="24KiB")
@@ -231,19 +260,19 @@ def refused(_problem, _options, run, *_, **__):
 
 
 def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
-    monkeypatch.setattr(method_module, "LARGE_WORK", 10)
+    monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 10)
     monkeypatch.setattr(Order, "seconds_at", lambda *_: 0.0)
-    monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
-    monkeypatch.setattr(method_module, "by_search", refused)
+    monkeypatch.setattr(schedule, "SHORTEST_FILTER_SECONDS", 0.0)
+    monkeypatch.setattr(optimum_strategies, "by_search", refused)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu")
     assert (result.status, "method" in result.stats) == ("optimal", False)
 
 
 def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
-    monkeypatch.setattr(method_module, "LARGE_WORK", 10)
+    monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 10)
     monkeypatch.setattr(Order, "seconds_at", lambda *_: 0.0)
-    monkeypatch.setattr(method_module, "SHORTEST_TRY", 0.0)
-    monkeypatch.setattr(method_module, "by_search", refused)
+    monkeypatch.setattr(schedule, "SHORTEST_FILTER_SECONDS", 0.0)
+    monkeypatch.setattr(optimum_strategies, "by_search", refused)
 
     def late(*_):
         raise TimeLimitError("late")
@@ -260,7 +289,7 @@ def test_bounds_come_before_a_long_sum_only(monkeypatch, seconds, is_bounded):
     """They would take longer than a short one: the elimination of this grid takes half a second."""
     rng, factors = np.random.default_rng(0), grid_model(20, 2).factors
     model = Model.from_arrays([2] * 400, [(f.scope, rng.random((2, 2))) for f in factors], sense="probability")
-    monkeypatch.setattr(method_module, "BOUNDED_FROM_SECONDS", seconds)
+    monkeypatch.setattr(conditions, "BOUNDED_FROM_SECONDS", seconds)
     found = elimina.solve(model, "pr", device="cpu")
     assert found.status == "exact"
     assert ("bounds" in found.stats["seconds"]) == is_bounded
@@ -340,7 +369,7 @@ def test_a_small_search_that_needs_no_card_says_that_it_is_on_the_cpu(caplog):
         with caplog.at_level("INFO", "elimina"):
             found = calls.solve(model, device="cuda", **options)
         assert (found.value, found.stats["device"]) == (3.5, "cpu")
-        assert caplog.messages[0].startswith("soft local consistency first, on the CPU; the GPU")
+        assert "soft local consistency first, on the CPU; the GPU" in caplog.text
         caplog.clear()
         with caplog.at_level("INFO", "elimina"):
             calls.solve(model, device="cpu", **options)

@@ -7,12 +7,13 @@ import pytest
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.result import Result
 from elimina.running import plan_choice
-from elimina.strategies import call_plan, schedule
+from elimina.strategies import call_plan
 from elimina.strategies import portfolio as portfolio_module
 from elimina.strategies.call import Call
 from elimina.strategies.strategy import Attempt, Strategy, pursue
 from tests import calls
 from tests.behaviour.test_fallbacks import clique
+from tests.rows import change_row
 from tests.simulated import simulate
 
 
@@ -87,7 +88,7 @@ def test_nothing_is_prepared_or_ordered_twice(monkeypatch, task, kind, query):
     counted(plan_choice, "elimination_order")
     # The optimum is planned without slices, searched for, and planned with them.
     simulate(monkeypatch, 8000, *([8000] if task == "mpe" else []))
-    monkeypatch.setattr(schedule, "LONGEST_SEARCH", 0.0)
+    change_row(monkeypatch, "search before slices", seconds=0.0)
     plans = []
     result = calls.solve(clique(12, kind), task, query=query, device="cpu", slices="auto", on_plan=plans.append)
     assert result.status == "optimal"

@@ -21,7 +21,8 @@ from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result, own_assignment
 from elimina.running.budget import Budget
 from elimina.strategies.call import Call
-from elimina.strategies.schedule import LONGEST_SEARCH, SEARCHED_FROM_SECONDS
+from elimina.strategies.conditions import SEARCHED_FROM_SECONDS
+from elimina.strategies.optimum_strategies import LONGEST_SEARCH_SECONDS
 from elimina.strategies.strategy import Portfolio, Strategy, pursue
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class _Optimum:
         plan = job.plan
         if not is_free or (plan.fits and (plan.seconds < SEARCHED_FROM_SECONDS or not plan.on_host)):
             return (yield self.slices(job, asked))
-        most = min(plan.seconds / lanes, LONGEST_SEARCH) if plan.fits else LONGEST_SEARCH
+        most = min(plan.seconds / lanes, LONGEST_SEARCH_SECONDS) if plan.fits else LONGEST_SEARCH_SECONDS
         tried = yield self.search(job.problem, most)
         if self.begun is not None and self.begun.is_over and tried.found is not None:
             return tried

@@ -22,15 +22,18 @@ from elimina.running.execution import statistics
 from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_on
 from elimina.strategies.call import InnerCall
+from elimina.strategies.facts import Facts
 from elimina.strategies.portfolio import Question, Solver
+from elimina.strategies.row import Row
+from elimina.strategies.schedule import BEGIN, Rows, scheduled
 from elimina.strategies.strategy import Portfolio, Strategy
 
 _CELL_BYTES = 16  # of the sum and of the table that is made
 
 
-def count_optima(solver: Solver) -> Portfolio:
+def count_optima(facts: Facts, _: Row) -> Portfolio:
     """Find the optimum, and count the assignments that reach it."""
-    solver.begin()
+    solver = facts.solver
     options, run, model = solver.options, solver.run, solver.question.model
     if not model.is_integer:
         kind = "probabilities" if model.sense == "probability" else "floats as costs"
@@ -68,7 +71,7 @@ def count_optima(solver: Solver) -> Portfolio:
     idle = set(range(len(model.variables))).difference(plan.order, planned.problem.fixed)
     rest = Model([model.variables[v] for v in (*plan.order, *idle)], tables, sense="probability")
     own = options._replace(order="auto", dtype=None)
-    return (yield from Solver(Question(rest, "count", {}, None), own, part).portfolio())
+    return (yield from scheduled(Solver(Question(rest, "count", {}, None), own, part)))
 
 
 def _tight(found: Heuristic) -> Iterator[Table]:
@@ -83,3 +86,9 @@ def _tight(found: Heuristic) -> Iterator[Table]:
             np.minimum(total, found.plan.forbidden, out=total, casting="unsafe")
         is_tight = (total == total.min(axis=0)) & (total < found.plan.forbidden)
         yield Table(scope, is_tight.astype(np.float64))
+
+
+COUNT_OPTIMA: Rows = (
+    *BEGIN,
+    Row("minimise, and count", "the messages of one elimination tell all optima", count_optima, ends="always"),
+)

@@ -22,13 +22,16 @@ from elimina.running.execution import Execution, Progress, statistics
 from elimina.running.planned_problem import PlannedProblem
 from elimina.running.propagator import Propagator
 from elimina.strategies.call import InnerCall
+from elimina.strategies.facts import Facts
 from elimina.strategies.portfolio import Question, Solver
+from elimina.strategies.row import Row
+from elimina.strategies.schedule import BEGIN, Rows, scheduled
 from elimina.strategies.strategy import Portfolio, Strategy
 
 
-def marginal_map(solver: Solver) -> Portfolio:
+def marginal_map(facts: Facts, _: Row) -> Portfolio:
     """Sum out, and find the best values of the remaining variables by the requested method."""
-    solver.begin()
+    solver = facts.solver
     options, run, method = solver.options, solver.run, solver.options.method
     planned = solver.plan(options._replace(ibound=None)).planned
     problem = planned.problem
@@ -58,7 +61,7 @@ def marginal_map(solver: Solver) -> Portfolio:
         on_plan=None,
         progress=None,
     )
-    return (yield from Solver(Question(rest, "mpe", {}, None), own, InnerCall(run, whole, "max")).portfolio())
+    return (yield from scheduled(Solver(Question(rest, "mpe", {}, None), own, InnerCall(run, whole, "max"))))
 
 
 class Summed(NamedTuple):
@@ -97,3 +100,9 @@ def sum_out(planned: PlannedProblem, progress: Progress | None = None) -> Summed
     factors = [Table([number[v] for v in scope], np.array(table, dtype=np.float64)) for scope, table in tables]
     variables = [problem.model.variables[v] for v in problem.kept]
     return Summed(Model(variables, factors, sense="max-cost", constant=constant), stats)
+
+
+MARGINAL_MAP: Rows = (
+    *BEGIN,
+    Row("sum out, and maximise", "an order that sums out first keeps the sums exact", marginal_map, ends="always"),
+)

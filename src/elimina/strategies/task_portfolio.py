@@ -1,18 +1,17 @@
-"""The portfolio of each task."""
+"""The schedule of all tasks, those included whose answer takes a question within the question."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from elimina.strategies.count_optima import count_optima
-from elimina.strategies.marginal_map import marginal_map
+from elimina.strategies.count_optima import COUNT_OPTIMA
+from elimina.strategies.marginal_map import MARGINAL_MAP
 from elimina.strategies.portfolio import Solver
+from elimina.strategies.schedule import SCHEDULE, Rows, scheduled
 from elimina.strategies.strategy import Portfolio
 
-PORTFOLIOS: dict[str, Callable[[Solver], Portfolio]] = {"mmap": marginal_map, "count-optima": count_optima}
-"""Portfolios of tasks that elimination, after search or bounds, does not answer by itself."""
+TASKS: dict[str, Rows] = {**SCHEDULE, "mmap": MARGINAL_MAP, "count-optima": COUNT_OPTIMA}
+"""Rows by task."""
 
 
 def task_portfolio(solver: Solver) -> Portfolio:
     """Return the strategies that answer a solver's question."""
-    return PORTFOLIOS.get(solver.question.task, Solver.portfolio)(solver)
+    return scheduled(solver, TASKS.get(solver.question.task))

@@ -1,0 +1,229 @@
+"""Conditions of the schedule: predicates over facts, with their thresholds."""
+
+from __future__ import annotations
+
+import math
+
+from elimina.display import bytes_text, count_text, seconds_text
+from elimina.errors import MemoryLimitError
+from elimina.planning.listed_tables import seconds_written
+from elimina.planning.order import CELLS_PER_SECOND, Order
+from elimina.planning.ordering import is_rough_enough
+from elimina.running.host import host_memory
+from elimina.running.memory_shares import can_copy, cells_of
+from elimina.running.plan_choice import MIN_WRITING_SECONDS
+from elimina.strategies.facts import SHORT_ELIMINATION_SECONDS, Facts, memory_of
+from elimina.strategies.row import Condition, no
+
+LONG_ELIMINATION_CELLS = 10**8
+"""Cells of a quick order's buckets from which other strategies come first (a tenth of a second)."""
+
+LONG_ELIMINATION_VARIABLES = 3000
+"""Variables above which it takes more cells, in proportion: before it begins, local search takes 2e-5 s for each
+variable, others 3e-5 s and more."""
+
+SEARCH_START_SECONDS_PER_VARIABLE = 3e-5
+"""Seconds of cost shifting and of a consistent root for each variable (1e-5 to 3e-5 on circuits and mastermind): no
+shorter elimination waits for them."""
+
+HARD_ELIMINATION_SECONDS = 100.0
+"""Estimated seconds of an elimination from which soft local consistency has a turn of nodes."""
+
+SECOND_TURN_ELIMINATION_SECONDS = 5.0
+"""Estimated seconds of an elimination before which soft local consistency has another turn."""
+
+MINI_BUCKET_SECONDS, FEW_VARIABLES, FEW_VARIABLES_SHARE = 1.0, 8, 0.65
+"""Seconds of mini-buckets, and the variables of their messages up to which these are few: a number, and a share of the
+largest table's."""
+
+UNREACHABLE_CELLS_PER_BYTE = 2.0**10
+"""Cells of the largest table, for each byte of memory, from which a plan is made in the order that was found first. A
+search for an order seldom makes a table so much smaller."""
+
+MAX_SLICED_PLAN_SECONDS = 1e7
+"""Estimated seconds from which an elimination without slices is not tried in slices, which take longer. A search for an
+order takes seconds and seldom makes an elimination a hundred times as fast (two of 56 hard files, of 2^300 cells)."""
+
+SEARCHED_FROM_SECONDS = 2.0
+"""Estimated seconds of a plan from which search is tried first, for about as long."""
+
+BOUNDED_FROM_SECONDS = 2.0
+"""Estimated seconds of a sum's elimination from which quick bounds come first: they take 0.05 to 0.4 s."""
+
+LATE_PLAN_FACTOR = 4.0
+"""Estimated seconds of an optimum's elimination, for each second that remains, from which search goes on instead:
+estimates are seldom wrong by more."""
+
+
+# What the user asks for.
+
+HAS_FIRST_BOUNDS = Condition("its tables bound the answer", lambda facts: facts.description.has_first_bounds)
+NO_CHECKPOINT = Condition("no checkpoint is kept", lambda facts: not facts.has_checkpoint)
+METHOD_IS_AUTO = Condition("the method is open", lambda facts: facts.options.method == "auto")
+METHOD_IS_MBE = Condition("mini-buckets are asked for", lambda facts: facts.options.method == "mbe")
+MAY_BE_BOUNDED = Condition("bounds may stand for the sum", lambda facts: facts.options.method in ("auto", "mbe"))
+SEARCH_IS_ASKED = Condition(
+    "search is asked for, or an upper bound that it alone can use",
+    lambda facts: facts.options.method == "search" or facts.needs_search,
+)
+OPTIMUM_IS_ASKED = Condition(
+    "filtering is asked for, or an upper bound is given", lambda facts: facts.options.looks_for_optimum
+)
+HINT_IS_GIVEN = Condition("an assignment is given", lambda facts: facts.options.hint is not None)
+DTYPE_IS_OPEN = Condition("the number type is open", lambda facts: facts.options.dtype is None)
+SLICES_ARE_OPEN = Condition("no slices or files are asked for", lambda facts: not facts.options.asks_for_slices)
+SLICES_ARE_AUTO = Condition("slices are allowed", lambda facts: facts.options.slices == "auto")
+ORDER_IS_OPEN = Condition("the order is open", lambda facts: isinstance(facts.options.order, str))
+IBOUND_IS_OPEN = Condition("the i-bound is open", lambda facts: facts.options.ibound is None)
+NOT_SPARSE = Condition("tables may be dense", lambda facts: facts.options.tables != "sparse")
+MAY_USE_GPU = Condition("a GPU may be used", lambda facts: facts.options.may_use_gpu)
+CLUSTERS_ARE_SHIFTED = Condition("costs are shifted between clusters", lambda facts: facts.options.shifts_clusters)
+ANY_METHOD = Condition("any method may find the optimum", lambda facts: facts.has_open_method)
+
+
+# Elimination in a quick order.
+
+
+def is_long(order: Order, facts: Facts) -> bool:
+    """Return whether elimination in an order takes so long that other strategies come first."""
+    work = LONG_ELIMINATION_CELLS * max(1, len(order.order) / LONG_ELIMINATION_VARIABLES)
+    # The number of cells may be too large for a float, so that it is compared as it is.
+    return order.total_cells >= work * facts.cells_per_second / CELLS_PER_SECOND
+
+
+def _quick_order_text(facts: Facts) -> str:
+    return f"elimination is long: a quick order has {count_text(facts.quick_order.total_cells)} cells"
+
+
+def _order_text(facts: Facts) -> str:
+    return f"the order found so far takes an estimated {seconds_text(facts.seconds_in(facts.searched_order))}"
+
+
+ELIMINATION_IS_LONG = Condition(_quick_order_text, lambda facts: is_long(facts.quick_order, facts))
+ELIMINATION_IS_HOPELESS = Condition("elimination in the quick order would take days", lambda facts: facts.is_hopeless)
+ELIMINATION_IS_NOT_HOPELESS = no(ELIMINATION_IS_HOPELESS, "elimination in the quick order would not take days")
+ELIMINATION_IS_HARD = Condition(
+    lambda facts: f"elimination takes an estimated {seconds_text(facts.seconds_in(facts.glance_order))}",
+    lambda facts: facts.seconds_in(facts.glance_order) >= HARD_ELIMINATION_SECONDS,
+)
+ELIMINATION_IS_NOT_SHORT = Condition(
+    _order_text, lambda facts: facts.seconds_in(facts.searched_order) >= SHORT_ELIMINATION_SECONDS
+)
+QUICK_ORDER_FITS = Condition(
+    "its tables fit the memory", lambda facts: 2 * facts.quick_order.largest_table < facts.memory_bytes
+)
+QUICK_ORDER_DOES_NOT_FIT = no(QUICK_ORDER_FITS, "its tables do not fit the memory")
+SEARCH_IS_QUICKER = Condition(
+    lambda facts: f"search starts before it ends, with {count_text(facts.variables)} variables",
+    lambda facts: (
+        facts.options.tables != "sparse"
+        and facts.options.ibound is None
+        and isinstance(facts.options.order, str)
+        and facts.quick_order.total_cells >= SEARCH_START_SECONDS_PER_VARIABLE * facts.variables * CELLS_PER_SECOND
+    ),
+)
+BOUNDS_ARE_QUICKER = Condition(
+    _quick_order_text,
+    lambda facts: (
+        is_long(facts.quick_order, facts)
+        and (facts.options.method == "mbe" or facts.seconds_in(facts.glance_order) >= BOUNDED_FROM_SECONDS)
+    ),
+)
+SECOND_TURN_IS_WORTH_IT = Condition(
+    _order_text,
+    lambda facts: (
+        2 * facts.searched_order.largest_table >= memory_of(facts.host_options)
+        or facts.seconds_in(facts.searched_order) >= SECOND_TURN_ELIMINATION_SECONDS
+    ),
+)
+
+
+def is_loose(order: Order) -> bool:
+    """Return whether mini-buckets would have few variables, since domains are large, and far fewer than buckets."""
+    digits = math.log(max(2, order.largest_table)) / (order.width + 1)
+    variables = math.log(MINI_BUCKET_SECONDS * CELLS_PER_SECOND) / digits
+    return variables <= min(FEW_VARIABLES, FEW_VARIABLES_SHARE * (order.width + 1))
+
+
+MINI_BUCKETS_ARE_LOOSE = Condition(
+    "mini-buckets would have few variables", lambda facts: is_loose(facts.searched_order)
+)
+MINI_BUCKETS_ARE_TIGHT = no(MINI_BUCKETS_ARE_LOOSE, "mini-buckets have many variables")
+FILTER_IS_FIRST = Condition(
+    "filtering bounds better than search",
+    lambda facts: not (SEARCH_IS_QUICKER.holds(facts) and is_loose(facts.quick_order)),
+)
+
+
+# Methods.
+
+CAN_FILTER = Condition("filtering takes the costs", lambda facts: facts.can_filter)
+
+
+def _can_be_dense(facts: Facts) -> bool:
+    return facts.options.tables != "auto" or seconds_written(facts.problem) <= MIN_WRITING_SECONDS
+
+
+TABLES_CAN_BE_DENSE = Condition("tables are quickly written out", _can_be_dense)
+
+
+def _is_short_on_tuples(facts: Facts) -> bool:
+    options, problem = facts.options, facts.problem
+    if options.tables == "dense" or seconds_written(problem) < MIN_WRITING_SECONDS:
+        return False
+    if not is_long(facts.quick_order, facts):
+        return False
+    plan = facts.solver.trial_plan(facts.quick_order, options)
+    return plan.sparse is not None and plan.fits and plan.seconds < SEARCHED_FROM_SECONDS
+
+
+NO_SHORT_PLAN_ON_TUPLES = no(
+    Condition("a plan on sparse tables is short", _is_short_on_tuples),
+    "no plan on sparse tables is short",
+)
+
+
+# Plans.
+
+TRIES_OTHERS_FIRST = Condition(
+    "any method may find the optimum, and no slices are asked for",
+    lambda facts: facts.has_open_method and not facts.options.asks_for_slices,
+)
+PLAN_IS_ASKED = no(TRIES_OTHERS_FIRST, "elimination is asked for, or slices")
+PLAN_FITS = Condition(
+    lambda facts: f"the plan needs {bytes_text(facts.plan.peak_bytes)}", lambda facts: facts.plan.fits
+)
+PLAN_DOES_NOT_FIT = no(PLAN_FITS, "the plan does not fit")
+PLAN_HAS_SMALL_STEPS = Condition("its steps fit", lambda facts: not facts.plan.has_large_steps)
+PLAN_IS_WITHIN_REACH = Condition(
+    lambda facts: f"elimination takes an estimated {seconds_text(facts.plan.seconds)} without slices",
+    lambda facts: facts.plan.seconds < MAX_SLICED_PLAN_SECONDS,
+)
+PLAN_IS_LONG = Condition(
+    lambda facts: f"the plan takes an estimated {seconds_text(facts.plan.seconds)} on the host",
+    lambda facts: facts.plan.on_host and facts.options.dtype is None and facts.plan.seconds >= SEARCHED_FROM_SECONDS,
+)
+PLAN_ENDS_TOO_LATE = Condition(
+    "elimination would not end in time", lambda facts: facts.plan.seconds > LATE_PLAN_FACTOR * facts.call.seconds
+)
+ELIMINATION_DID_NOT_FIT = Condition(
+    "elimination ran out of memory", lambda facts: isinstance(facts.failure, MemoryLimitError)
+)
+
+
+def needs_order_search(facts: Facts) -> bool:
+    """Return whether the quick order is to be improved before a plan is made."""
+    return not is_rough_enough(facts.problem, facts.options, facts.quick_order)
+
+
+def is_out_of_reach(order: Order, facts: Facts) -> bool:
+    """Return whether no search would make an order fit the memory."""
+    reach = UNREACHABLE_CELLS_PER_BYTE
+    return order.largest_table > reach and order.largest_table > reach * facts.memory_bytes
+
+
+def can_search(facts: Facts) -> bool:
+    """Return whether the copies of tables that a search works on fit."""
+    problem = facts.problem
+    remaining = facts.options.beside(facts.call.held)
+    return can_copy(cells_of(problem), len(problem.groups), host_memory(remaining))

@@ -1,0 +1,158 @@
+"""Elimination in the schedule: its plans, their runs, other tables where memory runs out, and mini-buckets."""
+
+from __future__ import annotations
+
+import logging
+
+from elimina.errors import MemoryLimitError
+from elimina.planning.options import Options
+from elimina.planning.plan import Plan
+from elimina.problem.tasks import described
+from elimina.running.advice import does_not_fit
+from elimina.running.host import turn_share
+from elimina.strategies.conditions import can_search, is_long, is_out_of_reach, needs_order_search
+from elimina.strategies.facts import Facts
+from elimina.strategies.row import Row, walk
+from elimina.strategies.strategy import Attempt, Portfolio, Strategy
+
+logger = logging.getLogger("elimina")
+
+MAX_REFINEMENTS = 6
+"""Times that tuples which turned out too many are made again in finer slices: each time, many more are expected."""
+
+
+# Plans.
+
+
+def plan_whole(facts: Facts, _: Row) -> Attempt:
+    """Plan without slices, in an order that is searched for no longer than is worth while before other strategies."""
+    options = facts.options._replace(slices="never")
+    if isinstance(options.order, str):
+        if is_out_of_reach(facts.quick_order, facts):
+            options = options._replace(order=facts.quick_order.order)
+        elif needs_order_search(facts):
+            options = options._replace(order_seconds=options.order_seconds * turn_share(options))
+    return _planned(facts, options)
+
+
+def plan_as_asked(facts: Facts, _: Row) -> Attempt:
+    """Plan with the options as they are."""
+    return _planned(facts, facts.options)
+
+
+def _planned(facts: Facts, options: Options) -> Attempt:
+    facts.prepared = facts.solver.plan(options, facts.refinements)
+    if facts.plan.has_large_steps and not (facts.has_open_method and can_search(facts)):
+        return Attempt(None, MemoryLimitError(does_not_fit(facts.plan)))
+    return Attempt()
+
+
+def plan_in_slices(facts: Facts, _: Row) -> Attempt:
+    """Plan again, in slices."""
+    facts.prepared = facts.solver.plan(facts.options, facts.refinements)
+    return Attempt()
+
+
+def searches_before_running(facts: Facts, row: Row) -> Portfolio:
+    """Take the rows within, and then let go of their searches: what comes next needs the memory."""
+    yield from walk(row.rows, facts)
+    facts.paused.clear()
+    return Attempt()
+
+
+def run_plan(facts: Facts, _: Row) -> Strategy:
+    """Return the run of the plan."""
+    options, prepared = facts.options, facts.prepared
+    assert prepared is not None
+    facts.executed = facts.plan
+    if facts.solver.options.on_plan is not None:
+        facts.call.tell(facts.solver.options.on_plan, facts.plan)
+    return facts.solver.execution(prepared, options)
+
+
+# Elimination.
+
+
+def elimination(facts: Facts, row: Row) -> Portfolio:
+    """Take the rows within, which plan and run; if sparse tables do not fit, in finer slices, or with dense tables."""
+    return (yield from eliminated(facts, facts.options, row.rows))
+
+
+def eliminated(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio:
+    """Take rows that plan and run, with options; if sparse tables do not fit, in finer slices, or with dense tables."""
+    sparse_failure: MemoryLimitError | None = None
+    refinements = 0
+    while True:
+        trial = Facts(facts.solver, options, refinements)
+        outcome = yield from walk(rows, trial)
+        plan, failure = trial.executed, outcome.failure
+        if plan is None or not isinstance(failure, MemoryLimitError):
+            return outcome
+        if sparse_failure is not None:
+            return Attempt(None, MemoryLimitError(f"{failure}. Rows were tried, too: {sparse_failure}"))
+        refinements += 1
+        logger.info("elimination ran out of memory: %s", failure)
+        if _is_worth_finer_slices(trial, plan):
+            logger.info("more slices are tried")
+            continue
+        if plan.sparse is None or options.tables != "auto":
+            return Attempt(None, failure)
+        sparse_failure = failure
+        options = options._replace(tables="dense")
+        logger.info("dense tables are tried")
+
+
+def _is_worth_finer_slices(facts: Facts, plan: Plan) -> bool:
+    """Return whether tuples that turned out too many may be made in slices, or in more of them."""
+    options = facts.options
+    return (
+        options.tables == "sparse"
+        and plan.fits
+        and described(plan.task).merges_slices
+        and options.slices != "never"
+        and facts.refinements < MAX_REFINEMENTS
+        and not facts.has_checkpoint
+    )
+
+
+# Mini-buckets.
+
+
+def quick_bounds(facts: Facts, _: Row) -> Strategy | Attempt:
+    """Return the smallest mini-buckets, in a quick order."""
+    return facts.solver.next_rung() or Attempt()
+
+
+def mini_buckets(facts: Facts, row: Row) -> Portfolio:
+    """Take mini-buckets, small ones first; the largest with costs shifted and without, by contents and by scopes."""
+    return (yield from _bounded(facts, facts.options, row.rows))
+
+
+def largest_mini_buckets(facts: Facts, row: Row) -> Portfolio:
+    """Take mini-buckets as large as time allows, small ones first, in the order of a plan that does not fit."""
+    order, options = facts.plan.whole.order, facts.options.for_bounds
+    ibound = facts.solver.affordable_ibound(facts.planned, options)
+    return (yield from _bounded(facts, options._replace(ibound=ibound, order=order), row.rows))
+
+
+def _bounded(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio:
+    solver, outcome = facts.solver, Attempt()
+    asked = Facts(solver, solver.options)
+    if is_long(asked.quick_order, asked):
+        while (rung := solver.next_rung()) is not None:
+            outcome = _later(outcome, (yield rung))
+    for shift in dict.fromkeys((options.shift, "none")):
+        for partition in ("auto", "scope") if options.partition == "auto" else (options.partition,):
+            order = solver.planned_order() or options.order
+            largest = options._replace(shift=shift, partition=partition, order=order)
+            last = yield from eliminated(facts, largest, rows)
+            # An i-bound that is asked for has to fit.
+            outcome = last if solver.options.ibound not in (None, "auto") else _later(outcome, last)
+            if last.found is not None and last.found.stats.get("partition") != "content":
+                break
+    return outcome
+
+
+def _later(outcome: Attempt, other: Attempt) -> Attempt:
+    """Return the later one of two attempts that have not failed, or the one that has not."""
+    return outcome if other.found is None and outcome.found is not None else other

@@ -1,0 +1,196 @@
+"""Facts about a question that the schedule's conditions ask for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from elimina.backends.cpu import CpuBackend
+from elimina.methods.paused_search import PausedSearch
+from elimina.planning.machine import speeds
+from elimina.planning.options import Options
+from elimina.planning.order import CELLS_PER_SECOND, Order
+from elimina.planning.ordering import QUICK_SECONDS
+from elimina.planning.plan import Plan
+from elimina.problem.preparation import Problem
+from elimina.problem.tasks import Description, Task, described
+from elimina.running.host import turn_share
+from elimina.system import cached_property
+
+if TYPE_CHECKING:
+    from elimina.errors import EliminaError
+    from elimina.running.planned_problem import PlannedProblem
+    from elimina.strategies.call import Call
+    from elimina.strategies.call_plan import PlannedCall
+    from elimina.strategies.portfolio import Solver
+
+GLANCE_ORDER_SECONDS = 0.1
+"""Seconds of an order search that tells long eliminations from short ones, where the quick order does not."""
+
+HOPELESS_ELIMINATION_SECONDS = 1e5
+"""Estimated seconds of an elimination in the quick order from which that search is left out: it would not make the
+elimination short."""
+
+SHORT_ELIMINATION_SECONDS = 0.1
+"""Estimated seconds of an elimination that is not worth a search for a better order, nor one before it."""
+
+
+class Facts:
+    """Facts about a question, its options, and the results so far.
+
+    A fact that takes time to find, as an order does, is found when a condition first asks for it.
+
+    Args:
+        solver: Solver of the question.
+        options: Options; those of the solver, or of one of its plans.
+        refinements: Number of times that tuples exceeded the memory.
+
+    Attributes:
+        failure: Failure of the last strategy; None: it did not fail.
+        prepared: Plan that was made last, with its inputs; None: none was.
+        executed: Plan that ran; None: none did.
+    """
+
+    def __init__(self, solver: Solver, options: Options, refinements: int = 0) -> None:
+        self.solver, self.options, self.refinements = solver, options, refinements
+        self.failure: EliminaError | None = None
+        self.prepared: PlannedCall | None = None
+        self.executed: Plan | None = None
+
+    # What is asked.
+
+    @property
+    def task(self) -> Task:
+        """The task."""
+        return self.solver.question.task
+
+    @property
+    def description(self) -> Description:
+        """Properties of the task."""
+        return described(self.task)
+
+    @property
+    def call(self) -> Call:
+        """The call: its deadline, bounds and assignment."""
+        return self.solver.run
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that is solved."""
+        return self.solver.problem
+
+    @property
+    def paused(self) -> PausedSearch:
+        """State of the searches before, which later ones continue."""
+        return self.solver.paused
+
+    @property
+    def variables(self) -> int:
+        """Number of free variables."""
+        return len(self.problem.free)
+
+    @property
+    def has_checkpoint(self) -> bool:
+        """True if a checkpoint keeps the progress."""
+        return self.solver.checkpoint is not None
+
+    @property
+    def has_open_method(self) -> bool:
+        """True if any method may find the optimum."""
+        return self.options.method == "auto" and self.description.is_optimum and not self.has_checkpoint
+
+    # Time and memory.
+
+    @cached_property
+    def turn_share(self) -> float:
+        """Share of the seconds of one thread that a strategy has with these threads."""
+        return turn_share(self.options)
+
+    @cached_property
+    def cells_per_second(self) -> float:
+        """Speed of eliminations on the device that is asked for."""
+        known = speeds()
+        return CELLS_PER_SECOND * (known.gpu_bandwidth / known.bandwidth if self.options.needs_gpu else 1)
+
+    @cached_property
+    def memory_bytes(self) -> int:
+        """Bytes that may be used on the device."""
+        return memory_of(self.options)
+
+    @cached_property
+    def host_options(self) -> Options:
+        """Options of work on the host before a GPU is opened, whose limit is that of its own memory."""
+        return self.options._replace(device="cpu", memory=None) if self.options.needs_gpu else self.options
+
+    @cached_property
+    def can_filter(self) -> bool:
+        """True if filtered elimination takes the problem and its costs are integers."""
+        return self.problem.model.is_integer and can_filter(self.problem, self.options)
+
+    @property
+    def needs_search(self) -> bool:
+        """True if search alone can use the upper bound, where the method is open."""
+        options, problem = self.options, self.problem
+        if options.method != "auto" or options.upper_bound is None:
+            return False
+        if options.needs_gpu or options.tables == "sparse":
+            return not problem.model.is_integer
+        from elimina.methods.filtering import reason_unsupported
+
+        return reason_unsupported(problem) is not None
+
+    # Orders, and what an elimination in them takes.
+
+    @cached_property
+    def quick_order(self) -> Order:
+        """Order that was found first, in milliseconds."""
+        return self.solver.rough_order()
+
+    @property
+    def is_hopeless(self) -> bool:
+        """True if no better order would make elimination short."""
+        return self.seconds_in(self.quick_order) >= HOPELESS_ELIMINATION_SECONDS
+
+    @cached_property
+    def glance_order(self) -> Order:
+        """Order after a search of `GLANCE_ORDER_SECONDS`; the quick order, if that cannot make elimination short."""
+        if self.is_hopeless:
+            return self.quick_order
+        return self.solver.quick_order(GLANCE_ORDER_SECONDS)
+
+    @cached_property
+    def searched_order(self) -> Order:
+        """Order after a search of `QUICK_SECONDS`; the one before, if elimination is short in it."""
+        if self.seconds_in(self.glance_order) < SHORT_ELIMINATION_SECONDS:
+            return self.glance_order
+        return self.solver.quick_order(QUICK_SECONDS)
+
+    def seconds_in(self, order: Order) -> float:
+        """Return the estimated seconds of an elimination in an order."""
+        return order.seconds_at(self.cells_per_second)
+
+    # Plans.
+
+    @property
+    def planned(self) -> PlannedProblem:
+        """Plan that was made last, with its problem and backend."""
+        assert self.prepared is not None
+        return self.prepared.planned
+
+    @property
+    def plan(self) -> Plan:
+        """Plan that was made last."""
+        return self.planned.plan
+
+
+def memory_of(options: Options) -> int:
+    """Return the bytes that may be used on the device: the limit, or the free memory of the host."""
+    return CpuBackend(options.threads).memory() if options.room is None else options.room
+
+
+def can_filter(problem: Problem, options: Options) -> bool:
+    """Return whether filtered elimination on the host takes a problem in the memory."""
+    from elimina.methods.filtering import reason_too_large, reason_unsupported
+
+    if options.needs_gpu:
+        return False
+    return reason_unsupported(problem) is None and reason_too_large(problem, memory_of(options)) is None

@@ -1,0 +1,236 @@
+"""Strategies for an optimum: search, local search, filtering, clusters on a GPU."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING, cast
+
+from elimina.backends.device_group import devices_of
+from elimina.backends.gpu_start import outlasts_gpu_start
+from elimina.backends.registry import find_cuda
+from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError, UnsupportedError
+from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS, PausedSearch
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem
+from elimina.result import Result
+from elimina.running.advice import does_not_fit
+from elimina.running.budget import Budget
+from elimina.running.host import backend_of, sharing_threads, turn_share
+from elimina.strategies.facts import Facts, can_filter, memory_of
+from elimina.strategies.row import Row
+from elimina.strategies.strategy import Attempt, Portfolio, Strategy
+
+if TYPE_CHECKING:
+    from elimina.backends.cuda.backend import CudaBackend
+    from elimina.strategies.call import Call
+
+logger = logging.getLogger("elimina")
+
+LONGEST_SEARCH_SECONDS = 60.0
+"""Seconds of search before a plan runs, at most, and of the first search in turn with filtering."""
+
+FILTER_TIME_SHARE = 0.25
+"""Seconds of filtering before each such search, as a share of its seconds."""
+
+TURN_NODES = 1 << 14
+"""Nodes of soft local consistency, with one thread, where elimination is hard: the same on machines of any speed."""
+
+
+# Search.
+
+
+def by_search(
+    problem: Problem,
+    options: Options,
+    run: Call,
+    paused: PausedSearch,
+    seconds: float = math.inf,
+    rounds: float = math.inf,
+    first_turn: float | None = None,
+    nodes: float = math.inf,
+) -> Strategy:
+    """Return a search that starts from the bounds and the assignment so far.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        options: Search options.
+        run: Call in progress.
+        paused: State of the search before, which goes on.
+        seconds: Time budget in seconds.
+        rounds: Most rounds of mini-buckets; 0: soft local consistency alone, for its first turn; 1: one of mini-buckets
+            alone.
+        first_turn: Seconds of this turn; None: those of a search that has time.
+        nodes: Most nodes of each turn.
+    """
+    turn = turn_share(options) * FIRST_CONSISTENCY_SECONDS if first_turn is None else first_turn
+
+    def work(budget: Budget) -> Result:
+        from elimina.methods.and_or_search import searched_optimum
+        from elimina.methods.search_state import SearchLimits
+
+        limits = SearchLimits(
+            budget.deadline,
+            run.gap,
+            options.upper_bound,
+            nodes=nodes,
+            rounds=rounds,
+            first_turn=turn,
+            is_alone=rounds == 1,
+        )
+        remaining = options.beside(budget.held)
+        return searched_optimum(problem, remaining, limits, budget.known, budget.learn, paused=paused)
+
+    return Strategy(run, "search", work, seconds=seconds)
+
+
+def requested_search(facts: Facts, row: Row) -> Strategy:
+    """Return the search that is asked for."""
+    if facts.options.needs_gpu:
+        logger.info("soft local consistency first, on the CPU; the GPU eliminates the mini-buckets that follow")
+    return by_search(facts.problem, facts.options, facts.call, facts.paused, row.budget(facts))
+
+
+def search_before_running(facts: Facts, row: Row) -> Strategy:
+    """Return a search of a planned problem."""
+    return by_search(facts.planned.problem, facts.options, facts.call, facts.paused, row.budget(facts))
+
+
+def first_turn_of_search(facts: Facts, row: Row) -> Strategy:
+    """Return the first turn of soft local consistency, which keeps its state for the later ones."""
+    facts.paused.clear(facts.problem)
+    facts.paused.first_order = facts.quick_order.order
+    return turn_of_search(facts, row)
+
+
+def turn_of_search(facts: Facts, row: Row) -> Strategy:
+    """Return a turn of soft local consistency for the row's seconds."""
+    return by_search(
+        facts.problem, facts.host_options, facts.call, facts.paused, rounds=0, first_turn=row.budget(facts)
+    )
+
+
+def second_turn_of_search(facts: Facts, _: Row) -> Strategy:
+    """Return a turn of soft local consistency that is as long as any search's first one."""
+    return by_search(facts.problem, facts.host_options, facts.call, facts.paused, rounds=0)
+
+
+def nodes_of_search(facts: Facts, row: Row) -> Strategy:
+    """Return a turn of soft local consistency for a number of nodes, and for the row's seconds at most."""
+    options, turn = facts.host_options, row.budget(facts)
+    nodes = int(TURN_NODES * facts.turn_share * options.host_threads)
+    return by_search(facts.problem, options, facts.call, facts.paused, rounds=0, first_turn=turn, nodes=nodes)
+
+
+def round_of_search(facts: Facts, row: Row) -> Strategy:
+    """Return a search by one round of mini-buckets, in the best order so far, for the row's seconds."""
+    options = facts.host_options._replace(order=facts.searched_order.order)
+    return by_search(facts.problem, options, facts.call, facts.paused, row.budget(facts), rounds=1)
+
+
+# Local search.
+
+
+def improving(problem: Problem, options: Options, run: Call, paused: PausedSearch, seconds: float) -> Strategy:
+    """Return a local search for so many seconds, from the best assignment so far; it proves nothing."""
+
+    def work(budget: Budget) -> Result:
+        from elimina.methods.local_search import AssignmentSearch
+
+        memory = memory_of(options.beside(budget.held))
+        kept = paused.within(problem, memory)
+        search = kept.improvement
+        if search is None:
+            search = AssignmentSearch.of(problem, memory, options.seed, sharing_threads(options))
+            kept.improvement = search
+        if search is not None:
+            incumbent = budget.known
+            if incumbent is not None and incumbent.assignment is not None:
+                search.start(problem.model.indices_of(incumbent.assignment))
+            search.run(budget.seconds)
+        result = None if search is None else search.found()
+        if result is None:
+            raise TimeLimitError("local search found no allowed assignment")
+        return result
+
+    return Strategy(run, "improve", work, seconds=seconds)
+
+
+def local_search(facts: Facts, row: Row) -> Strategy:
+    """Return a local search for the row's seconds."""
+    return improving(facts.problem, facts.host_options, facts.call, facts.paused, row.budget(facts))
+
+
+# Filtered elimination.
+
+
+def filtering(problem: Problem, options: Options, run: Call, seconds: float) -> Strategy:
+    """Return filtered elimination for so many seconds, of assignments that are not worse than the best one so far."""
+
+    def work(budget: Budget) -> Result:
+        incumbent = budget.known
+        upper = options.upper_bound if incumbent is None or incumbent.value is None else int(incumbent.value)
+        from elimina.methods.filtering import filtered_optimum, optimum_on_rows
+        from elimina.methods.search_state import SearchLimits
+
+        limits, remaining = SearchLimits(budget.deadline, run.gap, upper), options.beside(budget.held)
+        if options.looks_for_optimum and (options.needs_gpu or options.tables == "sparse"):
+            return optimum_on_rows(problem, remaining, limits, budget.learn)
+        return filtered_optimum(problem, limits, memory_of(remaining), options.seed, budget.learn)
+
+    return Strategy(run, "filter", work, seconds=seconds)
+
+
+def filtered_elimination(facts: Facts, row: Row) -> Strategy:
+    """Return filtered elimination for the row's seconds."""
+    return filtering(facts.problem, facts.options, facts.call, row.budget(facts))
+
+
+# Clusters on a GPU.
+
+
+def clusters(facts: Facts, row: Row) -> Strategy | Attempt:
+    """Return passes over clusters of tables on a GPU, if there is one."""
+    options, seconds = facts.options, row.budget(facts)
+    if not outlasts_gpu_start(seconds):
+        return Attempt()
+    backend = backend_of(options) if options.needs_gpu else find_cuda()
+    if backend is None:
+        return Attempt()
+    device = cast("CudaBackend", devices_of(backend)[0])
+    problem, order = facts.planned.problem, facts.plan.order
+
+    def work(budget: Budget) -> Result:
+        from elimina.methods.cost_shifting import shift_tables
+        from elimina.methods.gpu_bounds import bounds_on_gpu
+
+        remaining = options.beside(budget.held)
+        original = shift_tables(problem, remaining, budget.seconds / 4)
+        try:
+            return bounds_on_gpu(original, order, remaining, device, budget)
+        except DeviceError as error:
+            raise UnsupportedError(str(error)) from error
+
+    return Strategy(facts.call, "clusters", work, seconds=seconds)
+
+
+# Until the end.
+
+
+def search_to_the_end(facts: Facts, row: Row) -> Portfolio:
+    """Filter and search in turn with growing budgets, or search alone, until the end."""
+    problem, options, run, seconds = facts.planned.problem, facts.options, facts.call, row.budget(facts)
+    reason = "" if facts.plan.fits else does_not_fit(facts.plan)
+    if not facts.plan.fits:
+        # A plan that does not fit may itself be large.
+        facts.prepared = None
+    paused = PausedSearch()
+    while run.known is not None and can_filter(problem, options.beside(run.held)):
+        outcome = yield filtering(problem, options, run, FILTER_TIME_SHARE * seconds)
+        if outcome.failure is not None:
+            return outcome
+        seconds *= 2
+        yield by_search(problem, options, run, paused, seconds)
+    result, failure = yield by_search(problem, options, run, paused)
+    # Not even the factors fit the memory, or the costs are too large.
+    return Attempt(result, failure and MemoryLimitError(reason))

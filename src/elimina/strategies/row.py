@@ -1,0 +1,107 @@
+"""Rows of the schedule, and the loop that walks them."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from elimina.strategies.facts import Facts
+from elimina.strategies.strategy import Attempt, Portfolio, Strategy
+
+logger = logging.getLogger("elimina")
+
+
+class Condition(NamedTuple):
+    """A condition on facts.
+
+    Attributes:
+        words: Text for the log, or a function that writes it with the figures; read where the condition holds.
+        holds: Returns whether it holds.
+    """
+
+    words: str | Callable[[Facts], str]
+    holds: Callable[[Facts], bool]
+
+    def text(self, facts: Facts) -> str:
+        """Return the condition in words."""
+        return self.words if isinstance(self.words, str) else self.words(facts)
+
+
+def no(condition: Condition, words: str) -> Condition:
+    """Return the opposite of a condition."""
+    return Condition(words, lambda facts: not condition.holds(facts))
+
+
+class Row(NamedTuple):
+    """A method, its conditions and its budget.
+
+    Attributes:
+        name: Name in the log.
+        reason: Reason of the row and of its figures.
+        method: Returns a strategy, strategies, or the outcome of something that takes no budget; None: the rows within.
+        conditions: Conditions that all have to hold; a later one is asked only if those before it hold.
+        seconds: Time budget with one thread, in seconds.
+        is_shared: True if several threads shorten that time (`turn_share`).
+        memory_share: Share of the host's memory for copies of tables.
+        ends: Outcome that ends the walk: an answer, a failure, either or neither.
+        rows: Rows within this one.
+    """
+
+    name: str
+    reason: str
+    method: Callable[[Facts, Row], Strategy | Portfolio | Attempt] | None = None
+    conditions: tuple[Condition, ...] = ()
+    seconds: float | Callable[[Facts], float] = math.inf
+    is_shared: bool = False
+    memory_share: float = 1.0
+    ends: Literal["never", "answered", "failed", "always"] = "never"
+    rows: tuple[Row, ...] = ()
+
+    def budget(self, facts: Facts) -> float:
+        """Return the time budget in seconds, with the threads of the call."""
+        seconds = self.seconds(facts) if callable(self.seconds) else self.seconds
+        return facts.turn_share * seconds if self.is_shared else seconds
+
+    def applies(self, facts: Facts) -> bool:
+        """Return whether all conditions hold."""
+        return all(condition.holds(facts) for condition in self.conditions)
+
+    def is_last(self, outcome: Attempt) -> bool:
+        """Return whether an outcome ends the walk."""
+        return self.ends == "always" or self.ends == ("answered" if outcome.failure is None else "failed")
+
+    def log(self, facts: Facts) -> None:
+        """Log the row that is taken, and why: its conditions, or if it has none its reason."""
+        if not logger.isEnabledFor(logging.INFO):
+            return
+        seconds = self.budget(facts)
+        budget = "" if seconds == math.inf else f", for {seconds:.3g} s"
+        why = "; ".join(condition.text(facts) for condition in self.conditions) or self.reason
+        logger.info("next: %s%s (%s)", self.name, budget, why)
+
+
+def walk(rows: tuple[Row, ...], facts: Facts) -> Portfolio:
+    """Take the rows in turn whose conditions hold, until one ends the walk; return the last outcome of such a row."""
+    last = Attempt()
+    for row in rows:
+        if not row.applies(facts):
+            continue
+        row.log(facts)
+        outcome = yield from _take(row, facts)
+        facts.failure = outcome.failure
+        if row.ends != "never":
+            last = outcome
+        if row.is_last(outcome):
+            return outcome
+    return last
+
+
+def _take(row: Row, facts: Facts) -> Portfolio:
+    step = walk(row.rows, facts) if row.method is None else row.method(facts, row)
+    if isinstance(step, Strategy):
+        return (yield step)
+    if isinstance(step, Attempt):
+        return step
+    return (yield from step)
