@@ -25,9 +25,9 @@ from elimina.result import Bounds, Result, log_text, number_text, probability_te
 from elimina.running.advice import advice_on
 from elimina.viz.charts import bounds_chart
 
-_MOST_VARIABLES = 300
-_MOST_STATES = 10
-_MOST_FACTORS = 40
+_MAX_VARIABLES = 300
+_MAX_STATES = 10
+_MAX_FACTORS = 40
 
 
 def answer_rows(result: Result) -> list[tuple[str, object]]:
@@ -54,37 +54,37 @@ def answer_rows(result: Result) -> list[tuple[str, object]]:
 
 def answer_section(result: Result, model: Model) -> Markup:
     """Return the figures of an answer, and its posteriors or its assignment with reasons."""
-    parts: list[object] = [figures(answer_rows(result))]
+    contents: list[object] = [figures(answer_rows(result))]
     if result.marginals:
-        parts.append(_posteriors(result.marginals))
+        contents.append(_posteriors(result.marginals))
     if result.assignment is not None:
         if len(result.assignment) == len(model.variables):
-            parts.append(_reasons(result.assignment, model))
-        parts.append(assignment_table(result.assignment))
-    return joined(parts)
+            contents.append(_reasons(result.assignment, model))
+        contents.append(assignment_table(result.assignment))
+    return joined(contents)
 
 
 def assignment_table(assignment: Mapping[str, Any]) -> Markup:
     """Return the first variables with their states."""
-    rows = [(short(name), short(state)) for name, state in islice(assignment.items(), _MOST_VARIABLES)]
-    return table(f"Assignment{_part_of(len(rows), len(assignment))}", ("variable", "state"), rows)
+    rows = [(short(name), short(state)) for name, state in islice(assignment.items(), _MAX_VARIABLES)]
+    return table(f"Assignment{_left_out_text(len(rows), len(assignment))}", ("variable", "state"), rows)
 
 
-def _part_of(shown: int, count: int) -> str:
+def _left_out_text(shown: int, count: int) -> str:
     return "" if shown == count else f": {shown:,} of {count:,} variables, the others are left out"
 
 
 def _posteriors(marginals: Mapping[str, Mapping[Any, float]]) -> Markup:
     names = list(marginals)
     caption = "Posteriors"
-    if len(names) > _MOST_VARIABLES:
-        caption += f" of the {_MOST_VARIABLES} least certain of {len(names):,} variables"
+    if len(names) > _MAX_VARIABLES:
+        caption += f" of the {_MAX_VARIABLES} least certain of {len(names):,} variables"
         names.sort(key=lambda name: max(marginals[name].values()))
     rows: list[tuple[object, ...]] = []
-    for name in names[:_MOST_VARIABLES]:
+    for name in names[:_MAX_VARIABLES]:
         pairs = list(marginals[name].items())
-        if len(pairs) > _MOST_STATES:
-            pairs = sorted(pairs, key=lambda pair: -pair[1])[:_MOST_STATES]
+        if len(pairs) > _MAX_STATES:
+            pairs = sorted(pairs, key=lambda pair: -pair[1])[:_MAX_STATES]
         lines = [(short(state, 40), bar(p, probability_text(p))) for state, p in pairs]
         if len(pairs) < len(marginals[name]):
             lines.append((f"and {len(marginals[name]) - len(pairs):,} more", Markup("")))
@@ -113,7 +113,7 @@ class Term(NamedTuple):
 def costly_terms(model: Model, assignment: Mapping[str, Any]) -> list[Term]:
     """Return the factors by their distance from their best values, the most costly first."""
     states = model.indices_of(assignment)
-    found = []
+    terms = []
     for number, (factor, value) in enumerate(zip(model.factors, model.terms(states), strict=True)):
         ends = [] if factor.default is None else [factor.default]
         if factor.values.size:
@@ -122,8 +122,8 @@ def costly_terms(model: Model, assignment: Mapping[str, Any]) -> list[Term]:
         if model.sense == "probability":
             best = math.log(best) if best > 0 else -math.inf
         loss = 0.0 if value == best else abs(value - best)
-        found.append(Term(number, value, best, loss))
-    return sorted(found, key=lambda term: (-term.loss, term.factor))
+        terms.append(Term(number, value, best, loss))
+    return sorted(terms, key=lambda term: (-term.loss, term.factor))
 
 
 def _reasons(assignment: Mapping[str, Any], model: Model) -> Markup:
@@ -135,7 +135,7 @@ def _reasons(assignment: Mapping[str, Any], model: Model) -> Markup:
     is_probability = model.sense == "probability"
     largest = costly[0].loss
     rows = []
-    for term in costly[:_MOST_FACTORS]:
+    for term in costly[:_MAX_FACTORS]:
         scope = model.factors[term.factor].scope
         states = (
             f"{short(model.variables[v].name, 30)}={short(assignment[model.variables[v].name], 30)}" for v in scope
@@ -166,7 +166,7 @@ def bounds_section(history: Sequence[Bounds], seconds: float) -> Markup:
     return step_chart(chart)
 
 
-_MOST_STEPS = 30
+_MAX_STEPS = 30
 _COLUMNS = 150
 
 
@@ -188,15 +188,15 @@ def plan_rows(plan: Plan) -> list[tuple[str, object]]:
 
 def plan_section(plan: Plan, model: Model) -> Markup:
     """Return the figures of a plan, its profile, and its most expensive steps."""
-    parts: list[object] = [figures(plan_rows(plan))]
+    contents: list[object] = [figures(plan_rows(plan))]
     advice = advice_on(plan)
     if advice is not None:
-        parts.append(paragraph(advice))
+        contents.append(paragraph(advice))
     if not plan.is_recorded:
-        parts.append(paragraph("The plan's steps alone would pass the memory limit: they are not listed."))
+        contents.append(paragraph("The plan's steps alone would pass the memory limit: they are not listed."))
     elif plan.steps:
-        parts += _steps(plan, model)
-    return joined(parts)
+        contents += _steps(plan, model)
+    return joined(contents)
 
 
 def _steps(plan: Plan, model: Model) -> list[object]:
@@ -204,7 +204,7 @@ def _steps(plan: Plan, model: Model) -> list[object]:
     work = [step.work * max(len(step.operands), 1) * times for step, times in zip(steps, runs, strict=True)]
     cells = [step.out_span for step in steps]
     all_work = sum(work) or 1
-    first = sorted(range(len(steps)), key=lambda n: (-work[n], n))[:_MOST_STEPS]
+    first = sorted(range(len(steps)), key=lambda n: (-work[n], n))[:_MAX_STEPS]
     rows = []
     for number in first:
         step = steps[number]
@@ -238,8 +238,8 @@ def _columns(values: Sequence[int]) -> list[float]:
     return [float(max(values[start : start + width])) for start in range(0, len(values), width)]
 
 
-_MOST_ROWS = 60
-_MOST_OBSERVATIONS = 500
+_MAX_ROWS = 60
+_MAX_OBSERVATIONS = 500
 
 
 class Asked(NamedTuple):
@@ -278,10 +278,10 @@ def sensitivity_section(asked: Asked, result: Result, deadline: float) -> Markup
     Args:
         asked: Question whose answer is explained.
         result: Its answer, with all observations.
-        deadline: Time at which it ends with what is known, by ``time.monotonic``.
+        deadline: Time at which it ends with the effects so far, by ``time.monotonic``.
     """
     evidence = asked.evidence
-    names = list(evidence)[:_MOST_OBSERVATIONS]
+    names = list(evidence)[:_MAX_OBSERVATIONS]
     try:
         if asked.model.sense == "probability" and result.task in ("mar", "pr"):
             header, effects = _by_junction_tree(asked, result.task, names, deadline)
@@ -291,31 +291,31 @@ def sensitivity_section(asked: Asked, result: Result, deadline: float) -> Markup
         return paragraph(f"Not computed: {error}")
     if not effects:
         return paragraph("Not computed: no time was left. Give more by --time-limit.")
-    effects.sort(key=lambda one: -one.size)
-    largest = max((one.size for one in effects if math.isfinite(one.size)), default=0.0) or 1.0
-    shown = effects[:_MOST_ROWS]
+    effects.sort(key=lambda effect: -effect.size)
+    largest = max((effect.size for effect in effects if math.isfinite(effect.size)), default=0.0) or 1.0
+    shown = effects[:_MAX_ROWS]
     rows = [
         (
-            short(one.variable),
-            _state_text(evidence[one.variable]),
-            *one.cells[:-1],
-            bar(one.size / largest, one.cells[-1]),
+            short(effect.variable),
+            _state_text(evidence[effect.variable]),
+            *effect.cells[:-1],
+            bar(effect.size / largest, effect.cells[-1]),
         )
-        for one in shown
+        for effect in shown
     ]
-    parts: list[object] = [
+    contents: list[object] = [
         paragraph("Each row is an observation, and the answer without it compared with the answer with all of them."),
         table("Sensitivity to each observation", ("observation", "state", *header), rows),
     ]
     left_out = len(evidence) - len(shown)
     if left_out:
         cause = "no time was left for them" if len(effects) < len(names) else "their effects are smaller"
-        parts.append(paragraph(f"{left_out:,} observations are left out: {cause}."))
-    return joined(parts)
+        contents.append(paragraph(f"{left_out:,} observations are left out: {cause}."))
+    return joined(contents)
 
 
-def _state_text(given: Any) -> str:
-    return "likelihoods" if isinstance(given, list | tuple | np.ndarray) else short(given, 40)
+def _state_text(state: Any) -> str:
+    return "likelihoods" if isinstance(state, list | tuple | np.ndarray) else short(state, 40)
 
 
 def _by_junction_tree(
@@ -338,12 +338,12 @@ def _by_junction_tree(
         if not before:
             return Effect(name, abs(rest - whole), (likely, f"{rest:.6g}", f"{rest - whole:+.4g}"))
         changes = {other: float(np.abs(after[other] - before[other]).sum()) / 2 for other in before}
-        most = max(changes, key=changes.__getitem__)
-        variable, moved = model[most], before[most] - after[most]
+        widest = max(changes, key=changes.__getitem__)
+        variable, moved = model[widest], before[widest] - after[widest]
         state = int(np.abs(moved).argmax())
-        text = f"{short(most, 40)}={short(variable.state(state), 30)}"
-        numbers = f"{probability_text(float(after[most][state]))} to {probability_text(float(before[most][state]))}"
-        return Effect(name, changes[most], (likely, text, numbers, f"{changes[most]:.4f}"))
+        text = f"{short(widest, 40)}={short(variable.state(state), 30)}"
+        numbers = f"{probability_text(float(after[widest][state]))} to {probability_text(float(before[widest][state]))}"
+        return Effect(name, changes[widest], (likely, text, numbers, f"{changes[widest]:.4f}"))
 
     effects = _within(deadline, names, without) if hidden or not described(task).is_marginal else []
     tree.close()
@@ -374,9 +374,9 @@ def _by_solving(
         if other.value is None:
             return None
         moved = sum(
-            state != (result.assignment or {}).get(known)
-            for known, state in (other.assignment or {}).items()
-            if known != name and known in (result.assignment or {})
+            state != (result.assignment or {}).get(variable)
+            for variable, state in (other.assignment or {}).items()
+            if variable != name and variable in (result.assignment or {})
         )
         change = other.value - value
         text = short(number_text(change)) if isinstance(change, int) else f"{change:+.6g}"
@@ -399,11 +399,11 @@ def _size(change: float) -> float:
 
 def _within(deadline: float, names: Sequence[str], without: Callable[[str], Effect | None]) -> list[Effect]:
     """Return the effects of the observations, as many as the time allows."""
-    found: list[Effect] = []
+    effects: list[Effect] = []
     for name in names:
         if time.monotonic() > deadline:
             break
         effect = without(name)
         if effect is not None:
-            found.append(effect)
-    return found
+            effects.append(effect)
+    return effects

@@ -34,9 +34,9 @@ def shown_tree(plan: Plan, model: Model) -> Diagram:
     names = [name_of(model, v) for v in range(len(sizes))]
     diagram = junction_tree_diagram(cliques, sizes, names, MAX_CLIQUES)
     shown = breadth_first(cliques, MAX_CLIQUES)
-    most = max(len(clique.scope) for clique in shown)
+    largest = max(len(clique.scope) for clique in shown)
     listed = _MAX_LISTED if len(shown) <= _MANY_CLIQUES else _MAX_LISTED_OF_MANY
-    by_variables = [round(len(clique.scope) / most, 4) for clique in shown]
+    by_variables = [round(len(clique.scope) / largest, 4) for clique in shown]
     return replace(
         diagram,
         remarks=[*diagram.remarks, "areas grow with the logarithm of the cells"],
@@ -45,7 +45,7 @@ def shown_tree(plan: Plan, model: Model) -> Diagram:
             for clique, members in zip(shown, diagram.members, strict=True)
         ],
         members=[members[:listed] for members in diagram.members],
-        colourings=[*diagram.colourings, Colouring("variables", by_variables, ("0", str(most)), True)],
+        colourings=[*diagram.colourings, Colouring("variables", by_variables, ("0", str(largest)), True)],
     )
 
 

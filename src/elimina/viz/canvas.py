@@ -247,8 +247,8 @@ class Canvas(Picture):
     def _missing(self) -> list[str]:
         """Return the letters that the font lacks."""
         fonts = need("matplotlib.font_manager")
-        known = fonts.get_font(fonts.findfont(fonts.FontProperties())).get_charmap()
-        return sorted(letter for letter in self._letters if ord(letter) not in known)
+        letters = fonts.get_font(fonts.findfont(fonts.FontProperties())).get_charmap()
+        return sorted(letter for letter in self._letters if ord(letter) not in letters)
 
     def _prepared(self) -> tuple[Any, float]:
         low, high = self._low - _MARGIN, self._high + _MARGIN

@@ -272,8 +272,8 @@ def _draw_links(
     straight = [number for number, bend in enumerate(bends) if not len(bend)]
     bent = [number for number, bend in enumerate(bends) if len(bend)]
     if straight:
-        chosen = [np.array([points[number] for number in straight]) for points in (starts, ends)]
-        canvas.links(chosen[0], chosen[1], "edges", [widths[number] for number in straight])
+        tops, bottoms = (np.array([points[number] for number in straight]) for points in (starts, ends))
+        canvas.links(tops, bottoms, "edges", [widths[number] for number in straight])
     if bent:
         courses = [np.concatenate([[starts[number]], bends[number], [ends[number]]]) for number in bent]
         canvas.lines(courses, "edges-between-bands", [widths[number] for number in bent])

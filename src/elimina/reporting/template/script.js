@@ -2,17 +2,17 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const CLASSES = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#7f63b8"];
-  const MOST_HITS = 30, MOST_NEIGHBOURS = 60, MARGIN = 40, SIDE = 10000;
+  const MAX_HITS = 30, MAX_NEIGHBOURS = 60, MARGIN = 40, SIDE = 10000;
   const drawings = [];
 
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const parts = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 
   function element(tag, text, kind) {
-    const made = document.createElement(tag);
-    if (text !== undefined) made.textContent = text;
-    if (kind) made.className = kind;
-    return made;
+    const node = document.createElement(tag);
+    if (text !== undefined) node.textContent = text;
+    if (kind) node.className = kind;
+    return node;
   }
 
   class Drawing {
@@ -108,16 +108,16 @@
     }
 
     drag(event) {
-      const known = this.pointers.get(event.pointerId), now = [event.offsetX, event.offsetY];
-      if (!known) { this.point(event); return; }
+      const before = this.pointers.get(event.pointerId), now = [event.offsetX, event.offsetY];
+      if (!before) { this.point(event); return; }
       this.tip.hidden = true;
-      this.moved += Math.hypot(now[0] - known[0], now[1] - known[1]);
+      this.moved += Math.hypot(now[0] - before[0], now[1] - before[1]);
       if (this.pointers.size === 2) {
         const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
-        const before = Math.hypot(known[0] - other[0], known[1] - other[1]) || 1;
+        const gap = Math.hypot(before[0] - other[0], before[1] - other[1]) || 1;
         const after = Math.hypot(now[0] - other[0], now[1] - other[1]) || 1;
-        this.zoom(after / before, other[0], other[1]);
-      } else this.move(now[0] - known[0], now[1] - known[1]);
+        this.zoom(after / gap, other[0], other[1]);
+      } else this.move(now[0] - before[0], now[1] - before[1]);
       this.pointers.set(event.pointerId, now);
     }
 
@@ -146,8 +146,8 @@
       this.matched = new Set();
       if (wanted) this.words.forEach((word, n) => { if (word.includes(wanted)) this.matched.add(n); });
       this.hits.replaceChildren();
-      for (const n of [...this.matched].slice(0, MOST_HITS)) this.hits.append(this.button(n));
-      const more = this.matched.size - MOST_HITS;
+      for (const n of [...this.matched].slice(0, MAX_HITS)) this.hits.append(this.button(n));
+      const more = this.matched.size - MAX_HITS;
       if (more > 0) this.hits.append(element("span", `and ${more} more`));
       this.found.textContent = wanted ? `${this.matched.size} found` : "";
       this.draw();
@@ -159,10 +159,10 @@
     }
 
     button(n) {
-      const made = element("button", this.names[n]);
-      made.type = "button";
-      made.addEventListener("click", () => this.goTo(n));
-      return made;
+      const node = element("button", this.names[n]);
+      node.type = "button";
+      node.addEventListener("click", () => this.goTo(n));
+      return node;
     }
 
     goTo(n) {
@@ -191,8 +191,8 @@
           this.panel.append(line);
         }
         const line = element("p", `${this.near[n].length} neighbours `);
-        for (const m of this.near[n].slice(0, MOST_NEIGHBOURS)) line.append(this.button(m), " ");
-        const more = this.near[n].length - MOST_NEIGHBOURS;
+        for (const m of this.near[n].slice(0, MAX_NEIGHBOURS)) line.append(this.button(m), " ");
+        const more = this.near[n].length - MAX_NEIGHBOURS;
         if (more > 0) line.append(`and ${more} more`);
         this.panel.append(line);
       }
@@ -228,7 +228,7 @@
     theme() {
       this.inks = {};
       for (const name of ["ink", "faint", "edge", "halo", "low", "high", "mark", "none", "accent"]) this.inks[name] = colour(`--${name}`);
-      const low = parts(this.inks.low), high = parts(this.inks.high);
+      const low = channels(this.inks.low), high = channels(this.inks.high);
       this.ramp = (share) => `rgb(${low.map((from, k) => Math.round(from + (high[k] - from) * share)).join(",")})`;
       this.key();
       this.draw();
@@ -340,8 +340,8 @@
 
     // Names of the most important nodes first; one that would cover another is left out until there is room.
     paintNames(pen, focus) {
-      const cell = 16, taken = new Set(), covered = new Set(), always = this.count <= 150 ? 150 : 12;
-      const square = (x, y) => `${Math.floor(x / cell)},${Math.floor(y / cell)}`;
+      const side = 16, taken = new Set(), covered = new Set(), always = this.count <= 150 ? 150 : 12;
+      const square = (x, y) => `${Math.floor(x / side)},${Math.floor(y / side)}`;
       if (!focus) for (let n = 0; n < this.count; n++) covered.add(square(this.x(n), this.y(n)));
       pen.font = "12px system-ui, 'DejaVu Sans', sans-serif";
       pen.textAlign = "center";
@@ -356,12 +356,12 @@
         const wide = pen.measureText(name).width + 6, at = y + this.radius(n) + 8;
         const middle = Math.max(Math.min(x, this.width - wide / 2), wide / 2);  // within the frame
         const cells = [];
-        for (let i = Math.floor((middle - wide / 2) / cell); i <= Math.floor((middle + wide / 2) / cell); i++)
-          for (let j = Math.floor((at - 7) / cell); j <= Math.floor((at + 7) / cell); j++) cells.push(`${i},${j}`);
-        if (n !== this.chosen && cells.some((one) => taken.has(one))) continue;
-        const own = square(x, y);
-        if (++written > always && cells.some((one) => one !== own && covered.has(one))) continue;
-        cells.forEach((one) => taken.add(one));
+        for (let i = Math.floor((middle - wide / 2) / side); i <= Math.floor((middle + wide / 2) / side); i++)
+          for (let j = Math.floor((at - 7) / side); j <= Math.floor((at + 7) / side); j++) cells.push(`${i},${j}`);
+        if (n !== this.chosen && cells.some((cell) => taken.has(cell))) continue;
+        const centre = square(x, y);
+        if (++written > always && cells.some((cell) => cell !== centre && covered.has(cell))) continue;
+        cells.forEach((cell) => taken.add(cell));
         pen.strokeStyle = this.inks.halo;
         pen.lineWidth = 3;
         pen.strokeText(name, middle, at);
@@ -372,7 +372,7 @@
   }
 
   for (const root of document.querySelectorAll(".drawing")) drawings.push(new Drawing(root, data[root.dataset.key]));
-  const all = () => drawings.forEach((one) => one.theme());
+  const all = () => drawings.forEach((drawing) => drawing.theme());
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
   addEventListener("beforeprint", all);
   addEventListener("afterprint", all);

@@ -253,10 +253,10 @@ def straightened(layout: GraphLayout, edges: Sequence[Edge], widths: Points, row
     bends = []
     for (tail, head), bend in zip(edges, layout.bends, strict=True):
         stops = np.concatenate([places[tail][None], bend, places[head][None]])
-        kept = [0]
-        while kept[-1] < len(stops) - 1:
-            at = kept[-1]
+        stays = [0]
+        while stays[-1] < len(stops) - 1:
+            at = stays[-1]
             ahead = range(len(stops) - 1, at, -1)
-            kept.append(next(to for to in ahead if to == at + 1 or is_clear(stops[at], stops[to])))
-        bends.append(stops[kept[1:-1]])
+            stays.append(next(to for to in ahead if to == at + 1 or is_clear(stops[at], stops[to])))
+        bends.append(stops[stays[1:-1]])
     return layout._replace(bends=bends)

@@ -47,9 +47,9 @@ def _pack(
     """Push subtrees together from the left, and return their common left and right outlines, level by level."""
     left: list[float] = []
     right: list[float] = []
-    for (own_left, own_right), node in zip(outlines, nodes, strict=True):
-        place = max((r - mine for r, mine in zip(right, own_left, strict=False)), default=0.0)
+    for (left_outline, right_outline), node in zip(outlines, nodes, strict=True):
+        place = max((r - outline for r, outline in zip(right, left_outline, strict=False)), default=0.0)
         shift[node] = place
-        left += [x + place for x in own_left[len(left) :]]
-        right = [x + place for x in own_right] + right[len(own_right) :]
+        left += [x + place for x in left_outline[len(left) :]]
+        right = [x + place for x in right_outline] + right[len(right_outline) :]
     return left, right
