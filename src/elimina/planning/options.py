@@ -267,7 +267,14 @@ class Options(NamedTuple):
         return self._checked(task, is_run)
 
     def _checked(self, task: Task | None, is_run: bool) -> Options:
-        options = self._replace(**{o.name: o.values.check(o.name, getattr(self, o.name)) for o in OPTIONS})
+        # Defaults have their plain form already.
+        options = self._replace(
+            **{
+                record.name: record.values.check(record.name, value)
+                for record in OPTIONS
+                if (value := getattr(self, record.name)) is not record.default
+            }
+        )
         if is_run and task is not None and options.method == "mbe" and options.ibound is None:
             has_mini_buckets = "mbe" in described(task).methods and not described(task).keeps_query
             options = options._replace(ibound="auto") if has_mini_buckets else options
