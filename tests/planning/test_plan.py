@@ -337,7 +337,7 @@ def test_seconds_as_text(number, text):
 
 
 def kept(model, memory=2**30, task="mpe", single=None, **options):
-    """Return the kept plan of a model, which is equal to one that is made anew."""
+    """Return the kept plan of a model, which is equal to one that is made again."""
     problem = prepare(model, task, {})
     machine = cpu_machine(2)
     found = kept_plan(problem, problem.free, machine, memory, single=single, **options)
