@@ -351,7 +351,10 @@ SUM: Rows = (
 
 ELIMINATION: Rows = (*BEGIN, Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=PLAN_AND_RUN))
 
-MARGINALS: Rows = (HINT, Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=PLAN_AND_RUN))
+MARGINALS: Rows = (
+    HINT,
+    Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=PLAN_AND_RUN),
+)
 
 SCHEDULE: dict[str, Rows] = {"mpe": OPTIMUM, "pr": SUM, "mar": MARGINALS}
 """Rows by task; all others are answered by elimination alone."""
