@@ -146,7 +146,7 @@ def test_what_ends_a_call(error, ended_by):
     found = Result("bounded", "mpe", 7, 3, 7, {"x": 0})
 
     def work():
-        run.learn(found)
+        run.report(found)
         raise error
 
     run = Call("mpe")
@@ -159,7 +159,7 @@ def test_what_ends_a_call(error, ended_by):
 
 def test_failures_are_raised_whatever_is_known():
     def work():
-        run.learn(Result("bounded", "mpe", 7, 3, 7, {"x": 0}))
+        run.report(Result("bounded", "mpe", 7, 3, 7, {"x": 0}))
         raise ValueError("a defect")
 
     run = Call("mpe")
@@ -345,9 +345,9 @@ def test_the_last_bounds_are_told():
     seen = []
 
     def work():
-        run.learn(Result("bounded", "mpe", 7, 3, 7, {"x": 0}))
+        run.report(Result("bounded", "mpe", 7, 3, 7, {"x": 0}))
         time.sleep(0.3)
-        run.learn(Result("bounded", "mpe", 6, 4, 6, {"x": 1}))
+        run.report(Result("bounded", "mpe", 6, 4, 6, {"x": 1}))
         time.sleep(10)
 
     run = Call("mpe", time_limit=0.28, listener=seen.append)

@@ -164,7 +164,7 @@ def test_what_a_call_held_is_freed_at_its_end(end):
             seen.append(weakref.ref(held))
             run.fallback = lambda _, held=held, run=run: None
             if end == "answer":
-                run.learn(Result("optimal", "mpe", 1, 1, 1, {}))
+                run.report(Result("optimal", "mpe", 1, 1, 1, {}))
             elif end == "failure":
                 raise InputError("wrong")
             while end == "time-limit":

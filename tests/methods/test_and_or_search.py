@@ -100,7 +100,7 @@ def test_local_search_goes_on_in_all_strategies(monkeypatch, memory):
     monkeypatch.setattr(and_or_search, "MAX_REST_PER_SECOND", 0.0)
     problem, paused, run = prepare(HARD, "mpe", {}), PausedSearch(), Call("mpe")
     options = Options(device="cpu", threads=1, memory=memory)
-    run.learn(improving(problem, options, run, paused, 0.01).work(run.budget(0.01)))
+    run.report(improving(problem, options, run, paused, 0.01).work(run.budget(0.01)))
     first = paused.improvement
     by_search(problem, options, run, paused, rounds=0, first_turn=0.01).work(run.budget())
     assert paused.improvement is first

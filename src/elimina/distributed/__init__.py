@@ -135,7 +135,7 @@ class _Optimum:
                     options = self.options
                     if options.room is None and not options.may_use_gpu:
                         options = options._replace(memory=least_memory(tasks.workers.values()))
-                    self.begun = ClusterSearch(problem, options, self.limits, budget.learn)
+                    self.begun = ClusterSearch(problem, options, self.limits, budget.report)
                 return self.begun.run(tasks, budget.seconds)
 
         return Strategy(self.run, "search", work, seconds=seconds)
@@ -145,7 +145,7 @@ class _Optimum:
 
         def work(budget: Budget) -> Result:
             with tasks_on(self.client, self.options.device) as tasks:
-                return run_slices(tasks, job, self.run, asked, budget.known)
+                return run_slices(tasks, job, self.run, asked, budget.best_result)
 
         return Strategy(self.run, "eliminate", work, job.plan)
 

@@ -175,7 +175,7 @@ def run_slices(
     """
     check_fits(job.plan)
     if asked.on_plan is not None:
-        run.tell(asked.on_plan, job.plan)
+        run.notify(asked.on_plan, job.plan)
     begun = time.perf_counter()
     shares = _Shares(tasks, job, run, asked.progress if callable(asked.progress) else None, tried)
     answer = shares.answer()
@@ -293,7 +293,7 @@ class _Shares:
             self._add(self._tasks.next())
             running -= 1
             if self._progress is not None:
-                self._run.tell(self._progress, len(self._found) / self._count)
+                self._run.notify(self._progress, len(self._found) / self._count)
         self.stats = {**self._found[0].stats, "tasks": self._count}
         for name in _SUMMED:
             if name in self.stats:
@@ -324,11 +324,11 @@ class _Shares:
         task = self._job.plan.task
         if described(task).is_optimum and self._best is found:
             ends = self._job.problem.model.ends(None, found.value)
-            self._run.learn(Result("bounded", task, found.value, *ends, found.assignment, stats=stats))
+            self._run.report(Result("bounded", task, found.value, *ends, found.assignment, stats=stats))
         elif described(task).is_sum and found.log10_z is not None:
             value, log2 = found.value, found.log10_z / math.log10(2)
             self._total.add(ScaledNumber.from_log2(log2) if value is None else ScaledNumber.product([value]))
-            self._run.learn(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
+            self._run.report(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
 
     def _known(self) -> State:
         """Return the best solution so far."""

@@ -80,7 +80,7 @@ class _GpuBounds:
             total = self._original.bound(units.offset + whole)
         found = result_between(self._original.problem.model, total, self._chosen)
         self.found = found.replace(stats={"method": "search", "device": self._device})
-        self._budget.learn(self.found)
+        self._budget.report(self.found)
 
 
 def bounds_on_gpu(

@@ -15,14 +15,14 @@ class Budget(NamedTuple):
 
     Attributes:
         deadline: By ``time.monotonic``; None: there is none.
-        known: Best result so far.
-        learn: Called with bounds as soon as they are known.
+        best_result: Best result so far.
+        report: Called with bounds as soon as they are known.
         held: Bytes that the call holds already, about.
     """
 
     deadline: float | None
-    known: Result | None
-    learn: Callable[[Result], None]
+    best_result: Result | None
+    report: Callable[[Result], None]
     held: int = 0
 
     @property

@@ -78,7 +78,7 @@ class Call:
         begun: Start of the call by ``time.monotonic``; None: now.
 
     Attributes:
-        known: Best result so far, replaced as a whole.
+        best_result: Best result so far, replaced as a whole.
         sign: 1 where values are minimised, -1 where they are maximised.
         deadline: Deadline by ``time.monotonic``; None if there is no time limit.
         fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
@@ -99,7 +99,7 @@ class Call:
         self.deadline = None if time_limit is None else self.started + time_limit
         self.task, self.gap = task, gap
         self.sign = 1
-        self.known: Result | None = None
+        self.best_result: Result | None = None
         self.fallback: Callable[[float], Result | None] | None = None
         self.fallback_after = FIRST_BOUNDS_AGE_SECONDS
         self._listener = listener
@@ -133,18 +133,18 @@ class Call:
         """Seconds since the call began."""
         return time.monotonic() - self.started
 
-    def learn(self, found: Result) -> None:
+    def report(self, found: Result) -> None:
         """Keep improvements of the bounds and the assignment, and tell the listener what is new."""
-        self.known = combine(self.known, found, self.sign)
+        self.best_result = combine(self.best_result, found, self.sign)
         if self._listener is None:
             return
-        ends = self.known.lower_bound, self.known.upper_bound
+        ends = self.best_result.lower_bound, self.best_result.upper_bound
         bounds = Bounds(round(self.age, 3), *ends, found.stats.get("nodes", 0))
         if self._queued is None or bounds[1:] != self._queued[1:]:
             self._queued = bounds
             self._events.put(_Event(self._listener, (bounds,), None))
 
-    def tell(self, listener: Callable[..., None], *arguments: Any) -> None:
+    def notify(self, listener: Callable[..., None], *arguments: Any) -> None:
         """Call a listener in the caller's thread, and wait until it has returned.
 
         Raises:
@@ -178,12 +178,12 @@ class Call:
         """Return the budget of a strategy that begins now, and may take so many seconds."""
         ends = [] if seconds == math.inf else [time.monotonic() + seconds]
         ends += [] if self.deadline is None else [self.deadline]
-        return Budget(min(ends, default=None), self.known, self.learn, self.held)
+        return Budget(min(ends, default=None), self.best_result, self.report, self.held)
 
     @property
     def is_answered(self) -> bool:
         """True if the portfolio is done: the answer is exact, or close enough, or time is up."""
-        found = self.known
+        found = self.best_result
         if found is None:
             return False
         is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
@@ -326,7 +326,12 @@ class Call:
     def _prepare_fallback(self) -> None:
         """Make first bounds in a call that takes long, in a thread: at its end there might be no time for them."""
         fallback = self.fallback
-        if fallback is not None and self._bounding is None and self.known is None and self.age > self.fallback_after:
+        if (
+            fallback is not None
+            and self._bounding is None
+            and self.best_result is None
+            and self.age > self.fallback_after
+        ):
             self.fallback = None
             self._bounding = Thread(target=self._bound, args=(fallback,), name="elimina", daemon=True)
             try:
@@ -378,7 +383,7 @@ class Call:
             return True
 
     def _finish(self, ended_by: EndedBy | None) -> Result:
-        known = self.known
+        known = self.best_result
         if known is not None and known.status not in ("bounded", "feasible"):
             return self._with_seconds(known)
         is_strategy_limit = False
@@ -437,14 +442,14 @@ class InnerCall(Call):
         self.deadline, self._resident = whole.deadline, whole._resident
         self._whole, self._translated, self._name = whole, translated, name
 
-    def learn(self, found: Result) -> None:
+    def report(self, found: Result) -> None:
         """Keep improvements here and, translated to the call's problem, in the call."""
-        self.known = combine(self.known, found, self.sign)
-        self._whole.learn(self._translated(found))
+        self.best_result = combine(self.best_result, found, self.sign)
+        self._whole.report(self._translated(found))
 
-    def tell(self, listener: Callable[..., None], *arguments: Any) -> None:
+    def notify(self, listener: Callable[..., None], *arguments: Any) -> None:
         """Call a listener, in the caller's thread."""
-        self._whole.tell(listener, *arguments)
+        self._whole.notify(listener, *arguments)
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[dict[str, float]]:

@@ -66,7 +66,7 @@ def run_plan(facts: Facts, _: Row) -> Strategy:
     assert prepared is not None
     facts.executed = facts.plan
     if facts.solver.options.on_plan is not None:
-        facts.call.tell(facts.solver.options.on_plan, facts.plan)
+        facts.call.notify(facts.solver.options.on_plan, facts.plan)
     return facts.solver.execution(prepared, options)
 
 

@@ -40,11 +40,11 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
 
         def work(budget: Budget) -> Result:
             left = options.beside(budget.held)
-            return bounded_marginal_map(planned, left, solver.tell_progress, budget.deadline, budget.learn)
+            return bounded_marginal_map(planned, left, solver.tell_progress, budget.deadline, budget.report)
 
         return (yield Strategy(run, "bounds", work))
     if options.on_plan is not None:
-        run.tell(options.on_plan, planned.plan)
+        run.notify(options.on_plan, planned.plan)
     with run.phase("sum out") as parts:
         rest, stats = sum_out(planned, solver.tell_progress)
         parts.update(stats["seconds"])

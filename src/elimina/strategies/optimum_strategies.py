@@ -79,7 +79,7 @@ def by_search(
             is_alone=rounds == 1,
         )
         remaining = options.beside(budget.held)
-        return searched_optimum(problem, remaining, limits, budget.known, budget.learn, paused=paused)
+        return searched_optimum(problem, remaining, limits, budget.best_result, budget.report, paused=paused)
 
     return Strategy(run, "search", work, seconds=seconds)
 
@@ -144,7 +144,7 @@ def improving(problem: Problem, options: Options, run: Call, paused: PausedSearc
             search = AssignmentSearch.of(problem, memory, options.seed, sharing_threads(options))
             kept.improvement = search
         if search is not None:
-            incumbent = budget.known
+            incumbent = budget.best_result
             if incumbent is not None and incumbent.assignment is not None:
                 search.start(problem.model.indices_of(incumbent.assignment))
             search.run(budget.seconds)
@@ -168,15 +168,15 @@ def filtering(problem: Problem, options: Options, run: Call, seconds: float) -> 
     """Return filtered elimination for so many seconds, of assignments that are not worse than the best one so far."""
 
     def work(budget: Budget) -> Result:
-        incumbent = budget.known
+        incumbent = budget.best_result
         upper = options.upper_bound if incumbent is None or incumbent.value is None else int(incumbent.value)
         from elimina.methods.filtering import filtered_optimum, optimum_on_rows
         from elimina.methods.search_state import SearchLimits
 
         limits, remaining = SearchLimits(budget.deadline, run.gap, upper), options.beside(budget.held)
         if options.looks_for_optimum and (options.needs_gpu or options.tables == "sparse"):
-            return optimum_on_rows(problem, remaining, limits, budget.learn)
-        return filtered_optimum(problem, limits, memory_of(remaining), options.seed, budget.learn)
+            return optimum_on_rows(problem, remaining, limits, budget.report)
+        return filtered_optimum(problem, limits, memory_of(remaining), options.seed, budget.report)
 
     return Strategy(run, "filter", work, seconds=seconds)
 
@@ -225,7 +225,7 @@ def search_to_the_end(facts: Facts, row: Row) -> Portfolio:
         # A plan that does not fit may itself be large.
         facts.prepared = None
     paused = PausedSearch()
-    while run.known is not None and can_filter(problem, options.beside(run.held)):
+    while run.best_result is not None and can_filter(problem, options.beside(run.held)):
         outcome = yield filtering(problem, options, run, FILTER_TIME_SHARE * seconds)
         if outcome.failure is not None:
             return outcome

@@ -133,7 +133,7 @@ class Solver:
             states = values_there(model, assignment_of(model, hint, "hint"), self.problem.model)
             result = first_assignment(self.problem, states, self.options, host_memory(self.options))
         if result is not None:
-            self.run.learn(result)
+            self.run.report(result)
 
     @property
     def problem(self) -> Problem:
@@ -263,7 +263,7 @@ class Solver:
             return self._bounding(planned, options, original)
 
         def work(budget: Budget) -> Result:
-            execution = self.begun(planned, budget)._replace(checkpoint=self.checkpoint, learn=budget.learn)
+            execution = self.begun(planned, budget)._replace(checkpoint=self.checkpoint, learn=budget.report)
             try:
                 return _eliminate(first.inquiry, execution, options)
             except DeviceError as error:
@@ -292,14 +292,14 @@ class Solver:
                 return eliminate(self.begun(planned, budget), {})
             from elimina.methods.weighted_mini_buckets import bounded_sum
 
-            return bounded_sum(self.begun(planned, budget), options.beside(budget.held), {}, budget.learn)
+            return bounded_sum(self.begun(planned, budget), options.beside(budget.held), {}, budget.report)
 
         return Strategy(self.run, "bounds", work, planned.plan)
 
     def tell_progress(self, share: float) -> None:
         """Tell the user's function the share of the work that is done."""
         if callable(self.options.progress):
-            self.run.tell(self.options.progress, share)
+            self.run.notify(self.options.progress, share)
 
 
 def _log_plan(plan: Plan) -> None:

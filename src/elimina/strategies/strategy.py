@@ -76,7 +76,7 @@ def attempt(strategy: Strategy) -> Attempt:
         with run.phase(name) as parts:
             found = strategy.work(run.budget(strategy.seconds))
             parts.update(found.stats.get("seconds", {}))
-            run.learn(found)
+            run.report(found)
     except (MemoryLimitError, UnsupportedError) as error:
         return Attempt.failed(error)
     except TimeLimitError as error:
