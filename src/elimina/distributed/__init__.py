@@ -116,12 +116,12 @@ class _Optimum:
             return (yield self.slices(job, asked))
         most = min(plan.seconds / lanes, LONGEST_SEARCH_SECONDS) if plan.fits else LONGEST_SEARCH_SECONDS
         tried = yield self.search(job.problem, most)
-        if self.begun is not None and self.begun.is_over and tried.found is not None:
+        if self.begun is not None and self.begun.is_over and tried.result is not None:
             return tried
         if not plan.fits and self.options.slices == "auto":
             job, _ = self.plan()
         # A search that ran out of its time may know nothing yet, and goes on.
-        can_search = tried.found is not None or isinstance(tried.failure, TimeLimitError)
+        can_search = tried.result is not None or isinstance(tried.failure, TimeLimitError)
         if job.plan.fits or not can_search:
             return (yield self.slices(job, asked))
         return (yield self.search(job.problem))

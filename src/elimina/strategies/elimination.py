@@ -148,11 +148,11 @@ def _bounded(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio
             last = yield from eliminated(facts, largest, rows)
             # An i-bound that is asked for has to fit.
             outcome = last if solver.options.ibound not in (None, "auto") else _later(outcome, last)
-            if last.found is not None and last.found.stats.get("partition") != "content":
+            if last.result is not None and last.result.stats.get("partition") != "content":
                 break
     return outcome
 
 
 def _later(outcome: Attempt, other: Attempt) -> Attempt:
     """Return the later one of two attempts that have not failed, or the one that has not."""
-    return outcome if other.found is None and outcome.found is not None else other
+    return outcome if other.result is None and outcome.result is not None else other

@@ -44,7 +44,7 @@ class Strategy(NamedTuple):
 class Attempt(NamedTuple):
     """Result of a strategy, or its failure: memory or its own time were too little, or it cannot take the model."""
 
-    found: Result | None = None
+    result: Result | None = None
     failure: EliminaError | None = None
 
     @staticmethod
