@@ -66,7 +66,7 @@ def test_a_signal_that_comes_while_options_are_read_ends_the_command(monkeypatch
         return options
 
     monkeypatch.setattr(flatzinc, "_options", interrupted)
-    monkeypatch.setattr(flatzinc, "_Run", lambda *_: pytest.fail("the model was read"))
+    monkeypatch.setattr(flatzinc, "_FlatZincRun", lambda *_: pytest.fail("the model was read"))
     with pytest.raises(SystemExit) as ended:
         flatzinc.main(["never.fzn"])
     assert ended.value.code == 128 + signal.SIGTERM
