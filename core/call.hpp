@@ -14,7 +14,9 @@ class Call<Result(Arguments...)> {
   template <class Function>
     requires(!std::is_same_v<std::remove_cvref_t<Function>, Call>)
   Call(const Function& function)
-      : object_(std::addressof(function)), run_([](const void* object, Arguments... arguments) -> Result { return (*static_cast<const Function*>(object))(arguments...); }) {}
+      : object_(std::addressof(function)), run_([](const void* object, Arguments... arguments) -> Result {
+          return (*static_cast<const Function*>(object))(arguments...);
+        }) {}
 
   Result operator()(Arguments... arguments) const { return run_(object_, arguments...); }
 

@@ -62,7 +62,8 @@ class TimeLimit {
   explicit TimeLimit(double seconds) : before_(patience.end) {
     constexpr double longest = 1e9;
     if (!(seconds < longest)) return;
-    const auto span = std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+    const auto span =
+        std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
     patience.end = std::min(before_, std::chrono::steady_clock::now() + span);
   }
   TimeLimit(const TimeLimit&) = delete;

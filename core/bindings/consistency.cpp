@@ -25,26 +25,32 @@ namespace {
 void check_value(const Network& network, const std::vector<int>& value) {
   if (value.size() != network.size.size()) throw nb::value_error("there are other variables than values");
   for (Var v = 0; v < network.count(); ++v)
-    if (value[network.order[v]] < 0 || value[network.order[v]] >= network.size[v]) throw nb::index_error("there is no such value");
+    if (value[network.order[v]] < 0 || value[network.order[v]] >= network.size[v])
+      throw nb::index_error("there is no such value");
 }
 
-void make_search(Search* self, std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members, const Costs& costs,
-                 std::vector<Var> order, Cost constant, Cost upper, Cost step, Cost slack, int threads) {
+void make_search(Search* self, std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members,
+                 const Costs& costs, std::vector<Var> order, Cost constant, Cost upper, Cost step, Cost slack,
+                 int threads) {
   if (step < 1 || slack < 0) throw nb::value_error("the step is at least 1, the slack at least 0");
-  if (upper < 0 || upper > elimina::network::forbidden / 4) throw nb::value_error("the upper bound is from 0 to a quarter of what is forbidden");
+  if (upper < 0 || upper > elimina::network::forbidden / 4)
+    throw nb::value_error("the upper bound is from 0 to a quarter of what is forbidden");
   if (threads < 1 || threads > 1024) throw nb::value_error("1 to 1024 threads are possible");
   for (const int size : sizes)
     if (size < 1) throw nb::value_error("each variable has a value");
-  if (constant < 0 || std::ranges::any_of(span_of(costs), [](Cost cost) { return cost < 0; })) throw nb::value_error("costs are at least 0");
+  if (constant < 0 || std::ranges::any_of(span_of(costs), [](Cost cost) { return cost < 0; }))
+    throw nb::value_error("costs are at least 0");
   elimina::network::Network model = network_of(std::move(sizes), {starts, members}, costs, constant, upper);
   nb::gil_scoped_release release;
   new (self) Search(std::move(model), std::move(order), step, slack, threads);
 }
 
 nb::dict run(Search& search, double seconds, double nodes, double memory, nb::object poll) {
-  if (std::isnan(seconds) || !(nodes >= 0) || !(memory >= 0)) throw nb::value_error("the limits are numbers, nodes and memory at least 0");
+  if (std::isnan(seconds) || !(nodes >= 0) || !(memory >= 0))
+    throw nb::value_error("the limits are numbers, nodes and memory at least 0");
   Ended ended;
-  const Limits limits{seconds, static_cast<std::uint64_t>(std::min(nodes, 1e18)), static_cast<std::size_t>(std::min(memory, 1e18)), listener_of(poll, ended)};
+  const Limits limits{seconds, static_cast<std::uint64_t>(std::min(nodes, 1e18)),
+                      static_cast<std::size_t>(std::min(memory, 1e18)), listener_of(poll, ended)};
   const bool done = unlocked([&] { return search.run(limits); });
   if (ended.raised) throw nb::python_error();
   nb::dict result;
@@ -59,7 +65,9 @@ nb::dict run(Search& search, double seconds, double nodes, double memory, nb::ob
 
 nb::tuple take_open(Search& search) {
   std::vector<std::int64_t> bounds, lengths, words;
-  const auto put = [&](const Decision& made) { words.insert(words.end(), {made.var, made.value, static_cast<std::int64_t>(made.rule)}); };
+  const auto put = [&](const Decision& made) {
+    words.insert(words.end(), {made.var, made.value, static_cast<std::int64_t>(made.rule)});
+  };
   for (const Open& node : search.take_open()) {
     bounds.push_back(node.bound);
     lengths.push_back(static_cast<std::int64_t>(node.length) + (node.last.var >= 0));
@@ -77,15 +85,18 @@ Decision decision_of(const Network& network, const std::int64_t* words) {
   return {v, static_cast<int>(words[1]), static_cast<Rule>(words[2])};
 }
 
-void replace_open(Search& search, const Words<const std::int64_t>& bounds, const Words<const std::int64_t>& lengths, const Words<const std::int64_t>& words) {
+void replace_open(Search& search, const Words<const std::int64_t>& bounds, const Words<const std::int64_t>& lengths,
+                  const Words<const std::int64_t>& words) {
   if (bounds.size() != lengths.size()) throw nb::value_error("each node has a bound and a length");
   std::vector<Open> open(bounds.size());
   std::size_t at = 0;
   for (std::size_t i = 0; i < open.size(); ++i) {
     if (bounds(i) < 0) throw nb::value_error("bounds are at least 0");
-    if (lengths(i) < 0 || static_cast<std::uint64_t>(lengths(i)) > (words.size() - at) / 3) throw nb::value_error("there are fewer decisions");
+    if (lengths(i) < 0 || static_cast<std::uint64_t>(lengths(i)) > (words.size() - at) / 3)
+      throw nb::value_error("there are fewer decisions");
     std::vector<Decision> path;
-    for (std::int64_t n = 0; n < lengths(i); ++n, at += 3) path.push_back(decision_of(search.network(), words.data() + at));
+    for (std::int64_t n = 0; n < lengths(i); ++n, at += 3)
+      path.push_back(decision_of(search.network(), words.data() + at));
     open[i].bound = bounds(i);
     open[i].length = path.size();
     open[i].path = std::make_shared<const std::vector<Decision>>(std::move(path));
@@ -96,12 +107,13 @@ void replace_open(Search& search, const Words<const std::int64_t>& bounds, const
 
 using elimina::network::Reduction;
 
-void make_reduction(Reduction* self, std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members, const Costs& costs,
-                    const std::vector<Var>& order) {
+void make_reduction(Reduction* self, std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members,
+                    const Costs& costs, const std::vector<Var>& order) {
   std::vector<Var> sorted = order;
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t i = 0; i < std::max(sorted.size(), sizes.size()); ++i)
-    if (i >= sorted.size() || i >= sizes.size() || sorted[i] != static_cast<Var>(i)) throw nb::value_error("the order has other variables than the model");
+    if (i >= sorted.size() || i >= sizes.size() || sorted[i] != static_cast<Var>(i))
+      throw nb::value_error("the order has other variables than the model");
   const auto model = network_of(std::move(sizes), {starts, members}, costs, 0, elimina::network::forbidden);
   nb::gil_scoped_release release;
   new (self) Reduction(model, order);
@@ -131,29 +143,43 @@ std::vector<std::vector<int>> kept(const Search& search) {
 }  // namespace
 
 void bind_consistency(nb::module_& m) {
-  nb::class_<Reduction>(m, "Reduction", "Exact elimination of variables with at most three neighbours, in an order; at least one variable stays.")
+  nb::class_<Reduction>(
+      m, "Reduction",
+      "Exact elimination of variables with at most three neighbours, in an order; at least one variable stays.")
       .def("__init__", &make_reduction, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "order"_a)
       .def_prop_ro("kept", &Reduction::kept, "Variables of the rest, by their numbers in the model.")
-      .def_prop_ro("rest", &rest_of, nb::rv_policy::move, "The rest: sizes, a constant cost, and starts and variables of scopes, and their costs.")
-      .def_prop_ro("is_packing", [](const Reduction& reduction) { return is_packing(reduction.rest()); },
-                   "True if most functions of the rest forbid a pair of values of two binary variables, and nothing else.")
+      .def_prop_ro("rest", &rest_of, nb::rv_policy::move,
+                   "The rest: sizes, a constant cost, and starts and variables of scopes, and their costs.")
+      .def_prop_ro(
+          "is_packing", [](const Reduction& reduction) { return is_packing(reduction.rest()); },
+          "True if most functions of the rest forbid a pair of values of two binary variables, and nothing else.")
       .def("extend", &extend, "value"_a, "Return the best assignment of all variables, given one of the rest.");
   nb::class_<Search>(m, "ConsistencySearch",
-                     "Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft local consistency.")
-      .def("__init__", &make_search, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "order"_a, "constant"_a, "upper"_a, "step"_a, "slack"_a, "threads"_a)
+                     "Least sum of costs (from 0 on, or FORBIDDEN_COST) below `upper`, by branch and bound with soft "
+                     "local consistency.")
+      .def("__init__", &make_search, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "order"_a, "constant"_a, "upper"_a,
+           "step"_a, "slack"_a, "threads"_a)
       .def("run", &run, "seconds"_a, "nodes"_a, "memory"_a, "poll"_a,
-           "Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found, the nodes and the best value if it is new (else None) now and "
+           "Goes on until so many nodes since the beginning. `poll` gets the bound, the best cost found, the nodes and "
+           "the best value if it is new (else None) now and "
            "then, and ends it by False; so does an interruption.")
-      .def("know", [](Search& search, Cost cost, const std::vector<int>& value) {
-        check_value(search.network(), value);
-        search.know(cost, value);
-      }, "cost"_a, "value"_a, "Accepts only solutions that are better than a given one, and tries its values first.")
-      .def("at_root", [](const Search& search, const std::vector<int>& value) {
-        check_value(search.network(), value);
-        return std::min(search.root().at(search.network().inner(value)), elimina::network::forbidden);
-      }, "value"_a, "What an assignment costs by the costs shifted.")
+      .def(
+          "know",
+          [](Search& search, Cost cost, const std::vector<int>& value) {
+            check_value(search.network(), value);
+            search.know(cost, value);
+          },
+          "cost"_a, "value"_a, "Accepts only solutions that are better than a given one, and tries its values first.")
+      .def(
+          "at_root",
+          [](const Search& search, const std::vector<int>& value) {
+            check_value(search.network(), value);
+            return std::min(search.root().at(search.network().inner(value)), elimina::network::forbidden);
+          },
+          "value"_a, "What an assignment costs by the costs shifted.")
       .def("take_open", &take_open,
-           "What is left to search, which is no longer its own: bounds and numbers of decisions, and all decisions, three words each.")
+           "What is left to search, which is no longer its own: bounds and numbers of decisions, and all decisions, "
+           "three words each.")
       .def("replace_open", &replace_open, "bounds"_a, "lengths"_a, "decisions"_a,
            "Search these instead, which another search of the same model has left.")
       .def_prop_ro("top", &Search::top, "What costs as much or more is not looked for.")

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "network/network.hpp"
 #include "arrays.hpp"
+#include "network/network.hpp"
 
 // The scope of function f is `members[starts[f]:starts[f + 1]]`.
 struct Scopes {
@@ -45,8 +45,8 @@ inline std::vector<std::size_t> checked_cells(const std::vector<int>& sizes, con
 
 using Costs = Words<const elimina::network::Cost>;
 
-inline elimina::network::Network network_of(std::vector<int> sizes, const Scopes& scopes, const Costs& costs, elimina::network::Cost constant,
-                                            elimina::network::Cost upper) {
+inline elimina::network::Network network_of(std::vector<int> sizes, const Scopes& scopes, const Costs& costs,
+                                            elimina::network::Cost constant, elimina::network::Cost upper) {
   const auto cells = checked_cells(sizes, scopes, costs.size());
   elimina::network::Network network{std::move(sizes), {}, constant, upper};
   for (std::size_t f = 0; f < scopes.count(); ++f) {

@@ -30,7 +30,8 @@ constexpr std::int64_t kMostVariables = std::int64_t{1} << 27;
 
 View view_of(const std::int64_t* row) {
   if (row[0] < 0) return constant(row[2]);
-  if (row[0] > kMostVariables || row[1] < INT32_MIN / 2 || row[1] > INT32_MAX / 2) throw nb::value_error("a view's variable or scale is too large");
+  if (row[0] > kMostVariables || row[1] < INT32_MIN / 2 || row[1] > INT32_MAX / 2)
+    throw nb::value_error("a view's variable or scale is too large");
   return {static_cast<std::int32_t>(row[0]), static_cast<std::int32_t>(row[1]), row[2]};
 }
 
@@ -40,8 +41,7 @@ Argument argument_of(const Numbers& numbers) {
     for (std::size_t i = 0; i < numbers.shape(0); ++i) result.push_back(constant(numbers.data()[i]));
   else if (numbers.ndim() == 2 && numbers.shape(1) == 3)
     for (std::size_t i = 0; i < numbers.shape(0); ++i) result.push_back(view_of(numbers.data() + 3 * i));
-  else
-    throw nb::value_error("an argument is k numbers, or k rows of variable, scale and offset");
+  else throw nb::value_error("an argument is k numbers, or k rows of variable, scale and offset");
   return result;
 }
 
@@ -63,7 +63,8 @@ struct Model {
 
   void check_count(std::int64_t count) const {
     open();
-    if (count < 1 || count > kMostVariables - solver.variables()) throw nb::value_error("there are too many variables, or none");
+    if (count < 1 || count > kMostVariables - solver.variables())
+      throw nb::value_error("there are too many variables, or none");
   }
 
   int make(std::int64_t count, Value lo, Value hi) {
@@ -107,7 +108,8 @@ std::uint64_t limit_of(double limit) {
 
 Relaxation relaxation_of(Model& model, const RelaxationOfSearch& given) {
   const auto& [xs, kept] = given;
-  if (kept && !(*kept >= 0 && *kept <= 1)) throw nb::value_error("the share of variables that keep their values is from 0 to 1");
+  if (kept && !(*kept >= 0 && *kept <= 1))
+    throw nb::value_error("the share of variables that keep their values is from 0 to 1");
   Relaxation result{argument_of(xs), kept};
   for (View& x : result.xs) x = model.known(x);
   return result;
@@ -115,8 +117,8 @@ Relaxation relaxation_of(Model& model, const RelaxationOfSearch& given) {
 
 // Closes the model.
 Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
-                   const std::optional<RestartsOfSearch>& restarts, const std::optional<RelaxationOfSearch>& relax, bool free, std::uint64_t seed, double seconds,
-                   double nodes, double failures) {
+                   const std::optional<RestartsOfSearch>& restarts, const std::optional<RelaxationOfSearch>& relax,
+                   bool free, std::uint64_t seed, double seconds, double nodes, double failures) {
   model.open();
   Options options;
   for (const auto& [xs, variable_ordering, value_ordering] : rules) {
@@ -230,51 +232,70 @@ void bind_cp(nb::module_& m) {
       .def("new_variables", &Model::make, "count"_a, "lo"_a, "hi"_a, "The first one's number.")
       .def("new_variable_of", &Model::make_of, "values"_a)
       .def("post", &Model::post, "name"_a, "arguments"_a)
-      .def("device_delay", [](Model& m) { return m.solver.device_delay(); },
-           "Seconds of search after which a device is worth looking for: 0 where an AllDifferent asks for one.")
-      .def("accelerate_later", [](Model& m, nb::object find) { m.solver.accelerate_later(finder_of(std::move(find))); }, "find"_a,
-           "After that time; `find` returns a device, or None.")
-      .def("accelerate", &accelerate, "device"_a, "measures"_a, "After all is posted; `measures`: only where the device is faster, or asked for.")
-      .def("device_calls", [](const Model& m) { return m.solver.batch() ? std::pair(m.solver.batch()->calls(), m.solver.batch()->seconds()) : std::pair(std::uint64_t{0}, 0.0); },
-           "How many calls a device has answered, and their seconds.")
+      .def(
+          "device_delay", [](Model& m) { return m.solver.device_delay(); },
+          "Seconds of search after which a device is worth looking for: 0 where an AllDifferent asks for one.")
+      .def(
+          "accelerate_later", [](Model& m, nb::object find) { m.solver.accelerate_later(finder_of(std::move(find))); },
+          "find"_a, "After that time; `find` returns a device, or None.")
+      .def("accelerate", &accelerate, "device"_a, "measures"_a,
+           "After all is posted; `measures`: only where the device is faster, or asked for.")
+      .def(
+          "device_calls",
+          [](const Model& m) {
+            return m.solver.batch() ? std::pair(m.solver.batch()->calls(), m.solver.batch()->seconds())
+                                    : std::pair(std::uint64_t{0}, 0.0);
+          },
+          "How many calls a device has answered, and their seconds.")
       .def("propagate", &propagate, "Brings the domains to a fixpoint and closes the solver; False: infeasible.")
-      .def("decide", &decide, "var"_a, "value"_a, "is_"_a, "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
+      .def("decide", &decide, "var"_a, "value"_a, "is_"_a,
+           "Gives or takes a value, and propagates; False: that fails. One call of undo each.")
       .def("undo", &undo)
       .def("domains", &domains, "The values of each variable.")
       .def("sizes", &sizes, "How many values each variable has.")
       .def("values_of", &values_of, "var"_a)
       .def("bounds_of", &bounds_of, "var"_a);
   nb::class_<Searching>(m, "CpSearch", "A search for one solution after the other.")
-      .def("__init__",
-           [](Searching* self, const nb::tuple& copies, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
-              const std::optional<RestartsOfSearch>& restarts, const std::optional<RelaxationOfSearch>& relax, bool free, std::uint64_t seed,
-              double seconds, double nodes, double failures) {
-             if (copies.size() == 0) throw nb::value_error("a search needs a solver");
-             Options options;
-             std::vector<Solver*> solvers;
-             for (const nb::handle copy : copies) {
-               Model& model = nb::cast<Model&>(copy);
-               options = options_of(model, rules, minimise, restarts, relax, free, seed, seconds, nodes, failures);
-               solvers.push_back(&model.solver);
-               if (model.solver.variables() != solvers[0]->variables()) throw nb::value_error("the solvers are not of one model");
-             }
-             new (self) Searching(solvers, std::move(options));
-           },
-           nb::keep_alive<1, 2>(), "solvers"_a, "rules"_a, "minimise"_a.none(), "restarts"_a.none(), "relax"_a.none(), "free"_a, "seed"_a,
-           "seconds"_a, "nodes"_a, "failures"_a, "In as many threads as there are solvers, each of which was made in the same way.")
+      .def(
+          "__init__",
+          [](Searching* self, const nb::tuple& copies, const std::vector<RuleOfSearch>& rules,
+             const std::optional<Numbers>& minimise, const std::optional<RestartsOfSearch>& restarts,
+             const std::optional<RelaxationOfSearch>& relax, bool free, std::uint64_t seed, double seconds,
+             double nodes, double failures) {
+            if (copies.size() == 0) throw nb::value_error("a search needs a solver");
+            Options options;
+            std::vector<Solver*> solvers;
+            for (const nb::handle copy : copies) {
+              Model& model = nb::cast<Model&>(copy);
+              options = options_of(model, rules, minimise, restarts, relax, free, seed, seconds, nodes, failures);
+              solvers.push_back(&model.solver);
+              if (model.solver.variables() != solvers[0]->variables())
+                throw nb::value_error("the solvers are not of one model");
+            }
+            new (self) Searching(solvers, std::move(options));
+          },
+          nb::keep_alive<1, 2>(), "solvers"_a, "rules"_a, "minimise"_a.none(), "restarts"_a.none(), "relax"_a.none(),
+          "free"_a, "seed"_a, "seconds"_a, "nodes"_a, "failures"_a,
+          "In as many threads as there are solvers, each of which was made in the same way.")
       .def("next", &Searching::next, "poll"_a, "`poll` ends the search by False; so does an interruption.")
       .def("solution", &Searching::solution, "The values of all variables.")
       .def("statistics", &Searching::statistics);
   m.def("cp_constraint_names", &constraint_names);
-  m.def("cp_variables_beyond_limits",
-        [](std::vector<std::pair<Value, Value>> bounds, const std::vector<int>& open, const std::vector<std::pair<std::string, std::vector<Numbers>>>& posts) {
-          return variables_beyond_limits(statements_of(std::move(bounds), open, posts));
-        },
-        "bounds"_a, "open"_a, "posts"_a, "Variables without bounds (`open`) that may have values beyond their limits in a solution.");
-  m.def("cp_falls_without_end",
-        [](std::vector<std::pair<Value, Value>> bounds, const std::vector<int>& open, const std::vector<std::pair<std::string, std::vector<Numbers>>>& posts,
-           const Numbers& objective) { return falls_without_end(statements_of(std::move(bounds), open, posts), argument_of(objective).at(0)); },
-        "bounds"_a, "open"_a, "posts"_a, "objective"_a, "Whether every solution can be improved without end.");
+  m.def(
+      "cp_variables_beyond_limits",
+      [](std::vector<std::pair<Value, Value>> bounds, const std::vector<int>& open,
+         const std::vector<std::pair<std::string, std::vector<Numbers>>>& posts) {
+        return variables_beyond_limits(statements_of(std::move(bounds), open, posts));
+      },
+      "bounds"_a, "open"_a, "posts"_a,
+      "Variables without bounds (`open`) that may have values beyond their limits in a solution.");
+  m.def(
+      "cp_falls_without_end",
+      [](std::vector<std::pair<Value, Value>> bounds, const std::vector<int>& open,
+         const std::vector<std::pair<std::string, std::vector<Numbers>>>& posts, const Numbers& objective) {
+        return falls_without_end(statements_of(std::move(bounds), open, posts), argument_of(objective).at(0));
+      },
+      "bounds"_a, "open"_a, "posts"_a, "objective"_a, "Whether every solution can be improved without end.");
 }
 
 }  // namespace elimina::cp

@@ -61,9 +61,11 @@ struct Team {
     const auto is_variable = [&](int v) { return v >= 0 && v < count; };
     for (int v = 0; v < count; ++v) {
       const Traversal* traversal = traversals[v];
-      if (!traversal || traversal->variable() != v) throw nb::value_error("traversals are given in the order of their variables");
+      if (!traversal || traversal->variable() != v)
+        throw nb::value_error("traversals are given in the order of their variables");
       // Parents and children are neighbours.
-      if (!std::ranges::all_of(traversal->neighbours(), is_variable)) throw nb::value_error("a neighbour is no variable");
+      if (!std::ranges::all_of(traversal->neighbours(), is_variable))
+        throw nb::value_error("a neighbour is no variable");
     }
   }
 
@@ -85,18 +87,23 @@ void check_scopes(const TableList& functions, i64 variables) {
 }
 
 Delivery delivery_of(const std::string& order, double delay, double jitter, i64 seed) {
-  return {order == "time" ? Order::time : order == "fifo" ? Order::fifo : Order::random, delay, jitter, std::uint64_t(seed)};
+  return {order == "time"   ? Order::time
+          : order == "fifo" ? Order::fifo
+                            : Order::random,
+          delay, jitter, std::uint64_t(seed)};
 }
 
-nb::tuple agreed(std::vector<Traversal*> traversals, std::vector<int> owners, int agents, const std::string& order, double delay, double jitter, i64 seed,
-                 nb::callable poll) {
+nb::tuple agreed(std::vector<Traversal*> traversals, std::vector<int> owners, int agents, const std::string& order,
+                 double delay, double jitter, i64 seed, nb::callable poll) {
   const Team team{std::move(traversals), std::move(owners), agents};
   team.check();
-  const Agreement made = agree(team.traversals, team.owners, agents, delivery_of(order, delay, jitter, seed), [&] { poll(0); });
+  const Agreement made =
+      agree(team.traversals, team.owners, agents, delivery_of(order, delay, jitter, seed), [&] { poll(0); });
   return nb::make_tuple(std::vector<i64>(made.messages.begin(), made.messages.end()), made.clocks);
 }
 
-std::vector<Traversal> made(const TableList& functions, i64 variables, i64 degree, const std::vector<i64>& ranks, bool prefers_reached) {
+std::vector<Traversal> made(const TableList& functions, i64 variables, i64 degree, const std::vector<i64>& ranks,
+                            bool prefers_reached) {
   check_scopes(functions, variables);
   if (!ranks.empty() && i64(ranks.size()) != variables) throw nb::value_error("each variable has its rank");
   return traversals_of(functions.tables, variables, degree, ranks, prefers_reached);
@@ -111,9 +118,11 @@ nb::tuple tree_of(std::vector<Traversal*> traversals, const TableList& functions
   return nb::make_tuple(std::move(tree), wrong);
 }
 
-std::optional<Work> work_of(const plan::PlannedTree& tree, const TableList& functions, const std::string& sense, const std::vector<std::pair<i64, i64>>& types,
-                            i64 tables, i64 spread, i64 at_once, i64 cell) {
-  if (i64(with_variables(functions.tables).size()) != tree.scopes.size()) throw nb::value_error("the tree is one of other functions");
+std::optional<Work> work_of(const plan::PlannedTree& tree, const TableList& functions, const std::string& sense,
+                            const std::vector<std::pair<i64, i64>>& types, i64 tables, i64 spread, i64 at_once,
+                            i64 cell) {
+  if (i64(with_variables(functions.tables).size()) != tree.scopes.size())
+    throw nb::value_error("the tree is one of other functions");
   Rules rules{{}, tables, spread, at_once, cell};
   for (const auto& [largest, bytes] : types) rules.types.push_back({largest, bytes});
   return Work::of(tree, functions.tables, sense_of(sense), rules);
@@ -137,22 +146,25 @@ nb::tuple total(const Work& work) {
   return nb::make_tuple(found.cells, found.operations, found.bytes, found.type);
 }
 
-nb::tuple mail_of(const Work& work, std::vector<Traversal*> traversals, std::vector<int> owners, std::pair<i64, i64> util, std::pair<i64, i64> value) {
+nb::tuple mail_of(const Work& work, std::vector<Traversal*> traversals, std::vector<int> owners,
+                  std::pair<i64, i64> util, std::pair<i64, i64> value) {
   const Team team{std::move(traversals), std::move(owners), std::numeric_limits<int>::max()};
   team.check(work);
   const Mail found = mail(work, team.traversals, team.owners, {util.first, util.second}, {value.first, value.second});
   return nb::make_tuple(found.messages, found.util, found.value, found.largest);
 }
 
-nb::tuple passed(std::vector<Traversal*> traversals, std::vector<int> owners, std::vector<double> clocks, const Work& work, double seconds,
-                 const std::string& order, double delay, double jitter, i64 seed, nb::callable poll) {
+nb::tuple passed(std::vector<Traversal*> traversals, std::vector<int> owners, std::vector<double> clocks,
+                 const Work& work, double seconds, const std::string& order, double delay, double jitter, i64 seed,
+                 nb::callable poll) {
   const Team team{std::move(traversals), std::move(owners), int(clocks.size())};
   team.check(work);
   check_ended(team.traversals);
   std::vector<i64> operations(work.nodes.size());
   for (const Elimination& node : work.nodes) operations[node.variable] = node.operations;
   const double pace = seconds / double(std::max<i64>(1, work.total().operations));
-  const Chain longest = pass(team.traversals, team.owners, std::move(clocks), operations, pace, delivery_of(order, delay, jitter, seed), [&] { poll(0); });
+  const Chain longest = pass(team.traversals, team.owners, std::move(clocks), operations, pace,
+                             delivery_of(order, delay, jitter, seed), [&] { poll(0); });
   return nb::make_tuple(longest.seconds, longest.operations);
 }
 
@@ -161,40 +173,65 @@ nb::tuple passed(std::vector<Traversal*> traversals, std::vector<int> owners, st
 void bind_dcop(nb::module_& m) {
   nb::class_<Traversal>(m, "Traversal", "One variable's part in the construction of a pseudo-tree.")
       .def(nb::init<int, i64, std::vector<int>, bool>(), "variable"_a, "rank"_a, "neighbours"_a, "prefers_reached"_a,
-           "A variable, its rank, and those that share a cost function with it, sorted; true if the token goes first to those neighbours that have most "
+           "A variable, its rank, and those that share a cost function with it, sorted; true if the token goes first "
+           "to those neighbours that have most "
            "visited ones of their own, whatever their ranks.")
       .def("start", &start, "Messages to the neighbours: a target, the number of the kind, and two numbers.")
-      .def("receive", &receive, "source"_a, "kind"_a, "first"_a, "second"_a, "React to a message from another variable.")
-      .def_prop_ro("visit", &Traversal::visit, "Number of the token's first visit within this component, from 0 on; -1 before it.")
+      .def("receive", &receive, "source"_a, "kind"_a, "first"_a, "second"_a,
+           "React to a message from another variable.")
+      .def_prop_ro("visit", &Traversal::visit,
+                   "Number of the token's first visit within this component, from 0 on; -1 before it.")
       .def_prop_ro("parent", &Traversal::parent, "The variable that the token came from; -1 if there is none.")
       .def_prop_ro("is_done", &Traversal::done, "True if the token has left for good.")
-      .def_prop_ro("children", [](const Traversal& own) { return own.children(); }, "The variables that the token went to from here, in this order.")
+      .def_prop_ro(
+          "children", [](const Traversal& own) { return own.children(); },
+          "The variables that the token went to from here, in this order.")
       .def_prop_ro("above", &above, "Neighbours that are ancestors, and their visits.")
       .def("__getstate__", &Traversal::state)
-      .def("__setstate__", [](Traversal& own, const std::vector<i64>& state) { new (&own) Traversal(Traversal::of_state(state)); });
-  m.def("agree_on_tree", &agreed, "traversals"_a, "owners"_a, "agents"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a, "poll"_a,
-        "Run traversals that have not started to their end, as agents of one process. `poll`: called with 0 now and then; the run ends where it raises. "
+      .def("__setstate__",
+           [](Traversal& own, const std::vector<i64>& state) { new (&own) Traversal(Traversal::of_state(state)); });
+  m.def("agree_on_tree", &agreed, "traversals"_a, "owners"_a, "agents"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a,
+        "poll"_a,
+        "Run traversals that have not started to their end, as agents of one process. `poll`: called with 0 now and "
+        "then; the run ends where it raises. "
         "Returns the messages between agents by kind, and the clock of each agent in seconds.");
   m.def("make_traversals", &made, "functions"_a, "variables"_a, "degree"_a, "ranks"_a, "prefers_reached"_a,
-        "A traversal for each variable. `degree`: the part of the number of its neighbours in its rank. `ranks`: what is added for each variable; empty: nothing.");
+        "A traversal for each variable. `degree`: the part of the number of its neighbours in its rank. `ranks`: what "
+        "is added for each variable; empty: nothing.");
   m.def("tree_of_traversals", &tree_of, "traversals"_a, "functions"_a, "sizes"_a,
-        nb::sig("def tree_of_traversals(traversals: Sequence[Traversal], functions: TableList, sizes: Sequence[int]) -> tuple[PlannedTree, int]"),
-        "The bucket tree of the cost functions in the order of the pseudo-tree, and the first variable whose parent differs there; -1 if there is none.");
-  nb::class_<Work>(m, "AgentWork", "Work and messages of eliminating each variable of a pseudo-tree, known before anything is eliminated.")
-      .def_prop_ro("most_combinations", [](const Work& own) { return own.total().most; }, "Combinations of a variable's values and its message's, at most.")
-      .def_prop_ro("combinations", [](const Work& own) { return own.total().combinations; }, "The sum of these, rounded.")
-      .def_prop_ro("unplanned", &unplanned, "Nodes of the tree whose operations and bytes a plan tells, and the number of their messages' type.")
+        nb::sig("def tree_of_traversals(traversals: Sequence[Traversal], functions: TableList, sizes: Sequence[int]) "
+                "-> tuple[PlannedTree, int]"),
+        "The bucket tree of the cost functions in the order of the pseudo-tree, and the first variable whose parent "
+        "differs there; -1 if there is none.");
+  nb::class_<Work>(
+      m, "AgentWork",
+      "Work and messages of eliminating each variable of a pseudo-tree, known before anything is eliminated.")
+      .def_prop_ro(
+          "most_combinations", [](const Work& own) { return own.total().most; },
+          "Combinations of a variable's values and its message's, at most.")
+      .def_prop_ro(
+          "combinations", [](const Work& own) { return own.total().combinations; }, "The sum of these, rounded.")
+      .def_prop_ro("unplanned", &unplanned,
+                   "Nodes of the tree whose operations and bytes a plan tells, and the number of their messages' type.")
       .def("plan", &set_planned, "node"_a, "operations"_a, "bytes"_a, "Set what a plan tells.")
-      .def_prop_ro("total", &total, "The most cells of a message, all operations, the most bytes, and the number of the widest type; -1: there is no table.")
+      .def_prop_ro("total", &total,
+                   "The most cells of a message, all operations, the most bytes, and the number of the widest type; "
+                   "-1: there is no table.")
       .def("mail", &mail_of, "traversals"_a, "owners"_a, "util"_a, "value"_a,
-           "Count the messages between agents of each pass: their number, the bytes of UTIL and of VALUE messages, and those of the largest one. `util`, `value`: "
+           "Count the messages between agents of each pass: their number, the bytes of UTIL and of VALUE messages, and "
+           "those of the largest one. `util`, `value`: "
            "bytes of a message besides its cells, fixed ones and those of each variable.");
-  m.def("work_of_agents", &work_of, "tree"_a, "functions"_a, "sense"_a, "types"_a, "tables"_a, "spread"_a, "at_once"_a, "cell"_a,
-        "The work of agents, whose costs are integers; None if a function forbids everything, or no numbers are wide enough. `types`: the largest number and the bytes "
-        "of each type, the narrowest first. `tables`: that a step adds at most. `spread`: a variable's own costs are less far apart. `at_once`, `cell`: combinations up "
+  m.def("work_of_agents", &work_of, "tree"_a, "functions"_a, "sense"_a, "types"_a, "tables"_a, "spread"_a, "at_once"_a,
+        "cell"_a,
+        "The work of agents, whose costs are integers; None if a function forbids everything, or no numbers are wide "
+        "enough. `types`: the largest number and the bytes "
+        "of each type, the narrowest first. `tables`: that a step adds at most. `spread`: a variable's own costs are "
+        "less far apart. `at_once`, `cell`: combinations up "
         "to which buckets of all types but the last are joined as one array, and the bytes of each.");
-  m.def("pass_messages", &passed, "traversals"_a, "owners"_a, "clocks"_a, "work"_a, "seconds"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a, "poll"_a,
-        "Deliver the UTIL and VALUE messages of a pseudo-tree's agents, without contents. `clocks`: of each agent, in seconds. `seconds`: time of all operations. "
+  m.def("pass_messages", &passed, "traversals"_a, "owners"_a, "clocks"_a, "work"_a, "seconds"_a, "order"_a, "delay"_a,
+        "jitter"_a, "seed"_a, "poll"_a,
+        "Deliver the UTIL and VALUE messages of a pseudo-tree's agents, without contents. `clocks`: of each agent, in "
+        "seconds. `seconds`: time of all operations. "
         "Returns the latest clock, and the operations on the longest chain of messages.");
 }
 

@@ -38,9 +38,18 @@ using Rows = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using AnyRows = nb::ndarray<nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Arena = nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> starts, Words<const int> members, Words<const i64> strides, Words<const i64> offsets,
-                  Words<const double> least, Words<const i64> asked, Words<const i64> places, i64 first, i64 last) {
-  new (to) CasePlanner({list_of(sizes), {list_of(starts), list_of(members)}, list_of(strides), list_of(offsets), list_of(least), list_of(asked), list_of(places), first, last});
+void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> starts, Words<const int> members,
+                  Words<const i64> strides, Words<const i64> offsets, Words<const double> least, Words<const i64> asked,
+                  Words<const i64> places, i64 first, i64 last) {
+  new (to) CasePlanner({list_of(sizes),
+                        {list_of(starts), list_of(members)},
+                        list_of(strides),
+                        list_of(offsets),
+                        list_of(least),
+                        list_of(asked),
+                        list_of(places),
+                        first,
+                        last});
 }
 
 // The work of a plan, and its number of steps; None: no plan fits.
@@ -68,8 +77,8 @@ DensePoll poll_of(nb::object progress) {
   };
 }
 
-void make_network(CaseNetwork* to, const TableList& tables, const std::string& sense, const std::string& rule, std::vector<i64> sizes, i64 cells, double work,
-                  bool posteriors) {
+void make_network(CaseNetwork* to, const TableList& tables, const std::string& sense, const std::string& rule,
+                  std::vector<i64> sizes, i64 cells, double work, bool posteriors) {
   new (to) CaseNetwork(tables.tables, sense_of(sense), rule_of(rule), std::move(sizes), cells, work, posteriors);
 }
 
@@ -86,27 +95,33 @@ nb::object answer_case(CaseNetwork& network, nb::dict evidence) {
     raise();
   }
   if (!found) return nb::none();
-  return nb::make_tuple(array_of(std::move(found->shares)), found->log_sum, found->sum, found->width, found->largest, i64(found->work), found->cells);
+  return nb::make_tuple(array_of(std::move(found->shares)), found->log_sum, found->sum, found->width, found->largest,
+                        i64(found->work), found->cells);
 }
 
 bool keep_plan(CaseNetwork& network, const std::vector<int>& order) {
   std::vector<char> seen(network.sizes().size());
   for (const int v : order)
-    if (v < 0 || std::size_t(v) >= seen.size() || std::exchange(seen[v], 1)) throw nb::value_error("an order names each variable once");
+    if (v < 0 || std::size_t(v) >= seen.size() || std::exchange(seen[v], 1))
+      throw nb::value_error("an order names each variable once");
   if (order.size() != seen.size()) throw nb::value_error("an order names all variables");
   return unlocked([&] { return network.keep(order); });
 }
 
-nb::bytes count_exactly(Words<const i64> words, Words<const i64> starts, Words<const i64> roots, Words<const u64> factors) {
-  LongInteger count = unlocked([&] { return exact_count({words.data(), words.size()}, {starts.data(), starts.size()}, {roots.data(), roots.size()}, factors.data()); });
+nb::bytes count_exactly(Words<const i64> words, Words<const i64> starts, Words<const i64> roots,
+                        Words<const u64> factors) {
+  LongInteger count = unlocked([&] {
+    return exact_count({words.data(), words.size()}, {starts.data(), starts.size()}, {roots.data(), roots.size()},
+                       factors.data());
+  });
   return nb::bytes(reinterpret_cast<const char*>(count.data()), count.size() * sizeof(u64));
 }
 
 // A program and the arrays that it works on, which the session keeps alive.
 class DenseSession {
  public:
-  DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words, Words<const i64> starts,
-               Words<const i64> outputs, Arena arena, Words<double> peaks, int threads)
+  DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words,
+               Words<const i64> starts, Words<const i64> outputs, Arena arena, Words<double> peaks, int threads)
       : words_(words), starts_(starts), arena_(arena), peaks_(peaks) {
     start(semiring, parameter, integer_parameter, i64(starts.size()), outputs, threads);
   }
@@ -131,7 +146,8 @@ class DenseSession {
     return array_of(std::move(assignment));
   }
 
-  void run_cases(Words<const int> variables, Rows<const int> values, Words<int> given, i64 first, AnyRows zones, Rows<double> peaks) {
+  void run_cases(Words<const int> variables, Rows<const int> values, Words<int> given, i64 first, AnyRows zones,
+                 Rows<double> peaks) {
     const size_t bytes = zones.shape(1) * zones.itemsize();
     const char* zone = static_cast<const char*>(arena_.data()) + first * zones.itemsize();
     for (size_t n = 0; n < values.shape(0); ++n) {
@@ -143,7 +159,8 @@ class DenseSession {
     }
   }
 
-  void run_planned(CasePlanner& planner, Words<const int> variables, Rows<const int> values, Words<int> given, AnyRows zones, Words<double> logs, Words<bool> sound) {
+  void run_planned(CasePlanner& planner, Words<const int> variables, Rows<const int> values, Words<int> given,
+                   AnyRows zones, Words<double> logs, Words<bool> sound) {
     const size_t bytes = zones.shape(1) * zones.itemsize();
     const DensePoll poll = poll_of(nb::none());
     std::vector<double> peaks;
@@ -156,8 +173,10 @@ class DenseSession {
         sound(n) = program != nullptr;
         if (!program) continue;
         peaks.resize(2 * program->steps());
-        finished = executor_->run_other(program->words.data(), program->starts.data(), program->steps(), peaks.data(), poll);
-        const CaseAnswer answer = read_case(*program, planner.tables(), given.data(), kind_, arena_.data(), peaks.data(), static_cast<char*>(zones.data()) + n * bytes);
+        finished =
+            executor_->run_other(program->words.data(), program->starts.data(), program->steps(), peaks.data(), poll);
+        const CaseAnswer answer = read_case(*program, planner.tables(), given.data(), kind_, arena_.data(),
+                                            peaks.data(), static_cast<char*>(zones.data()) + n * bytes);
         logs(n) = answer.log_sum;
         sound(n) = answer.sound;
       }
@@ -180,13 +199,23 @@ class DenseSession {
   }
 
  private:
-  void start(const std::string& semiring, double parameter, i64 integer_parameter, i64 steps, Words<const i64> outputs, int threads) {
+  void start(const std::string& semiring, double parameter, i64 integer_parameter, i64 steps, Words<const i64> outputs,
+             int threads) {
     const SemiringKind kind = semiring_kind(semiring);
     kind_ = value_kind(arena_.dtype(), kind);
     steps_ = steps;
     const bool is_deferred = recorder_ != nullptr;
-    const DenseRun run{kind, kind_, parameter, integer_parameter, is_deferred ? nullptr : words_.data(), is_deferred ? nullptr : starts_.data(), steps,
-                       arena_.data(), peaks_.data(), threads, recorder_.get()};
+    const DenseRun run{kind,
+                       kind_,
+                       parameter,
+                       integer_parameter,
+                       is_deferred ? nullptr : words_.data(),
+                       is_deferred ? nullptr : starts_.data(),
+                       steps,
+                       arena_.data(),
+                       peaks_.data(),
+                       threads,
+                       recorder_.get()};
     nb::gil_scoped_release release;
     executor_ = std::make_unique<DenseExecutor>(run, std::span(outputs.data(), outputs.size()));
   }
@@ -205,19 +234,22 @@ using Posteriors = nb::ndarray<double, nb::ndim<2>, nb::device::cpu>;
 // Divides the columns of all tables by their totals; returns which tables could be.
 Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, Posteriors out) {
   const i64 columns = i64(out.shape(1)), pitch = i64(out.stride(0)), count = i64(tables.shape(0));
-  if (tables.shape(1) != 5 || (columns > 1 && out.stride(1) != 1)) throw nb::value_error("tables need five numbers, and posteriors a step of 1");
+  if (tables.shape(1) != 5 || (columns > 1 && out.stride(1) != 1))
+    throw nb::value_error("tables need five numbers, and posteriors a step of 1");
   std::vector<char> done(static_cast<std::size_t>(count));
   {
     nb::gil_scoped_release release;
     std::vector<double> totals;
     for (i64 number = 0; number < count; ++number) {
       const i64* table = tables.data() + 5 * number;
-      done[number] = normalise({zone.data() + table[0], table[1], table[2], table[3]}, columns, out.data() + table[4] * pitch, pitch, totals);
+      done[number] = normalise({zone.data() + table[0], table[1], table[2], table[3]}, columns,
+                               out.data() + table[4] * pitch, pitch, totals);
     }
   }
   auto* kept = new bool[done.size() + 1];
   std::copy(done.begin(), done.end(), kept);
-  return Array<bool>(kept, {done.size()}, nb::capsule(kept, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
+  return Array<bool>(kept, {done.size()},
+                     nb::capsule(kept, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
 }
 
 // The largest of the first numbers of pairs, at least 1, and the smallest of the second ones, at most 1; NaN where one is.
@@ -234,50 +266,83 @@ nb::tuple widest_range(Rows<const double> ranges) {
 }  // namespace
 
 void bind_dense(nb::module_& m) {
-  nb::class_<CasePlanner>(m, "CasePlanner", "Plans what is left of a network when some variables are observed; one call at a time.")
-      .def("__init__", &make_planner, "sizes"_a, "starts"_a, "members"_a, "strides"_a, "offsets"_a, "least"_a, "asked"_a, "places"_a, "first"_a, "last"_a,
-           "Scopes in compressed rows, their strides and places in an arena, log2 of each factor's least value; what is asked for and "
+  nb::class_<CasePlanner>(m, "CasePlanner",
+                          "Plans what is left of a network when some variables are observed; one call at a time.")
+      .def("__init__", &make_planner, "sizes"_a, "starts"_a, "members"_a, "strides"_a, "offsets"_a, "least"_a,
+           "asked"_a, "places"_a, "first"_a, "last"_a,
+           "Scopes in compressed rows, their strides and places in an arena, log2 of each factor's least value; what "
+           "is asked for and "
            "where it goes; the part of the arena that messages may take.")
-      .def("measure", &measure, "values"_a, "The work of the plan for what these values observe (-1: nothing), and its number of steps; None if none fits.");
-  nb::class_<CaseNetwork>(m, "CaseNetwork", "A small network that answers one set of observations after another; one call at a time.")
+      .def("measure", &measure, "values"_a,
+           "The work of the plan for what these values observe (-1: nothing), and its number of steps; None if none "
+           "fits.");
+  nb::class_<CaseNetwork>(m, "CaseNetwork",
+                          "A small network that answers one set of observations after another; one call at a time.")
       .def("__init__", &make_network, "tables"_a, "sense"_a, "rule"_a, "sizes"_a, "cells"_a, "work"_a, "posteriors"_a,
-           "Factors of a model and the sizes of all variables; the cells that tables and messages may take, and the combinations of a run. `rule`: "
-           "`products` of probabilities, or `support` to count what is allowed. `posteriors`: answers have them, besides the sum.")
-      .def("answer", &answer_case, "evidence"_a, nb::sig("def answer(self, evidence: dict[int, int]) -> tuple[NDArray[numpy.float64], float, float, int, int, int, int] | None"),
-           "The sum, and the posteriors of all variables if they are asked for, given observations, variable -> index of its state. Returns the probabilities, one variable after the other, the "
-           "natural logarithm of the sum of everything, the sum itself where a float holds it, the induced width, the cells of the largest table, the combinations, and the cells of all tables; "
+           "Factors of a model and the sizes of all variables; the cells that tables and messages may take, and the "
+           "combinations of a run. `rule`: "
+           "`products` of probabilities, or `support` to count what is allowed. `posteriors`: answers have them, "
+           "besides the sum.")
+      .def("answer", &answer_case, "evidence"_a,
+           nb::sig("def answer(self, evidence: dict[int, int]) -> tuple[NDArray[numpy.float64], float, float, int, "
+                   "int, int, int] | None"),
+           "The sum, and the posteriors of all variables if they are asked for, given observations, variable -> index "
+           "of its state. Returns the probabilities, one variable after the other, the "
+           "natural logarithm of the sum of everything, the sum itself where a float holds it, the induced width, the "
+           "cells of the largest table, the combinations, and the cells of all tables; "
            "None where that takes too much room or time, or may have left the range of doubles.")
       .def("keep", &keep_plan, "order"_a,
-           "Keep a plan of an order of all variables for all answers from now on, whose steps are restricted to what is observed. False: it does not fit, and nothing has changed.");
+           "Keep a plan of an order of all variables for all answers from now on, whose steps are restricted to what "
+           "is observed. False: it does not fit, and nothing has changed.");
   nb::class_<DenseSession>(m, "DenseSession", "A packed program translated for an arena; one run at a time.")
-      .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena, Words<double>, int>(),
-           "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "outputs"_a, "arena"_a, "peaks"_a, "threads"_a)
-      .def(nb::init<const std::string&, double, i64, const plan::LaidOutSteps&, Words<const i64>, Arena, Words<double>, int>(),
-           "semiring"_a, "parameter"_a, "integer_parameter"_a, "layout"_a, "outputs"_a, "arena"_a, "peaks"_a, "threads"_a, nb::keep_alive<1, 5>())
+      .def(nb::init<const std::string&, double, i64, Words<const i64>, Words<const i64>, Words<const i64>, Arena,
+                    Words<double>, int>(),
+           "semiring"_a, "parameter"_a, "integer_parameter"_a, "words"_a, "starts"_a, "outputs"_a, "arena"_a, "peaks"_a,
+           "threads"_a)
+      .def(nb::init<const std::string&, double, i64, const plan::LaidOutSteps&, Words<const i64>, Arena, Words<double>,
+                    int>(),
+           "semiring"_a, "parameter"_a, "integer_parameter"_a, "layout"_a, "outputs"_a, "arena"_a, "peaks"_a,
+           "threads"_a, nb::keep_alive<1, 5>())
       .def("fix", &DenseSession::fix, "values"_a,
-           "Compute only cells with these values from now on; -1 where none is given. What depends on a changed one must run again.")
-      .def("decode", &DenseSession::decode, "variables"_a, nb::sig("def decode(self, variables: int) -> NDArray[numpy.int32]"),
-           "Return the best assignment of so many variables: walk the steps from the roots to the leaves; each value is the first best one, given those of the step's axes.")
+           "Compute only cells with these values from now on; -1 where none is given. What depends on a changed one "
+           "must run again.")
+      .def("decode", &DenseSession::decode, "variables"_a,
+           nb::sig("def decode(self, variables: int) -> NDArray[numpy.int32]"),
+           "Return the best assignment of so many variables: walk the steps from the roots to the leaves; each value "
+           "is the first best one, given those of the step's axes.")
       .def("run_cases", &DenseSession::run_cases, "variables"_a, "values"_a, "given"_a, "first"_a, "zones"_a, "peaks"_a,
-           "For each row of values: `fix` them, run all steps, copy the arena from `first` on into `zones` and the peaks into `peaks`.")
-      .def("run_planned", &DenseSession::run_planned, "planner"_a, "variables"_a, "values"_a, "given"_a, "zones"_a, "logs"_a, "sound"_a,
-           "For each row of values: run a plan of its own on the factors in the arena (sum-product), write the marginals into `zones`, the "
+           "For each row of values: `fix` them, run all steps, copy the arena from `first` on into `zones` and the "
+           "peaks into `peaks`.")
+      .def("run_planned", &DenseSession::run_planned, "planner"_a, "variables"_a, "values"_a, "given"_a, "zones"_a,
+           "logs"_a, "sound"_a,
+           "For each row of values: run a plan of its own on the factors in the arena (sum-product), write the "
+           "marginals into `zones`, the "
            "natural logarithm of the sum into `logs`, and whether both can be relied on into `sound`.")
       .def("run", &DenseSession::run, "steps"_a.none() = nb::none(), "progress"_a.none() = nb::none(),
-           "Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work done so far.");
+           "Run all steps, or those of some ascending numbers, on what is in the arena now; `progress` gets the work "
+           "done so far.");
   m.def("normalise_columns", &normalise_columns, "zone"_a, "tables"_a, "out"_a,
-        "Divide the columns of tables by their totals. Each table: its place in the zone, its number of values, the cells between two values and between "
-        "two columns, and its first row in `out`. Returns which tables were written: those whose totals are all large enough.");
+        "Divide the columns of tables by their totals. Each table: its place in the zone, its number of values, the "
+        "cells between two values and between "
+        "two columns, and its first row in `out`. Returns which tables were written: those whose totals are all large "
+        "enough.");
   m.def("widest_range", &widest_range, "ranges"_a,
-        "Return the largest of the first numbers of all pairs, at least 1, and the smallest of the second ones, at most 1; NaN where one is.");
+        "Return the largest of the first numbers of all pairs, at least 1, and the smallest of the second ones, at "
+        "most 1; NaN where one is.");
   m.def("exact_count", &count_exactly, "words"_a, "starts"_a, "roots"_a, "factors"_a,
-        "Run a packed program over factors of zeros and ones in integers of any length; return the product of some steps' outputs, the least byte first.");
+        "Run a packed program over factors of zeros and ones in integers of any length; return the product of some "
+        "steps' outputs, the least byte first.");
   m.attr("SHARED_WORK") = shared_work;
   m.def("dense_instruction_set", &dense_instruction_set, "The instruction set that the dense executor uses here.");
-  m.def("dense_instruction_sets", &dense_instruction_sets, "All instruction sets that the dense executor can use here, the best one first.");
-  m.def("use_dense_instruction_set", [](const std::string& name) {
-    if (!use_dense_instruction_set(name)) throw nb::value_error(("no kernels for the instruction set " + name).c_str());
-  }, "name"_a, "Use an instruction set in sessions that are made from now on.");
+  m.def("dense_instruction_sets", &dense_instruction_sets,
+        "All instruction sets that the dense executor can use here, the best one first.");
+  m.def(
+      "use_dense_instruction_set",
+      [](const std::string& name) {
+        if (!use_dense_instruction_set(name))
+          throw nb::value_error(("no kernels for the instruction set " + name).c_str());
+      },
+      "name"_a, "Use an instruction set in sessions that are made from now on.");
 }
 
 }  // namespace elimina

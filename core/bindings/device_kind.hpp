@@ -25,18 +25,19 @@ struct DeviceKind {
 
 // A function of Python that returns the future of one of them, or of None. One that cannot be used is as good as none.
 inline Solver::FindDevice finder_of(nanobind::object find) {
-  return [find = std::move(find), future = nanobind::object()]() mutable -> std::optional<std::unique_ptr<FilterDevice>> {
-    const nanobind::gil_scoped_acquire acquire;
-    if (!future.is_valid()) future = find();
-    if (!nanobind::cast<bool>(future.attr("done")())) return std::nullopt;
-    const nanobind::object found = future.attr("result")();
-    find = future = nanobind::object();
-    try {
-      return found.is_none() ? nullptr : nanobind::cast<const DeviceKind&>(found).make();
-    } catch (const DeviceFailed&) {
-      return nullptr;
-    }
-  };
+  return
+      [find = std::move(find), future = nanobind::object()]() mutable -> std::optional<std::unique_ptr<FilterDevice>> {
+        const nanobind::gil_scoped_acquire acquire;
+        if (!future.is_valid()) future = find();
+        if (!nanobind::cast<bool>(future.attr("done")())) return std::nullopt;
+        const nanobind::object found = future.attr("result")();
+        find = future = nanobind::object();
+        try {
+          return found.is_none() ? nullptr : nanobind::cast<const DeviceKind&>(found).make();
+        } catch (const DeviceFailed&) {
+          return nullptr;
+        }
+      };
 }
 
 }  // namespace elimina::cp

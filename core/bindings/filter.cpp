@@ -17,8 +17,9 @@ using namespace nb::literals;
 namespace elimina::filter {
 namespace {
 
-nb::dict minimise_costs(std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members, const Costs& costs, Cost upper,
-                        double seconds, std::size_t most_rows, std::uint64_t seed, nb::object poll) {
+nb::dict minimise_costs(std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members,
+                        const Costs& costs, Cost upper, double seconds, std::size_t most_rows, std::uint64_t seed,
+                        nb::object poll) {
   const Network network = network_of(std::move(sizes), {starts, members}, costs, 0, upper);
   Ended ended;
   Report report = unlocked([&] { return minimise(network, {seconds, most_rows, seed, listener_of(poll, ended)}); });
@@ -43,8 +44,9 @@ nb::dict minimise_costs(std::vector<int> sizes, Words<const std::int64_t> starts
   return result;
 }
 
-std::tuple<Cost, Functions> shift_costs(std::vector<int> sizes, Words<const std::int64_t> starts, Words<const Var> members, const Costs& costs, Cost constant,
-                      Cost upper, double seconds, Cost least_gain, nb::object poll) {
+std::tuple<Cost, Functions> shift_costs(std::vector<int> sizes, Words<const std::int64_t> starts,
+                                        Words<const Var> members, const Costs& costs, Cost constant, Cost upper,
+                                        double seconds, Cost least_gain, nb::object poll) {
   const Network network = network_of(std::move(sizes), {starts, members}, costs, constant, upper);
   Ended ended;
   Network shifted = unlocked([&] { return shift(network, seconds, least_gain, listener_of(poll, ended)); });
@@ -58,13 +60,18 @@ std::tuple<Cost, Functions> shift_costs(std::vector<int> sizes, Words<const std:
 
 void bind_filter(nb::module_& m) {
   m.attr("FORBIDDEN_COST") = forbidden;
-  m.def("minimise_costs", &minimise_costs, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "upper"_a, "seconds"_a, "most_rows"_a,
-        "seed"_a, "poll"_a,
-        "Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. `poll` gets both "
-        "bounds now and then, and the best value if it is new (else None), and ends it by False; so does an interruption.");
-  m.def("shift_costs", &shift_costs, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "constant"_a, "upper"_a, "seconds"_a, "least_gain"_a, "poll"_a,
-        "An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound; and starts and variables of "
-        "scopes, and their costs, first those of several variables in the given sequence, then one for each variable. Assignments from `upper` on are lost.");
+  m.def("minimise_costs", &minimise_costs, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "upper"_a, "seconds"_a,
+        "most_rows"_a, "seed"_a, "poll"_a,
+        "Least sum of costs (of 0 to 2^38, or FORBIDDEN_COST) below `upper`, by elimination that drops rows by bounds. "
+        "`poll` gets both "
+        "bounds now and then, and the best value if it is new (else None), and ends it by False; so does an "
+        "interruption.");
+  m.def("shift_costs", &shift_costs, "sizes"_a, "starts"_a, "members"_a, "costs"_a, "constant"_a, "upper"_a,
+        "seconds"_a, "least_gain"_a, "poll"_a,
+        "An equivalent sum of costs (as of `minimise_costs`, which may add up to 2^48 here): a lower bound; and starts "
+        "and variables of "
+        "scopes, and their costs, first those of several variables in the given sequence, then one for each variable. "
+        "Assignments from `upper` on are lost.");
 }
 
 }  // namespace elimina::filter

@@ -7,10 +7,10 @@
 #include <memory>
 #include <string>
 
+#include "arrays.hpp"
 #include "cp/flatzinc/instance.hpp"
 #include "cp/flatzinc/record.hpp"
 #include "cp/flatzinc/translations.hpp"
-#include "arrays.hpp"
 #include "device_kind.hpp"
 #include "module.hpp"
 #include "searching.hpp"
@@ -109,7 +109,8 @@ class FlatZinc {
   }
 
   const Values& values(const Searching& search) const {
-    if (search.values().size() != static_cast<std::size_t>(solver_.variables())) throw nb::value_error("there is no solution of this model");
+    if (search.values().size() != static_cast<std::size_t>(solver_.variables()))
+      throw nb::value_error("there is no solution of this model");
     return search.values();
   }
 
@@ -131,11 +132,13 @@ Array<std::int64_t, 2> rows_of(const Argument& views) {
 }
 
 // Those of its elements that are numbers or variables; and the bounds of its index sets.
-nb::tuple shown(const flatzinc::Document& document, const flatzinc::Instance& instance, const flatzinc::Output& output) {
+nb::tuple shown(const flatzinc::Document& document, const flatzinc::Instance& instance,
+                const flatzinc::Output& output) {
   const bool is_array = output.value.kind == flatzinc::Kind::array;
   Argument views;
   for (const flatzinc::Term& t : is_array ? document.items(output.value) : std::span(&output.value, 1))
-    if (flatzinc::fits(t, flatzinc::Type::boolean) || t.kind == flatzinc::Kind::integer) views.push_back(instance.view(t, {}, "an output"));
+    if (flatzinc::fits(t, flatzinc::Type::boolean) || t.kind == flatzinc::Kind::integer)
+      views.push_back(instance.view(t, {}, "an output"));
   nb::list index_sets;
   if (output.index_sets.kind == flatzinc::Kind::array)
     for (const flatzinc::Term& set : document.items(output.index_sets)) {
@@ -163,14 +166,18 @@ nb::tuple record(const nb::bytes& text) {
   for (std::size_t i = 0; i < document.variables.size(); ++i) {
     const auto name = document.variables[i].name;
     const flatzinc::Term variable{flatzinc::Kind::variable, 0, static_cast<std::int64_t>(i)};
-    names.append(nb::make_tuple(nb::str(name.data(), name.size()), rows_of({instance.view(variable, {}, "a variable")})));
+    names.append(
+        nb::make_tuple(nb::str(name.data(), name.size()), rows_of({instance.view(variable, {}, "a variable")})));
   }
   for (const auto& output : document.outputs) outputs.append(shown(document, instance, output));
   nb::list bounds;
   for (const auto& [lo, hi] : record.bounds) bounds.append(nb::make_tuple(lo, hi));
-  const int sign = instance.goal() == flatzinc::Goal::satisfy ? 0 : instance.goal() == flatzinc::Goal::minimise ? 1 : -1;
+  const int sign = instance.goal() == flatzinc::Goal::satisfy    ? 0
+                   : instance.goal() == flatzinc::Goal::minimise ? 1
+                                                                 : -1;
   nb::object objective = nb::none();
-  if (sign != 0) objective = nb::cast(rows_of({instance.view(document.solve.objective, document.solve.place, "the objective")}));
+  if (sign != 0)
+    objective = nb::cast(rows_of({instance.view(document.solve.objective, document.solve.place, "the objective")}));
   return nb::make_tuple(bounds, posts, names, outputs, sign, objective);
 }
 
@@ -180,28 +187,35 @@ void bind_flatzinc(nb::module_& m) {
   nb::class_<FlatZinc>(m, "FlatZinc", "A FlatZinc model, read and posted.")
       .def(nb::init<nb::bytes, nb::object>(), "text"_a, "poll"_a,
            "Raises ValueError, 'LINE:COLUMN: problem'; StopIteration where `poll` returned False.")
-      .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a, "seconds"_a, "threads"_a, "relax"_a,
-           "poll"_a, "By the model's annotations; once. StopIteration where `poll` returned False.")
+      .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a,
+           "seconds"_a, "threads"_a, "relax"_a, "poll"_a,
+           "By the model's annotations; once. StopIteration where `poll` returned False.")
       .def("device_delay", &FlatZinc::device_delay, "As of CpSolver.")
       .def("accelerate_later", &FlatZinc::accelerate_later, "find"_a, "As of CpSolver.")
       .def("accelerate", &FlatZinc::accelerate, "device"_a, "measures"_a, "As of CpSolver.")
       .def("show", &FlatZinc::show, "search"_a, "The last solution, in FlatZinc's form.")
       .def("objective", &FlatZinc::objective, "search"_a, "Its value in the last solution.")
       .def("unproven_limits", &FlatZinc::unproven_limits, "search"_a,
-           "Names of variables without bounds beyond whose limits a complete search may have missed solutions, or better ones.")
+           "Names of variables without bounds beyond whose limits a complete search may have missed solutions, or "
+           "better ones.")
       .def("is_unbounded", &FlatZinc::is_unbounded, "Whether every solution can be improved.")
       .def_prop_ro("is_satisfaction", &FlatZinc::is_satisfaction)
       .def_prop_ro("notes", &FlatZinc::notes, "What of the annotations is ignored.")
       .def_prop_ro("parse_seconds", &FlatZinc::parse_seconds)
       .def_prop_ro("variables", &FlatZinc::variables)
       .def_prop_ro("propagators", &FlatZinc::propagators);
-  m.def("flatzinc_translated_names", &flatzinc::translated_names, "Names of constraints of MiniZinc and other solvers that are read, besides the core's.");
+  m.def("flatzinc_translated_names", &flatzinc::translated_names,
+        "Names of constraints of MiniZinc and other solvers that are read, besides the core's.");
   m.def("flatzinc_record", &record, "text"_a,
-        nb::sig("def flatzinc_record(text: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, list[NDArray[numpy.int64]]]], "
-                "list[tuple[str, NDArray[numpy.int64]]], list[tuple[str, bool, NDArray[numpy.int64], list[tuple[int, int]]]], int, "
+        nb::sig("def flatzinc_record(text: bytes) -> tuple[list[tuple[int, int]], list[tuple[str, "
+                "list[NDArray[numpy.int64]]]], "
+                "list[tuple[str, NDArray[numpy.int64]]], list[tuple[str, bool, NDArray[numpy.int64], list[tuple[int, "
+                "int]]]], int, "
                 "NDArray[numpy.int64] | None]"),
-        "Bounds of variables; names and arguments of constraints; names of variables; outputs with their index sets; 1, -1 or 0 for "
-        "minimise, maximise or satisfy; the objective. Views are rows of variable (-1: a constant), scale and offset. Raises ValueError.");
+        "Bounds of variables; names and arguments of constraints; names of variables; outputs with their index sets; "
+        "1, -1 or 0 for "
+        "minimise, maximise or satisfy; the objective. Views are rows of variable (-1: a constant), scale and offset. "
+        "Raises ValueError.");
 }
 
 }  // namespace elimina::cp

@@ -17,8 +17,9 @@ inline elimina::SemiringKind semiring_kind(const std::string& name) {
 
 inline elimina::ValueKind value_kind(nanobind::dlpack::dtype dtype, elimina::SemiringKind semiring) {
   using namespace elimina;
-#define ELIMINA_MATCH(kind, ...) \
-  if (semiring == SemiringKind::kind && dtype == nanobind::dtype<typename __VA_ARGS__::Value>()) return value_kind_of<typename __VA_ARGS__::Value>;
+#define ELIMINA_MATCH(kind, ...)                                                                 \
+  if (semiring == SemiringKind::kind && dtype == nanobind::dtype<typename __VA_ARGS__::Value>()) \
+    return value_kind_of<typename __VA_ARGS__::Value>;
   ELIMINA_TYPED_SEMIRINGS(ELIMINA_MATCH)
 #undef ELIMINA_MATCH
   throw nanobind::value_error("the semiring has no kernel for this dtype");

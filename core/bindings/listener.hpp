@@ -15,7 +15,9 @@ Argument as_argument(Argument argument) {
   return argument;
 }
 // A solution; null: none since the last one.
-inline nanobind::object as_argument(const std::vector<int>* value) { return value ? nanobind::cast(*value) : nanobind::none(); }
+inline nanobind::object as_argument(const std::vector<int>* value) {
+  return value ? nanobind::cast(*value) : nanobind::none();
+}
 
 // True while the call goes on: the listener ends it by returning False.
 template <class... Arguments>

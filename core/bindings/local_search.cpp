@@ -24,8 +24,8 @@ constexpr double kTurn = 1 << 21;  // cells that either kind of move visits befo
 // Local searches, one for each thread, and the costs that they read.
 class Improver {
  public:
-  Improver(std::vector<int> sizes, const Words<const std::int64_t>& starts, const Words<const Var>& members, Words<const double> costs,
-           std::uint64_t seed, int threads)
+  Improver(std::vector<int> sizes, const Words<const std::int64_t>& starts, const Words<const Var>& members,
+           Words<const double> costs, std::uint64_t seed, int threads)
       : costs_(std::move(costs)) {
     if (threads < 1) throw nb::value_error("a search takes a thread");
     searches_.emplace_back(view_of(std::move(sizes), {starts, members}), seed);
@@ -59,7 +59,9 @@ class Improver {
           turns(searches_[static_cast<std::size_t>(number)], cells);
         },
         [] {}, [&] { stop.request(); });
-    best_ = std::min_element(searches_.begin(), searches_.end(), [](const auto& a, const auto& b) { return a.cost() < b.cost(); }) - searches_.begin();
+    best_ = std::min_element(searches_.begin(), searches_.end(),
+                             [](const auto& a, const auto& b) { return a.cost() < b.cost(); }) -
+            searches_.begin();
     if (!(searches_[best_].cost() < before)) return false;
     for (LocalSearch& search : searches_)
       if (search.cost() > searches_[best_].cost()) search.start(searches_[best_].best());
@@ -106,14 +108,18 @@ class Improver {
 }  // namespace
 
 void bind_local_search(nb::module_& m) {
-  nb::class_<Improver>(m, "LocalSearch",
-                       "Local search for a small sum of costs (infinite: forbidden): tabu moves, and neighbourhoods solved by elimination, in turns. Each thread "
-                       "searches by itself, and goes on from the best assignment of all after a run that found a better one.")
-      .def(nb::init<std::vector<int>, const Words<const std::int64_t>&, const Words<const Var>&, Words<const double>, std::uint64_t, int>(), "sizes"_a,
-           "starts"_a, "members"_a, "costs"_a, "seed"_a, "threads"_a)
+  nb::class_<Improver>(
+      m, "LocalSearch",
+      "Local search for a small sum of costs (infinite: forbidden): tabu moves, and neighbourhoods solved by "
+      "elimination, in turns. Each thread "
+      "searches by itself, and goes on from the best assignment of all after a run that found a better one.")
+      .def(nb::init<std::vector<int>, const Words<const std::int64_t>&, const Words<const Var>&, Words<const double>,
+                    std::uint64_t, int>(),
+           "sizes"_a, "starts"_a, "members"_a, "costs"_a, "seed"_a, "threads"_a)
       .def("start", &Improver::start, "value"_a, "Go on from an assignment, which may be forbidden.")
       .def("run", &Improver::run, "seconds"_a, "cells"_a,
-           "Search until each thread has visited so many cells, and return whether a better assignment was found. Runs that no time limit ends are "
+           "Search until each thread has visited so many cells, and return whether a better assignment was found. Runs "
+           "that no time limit ends are "
            "reproducible.")
       .def_prop_ro("best", &Improver::best, "The best assignment since the start.");
 }

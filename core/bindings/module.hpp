@@ -11,19 +11,45 @@ struct nanobind::detail::is_copy_constructible<T, int> : std::false_type {};
 
 namespace elimina {
 void bind_stop(nanobind::module_& m);
-namespace text { void bind_text(nanobind::module_& m); }
-namespace order { void bind_order(nanobind::module_& m); }
-namespace plan { void bind_plan(nanobind::module_& m); }
-namespace tables { void bind_tables(nanobind::module_& m); }
+namespace text {
+void bind_text(nanobind::module_& m);
+}
+namespace order {
+void bind_order(nanobind::module_& m);
+}
+namespace plan {
+void bind_plan(nanobind::module_& m);
+}
+namespace tables {
+void bind_tables(nanobind::module_& m);
+}
 void bind_paths(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);
-namespace sparse { void bind_rows(nanobind::module_& m); }
-namespace filter { void bind_filter(nanobind::module_& m); }
-namespace network { void bind_local_search(nanobind::module_& m); }
-namespace search { void bind_search(nanobind::module_& m); }
-namespace consistency { void bind_consistency(nanobind::module_& m); }
-namespace cp { void bind_cp(nanobind::module_& m); }
-namespace tsp { void bind_tsp(nanobind::module_& m); }
-namespace cp { void bind_flatzinc(nanobind::module_& m); }
-namespace dcop { void bind_dcop(nanobind::module_& m); }
+namespace sparse {
+void bind_rows(nanobind::module_& m);
+}
+namespace filter {
+void bind_filter(nanobind::module_& m);
+}
+namespace network {
+void bind_local_search(nanobind::module_& m);
+}
+namespace search {
+void bind_search(nanobind::module_& m);
+}
+namespace consistency {
+void bind_consistency(nanobind::module_& m);
+}
+namespace cp {
+void bind_cp(nanobind::module_& m);
+}
+namespace tsp {
+void bind_tsp(nanobind::module_& m);
+}
+namespace cp {
+void bind_flatzinc(nanobind::module_& m);
+}
+namespace dcop {
+void bind_dcop(nanobind::module_& m);
+}
 }  // namespace elimina

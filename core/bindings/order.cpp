@@ -37,7 +37,8 @@ Order search_interruptibly(Search& search, bool is_begun, Clock& clock) {
   return order;
 }
 
-Graph graph_of(const Words<const double>& sizes, const Words<const std::int64_t>& offsets, const Words<const Vertex>& members) {
+Graph graph_of(const Words<const double>& sizes, const Words<const std::int64_t>& offsets,
+               const Words<const Vertex>& members) {
   return moral_graph(list_of(sizes), list_of(offsets), list_of(members));
 }
 
@@ -102,10 +103,13 @@ Messages messages_of(const Graph& graph, const EliminationTree& tree) {
   return found;
 }
 
-nb::tuple tuple_of(Messages found) { return nb::make_tuple(found.width, array_of(std::move(found.cells)), std::move(found.wide)); }
+nb::tuple tuple_of(Messages found) {
+  return nb::make_tuple(found.width, array_of(std::move(found.cells)), std::move(found.wide));
+}
 
-nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members, const std::vector<std::string>& rules, bool anneal,
-                     std::int64_t rounds, double seconds, double patience, double limit, std::uint64_t seed, int threads, double slowest) {
+nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
+                     const std::vector<std::string>& rules, bool anneal, std::int64_t rounds, double seconds,
+                     double patience, double limit, std::uint64_t seed, int threads, double slowest) {
   Options options;
   for (const auto& rule : rules) options.rules.push_back(rule_of(rule));
   options.anneal = anneal;
@@ -140,7 +144,8 @@ nb::tuple find_order(Words<const double> sizes, Words<const std::int64_t> offset
   return nb::make_tuple(array_of(std::move(*order)), tuple_of(std::move(found)), clock.counted());
 }
 
-nb::tuple messages(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members, Words<const Vertex> order) {
+nb::tuple messages(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
+                   Words<const Vertex> order) {
   Messages found;
   {
     nb::gil_scoped_release release;
@@ -150,7 +155,8 @@ nb::tuple messages(Words<const double> sizes, Words<const std::int64_t> offsets,
   return tuple_of(std::move(found));
 }
 
-Array<Vertex> barren_removed(Words<const std::int64_t> offsets, Words<const Vertex> members, Words<const Vertex> children, Words<const Vertex> wanted) {
+Array<Vertex> barren_removed(Words<const std::int64_t> offsets, Words<const Vertex> members,
+                             Words<const Vertex> children, Words<const Vertex> wanted) {
   const std::vector<Vertex> all = list_of(members);
   std::vector<char> marks(all.empty() ? 0 : std::size_t(*std::max_element(all.begin(), all.end())) + 1);
   for (const Vertex v : list_of(wanted))
@@ -158,7 +164,8 @@ Array<Vertex> barren_removed(Words<const std::int64_t> offsets, Words<const Vert
   return array_of(without_barren(list_of(offsets), all, list_of(children), marks));
 }
 
-double part_cells(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members, const nb::bytes& bits) {
+double part_cells(Words<const double> sizes, Words<const std::int64_t> offsets, Words<const Vertex> members,
+                  const nb::bytes& bits) {
   const std::span<const std::uint8_t> marks(static_cast<const std::uint8_t*>(bits.data()), bits.size());
   nb::gil_scoped_release release;
   return cells_of_part(span_of(sizes), span_of(offsets), span_of(members), marks);
@@ -172,14 +179,19 @@ void bind_order(nb::module_& m) {
   m.def("find_order", &find_order, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::kw_only(),
         nb::arg("rules"), nb::arg("anneal"), nb::arg("rounds"), nb::arg("seconds"), nb::arg("patience"),
         nb::arg("limit"), nb::arg("seed"), nb::arg("threads"), nb::arg("slowest") = slowest,
-        "An elimination order of little work, what `messages` says of it, and the search's seconds, counted by its work; the arguments are trusted. "
+        "An elimination order of little work, what `messages` says of it, and the search's seconds, counted by its "
+        "work; the arguments are trusted. "
         "The clock ends it after `slowest` times its seconds.");
   m.def("messages", &messages, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("order"),
-        "Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the separators of those above 64 bits.");
+        "Most variables of a message along an order, each variable's message's cells (0 above 64 bits), and the "
+        "separators of those above 64 bits.");
   m.def("cells_of_part", &part_cells, nb::arg("sizes"), nb::arg("offsets"), nb::arg("members"), nb::arg("bits"),
-        "Cells that an order which is found quickly, by fill-in, visits in the scopes whose bits are set, the first scope's the lowest of the first byte.");
-  m.def("without_barren", &barren_removed, nb::arg("offsets"), nb::arg("members"), nb::arg("children"), nb::arg("wanted"),
-        "Scopes left, ascending, when those go, one after another, whose own variable has no other scope left and is not wanted. No scope names a variable "
+        "Cells that an order which is found quickly, by fill-in, visits in the scopes whose bits are set, the first "
+        "scope's the lowest of the first byte.");
+  m.def("without_barren", &barren_removed, nb::arg("offsets"), nb::arg("members"), nb::arg("children"),
+        nb::arg("wanted"),
+        "Scopes left, ascending, when those go, one after another, whose own variable has no other scope left and is "
+        "not wanted. No scope names a variable "
         "twice, and each has its child, which no other one has.");
 }
 

@@ -12,12 +12,12 @@
 
 #include "arrays.hpp"
 #include "module.hpp"
-#include "unlocked.hpp"
 #include "plan/arena.hpp"
 #include "plan/contents.hpp"
 #include "plan/mini_buckets.hpp"
 #include "plan/records.hpp"
 #include "stop.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -40,11 +40,14 @@ auto view_or_make(nb::handle_t<LaidOutSteps> self) {
   return own.is_deferred ? array_of(unlocked([&] { return (own.*kMake)(); })) : view_of<kMember>(self);
 }
 
-std::vector<std::vector<std::vector<int>>> partition(const std::vector<int>& sizes, std::vector<std::vector<int>> scopes,
-                                                     const std::vector<Words<const double>>& tables, int ibound, double most, int threads) {
+std::vector<std::vector<std::vector<int>>> partition(const std::vector<int>& sizes,
+                                                     std::vector<std::vector<int>> scopes,
+                                                     const std::vector<Words<const double>>& tables, int ibound,
+                                                     double most, int threads) {
   if (scopes.size() != tables.size()) throw nb::value_error("as many scopes as tables are needed");
   std::vector<Costs> costs;
-  for (std::size_t n = 0; n < tables.size(); ++n) costs.push_back({std::move(scopes[n]), Values(tables[n].data(), tables[n].data() + tables[n].size())});
+  for (std::size_t n = 0; n < tables.size(); ++n)
+    costs.push_back({std::move(scopes[n]), Values(tables[n].data(), tables[n].data() + tables[n].size())});
   nb::gil_scoped_release release;
   return partition_by_content(sizes, std::move(costs), ibound, most, threads);
 }
@@ -59,8 +62,9 @@ void check_variables(const std::vector<int>& variables, std::size_t count) {
     if (v < 0 || static_cast<std::size_t>(v) >= count) throw nb::index_error("a scope or the order names no variable");
 }
 
-std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> starts, Words<const int> members, Words<const int> order, Words<const int> kept,
-                                       std::optional<int> ibound, const std::optional<Partition>& partition) {
+std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> starts, Words<const int> members,
+                                       Words<const int> order, Words<const int> kept, std::optional<int> ibound,
+                                       const std::optional<Partition>& partition) {
   Lists listed;
   listed.starts = list_of(starts);
   listed.items = list_of(members);
@@ -70,14 +74,14 @@ std::shared_ptr<PlannedTree> make_tree(Words<const i64> sizes, Words<const i64> 
   check_variables(along, own.size());
   check_variables(rest, own.size());
   nb::gil_scoped_release release;
-  return std::make_shared<PlannedTree>(
-      plan_tree(std::move(listed), std::move(own), std::move(along), std::move(rest), ibound, partition ? &*partition : nullptr));
+  return std::make_shared<PlannedTree>(plan_tree(std::move(listed), std::move(own), std::move(along), std::move(rest),
+                                                 ibound, partition ? &*partition : nullptr));
 }
 
 nb::tuple lists_of(const Lists& lists) { return nb::make_tuple(array_of(lists.starts), array_of(lists.items)); }
 
-PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& passes, int tables, bool levelled, Words<const double> weights,
-                        Words<const int> wanted, bool products, bool fused) {
+PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& passes, int tables, bool levelled,
+                        Words<const double> weights, Words<const int> wanted, bool products, bool fused) {
   PlannedSteps made{tree, std::make_shared<Steps>()};
   const std::vector<double> own = list_of(weights);
   const std::vector<int> asked = list_of(wanted);
@@ -86,7 +90,8 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
   check_stop();
   if (passes == "both") {
     // A plan with a message that no machine can hold is made for its figures alone; its downward pass would take minutes to plan.
-    *made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules, tree->largest() < kMostCells ? asked : std::vector<int>());
+    *made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules,
+                              tree->largest() < kMostCells ? asked : std::vector<int>());
   } else if (passes == "joint") {
     *made.steps = joint_steps(tree->tree, tree->scopes, tree->sizes, rules);
   } else {
@@ -96,22 +101,24 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
     } else {
       for (int number = 0; number < int(tree->tree.size()); ++number) sequence.push_back(number);
     }
-    *made.steps = upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, rules, levelled, own, passes == "lasting");
+    *made.steps =
+        upward_steps(tree->tree, tree->scopes, tree->sizes, sequence, rules, levelled, own, passes == "lasting");
   }
   return made;
 }
 
 nb::tuple make_bounds(std::shared_ptr<PlannedTree> tree, int tables, i64 cells) {
   RowBounds made = unlocked([&] { return row_bounds(tree->tree, tree->scopes, tree->sizes, tables, cells); });
-  return nb::make_tuple(PlannedSteps{tree, std::make_shared<Steps>(std::move(made.steps))}, lists_of(made.own), lists_of(made.rest));
+  return nb::make_tuple(PlannedSteps{tree, std::make_shared<Steps>(std::move(made.steps))}, lists_of(made.own),
+                        lists_of(made.rest));
 }
 
 PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
   return {made.tree, std::make_shared<Steps>(made.steps->moved({sequence.data(), sequence.size()}))};
 }
 
-LaidOutSteps place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs, const Words<const double>& speed,
-             i64 most_words, i64 deferred_words) {
+LaidOutSteps place(const PlannedSteps& made, i64 itemsize, bool keep, Words<const int> levels, Words<const double> runs,
+                   const Words<const double>& speed, i64 most_words, i64 deferred_words) {
   if (speed.size() != 6) throw nb::value_error("a speed is six numbers");
   const double* const given = speed.data();
   const Speed figures{given[0], given[1], given[2], given[3], given[4], given[5]};
@@ -120,7 +127,11 @@ LaidOutSteps place(const PlannedSteps& made, i64 itemsize, bool keep, Words<cons
   nb::gil_scoped_release release;
   check_stop();
   const i64 factors = made.tree->scopes.size();
-  LaidOutSteps found{lay_out(*made.steps, factors, made.tree->sizes, itemsize, keep, own, times, figures, most_words, deferred_words), {}, {}, itemsize};
+  LaidOutSteps found{
+      lay_out(*made.steps, factors, made.tree->sizes, itemsize, keep, own, times, figures, most_words, deferred_words),
+      {},
+      {},
+      itemsize};
   if (found.is_deferred) found.steps = made.steps, found.sizes = made.tree->sizes;
   return found;
 }
@@ -128,7 +139,9 @@ LaidOutSteps place(const PlannedSteps& made, i64 itemsize, bool keep, Words<cons
 Array<i64> first_sizes(const LaidOutSteps& own, Words<const i64> steps) {
   if (!own.steps) throw nb::value_error("the records are not deferred");
   std::vector<i64> found;
-  for (const i64 number : span_of(steps)) found.push_back(own.sizes[own.steps->scopes[own.steps->steps.at(std::size_t(number)).scope][own.steps->axes_of(number).front()]]);
+  for (const i64 number : span_of(steps))
+    found.push_back(own.sizes[own.steps->scopes[own.steps->steps.at(std::size_t(number)).scope]
+                                               [own.steps->axes_of(number).front()]]);
   return array_of(std::move(found));
 }
 
@@ -144,52 +157,94 @@ nb::tuple tables_of(const PlannedSteps& made) {
     work.push_back(double(step.domain));
     for (const int v : made.steps->scopes[step.scope]) work.back() *= double(made.tree->sizes[v]);
   }
-  return nb::make_tuple(array_of(made.steps->first), array_of(std::move(sources)), array_of(std::move(factors)), array_of(std::move(work)));
+  return nb::make_tuple(array_of(made.steps->first), array_of(std::move(sources)), array_of(std::move(factors)),
+                        array_of(std::move(work)));
 }
 
 }  // namespace
 
 void bind_plan(nb::module_& m) {
-  nb::class_<PlannedTree>(m, "PlannedTree", "A bucket tree over the scopes of a problem's factors, in elimination order.")
-      .def(nb::new_(&make_tree), "sizes"_a, "starts"_a, "members"_a, "order"_a, "kept"_a, "ibound"_a.none(), "partition"_a.none(),
+  nb::class_<PlannedTree>(m, "PlannedTree",
+                          "A bucket tree over the scopes of a problem's factors, in elimination order.")
+      .def(nb::new_(&make_tree), "sizes"_a, "starts"_a, "members"_a, "order"_a, "kept"_a, "ibound"_a.none(),
+           "partition"_a.none(),
            "Eliminate symbolically; the arguments are trusted. Scope `f` is `members[starts[f]:starts[f + 1]]`.")
-      .def_prop_ro("width", [](const PlannedTree& own) { return own.tree.width(); }, "Induced width.")
-      .def_prop_ro("depth", [](const PlannedTree& own) { return own.tree.depth(); }, "Nodes on the longest way from a root.")
-      .def_prop_ro("order", [](const PlannedTree& own) { return own.tree.order; }, "The eliminated variables in order.")
-      .def_prop_ro("scopes", [](const PlannedTree& own) { return lists_of(own.scopes); }, "Starts and members of the scopes, sorted by the order.")
-      .def_prop_ro("variables", [](const PlannedTree& own) { return array_of(own.tree.variables); }, nb::rv_policy::reference, "The variable that each node eliminates.")
-      .def_prop_ro("parents", [](const PlannedTree& own) { return array_of(own.tree.parents); }, nb::rv_policy::reference, "Each node's parent; -1 for a root.")
-      .def_prop_ro("separators", [](const PlannedTree& own) { return lists_of(own.tree.separators); }, "Starts and members of the nodes' separators.")
-      .def_prop_ro("factors", [](const PlannedTree& own) { return lists_of(own.tree.factors); }, "Starts and members of the nodes' factors.")
-      .def_prop_ro("children", [](const PlannedTree& own) { return lists_of(own.tree.children); }, "Starts and members of the nodes' children.")
-      .def_prop_ro("postorder", [](const PlannedTree& own) { return array_of(own.tree.postorder()); }, nb::rv_policy::reference,
-                   "The nodes such that each subtree is finished before the next begins, so that few messages coexist.")
-      .def("cliques", [](const PlannedTree& own) {
+      .def_prop_ro(
+          "width", [](const PlannedTree& own) { return own.tree.width(); }, "Induced width.")
+      .def_prop_ro(
+          "depth", [](const PlannedTree& own) { return own.tree.depth(); }, "Nodes on the longest way from a root.")
+      .def_prop_ro(
+          "order", [](const PlannedTree& own) { return own.tree.order; }, "The eliminated variables in order.")
+      .def_prop_ro(
+          "scopes", [](const PlannedTree& own) { return lists_of(own.scopes); },
+          "Starts and members of the scopes, sorted by the order.")
+      .def_prop_ro(
+          "variables", [](const PlannedTree& own) { return array_of(own.tree.variables); }, nb::rv_policy::reference,
+          "The variable that each node eliminates.")
+      .def_prop_ro(
+          "parents", [](const PlannedTree& own) { return array_of(own.tree.parents); }, nb::rv_policy::reference,
+          "Each node's parent; -1 for a root.")
+      .def_prop_ro(
+          "separators", [](const PlannedTree& own) { return lists_of(own.tree.separators); },
+          "Starts and members of the nodes' separators.")
+      .def_prop_ro(
+          "factors", [](const PlannedTree& own) { return lists_of(own.tree.factors); },
+          "Starts and members of the nodes' factors.")
+      .def_prop_ro(
+          "children", [](const PlannedTree& own) { return lists_of(own.tree.children); },
+          "Starts and members of the nodes' children.")
+      .def_prop_ro(
+          "postorder", [](const PlannedTree& own) { return array_of(own.tree.postorder()); }, nb::rv_policy::reference,
+          "The nodes such that each subtree is finished before the next begins, so that few messages coexist.")
+      .def(
+          "cliques",
+          [](const PlannedTree& own) {
             const Cliques found = junction_tree(own.tree);
             return nb::make_tuple(lists_of(found.scopes), lists_of(found.separators), array_of(found.parents));
-          }, "Starts and members of the scopes and of the separators of the maximal cliques, and their parents; -1 for a root.")
-      .def("central_order", [](const PlannedTree& own) {
+          },
+          "Starts and members of the scopes and of the separators of the maximal cliques, and their parents; -1 for a "
+          "root.")
+      .def(
+          "central_order",
+          [](const PlannedTree& own) {
             nb::gil_scoped_release release;
             return central_order(own.tree, own.sizes);
-          }, "An order of the same triangulation whose junction tree has the fewest levels.");
+          },
+          "An order of the same triangulation whose junction tree has the fewest levels.");
   nb::class_<PlannedSteps>(m, "PlannedSteps", "The steps of a plan before memory is laid out.")
-      .def_prop_ro("most_tables", [](const PlannedSteps& own) { return own.steps->most_tables; }, "Tables that a step reads at most.")
-      .def_prop_ro("outputs", [](const PlannedSteps& own) {
+      .def_prop_ro(
+          "most_tables", [](const PlannedSteps& own) { return own.steps->most_tables; },
+          "Tables that a step reads at most.")
+      .def_prop_ro(
+          "outputs",
+          [](const PlannedSteps& own) {
             std::vector<i64> found;
             for (const Output& output : own.steps->outputs) found.insert(found.end(), {output.step, output.variable});
             return array_of(std::move(found));
-          }, nb::rv_policy::reference, "For each part of the answer its step, and the variable whose marginal it is (-1: none).")
-      .def_prop_ro("tables", &tables_of, "Starts of each step's tables, their sources and factors, and each step's combinations.")
+          },
+          nb::rv_policy::reference,
+          "For each part of the answer its step, and the variable whose marginal it is (-1: none).")
+      .def_prop_ro("tables", &tables_of,
+                   "Starts of each step's tables, their sources and factors, and each step's combinations.")
       .def("moved", &move_steps, "sequence"_a, "The same steps in another sequence.")
       .def("place", &place, "itemsize"_a, "keep"_a, "levels"_a, "runs"_a, "speed"_a, "most_words"_a, "deferred_words"_a,
-           "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of each level run; `speed`: bytes and "
-           "combinations a second, seconds of a step, bytes and combinations of one thread, and the combinations of a step from which threads share it; "
-           "`most_words`: of records, which are left out where there are more; `deferred_words`: of records, from which they are written where they are read.");
-  m.def("mini_buckets", [](const std::vector<std::vector<int>>& scopes, int ibound) {
+           "Lay the steps' tables out in memory. `levels`: of the steps, empty: all 0; `runs`: how often the steps of "
+           "each level run; `speed`: bytes and "
+           "combinations a second, seconds of a step, bytes and combinations of one thread, and the combinations of a "
+           "step from which threads share it; "
+           "`most_words`: of records, which are left out where there are more; `deferred_words`: of records, from "
+           "which they are written where they are read.");
+  m.def(
+      "mini_buckets",
+      [](const std::vector<std::vector<int>>& scopes, int ibound) {
         const std::vector<std::span<const int>> spans(scopes.begin(), scopes.end());
         return MiniBuckets().divide(spans, ibound + 1);
-      }, "scopes"_a, "ibound"_a, "Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.");
-  m.def("mini_buckets_of_cells", [](const std::vector<std::vector<int>>& scopes, const std::vector<std::vector<i64>>& shapes, i64 cells) {
+      },
+      "scopes"_a, "ibound"_a,
+      "Divide a bucket: each table, the largest first, joins the mini-bucket that it adds the fewest variables to.");
+  m.def(
+      "mini_buckets_of_cells",
+      [](const std::vector<std::vector<int>>& scopes, const std::vector<std::vector<i64>>& shapes, i64 cells) {
         const std::vector<std::span<const int>> spans(scopes.begin(), scopes.end());
         std::vector<int> weights;
         for (std::size_t n = 0; n < scopes.size(); ++n)
@@ -198,20 +253,28 @@ void bind_plan(nb::module_& m) {
             weights[scopes[n][axis]] = cell_weight(shapes[n][axis]);
           }
         return MiniBuckets().divide(spans, cell_weight(cells), weights);
-      }, "scopes"_a, "shapes"_a, "cells"_a, "Divide tables of some shapes likewise, into mini-buckets of at most so many cells.");
+      },
+      "scopes"_a, "shapes"_a, "cells"_a,
+      "Divide tables of some shapes likewise, into mini-buckets of at most so many cells.");
   m.def("partition_by_content", &partition, "sizes"_a, "scopes"_a, "tables"_a, "ibound"_a, "most"_a, "threads"_a,
-        "Divide each bucket by the tables' contents: see `contents.hpp`. Variables are places in the order of elimination.");
-  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a, "products"_a = false, "fused"_a = false,
-        "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. `products`: sides of buckets are joined early, for "
+        "Divide each bucket by the tables' contents: see `contents.hpp`. Variables are places in the order of "
+        "elimination.");
+  m.def("plan_steps", &make_steps, "tree"_a, "passes"_a, "tables"_a, "levelled"_a, "weights"_a, "wanted"_a,
+        "products"_a = false, "fused"_a = false,
+        "The steps over a tree. `passes`: `upward`, `lasting` (whose messages stay), `postorder`, `both` or `joint`. "
+        "`products`: sides of buckets are joined early, for "
         "sum-product makes matrix products of them. `fused`: upward, a step may eliminate several variables.");
   m.def("row_bounds", &make_bounds, "tree"_a, "tables"_a, "cells"_a,
-        "Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and those that bound the rest: a factor is "
+        "Steps that bound what steps on rows do not know; and for each node the tables that bound its message, and "
+        "those that bound the rest: a factor is "
         "its number, a message -1 less its step's.");
-  nb::class_<Arena>(m, "Arena", "Allocator of spans of one block of memory, which reuses freed spans and records its peak.")
+  nb::class_<Arena>(m, "Arena",
+                    "Allocator of spans of one block of memory, which reuses freed spans and records its peak.")
       .def(nb::init<i64>(), "itemsize"_a)
       .def("take", &Arena::take, "span"_a, "Return the offset of a free span: the first that fits.")
       .def("seal", &Arena::seal, "Leave free spans below the height unused.")
-      .def("give_back", &Arena::give_back, "offset"_a, "span"_a, "Make a span free again, merged with its free neighbours.")
+      .def("give_back", &Arena::give_back, "offset"_a, "span"_a,
+           "Make a span free again, merged with its free neighbours.")
       .def_prop_ro("height", &Arena::height, "Elements up to the end of the last span that was taken.");
   nb::class_<LaidOutSteps>(m, "PlannedLayout", "Where the tables of a plan lie, and its steps as records.")
       .def_ro("record_words", &Layout::record_words, "Words of all records, also where they were left out.")
@@ -224,14 +287,22 @@ void bind_plan(nb::module_& m) {
       .def_prop_ro("offsets", &view_of<&Layout::offsets>, "Of the factors.")
       .def_prop_ro("spans", &view_of<&Layout::spans>, "Of the factors.")
       .def_prop_ro("strides", &view_of<&Layout::strides>, "Of the factors' axes, one factor after the other.")
-      .def_ro("is_deferred", &Layout::is_deferred, "Whether records are written where they are read; those that are asked for here are made each time.")
-      .def_prop_ro("words", &view_or_make<&Layout::words, &LaidOutSteps::all_words>, nb::rv_policy::reference, "The records.")
-      .def_prop_ro("starts", &view_or_make<&Layout::starts, &LaidOutSteps::all_starts>, nb::rv_policy::reference, "Where each record starts.")
-      .def_prop_ro("factors", &view_or_make<&Layout::factors, &LaidOutSteps::all_factors>, nb::rv_policy::reference, "The factor of each table that is read; -1: a message.")
+      .def_ro("is_deferred", &Layout::is_deferred,
+              "Whether records are written where they are read; those that are asked for here are made each time.")
+      .def_prop_ro("words", &view_or_make<&Layout::words, &LaidOutSteps::all_words>, nb::rv_policy::reference,
+                   "The records.")
+      .def_prop_ro("starts", &view_or_make<&Layout::starts, &LaidOutSteps::all_starts>, nb::rv_policy::reference,
+                   "Where each record starts.")
+      .def_prop_ro("factors", &view_or_make<&Layout::factors, &LaidOutSteps::all_factors>, nb::rv_policy::reference,
+                   "The factor of each table that is read; -1: a message.")
       .def_prop_ro("out_spans", &view_of<&Layout::out_spans>, "Elements of each step's output.")
-      .def_prop_ro("out_offsets", &view_of<&Layout::out_offsets>, "Start of each step's output in the arena, where records are deferred.")
-      .def_prop_ro("most_tables", [](const LaidOutSteps& own) { return own.steps ? own.steps->most_tables : 0; }, "Tables that a step reads at most, likewise.")
-      .def("first_sizes", &first_sizes, "steps"_a, "The number of values of the first variable of each of these steps' outputs, which have one, likewise.");
+      .def_prop_ro("out_offsets", &view_of<&Layout::out_offsets>,
+                   "Start of each step's output in the arena, where records are deferred.")
+      .def_prop_ro(
+          "most_tables", [](const LaidOutSteps& own) { return own.steps ? own.steps->most_tables : 0; },
+          "Tables that a step reads at most, likewise.")
+      .def("first_sizes", &first_sizes, "steps"_a,
+           "The number of values of the first variable of each of these steps' outputs, which have one, likewise.");
 }
 
 }  // namespace elimina::plan

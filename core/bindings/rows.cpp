@@ -66,17 +66,17 @@ MadeKeys made_keys(Buffer&& buffer, i64 rows, std::size_t words) {
 Rows rows_of(Made&& made, std::size_t words, nb::dlpack::dtype dtype) {
   const std::size_t rows = std::size_t(made.rows);
   void* values = made.values.as<void>();
-  return {made_keys(std::move(made.keys), made.rows, words), MadeValues(values, {rows}, owner_of(std::move(made.values)), {}, dtype),
-          made.candidates};
+  return {made_keys(std::move(made.keys), made.rows, words),
+          MadeValues(values, {rows}, owner_of(std::move(made.values)), {}, dtype), made.candidates};
 }
 
 void check_words(const Words<const u64>& mask, std::size_t words) {
   if (mask.size() != words) throw nb::value_error("a mask has as many words as a key");
 }
 
-Rows join(const std::string& semiring, double parameter, i64 integer_parameter, Keys left_keys, Values left_values, Keys right_keys,
-          Values right_values, Words<const u64> group, u64 low, bool eliminate, Words<const i64> stage, double budget,
-          i64 integer_budget, i64 most, int threads) {
+Rows join(const std::string& semiring, double parameter, i64 integer_parameter, Keys left_keys, Values left_values,
+          Keys right_keys, Values right_values, Words<const u64> group, u64 low, bool eliminate, Words<const i64> stage,
+          double budget, i64 integer_budget, i64 most, int threads) {
   const std::size_t words = left_keys.shape(1);
   if (right_keys.shape(1) != words || left_values.dtype() != right_values.dtype())
     throw nb::value_error("both tables must have the same words and dtype");
@@ -86,7 +86,8 @@ Rows join(const std::string& semiring, double parameter, i64 integer_parameter, 
   const RowsFunctions& functions = functions_of(words);
   const JoinOrder order{group.data(), low, eliminate, most};
   const StageOrder limits{stage.data(), budget, integer_budget};
-  return rows_of(unlocked([&] { return functions.join(ring, left, right, order, limits, threads); }), words, left_values.dtype());
+  return rows_of(unlocked([&] { return functions.join(ring, left, right, order, limits, threads); }), words,
+                 left_values.dtype());
 }
 
 Rows project(const std::string& semiring, double parameter, i64 integer_parameter, Keys keys, Values values, u64 low,
@@ -103,7 +104,8 @@ Rows semi_join(Keys keys, Values values, Keys others, Words<const u64> group, in
   const Table left = table_of(keys, values), right{others.data(), nullptr, i64(others.shape(0))};
   const RowsFunctions& functions = functions_of(keys.shape(1));
   const int bytes = value_bytes(values);
-  return rows_of(unlocked([&] { return functions.semi_join(left, bytes, right, group.data(), threads); }), keys.shape(1), values.dtype());
+  return rows_of(unlocked([&] { return functions.semi_join(left, bytes, right, group.data(), threads); }),
+                 keys.shape(1), values.dtype());
 }
 
 bool sorted(Keys keys, int threads) {
@@ -124,22 +126,30 @@ MadeKeys move(Keys keys, Matrix<const i64> segments, int words, int threads) {
   functions_of(std::size_t(std::max(words, 0)));
   const RowsFunctions& functions = functions_of(keys.shape(1));
   const i64 rows = i64(keys.shape(0));
-  return made_keys(unlocked([&] { return functions.move(keys.data(), rows, segments.data(), i64(segments.shape(0)), words, threads); }), rows, std::size_t(words));
+  return made_keys(unlocked([&] {
+                     return functions.move(keys.data(), rows, segments.data(), i64(segments.shape(0)), words, threads);
+                   }),
+                   rows, std::size_t(words));
 }
 
-Rows from_dense(const std::string& semiring, double parameter, i64 integer_parameter, Values cells, Matrix<const i64> axes,
-                Words<const i64> sizes, int words) {
-  if (axes.shape(1) != kTermWords || axes.shape(0) != sizes.size()) throw nb::value_error("an axis has a term and a size");
+Rows from_dense(const std::string& semiring, double parameter, i64 integer_parameter, Values cells,
+                Matrix<const i64> axes, Words<const i64> sizes, int words) {
+  if (axes.shape(1) != kTermWords || axes.shape(0) != sizes.size())
+    throw nb::value_error("an axis has a term and a size");
   i64 all = 1;
   for (std::size_t axis = 0; axis < sizes.size(); ++axis) all *= sizes(axis);
   if (all != i64(cells.size())) throw nb::value_error("the sizes do not make up the table");
   const Ring ring = ring_of(semiring, parameter, integer_parameter, cells.dtype());
   const RowsFunctions& functions = functions_of(std::size_t(std::max(words, 0)));
-  return rows_of(unlocked([&] { return functions.from_dense(ring, cells.data(), axes.data(), sizes.data(), int(sizes.size())); }), std::size_t(words), cells.dtype());
+  return rows_of(
+      unlocked([&] { return functions.from_dense(ring, cells.data(), axes.data(), sizes.data(), int(sizes.size())); }),
+      std::size_t(words), cells.dtype());
 }
 
-void to_dense(Keys keys, Values values, Matrix<const i64> terms, nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu> cells) {
-  if (cells.dtype() != values.dtype() || terms.shape(1) != kTermWords) throw nb::value_error("cells and values differ in dtype");
+void to_dense(Keys keys, Values values, Matrix<const i64> terms,
+              nb::ndarray<nb::ndim<1>, nb::c_contig, nb::device::cpu> cells) {
+  if (cells.dtype() != values.dtype() || terms.shape(1) != kTermWords)
+    throw nb::value_error("cells and values differ in dtype");
   const Table table = table_of(keys, values);
   const RowsFunctions& functions = functions_of(keys.shape(1));
   const int bytes = value_bytes(values);
@@ -157,7 +167,11 @@ Array<int> decode(const std::string& semiring, int variables, nb::iterable steps
     std::vector<Readable> read;
     for (const auto& [fields, keys, values] : tables) {
       const auto* first = reinterpret_cast<const Readable::Field*>(fields.data());
-      read.push_back({{first, first + fields.shape(0)}, keys ? keys->data() : nullptr, keys ? i64(keys->shape(1)) : 0, i64(values.size()), values.data()});
+      read.push_back({{first, first + fields.shape(0)},
+                      keys ? keys->data() : nullptr,
+                      keys ? i64(keys->shape(1)) : 0,
+                      i64(values.size()),
+                      values.data()});
     }
     const Ring ring = ring_of(semiring, 0, 0, std::get<2>(tables.front()).dtype());
     assignment[std::size_t(variable)] = int(best_value(ring, variable, domain, read, assignment.data()));
@@ -168,23 +182,26 @@ Array<int> decode(const std::string& semiring, int variables, nb::iterable steps
 }  // namespace
 
 void bind_rows(nb::module_& m) {
-  m.def("rows_join", &join, "semiring"_a, "parameter"_a, "integer_parameter"_a, "left_keys"_a, "left_values"_a, "right_keys"_a,
-        "right_values"_a, "group"_a, "low"_a, "eliminate"_a, "stage"_a, "budget"_a, "integer_budget"_a, "most"_a,
-        "threads"_a,
+  m.def("rows_join", &join, "semiring"_a, "parameter"_a, "integer_parameter"_a, "left_keys"_a, "left_values"_a,
+        "right_keys"_a, "right_values"_a, "group"_a, "low"_a, "eliminate"_a, "stage"_a, "budget"_a, "integer_budget"_a,
+        "most"_a, "threads"_a,
         "Join two sorted tables in one layout: keys, values, candidates. `low`: the bits of the least significant "
         "variable, which may be eliminated. OverflowError: more than `most` rows.");
-  m.def("rows_project", &project, "semiring"_a, "parameter"_a, "integer_parameter"_a, "keys"_a, "values"_a, "low"_a, "threads"_a,
-        "Eliminate the least significant variable of a sorted table.");
+  m.def("rows_project", &project, "semiring"_a, "parameter"_a, "integer_parameter"_a, "keys"_a, "values"_a, "low"_a,
+        "threads"_a, "Eliminate the least significant variable of a sorted table.");
   m.def("rows_semi_join", &semi_join, "keys"_a, "values"_a, "others"_a, "group"_a, "threads"_a,
         "Keep the rows of a sorted table whose bits of `group` occur in another one.");
   m.def("rows_sorted", &sorted, "keys"_a, "threads"_a, "Whether no key is less than the one before it.");
   m.def("rows_sort", &sort, "keys"_a, "values"_a, "threads"_a, "Sort rows by key.");
   m.def("rows_move", &move, "keys"_a, "segments"_a, "words"_a, "threads"_a, "Keys in another layout of `words` words.");
-  m.def("rows_from_dense", &from_dense, "semiring"_a, "parameter"_a, "integer_parameter"_a, "cells"_a, "axes"_a, "sizes"_a, "words"_a,
+  m.def("rows_from_dense", &from_dense, "semiring"_a, "parameter"_a, "integer_parameter"_a, "cells"_a, "axes"_a,
+        "sizes"_a, "words"_a,
         "The feasible cells of a dense table as sorted rows; `axes`: terms, the most significant field first.");
-  m.def("rows_to_dense", &to_dense, "keys"_a, "values"_a, "terms"_a, "cells"_a, "Write rows into the cells of a dense table.");
+  m.def("rows_to_dense", &to_dense, "keys"_a, "values"_a, "terms"_a, "cells"_a,
+        "Write rows into the cells of a dense table.");
   m.def("rows_decode", &decode, "semiring"_a, "variables"_a, "steps"_a,
-        "The first best value of each variable: `steps` from the roots on, as variable, domain size, and tables: for each variable its number, "
+        "The first best value of each variable: `steps` from the roots on, as variable, domain size, and tables: for "
+        "each variable its number, "
         "word and stride; sorted keys, or None where all cells are there; values, all of one dtype.");
 }
 

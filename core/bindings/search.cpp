@@ -29,7 +29,8 @@ Arena arena_of(const Cells& cells, double forbidden) {
   else if (type == nb::dtype<std::int32_t>()) arena.type = Type::int32;
   else if (type == nb::dtype<std::int64_t>()) arena.type = Type::int64;
   else if (type == nb::dtype<float>()) arena.type = Type::float32;
-  else if (type != nb::dtype<double>()) throw nb::value_error("the arena's dtype is int16, int32, int64, float32 or float64");
+  else if (type != nb::dtype<double>())
+    throw nb::value_error("the arena's dtype is int16, int32, int64, float32 or float64");
   return arena;
 }
 
@@ -41,17 +42,21 @@ Lists contexts_of(const Words<const std::int64_t>& starts, const Words<const std
   return lists;
 }
 
-Options options_of(const Problem& problem, double upper, std::optional<std::vector<int>> start, double seconds, double nodes, int threads,
-                   double memory, std::uint64_t seed) {
+Options options_of(const Problem& problem, double upper, std::optional<std::vector<int>> start, double seconds,
+                   double nodes, int threads, double memory, std::uint64_t seed) {
   if (std::isnan(upper) || std::isnan(seconds)) throw nb::value_error("the upper bound and the seconds are numbers");
   if (!(nodes >= 0) || !(memory >= 0) || memory > 1e18) throw nb::value_error("nodes and memory are at least 0");
   if (threads < 1 || threads > 1024) throw nb::value_error("1 to 1024 threads are possible");
-  Options options{upper, std::move(start).value_or(std::vector<int>{}), seconds, static_cast<std::uint64_t>(std::min(nodes, 1e18)), threads,
-                  static_cast<std::size_t>(memory), seed, nullptr};
+  Options options{upper,   std::move(start).value_or(std::vector<int>{}),
+                  seconds, static_cast<std::uint64_t>(std::min(nodes, 1e18)),
+                  threads, static_cast<std::size_t>(memory),
+                  seed,    nullptr};
   if (options.start.empty()) return options;
-  if (options.start.size() + 1 != problem.size.size()) throw nb::value_error("the start has other variables than the model");
+  if (options.start.size() + 1 != problem.size.size())
+    throw nb::value_error("the start has other variables than the model");
   for (std::size_t v = 0; v < options.start.size(); ++v)
-    if (options.start[v] < 0 || options.start[v] >= problem.size[v]) throw nb::index_error("the start has a value that is none");
+    if (options.start[v] < 0 || options.start[v] >= problem.size[v])
+      throw nb::index_error("the start has a value that is none");
   return options;
 }
 
@@ -67,16 +72,19 @@ nb::dict result_of(Report& report) {
   result["seconds"] = report.seconds;
   result["first"] = report.first;
   nb::list events;
-  for (const Event& event : report.events) events.append(nb::make_tuple(event.seconds, event.lower, event.upper, event.nodes));
+  for (const Event& event : report.events)
+    events.append(nb::make_tuple(event.seconds, event.lower, event.upper, event.nodes));
   result["events"] = events;
   return result;
 }
 
-nb::dict search_tree(const Cells& cells, const Words<const std::int64_t>& tables, const std::vector<int>& sizes, const std::vector<Var>& parents,
-                     const Words<const std::int64_t>& starts, const Words<const std::int32_t>& contexts, double forbidden, bool integral, double upper,
-                     std::optional<std::vector<int>> start, double seconds, double nodes, int threads, double memory, std::uint64_t seed,
-                     nb::object poll) {
-  const Problem problem(arena_of(cells, forbidden), span_of(tables), sizes, parents, contexts_of(starts, contexts), integral);
+nb::dict search_tree(const Cells& cells, const Words<const std::int64_t>& tables, const std::vector<int>& sizes,
+                     const std::vector<Var>& parents, const Words<const std::int64_t>& starts,
+                     const Words<const std::int32_t>& contexts, double forbidden, bool integral, double upper,
+                     std::optional<std::vector<int>> start, double seconds, double nodes, int threads, double memory,
+                     std::uint64_t seed, nb::object poll) {
+  const Problem problem(arena_of(cells, forbidden), span_of(tables), sizes, parents, contexts_of(starts, contexts),
+                        integral);
   Options options = options_of(problem, upper, std::move(start), seconds, nodes, threads, memory, seed);
   Ended ended;
   options.poll = listener_of(poll, ended);
@@ -90,10 +98,14 @@ nb::dict search_tree(const Cells& cells, const Words<const std::int64_t>& tables
 }  // namespace
 
 void bind_search(nb::module_& m) {
-  m.def("search_tree", &search_tree, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "starts"_a, "contexts"_a, "forbidden"_a, "integral"_a,
-        "upper"_a, "start"_a.none(), "seconds"_a, "nodes"_a, "threads"_a, "memory"_a, "seed"_a, "poll"_a,
-        "Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. `poll` gets both bounds, "
-        "the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k times a "
+  m.def("search_tree", &search_tree, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "starts"_a, "contexts"_a,
+        "forbidden"_a, "integral"_a, "upper"_a, "start"_a.none(), "seconds"_a, "nodes"_a, "threads"_a, "memory"_a,
+        "seed"_a, "poll"_a,
+        "Least sum of costs below `upper`, by AND/OR branch and bound with the messages of mini-buckets as bounds. "
+        "`poll` gets both bounds, "
+        "the nodes and the best value if it is new (else None) now and then, and ends it by False; so does an "
+        "interruption. For each table, `tables` has: offset, home, the home's stride, origin (-1: a factor), k, and k "
+        "times a "
         "variable and its stride. `starts`: of each variable's ancestors in `contexts`, and the end.");
 }
 

@@ -5,8 +5,8 @@
 
 #include <memory>
 
-#include "cp/parallel.hpp"
 #include "arrays.hpp"
+#include "cp/parallel.hpp"
 #include "listener.hpp"
 
 namespace elimina::cp {

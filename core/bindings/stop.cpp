@@ -12,8 +12,10 @@ void bind_stop(nb::module_& m) {
       .def(nb::init<>())
       .def("request", &Stop::request, "End them.")
       .def_prop_ro("requested", &Stop::requested, "Whether they are to end.");
-  m.def("obey", [](const Stop* stop) { patience.stop = stop; }, "stop"_a.none(),
-        "Let long calls from this thread end once `stop`, which the caller keeps alive, is requested; None: nothing ends them.");
+  m.def(
+      "obey", [](const Stop* stop) { patience.stop = stop; }, "stop"_a.none(),
+      "Let long calls from this thread end once `stop`, which the caller keeps alive, is requested; None: nothing ends "
+      "them.");
   m.def("stopped", &stopped, "Whether long calls from this thread are to end.");
   nb::exception<Stopped>(m, "Stopped", PyExc_BaseException);
 }

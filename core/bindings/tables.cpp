@@ -17,8 +17,8 @@
 #include "module.hpp"
 #include "network/incumbent.hpp"
 #include "table_list.hpp"
-#include "unlocked.hpp"
 #include "tables/encode.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -93,7 +93,8 @@ void read_table(nb::handle table, Read& found) {
     sizes.assign(view.shape().begin(), view.shape().end());
     strides.assign(view.strides().begin(), view.strides().end());
   } else {
-    for (const nb::handle size : nb::borrow<nb::tuple>(nb::getattr(table, "sizes"))) sizes.push_back(nb::cast<i64>(size));
+    for (const nb::handle size : nb::borrow<nb::tuple>(nb::getattr(table, "sizes")))
+      sizes.push_back(nb::cast<i64>(size));
     const View listed(rows);
     Listing listing;
     listing.rows = listed.data();
@@ -172,7 +173,8 @@ nb::tuple all_ends(const TableList& own, const std::string& sense) {
     }
   }
   const std::array<std::size_t, 2> shape{count, 2};
-  return nb::make_tuple(array_of(std::move(kinds)), array_of(std::move(integers), shape), array_of(std::move(reals), shape));
+  return nb::make_tuple(array_of(std::move(kinds)), array_of(std::move(integers), shape),
+                        array_of(std::move(reals), shape));
 }
 
 Array<i64> forbidding(const TableList& own, const std::string& sense) {
@@ -194,7 +196,8 @@ TableList chosen(const TableList& own, Words<const i64> numbers) {
   for (const i64 number : span_of(numbers)) {
     turns.look();
     if (number < 0 || number >= own.tables.size()) throw nb::index_error("there is no such table");
-    made.tables.add(own.tables.source(number), own.tables.scope(number), own.tables.sizes(number), own.tables.strides(number));
+    made.tables.add(own.tables.source(number), own.tables.scope(number), own.tables.sizes(number),
+                    own.tables.strides(number));
     made.arrays.push_back(own.arrays[number]);
   }
   return made;
@@ -209,16 +212,21 @@ nb::list values(const TableList& own, const std::vector<i64>& assignment) {
     const auto scope = tables.scope(number);
     const auto sizes = tables.sizes(number);
     for (std::size_t a = 0; a < scope.size(); ++a) {
-      if (scope[a] >= int(assignment.size())) throw nb::value_error(("there is no value of variable " + std::to_string(scope[a])).c_str());
+      if (scope[a] >= int(assignment.size()))
+        throw nb::value_error(("there is no value of variable " + std::to_string(scope[a])).c_str());
       const i64 value = assignment[scope[a]];
       if (value < 0 || value >= sizes[a])
-        throw nb::value_error(("variable " + std::to_string(scope[a]) + " has the values 0 to " + std::to_string(sizes[a] - 1) + ", not " + std::to_string(value)).c_str());
+        throw nb::value_error(("variable " + std::to_string(scope[a]) + " has the values 0 to " +
+                               std::to_string(sizes[a] - 1) + ", not " + std::to_string(value))
+                                  .c_str());
     }
     const Source& source = tables.source(number);
     const char* place = tables.at(number, assignment);
     switch (source.type) {
       case Type::f64: found.append(nb::float_(place ? load<double>(place) : source.listing->real_default)); break;
-      case Type::f32: found.append(nb::float_(place ? double(load<float>(place)) : source.listing->real_default)); break;
+      case Type::f32:
+        found.append(nb::float_(place ? double(load<float>(place)) : source.listing->real_default));
+        break;
       case Type::i64: found.append(nb::int_(place ? load<i64>(place) : source.listing->integer_default)); break;
     }
   }
@@ -237,7 +245,8 @@ nb::tuple groups(const TableList& own) {
       starts.push_back(i64(variables.size()));
     }
   }
-  return nb::make_tuple(array_of(std::move(starts)), array_of(std::move(variables)), array_of(std::move(found.starts)), array_of(std::move(found.items)));
+  return nb::make_tuple(array_of(std::move(starts)), array_of(std::move(variables)), array_of(std::move(found.starts)),
+                        array_of(std::move(found.items)));
 }
 
 std::vector<i64> constants(const TableList& own) {
@@ -280,8 +289,8 @@ Number number_of(const Arena& arena) {
 }
 
 // All tables as one factor, its last variable fastest.
-void join(const TableList& own, const std::string& sense, const std::string& rule, i64 limit, const std::vector<int>& scope, const std::vector<i64>& sizes, Arena arena,
-          i64 block) {
+void join(const TableList& own, const std::string& sense, const std::string& rule, i64 limit,
+          const std::vector<int>& scope, const std::vector<i64>& sizes, Arena arena, i64 block) {
   std::vector<int> members(own.tables.size());
   std::iota(members.begin(), members.end(), 0);
   std::vector<i64> strides(sizes.size());
@@ -292,54 +301,80 @@ void join(const TableList& own, const std::string& sense, const std::string& rul
   const std::array<i64, 1> offsets{0}, numbers{0};
   const Number type = number_of(arena);
   unlocked([&] {
-    return encode(own.tables, sense_of(sense), rule_of(rule), limit, {member_starts, members, starts, scope, sizes, strides, offsets}, numbers, type,
+    return encode(own.tables, sense_of(sense), rule_of(rule), limit,
+                  {member_starts, members, starts, scope, sizes, strides, offsets}, numbers, type,
                   static_cast<char*>(arena.data()), block);
   });
 }
 
-nb::tuple encode_factors(const TableList& own, const std::string& sense, const std::string& rule, i64 limit, Words<const i64> member_starts, Words<const int> members,
-                Words<const i64> starts, Words<const int> scopes, Words<const i64> sizes, Words<const i64> strides, Words<const i64> offsets, std::optional<Words<const i64>> numbers,
-                Arena arena, i64 block) {
+nb::tuple encode_factors(const TableList& own, const std::string& sense, const std::string& rule, i64 limit,
+                         Words<const i64> member_starts, Words<const int> members, Words<const i64> starts,
+                         Words<const int> scopes, Words<const i64> sizes, Words<const i64> strides,
+                         Words<const i64> offsets, std::optional<Words<const i64>> numbers, Arena arena, i64 block) {
   const Number type = number_of(arena);
-  const Places places{span_of(member_starts), span_of(members), span_of(starts), span_of(scopes), span_of(sizes), span_of(strides), span_of(offsets)};
+  const Places places{span_of(member_starts), span_of(members), span_of(starts), span_of(scopes),
+                      span_of(sizes),         span_of(strides), span_of(offsets)};
   std::vector<i64> all;
   if (!numbers)
     for (i64 number = 0; number < i64(offsets.size()); ++number) all.push_back(number);
   const std::span<const i64> wanted = numbers ? span_of(*numbers) : std::span<const i64>(all);
-  Written written = unlocked([&] { return encode(own.tables, sense_of(sense), rule_of(rule), limit, places, wanted, type, static_cast<char*>(arena.data()), block); });
+  Written written = unlocked([&] {
+    return encode(own.tables, sense_of(sense), rule_of(rule), limit, places, wanted, type,
+                  static_cast<char*>(arena.data()), block);
+  });
   const std::size_t count = written.exponents.size();
-  return nb::make_tuple(array_of(std::move(written.ranges), std::array<std::size_t, 2>{count, 2}), array_of(std::move(written.exponents)), array_of(std::move(written.exact)));
+  return nb::make_tuple(array_of(std::move(written.ranges), std::array<std::size_t, 2>{count, 2}),
+                        array_of(std::move(written.exponents)), array_of(std::move(written.exact)));
 }
 
 }  // namespace
 
 void bind_tables(nb::module_& m) {
-  nb::class_<TableList>(m, "TableList", "Tables as the core reads them. It keeps their arrays, not what was written to a table's attributes since.")
+  nb::class_<TableList>(
+      m, "TableList",
+      "Tables as the core reads them. It keeps their arrays, not what was written to a table's attributes since.")
       .def("__init__", &make, "tables"_a, "List objects with the attributes of `elimina.model.table.Table`.")
       .def("replace", &replace, "number"_a, "table"_a, "Put another table of the same scope in the place of one.")
-      .def("ends", &ends, "sense"_a, "For each table the smallest and the largest value that is not forbidden; None if every one is.")
+      .def("ends", &ends, "sense"_a,
+           "For each table the smallest and the largest value that is not forbidden; None if every one is.")
       .def("all_ends", &all_ends, "sense"_a,
-           "The same as arrays: of each table 0 (everything is forbidden), 1 (integers) or 2 (floats), its ends if they are integers, and its ends if they are floats.")
+           "The same as arrays: of each table 0 (everything is forbidden), 1 (integers) or 2 (floats), its ends if "
+           "they are integers, and its ends if they are floats.")
       .def("forbidding", &forbidding, "sense"_a, "The tables that forbid some of their tuples, by number.")
       .def("chosen", &chosen, "numbers"_a, "The list of the tables of these numbers.")
-      .def("values", &values, "assignment"_a, "Each table's value at an assignment, which has a value index for each variable.")
-      .def("groups", &groups, "Groups of tables whose scopes one of them contains: starts and variables of the groups' scopes, and starts and members, the one that contains the others first; "
+      .def("values", &values, "assignment"_a,
+           "Each table's value at an assignment, which has a value index for each variable.")
+      .def("groups", &groups,
+           "Groups of tables whose scopes one of them contains: starts and variables of the groups' scopes, and starts "
+           "and members, the one that contains the others first; "
            "without tables of no variables.")
       .def("constants", &constants, "The tables of no variables, by number.")
-      .def("idle", &idle, "The dense tables of at most 2^20 cells that depend on some of their axes alone: number and the other axes.")
+      .def("idle", &idle,
+           "The dense tables of at most 2^20 cells that depend on some of their axes alone: number and the other axes.")
       .def("largest", &largest, "The first table of the most cells (counted up to 2^62); -1 if there is none.")
-      .def("incumbent", [](const TableList& own, const std::string& sense, u64 descent, u64 moves, i64 table, i64 listed_table, i64 all) {
-            network::Incumbent found = unlocked([&] { return network::incumbent(own.tables, sense_of(sense), {descent, moves, table, listed_table, all}); });
+      .def(
+          "incumbent",
+          [](const TableList& own, const std::string& sense, u64 descent, u64 moves, i64 table, i64 listed_table,
+             i64 all) {
+            network::Incumbent found = unlocked([&] {
+              return network::incumbent(own.tables, sense_of(sense), {descent, moves, table, listed_table, all});
+            });
             return nb::make_tuple(std::move(found.values), found.cost);
-          }, "sense"_a, "descent"_a, "moves"_a, "table"_a, "listed_table"_a, "all"_a,
-           "Find an assignment by a descent that visits so many cells, and as many tabu moves, on copies of the tables with at most so many cells (`all`: of all copies). "
-           "Returns pairs of a variable and its value, and the cost above the tables' least costs; None if a table is left out or of floats, or the assignment is forbidden.")
+          },
+          "sense"_a, "descent"_a, "moves"_a, "table"_a, "listed_table"_a, "all"_a,
+          "Find an assignment by a descent that visits so many cells, and as many tabu moves, on copies of the tables "
+          "with at most so many cells (`all`: of all copies). "
+          "Returns pairs of a variable and its value, and the cost above the tables' least costs; None if a table is "
+          "left out or of floats, or the assignment is forbidden.")
       .def("join", &join, "sense"_a, "rule"_a, "limit"_a, "scope"_a, "sizes"_a, "arena"_a, "block"_a,
-           "Write all tables to an arena as one factor over a scope that contains theirs, the last variable fastest: see `encode`.")
-      .def("encode", &encode_factors, "sense"_a, "rule"_a, "limit"_a, "member_starts"_a, "members"_a, "starts"_a, "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a,
-           "numbers"_a.none(), "arena"_a, "block"_a,
-           "Write factors to an arena: those with these numbers, or all. `rule`: `support`, `distances` (of integers up to `limit`), `logs` or `products`; "
-           "`block`: cells that are worked on at a time. Returns (products) the largest and the smallest positive value of each factor, the powers of two "
+           "Write all tables to an arena as one factor over a scope that contains theirs, the last variable fastest: "
+           "see `encode`.")
+      .def("encode", &encode_factors, "sense"_a, "rule"_a, "limit"_a, "member_starts"_a, "members"_a, "starts"_a,
+           "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a, "numbers"_a.none(), "arena"_a, "block"_a,
+           "Write factors to an arena: those with these numbers, or all. `rule`: `support`, `distances` (of integers "
+           "up to `limit`), `logs` or `products`; "
+           "`block`: cells that are worked on at a time. Returns (products) the largest and the smallest positive "
+           "value of each factor, the powers of two "
            "that were taken out, and 1 where no positive product left the normal range, else 0.");
 }
 

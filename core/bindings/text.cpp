@@ -7,8 +7,8 @@
 
 #include "arrays.hpp"
 #include "module.hpp"
-#include "unlocked.hpp"
 #include "tables/text.hpp"
+#include "unlocked.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -39,12 +39,14 @@ Array<T> numbers(Text& text, std::uint64_t count, const char* what, Read read) {
   return array_of(std::move(out));
 }
 
-std::pair<Array<std::int64_t>, Array<std::int64_t>> lists(Text& text, std::uint64_t count, std::int64_t bound, const char* what) {
+std::pair<Array<std::int64_t>, Array<std::int64_t>> lists(Text& text, std::uint64_t count, std::int64_t bound,
+                                                          const char* what) {
   Scanner::Lists result = unlocked([&] { return text.scanner.lists(count, bound, what); });
   return {array_of(std::move(result.offsets)), array_of(std::move(result.members))};
 }
 
-std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint64_t count, const Words<const std::int64_t>& sizes) {
+std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint64_t count,
+                                                           const Words<const std::int64_t>& sizes) {
   std::vector<std::int32_t> rows;
   std::vector<std::int64_t> costs;
   {
@@ -58,14 +60,16 @@ std::pair<Array<std::int32_t>, Array<std::int64_t>> tuples(Text& text, std::uint
   return {array_of(std::move(rows)), array_of(std::move(costs))};
 }
 
-std::tuple<Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>> functions(Text& text, std::uint64_t most, const Words<const std::int64_t>& sizes,
-                                                                                    std::int64_t bound, std::int64_t forbidden, std::int64_t dense,
-                                                                                    std::int64_t ratio) {
-  Scanner::Functions found = unlocked([&] { return text.scanner.functions(most, span_of(sizes), {bound, forbidden, dense, ratio}); });
+std::tuple<Array<std::int64_t>, Array<std::int64_t>, Array<std::int64_t>> functions(
+    Text& text, std::uint64_t most, const Words<const std::int64_t>& sizes, std::int64_t bound, std::int64_t forbidden,
+    std::int64_t dense, std::int64_t ratio) {
+  Scanner::Functions found =
+      unlocked([&] { return text.scanner.functions(most, span_of(sizes), {bound, forbidden, dense, ratio}); });
   return {array_of(std::move(found.starts)), array_of(std::move(found.members)), array_of(std::move(found.costs))};
 }
 
-std::tuple<Array<std::int64_t>, Array<double>, Array<double>, Array<double>> bif_rows(Text& text, std::size_t child_size, const std::vector<std::vector<std::string>>& labels) {
+std::tuple<Array<std::int64_t>, Array<double>, Array<double>, Array<double>> bif_rows(
+    Text& text, std::size_t child_size, const std::vector<std::vector<std::string>>& labels) {
   elimina::ConditionalRows rows;
   {
     nb::gil_scoped_release release;
@@ -109,19 +113,31 @@ void bind_text(nb::module_& m) {
           },
           "data"_a, nb::kw_only(), "blanks"_a = "", "marks"_a = "", "quotes"_a = false, "block_comments"_a = false,
           "line_comments"_a = false, "glued_minus"_a = false)
-      .def_prop_ro("line", [](const Text& t) { return t.scanner.line(); }, "Line of the last token read, from 1.")
-      .def_prop_ro("left", [](const Text& t) { return t.scanner.left(); }, "Number of bytes not yet read.")
-      .def_prop_ro("quoted", [](const Text& t) { return t.scanner.quoted(); }, "Whether the last token was in quotes.")
-      .def("at_end", [](Text& t) { return t.scanner.at_end(); }, "Whether only blanks and comments are left.")
-      .def("at_line_end", [](const Text& t) { return t.scanner.at_line_end(); }, "Whether no token follows on this line.")
-      .def("peek", [](Text& t) { return as_bytes(t.scanner.peek()); }, "The next token, b'' at the end; stays unread.")
-      .def("token", [](Text& t, const char* what) { return as_bytes(t.scanner.token(what)); }, "what"_a)
-      .def("skip_past", [](Text& t, char mark, const char* what) { t.scanner.skip_past(mark, what); }, "mark"_a, "what"_a,
-           "Skip text, be it no tokens, up to and with a mark that is not between quotes.")
-      .def("integer", [](Text& t, const char* what) { return t.scanner.integer(what); }, "what"_a)
-      .def("real", [](Text& t, const char* what) { return t.scanner.real(what); }, "what"_a)
-      .def("need", [](Text& t, std::uint64_t count, const char* what) { t.scanner.need(count, what); }, "count"_a,
-           "what"_a, "Fail unless that many tokens can be in the rest.")
+      .def_prop_ro(
+          "line", [](const Text& t) { return t.scanner.line(); }, "Line of the last token read, from 1.")
+      .def_prop_ro(
+          "left", [](const Text& t) { return t.scanner.left(); }, "Number of bytes not yet read.")
+      .def_prop_ro(
+          "quoted", [](const Text& t) { return t.scanner.quoted(); }, "Whether the last token was in quotes.")
+      .def(
+          "at_end", [](Text& t) { return t.scanner.at_end(); }, "Whether only blanks and comments are left.")
+      .def(
+          "at_line_end", [](const Text& t) { return t.scanner.at_line_end(); },
+          "Whether no token follows on this line.")
+      .def(
+          "peek", [](Text& t) { return as_bytes(t.scanner.peek()); }, "The next token, b'' at the end; stays unread.")
+      .def(
+          "token", [](Text& t, const char* what) { return as_bytes(t.scanner.token(what)); }, "what"_a)
+      .def(
+          "skip_past", [](Text& t, char mark, const char* what) { t.scanner.skip_past(mark, what); }, "mark"_a,
+          "what"_a, "Skip text, be it no tokens, up to and with a mark that is not between quotes.")
+      .def(
+          "integer", [](Text& t, const char* what) { return t.scanner.integer(what); }, "what"_a)
+      .def(
+          "real", [](Text& t, const char* what) { return t.scanner.real(what); }, "what"_a)
+      .def(
+          "need", [](Text& t, std::uint64_t count, const char* what) { t.scanner.need(count, what); }, "count"_a,
+          "what"_a, "Fail unless that many tokens can be in the rest.")
       .def(
           "integers",
           [](Text& t, std::uint64_t count, const char* what) {
@@ -139,19 +155,23 @@ void bind_text(nb::module_& m) {
       .def(
           "tables",
           [](Text& t, const Words<const std::int64_t>& sizes, std::uint64_t total) {
-            return numbers<double>(t, total, "the tables' entries", [&](auto out) { t.scanner.tables(span_of(sizes), out); });
+            return numbers<double>(t, total, "the tables' entries",
+                                   [&](auto out) { t.scanner.tables(span_of(sizes), out); });
           },
           "sizes"_a, "total"_a, "Tables 'k v1 .. vk' with k == sizes[i], concatenated; total == sum(sizes).")
       .def("tuples", &tuples, "count"_a, "sizes"_a, "Lines 'i1 .. ik cost': (flat int32 rows, int64 costs).")
       .def("functions", &functions, "most"_a, "sizes"_a, "bound"_a, "forbidden"_a, "dense"_a, "ratio"_a,
-           "Cost functions 'arity i1 .. ik default count' and so many tuples, as dense tables: starts and variables of their scopes, and costs one after another. Ends "
-           "before the first one that is malformed, shared, global, or of over `dense` cells and over `ratio` times as many as tuples.")
+           "Cost functions 'arity i1 .. ik default count' and so many tuples, as dense tables: starts and variables of "
+           "their scopes, and costs one after another. Ends "
+           "before the first one that is malformed, shared, global, or of over `dense` cells and over `ratio` times as "
+           "many as tuples.")
       .def("bif_rows", &bif_rows, "child_size"_a, "labels"_a,
            "The rest of a BIF probability block: (parents' flat indices, values, default row, table).")
       .def("bracket_items", &bracket_items, "as_words"_a = false,
            nb::sig("def bracket_items(self, as_words: bool = False) -> "
                    "NDArray[numpy.int64] | NDArray[numpy.float64] | list[bytes]"),
-           "Items up to the closing bracket: an int64 array if all are integers, float64 if all are numbers, else a list of bytes.");
+           "Items up to the closing bracket: an int64 array if all are integers, float64 if all are numbers, else a "
+           "list of bytes.");
 }
 
 }  // namespace elimina::text

@@ -69,7 +69,8 @@ void start(TourSearch& self, const std::vector<int>& tour) {
   limited(kNoLimit, [&] { self.start(tour); });
 }
 
-void make_bound(RootBound* self, const Matrix& matrix, const std::vector<int>& from, const std::vector<int>& to, double seconds) {
+void make_bound(RootBound* self, const Matrix& matrix, const std::vector<int>& from, const std::vector<int>& to,
+                double seconds) {
   const Distances distances = distances_of(matrix);
   if (from.size() != to.size()) throw nb::value_error("an edge has two ends");
   for (std::size_t k = 0; k < from.size(); ++k)
@@ -91,20 +92,20 @@ std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t 
 
 void bind_tsp(nb::module_& m) {
   nb::class_<TourSearch>(m, "TourSearch",
-                         "An iterated local search for a short tour; distances are symmetric. After `seconds`, or by a signal, calls end early.")
+                         "An iterated local search for a short tour; distances are symmetric. After `seconds`, or by a "
+                         "signal, calls end early.")
       .def("__init__", &make_search, "distances"_a, "seed"_a, "seconds"_a = kNoLimit, nb::keep_alive<1, 2>())
       .def(
           "kick",
-          [](TourSearch& self, std::uint64_t count, double seconds) {
-            limited(seconds, [&] { self.kick(count); });
-          },
+          [](TourSearch& self, std::uint64_t count, double seconds) { limited(seconds, [&] { self.kick(count); }); },
           "count"_a, "seconds"_a = kNoLimit, "Try so many changes of a few edges.")
       .def("start", &start, "tour"_a, "Go on from another tour.")
       .def_prop_ro("length", &TourSearch::length)
       .def_prop_ro("tour", &TourSearch::tour)
       .def_prop_ro("edges", &TourSearch::edges, "Both ends of the tour's edges, then of edges between neighbours.");
   nb::class_<RootBound>(m, "RootBound",
-                        "A lower bound on all tours, and the edges that good ones may have. After `seconds`, or by a signal, calls end early.")
+                        "A lower bound on all tours, and the edges that good ones may have. After `seconds`, or by a "
+                        "signal, calls end early.")
       .def("__init__", &make_bound, "distances"_a, "from_"_a, "to"_a, "seconds"_a = kNoLimit, nb::keep_alive<1, 2>())
       .def(
           "improve",

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "elimina/program.hpp"
-#include "plan/steps.hpp"
 #include "elimina/semiring.hpp"
+#include "plan/steps.hpp"
 
 namespace elimina {
 namespace {
@@ -20,7 +20,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 template <class V>
 class Reader {
  public:
-  Reader(const CaseProgram& program, const CaseTables& tables, const V* arena, const double* peaks) : program_(program), tables_(tables), arena_(arena), peaks_(peaks) {}
+  Reader(const CaseProgram& program, const CaseTables& tables, const V* arena, const double* peaks)
+      : program_(program), tables_(tables), arena_(arena), peaks_(peaks) {}
 
   void copy_marginals(const int* values, V* zone) const {
     for (const auto& [variable, from, to] : program_.marginals) {
@@ -50,7 +51,8 @@ class Reader {
       multiply(double(arena_[step(number)[kOut]]));
     }
     for (const i64 at : program_.constants) multiply(double(arena_[at]));
-    return {log + double(exponent) * std::numbers::ln2, std::ldexp(sum, int(std::clamp(exponent + own_exponent, -kFarthest, kFarthest))), sound()};
+    return {log + double(exponent) * std::numbers::ln2,
+            std::ldexp(sum, int(std::clamp(exponent + own_exponent, -kFarthest, kFarthest))), sound()};
   }
 
   // True if products of values, each as small as its table holds, stay in the normal range, as `Scales.may_underflow` has it.
@@ -60,7 +62,8 @@ class Reader {
       const StepView read = step(number);
       double low = program_.least[number];
       for (i64 t = 0; t < read[kTables]; ++t)
-        if (const i64 source = read.table(t).source(); source >= 0) low += lowest(peaks_[2 * source], peaks_[2 * source + 1]);
+        if (const i64 source = read.table(t).source(); source >= 0)
+          low += lowest(peaks_[2 * source], peaks_[2 * source + 1]);
       if (low < smallest) return false;
     }
     return true;
@@ -69,7 +72,9 @@ class Reader {
  private:
   StepView step(i64 number) const { return {program_.words.data() + program_.starts[number]}; }
 
-  static double lowest(double high, double low) { return low > 0 ? double(exponent_of(low) - scale_exponent<V>(high)) : kInfinity; }
+  static double lowest(double high, double low) {
+    return low > 0 ? double(exponent_of(low) - scale_exponent<V>(high)) : kInfinity;
+  }
 
   // `std::ilogb` of a positive number, without a call for normal ones.
   static int exponent_of(double value) {
@@ -84,7 +89,8 @@ class Reader {
 };
 
 template <class V>
-CaseAnswer read(const CaseProgram& program, const CaseTables& tables, const int* values, const void* arena, const double* peaks, void* zone) {
+CaseAnswer read(const CaseProgram& program, const CaseTables& tables, const int* values, const void* arena,
+                const double* peaks, void* zone) {
   const Reader<V> reader(program, tables, static_cast<const V*>(arena), peaks);
   reader.copy_marginals(values, static_cast<V*>(zone));
   return reader.answer();
@@ -92,8 +98,8 @@ CaseAnswer read(const CaseProgram& program, const CaseTables& tables, const int*
 
 }  // namespace
 
-CaseAnswer read_case(const CaseProgram& program, const CaseTables& tables, const int* values, ValueKind kind, const void* arena, const double* peaks,
-                     void* zone) {
+CaseAnswer read_case(const CaseProgram& program, const CaseTables& tables, const int* values, ValueKind kind,
+                     const void* arena, const double* peaks, void* zone) {
   return (kind == ValueKind::float32 ? read<float> : read<double>)(program, tables, values, arena, peaks, zone);
 }
 

@@ -12,7 +12,7 @@ struct CaseAnswer {
 };
 
 // Writes, for the sum-product semiring, the marginals to their places in `zone`.
-CaseAnswer read_case(const CaseProgram& program, const CaseTables& tables, const int* values, ValueKind kind, const void* arena, const double* peaks,
-                     void* zone);
+CaseAnswer read_case(const CaseProgram& program, const CaseTables& tables, const int* values, ValueKind kind,
+                     const void* arena, const double* peaks, void* zone);
 
 }  // namespace elimina

@@ -13,12 +13,13 @@
 namespace elimina {
 namespace {
 
-constexpr i64 kVector = 8;           // elements that a large table starts at a multiple of
+constexpr i64 kVector = 8;            // elements that a large table starts at a multiple of
 constexpr i64 kBlock = i64{1} << 16;  // cells that are encoded at a time
 
 }  // namespace
 
-CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, std::vector<i64> sizes, i64 cells, double work, bool posteriors)
+CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, std::vector<i64> sizes,
+                         i64 cells, double work, bool posteriors)
     : sizes_(std::move(sizes)), most_work_(work) {
   std::vector<char> covered(sizes_.size());
   i64 all = 0;
@@ -61,9 +62,11 @@ void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tabl
   std::iota(starts.begin(), starts.end(), i64(0));
   const std::vector<int> members(starts.begin(), starts.end() - 1);
   for (const int v : made.scopes.items) own_sizes.push_back(sizes_[v]);
-  const tables::Places places{starts, members, made.scopes.starts, made.scopes.items, own_sizes, made.strides, made.offsets};
+  const tables::Places places{starts,    members,      made.scopes.starts, made.scopes.items,
+                              own_sizes, made.strides, made.offsets};
   const std::span<const i64> numbers(starts.data(), count);
-  const auto written = tables::encode(tables, sense, rule, 0, places, numbers, tables::Number::f64, reinterpret_cast<char*>(arena_.data()), kBlock);
+  const auto written = tables::encode(tables, sense, rule, 0, places, numbers, tables::Number::f64,
+                                      reinterpret_cast<char*>(arena_.data()), kBlock);
   // All values of a support are 0 or 1.
   exponent_ = std::accumulate(written.exponents.begin(), written.exponents.end(), i64(0));
   usable_ = std::find(written.exact.begin(), written.exact.end(), 0) == written.exact.end();
@@ -76,13 +79,15 @@ void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tabl
 
 bool CaseNetwork::keep(const std::vector<int>& order) {
   CaseProgram program;
-  if (!usable_ || !planner_->write(order::Order(order.begin(), order.end()), program) || program.work > most_work_) return false;
+  if (!usable_ || !planner_->write(order::Order(order.begin(), order.end()), program) || program.work > most_work_)
+    return false;
   kept_ = std::move(program);
   arena_.resize(std::max(kept_->end, i64(arena_.size())));
   peaks_.assign(2 * kept_->steps(), 0);
-  executor_ = std::make_unique<DenseExecutor>(
-      DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, kept_->words.data(), kept_->starts.data(), kept_->steps(), arena_.data(), peaks_.data(), 1},
-      kept_->outputs);
+  executor_ =
+      std::make_unique<DenseExecutor>(DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, kept_->words.data(),
+                                               kept_->starts.data(), kept_->steps(), arena_.data(), peaks_.data(), 1},
+                                      kept_->outputs);
   return true;
 }
 
@@ -96,7 +101,8 @@ bool CaseNetwork::run(const CaseProgram& program, const int* values, const Dense
   if (!executor_ || program.end > i64(arena_.size())) {
     arena_.resize(std::max(program.end, i64(arena_.size())));
     executor_ = std::make_unique<DenseExecutor>(
-        DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, nullptr, nullptr, 0, arena_.data(), nullptr, 1}, std::span<const i64>());
+        DenseRun{SemiringKind::sum_product, ValueKind::float64, 0, 0, nullptr, nullptr, 0, arena_.data(), nullptr, 1},
+        std::span<const i64>());
   }
   peaks_.resize(2 * program.steps());
   return executor_->run_other(program.words.data(), program.starts.data(), program.steps(), peaks_.data(), poll);
@@ -106,8 +112,10 @@ std::optional<CasePosteriors> CaseNetwork::answer(const int* values, const Dense
   const CaseProgram* program = kept_ ? &*kept_ : usable_ ? planner_->plan(values, most_work_) : nullptr;
   if (!program) return std::nullopt;
   if (!run(*program, values, poll)) throw Stopped{};
-  CasePosteriors found{std::vector<double>(shares_), 0, 0, program->width, program->largest, program->work, program->end};
-  const CaseAnswer answer = read_case(*program, planner_->tables(), values, ValueKind::float64, arena_.data(), peaks_.data(), found.shares.data());
+  CasePosteriors found{
+      std::vector<double>(shares_), 0, 0, program->width, program->largest, program->work, program->end};
+  const CaseAnswer answer = read_case(*program, planner_->tables(), values, ValueKind::float64, arena_.data(),
+                                      peaks_.data(), found.shares.data());
   if (!answer.sound) return std::nullopt;
   found.log_sum = answer.log_sum + double(exponent_) * std::numbers::ln2;
   found.sum = std::ldexp(answer.sum, int(exponent_));

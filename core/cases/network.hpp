@@ -10,18 +10,20 @@
 namespace elimina {
 
 struct CasePosteriors {
-  std::vector<double> shares;  // each variable's probabilities, one variable after the other; meaningless where the sum is 0, empty where not asked for
-  double log_sum, sum;         // natural logarithm of the sum of everything, and the sum itself where a double holds it
-  i64 width, largest;          // induced width, and cells of the largest table
-  double work;                 // combinations
-  i64 cells;                   // of all tables
+  std::vector<double>
+      shares;  // each variable's probabilities, one variable after the other; meaningless where the sum is 0, empty where not asked for
+  double log_sum, sum;  // natural logarithm of the sum of everything, and the sum itself where a double holds it
+  i64 width, largest;   // induced width, and cells of the largest table
+  double work;          // combinations
+  i64 cells;            // of all tables
 };
 
 class CaseNetwork {
  public:
   // `rule`: `products`, or `support` to count what is allowed. `sizes`: of all variables. `cells`: that the tables and messages may take at most; `work`: combinations of a run at most.
   // `posteriors`: asked for; the sum alone needs only the upward pass.
-  CaseNetwork(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, std::vector<i64> sizes, i64 cells, double work, bool posteriors);
+  CaseNetwork(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, std::vector<i64> sizes, i64 cells,
+              double work, bool posteriors);
 
   // The sum, and the posteriors of all variables, `values`: the index of each one's observed state, -1 where there is none. Nothing where they would take
   // too much room or time, or a product may have left the range of doubles. Throws Stopped if `poll` ends it.
@@ -41,9 +43,9 @@ class CaseNetwork {
 
   std::vector<i64> sizes_;
   double most_work_;
-  i64 shares_ = 0;         // numbers of the posteriors that are asked for
-  i64 exponent_ = 0;       // power of two that was taken out of the factors
-  bool usable_ = true;     // every variable has a factor, and encoding kept every product
+  i64 shares_ = 0;      // numbers of the posteriors that are asked for
+  i64 exponent_ = 0;    // power of two that was taken out of the factors
+  bool usable_ = true;  // every variable has a factor, and encoding kept every product
   std::vector<double> arena_, peaks_;
   std::optional<CasePlanner> planner_;
   std::optional<CaseProgram> kept_;

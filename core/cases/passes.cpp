@@ -81,9 +81,11 @@ bool CasePasses::append(const plan::Steps& steps, i64 number, CaseProgram& progr
   if (cells + double(program.end) > double(given_.last)) return false;
   arrange(steps, scope, reads);
   tables_.push_back({cells, program.end, -1, i64(strides_.size())});
-  record_.start(step.variable < 0 ? step.variable : i64(variables_[step.variable]), step.domain, program.end, kWeightOne);
+  record_.start(step.variable < 0 ? step.variable : i64(variables_[step.variable]), step.domain, program.end,
+                kWeightOne);
   i64 stride = 1;
-  for (std::size_t place = sequence_.size(); place-- > 0; stride *= sizes_[sequence_[place]]) along_[sequence_[place]] = stride;
+  for (std::size_t place = sequence_.size(); place-- > 0; stride *= sizes_[sequence_[place]])
+    along_[sequence_[place]] = stride;
   for (const int axis : sequence_) {
     place_[axis] = record_.axes();
     record_.add_axis(sizes_[axis], along_[axis], i64(variables_[axis]));
@@ -129,7 +131,8 @@ void CasePasses::arrange(const plan::Steps& steps, std::span<const int> scope, s
 // The first of the last axes that may be fast ones.
 i64 CasePasses::first_lo() const {
   i64 first = i64(sequence_.size());
-  for (i64 cells = 1; first > 0 && cells * sizes_[sequence_[first - 1]] <= kFastCells; --first) cells *= sizes_[sequence_[first - 1]];
+  for (i64 cells = 1; first > 0 && cells * sizes_[sequence_[first - 1]] <= kFastCells; --first)
+    cells *= sizes_[sequence_[first - 1]];
   return first;
 }
 
@@ -138,7 +141,8 @@ void CasePasses::add_table(const plan::Steps& steps, const plan::Read& read, int
   const i64* own = strides_.data() + table.strides;
   const auto scope = steps.scopes[read.scope];
   const auto eliminated = std::find(scope.begin(), scope.end(), variable);
-  i64* strides = record_.add_table(table.offset, eliminated == scope.end() ? 0 : own[eliminated - scope.begin()], read.source);
+  i64* strides =
+      record_.add_table(table.offset, eliminated == scope.end() ? 0 : own[eliminated - scope.begin()], read.source);
   for (const int v : scope) {
     if (v != variable) strides[place_[v]] = *own;
     ++own;
@@ -157,7 +161,8 @@ void CasePasses::list_outputs(const plan::Steps& steps, CaseProgram& program) co
   for (std::size_t n = 0; n < given_.asked.size(); ++n) {
     const i64 variable = given_.asked[n];
     const bool is_observed = position_[variable] < 0;
-    program.marginals.push_back({variable, is_observed ? -1 : tables_[factors_ + steps.outputs[next++].step].offset, given_.places[n]});
+    program.marginals.push_back(
+        {variable, is_observed ? -1 : tables_[factors_ + steps.outputs[next++].step].offset, given_.places[n]});
   }
 }
 

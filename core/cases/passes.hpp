@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "cases/plan.hpp"
-#include "plan/steps.hpp"
 #include "exec/dense/step_record.hpp"
+#include "plan/steps.hpp"
 
 namespace elimina {
 
@@ -30,7 +30,9 @@ class CasePasses {
   i64 first_lo() const;
   void add_table(const plan::Steps& steps, const plan::Read& read, int variable);
   void list_outputs(const plan::Steps& steps, CaseProgram& program) const;
-  const Table& table_of(const plan::Read& read) const { return tables_[read.source < 0 ? read.scope : factors_ + read.source]; }
+  const Table& table_of(const plan::Read& read) const {
+    return tables_[read.source < 0 ? read.scope : factors_ + read.source];
+  }
 
   const CaseTables& given_;
   order::Order variables_;

@@ -14,7 +14,7 @@ constexpr double kTrySeconds = 1.5e-6;   // of a greedy run, for each variable
 constexpr double kCellSeconds = 1.5e-9;  // of both passes, for each cell of a clique
 constexpr double kTryShare = 0.1;        // of the time of a run that may go into the search for an order
 constexpr i64 kMostTries = 64, kFewTries = 3;
-constexpr double kTryGain = 16;          // by which more tries may lessen the work of the first order
+constexpr double kTryGain = 16;  // by which more tries may lessen the work of the first order
 
 // The best of a few greedy orders of what reductions leave: of more where it leaves more to do, and messages have at most `cells`.
 // Nothing where a plan of at most so much work is out of reach.
@@ -45,7 +45,8 @@ std::optional<order::Order> find_order(order::Graph whole, i64 cells, double mos
 
 }  // namespace
 
-CasePlanner::CasePlanner(CaseTables tables) : tables_(std::move(tables)), passes_(std::make_unique<CasePasses>(tables_)) {
+CasePlanner::CasePlanner(CaseTables tables)
+    : tables_(std::move(tables)), passes_(std::make_unique<CasePasses>(tables_)) {
   const std::vector<double> sizes(tables_.sizes.begin(), tables_.sizes.end());
   const std::vector<order::Vertex> members(tables_.scopes.items.begin(), tables_.scopes.items.end());
   graph_ = order::moral_graph(sizes, {tables_.scopes.starts.begin(), tables_.scopes.starts.end()}, members);

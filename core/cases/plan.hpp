@@ -13,13 +13,13 @@ namespace elimina {
 
 // Common part of the plans of all cases: factors in an arena, and what is asked.
 struct CaseTables {
-  std::vector<i64> sizes;                  // of each variable
-  plan::Lists scopes;                      // of the factors
-  std::vector<i64> strides;                // of their axes, one factor after the other
-  std::vector<i64> offsets;                // of each factor in the arena
-  std::vector<double> least;               // of each factor, log2 of its smallest positive value, rounded down; infinity: none
-  std::vector<i64> asked, places;          // variables whose marginals are asked for, and where they go in the answer
-  i64 first = 0, last = 0;                 // elements of the arena that messages may take
+  std::vector<i64> sizes;          // of each variable
+  plan::Lists scopes;              // of the factors
+  std::vector<i64> strides;        // of their axes, one factor after the other
+  std::vector<i64> offsets;        // of each factor in the arena
+  std::vector<double> least;       // of each factor, log2 of its smallest positive value, rounded down; infinity: none
+  std::vector<i64> asked, places;  // variables whose marginals are asked for, and where they go in the answer
+  i64 first = 0, last = 0;         // elements of the arena that messages may take
   i64 factors() const { return i64(offsets.size()); }
 };
 

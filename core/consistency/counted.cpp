@@ -49,9 +49,7 @@ Function function_of(const std::vector<Literal>& literals, std::vector<Cost> cos
   return f;
 }
 
-bool is_at_most_one(const Function& f) {
-  return f.is_counted && f.most <= 1;
-}
+bool is_at_most_one(const Function& f) { return f.is_counted && f.most <= 1; }
 
 // The pair of values that a function forbids.
 std::optional<std::pair<Literal, Literal>> forbidden_pair(const network::Function& f, const std::vector<int>& size) {
@@ -98,7 +96,8 @@ class Cover {
   std::vector<Literal> grow(Literal a, Literal b) {
     std::vector<Literal> clique{a, b}, candidates;
     if (steps_ >= most_choices) return clique;
-    std::set_intersection(others_[a].begin(), others_[a].end(), others_[b].begin(), others_[b].end(), std::back_inserter(candidates));
+    std::set_intersection(others_[a].begin(), others_[a].end(), others_[b].begin(), others_[b].end(),
+                          std::back_inserter(candidates));
     if (candidates.size() > most_candidates) candidates.resize(most_candidates);
     const std::size_t count = candidates.size(), words = (count + 63) / 64;
     // The candidates that each one excludes.
@@ -145,11 +144,13 @@ class Cover {
 
 bool is_packing(const network::Network& model) {
   const auto forbids_pair = [&](const network::Function& f) { return only_pair(f, model.size).has_value(); };
-  return 2 * std::count_if(model.functions.begin(), model.functions.end(), forbids_pair) > static_cast<std::ptrdiff_t>(model.functions.size());
+  return 2 * std::count_if(model.functions.begin(), model.functions.end(), forbids_pair) >
+         static_cast<std::ptrdiff_t>(model.functions.size());
 }
 
 void count(Function& f, const std::vector<int>& size) {
-  if (f.arity() < least_counted || std::any_of(f.scope.begin(), f.scope.end(), [&](Var v) { return size[v] != 2; })) return;
+  if (f.arity() < least_counted || std::any_of(f.scope.begin(), f.scope.end(), [&](Var v) { return size[v] != 2; }))
+    return;
   std::vector<Literal> literals{2 * f.scope[0] + 1};
   for (int p = 1; p < f.arity(); ++p) {
     const bool is_opposite = !is_exchangeable(f, p, false);

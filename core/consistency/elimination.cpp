@@ -78,7 +78,8 @@ std::optional<int> Propagator::find_neighbours(Var v, Neighbours& found) const {
   int count = 0;
   const bool are_few = each_place(v, [&](const Place& place) {
     for (const Var u : function(place.function).scope) {
-      if (u == v || !state_.is_free(u) || std::find(found.begin(), found.begin() + count, u) != found.begin() + count) continue;
+      if (u == v || !state_.is_free(u) || std::find(found.begin(), found.begin() + count, u) != found.begin() + count)
+        continue;
       if (count == most_neighbours) return false;
       found[count++] = u;
     }

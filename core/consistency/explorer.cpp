@@ -51,7 +51,8 @@ bool Explorer::back(const Limits& limits) {
 
 bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
   const State& state = propagator_.state();
-  for (const std::uint64_t end = nodes_ + nodes; !done_ && nodes_ < end && !limits.stop->load(std::memory_order_relaxed);) {
+  for (const std::uint64_t end = nodes_ + nodes;
+       !done_ && nodes_ < end && !limits.stop->load(std::memory_order_relaxed);) {
     if (state.free().empty()) {
       solution_.resize(network_.size.size());
       for (Var v = 0; v < network_.count(); ++v) solution_[v] = state.value(v);

@@ -20,7 +20,8 @@ Function function_of(network::Function&& given, const std::vector<int>& size) {
   if (f.arity() > most_arity) throw std::invalid_argument("a scope has too many variables");
   std::vector<Var> sorted = f.scope;
   std::sort(sorted.begin(), sorted.end());
-  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) throw std::invalid_argument("a scope names a variable twice");
+  if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end())
+    throw std::invalid_argument("a scope names a variable twice");
   std::transform(f.cost.begin(), f.cost.end(), f.cost.begin(), stored);
   f.transpose(size);
   count(f, size);
@@ -37,7 +38,8 @@ void Function::transpose(const std::vector<int>& size) {
     for (std::size_t c = 0; c < columns; ++c) transposed[c * rows + r] = cost[r * columns + c];
 }
 
-Network::Network(network::Network model, std::vector<Var> elimination) : order(std::move(elimination)), constant(model.constant), upper(model.upper) {
+Network::Network(network::Network model, std::vector<Var> elimination)
+    : order(std::move(elimination)), constant(model.constant), upper(model.upper) {
   std::reverse(order.begin(), order.end());
   std::vector<Var> sorted = order;
   std::sort(sorted.begin(), sorted.end());

@@ -21,7 +21,7 @@ struct Function : network::Function {
   std::size_t base = 0;            // where the cell of the first values is
   bool is_counted = false;         // see counted.hpp: the table has a cell for each count, and strides are 1 or -1
 
-  std::size_t most = 0;            // largest count that is allowed
+  std::size_t most = 0;  // largest count that is allowed
 
   bool counts(int position, int x) const { return (stride[position] == 1) == (x == 1); }
   const Cost* cells() const { return cost.data() + base; }

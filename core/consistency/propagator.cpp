@@ -18,21 +18,11 @@ constexpr int least_row = 6, row_share = 6;
 }  // namespace
 
 Propagator::Propagator(const Network& network)
-    : network_(network),
-      state_(network),
-      pending_(network.count()),
-      removed_(network.count()),
-      risen_(network.count()),
-      unsupported_(network.count()),
-      reduced_(static_cast<int>(network.functions.size())),
-      changed_(static_cast<int>(network.functions.size())),
-      thin_(network.count()),
-      support_(network.size.size(), 0),
-      suspect_(network.size.size(), -1),
-      hint_(network.cells.size(), 0),
-      weight_(network.functions.size(), 1.0), exchanged_(weight_),
-      high_(network.size.size(), forbidden),
-      is_dead_(network.functions.size(), 0),
+    : network_(network), state_(network), pending_(network.count()), removed_(network.count()), risen_(network.count()),
+      unsupported_(network.count()), reduced_(static_cast<int>(network.functions.size())),
+      changed_(static_cast<int>(network.functions.size())), thin_(network.count()), support_(network.size.size(), 0),
+      suspect_(network.size.size(), -1), hint_(network.cells.size(), 0), weight_(network.functions.size(), 1.0),
+      exchanged_(weight_), high_(network.size.size(), forbidden), is_dead_(network.functions.size(), 0),
       added_(network.size.size()) {
   int most = 1, arity = most_neighbours;
   for (const int n : network.size) most = std::max(most, n);
@@ -341,7 +331,9 @@ Propagator::Found Propagator::find(const Place& place, bool with_unary) {
   Found found = Found::nothing;
   for (int k = state_.count(v); k-- > 0;) {
     const int x = values[k];
-    const Cost low = many ? marginal_[k] : is_row ? least_of_row(t, hint_[first + x], x) : least(t, first + x, x, added);
+    const Cost low = many     ? marginal_[k]
+                     : is_row ? least_of_row(t, hint_[first + x], x)
+                              : least(t, first + x, x, added);
     amount_[x] = 0;
     if (low <= 0) continue;
     if (over(unary[x] + low)) {
@@ -366,7 +358,8 @@ bool Propagator::gather(const Place& place) {
   const Found found = find(place, true);
   const Function& f = function(place.function);
   int q;
-  if (found == Found::something && (free_positions(f, place.position, &q) > 1 ? lend_all(place) : lend(place, q))) project(place);
+  if (found == Found::something && (free_positions(f, place.position, &q) > 1 ? lend_all(place) : lend(place, q)))
+    project(place);
   return found != Found::conflict;
 }
 

@@ -144,16 +144,17 @@ class Propagator {
   State state_;
   Cost top_ = forbidden, slack_ = 0;
   Queue pending_, removed_, risen_, unsupported_;
-  Queue reduced_, changed_;  // functions that depend on a count: whose variables lost values; of which costs may be gathered
-  Queue thin_;               // variables that may have few free neighbours
+  Queue reduced_,
+      changed_;  // functions that depend on a count: whose variables lost values; of which costs may be gathered
+  Queue thin_;   // variables that may have few free neighbours
   bool raised_ = true;
-  std::size_t patience_ = 0;  // for variables without existential support, in one propagation
+  std::size_t patience_ = 0;            // for variables without existential support, in one propagation
   std::vector<int> support_, suspect_;  // of each variable; the function of the network that its last costs came from
-  std::vector<int> hint_;                   // of each shifted cost: a value of the other variable
+  std::vector<int> hint_;               // of each shifted cost: a value of the other variable
   std::vector<double> weight_;
   std::vector<double> exchanged_;      // the weights after the last exchange
   std::vector<double> weight_of_all_;  // of each variable: the sum over its functions of the network
-  std::vector<Cost> high_;      // of each variable: no value that is left costs more
+  std::vector<Cost> high_;             // of each variable: no value that is left costs more
   std::vector<std::pair<Var, Cost>> lowered_;
   std::vector<Cost> marginal_, amount_, need_, along_, nothing_;
   std::vector<std::vector<Cost>> lent_;
@@ -180,8 +181,8 @@ class Propagator {
   };
   std::vector<Message> messages_;  // the first `message_count_` are in use
   std::size_t message_count_ = 0;
-  std::vector<char> is_dead_;                // of each function
-  std::vector<std::vector<Place>> added_;    // of each variable: its messages
+  std::vector<char> is_dead_;              // of each function
+  std::vector<std::vector<Place>> added_;  // of each variable: its messages
   std::vector<Eliminated> eliminated_;
   std::vector<int> killed_;
   std::vector<Mark> marks_;

@@ -18,7 +18,8 @@ constexpr double most_seconds = 1e9;
 }  // namespace
 
 Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads)
-    : network_(std::move(model), std::move(order)), step_(step), slack_(slack), active_(static_cast<std::size_t>(threads), forbidden), top_(network_.upper) {
+    : network_(std::move(model), std::move(order)), step_(step), slack_(slack),
+      active_(static_cast<std::size_t>(threads), forbidden), top_(network_.upper) {
   Explorer root(network_);
   is_possible_ = root.prepare(limits());
   if (is_possible_) {
@@ -56,7 +57,8 @@ bool Search::run(const Limits& limits) {
   const auto poll = [&] {
     if (!tell(limits) || Clock::now() >= deadline_) stop();
   };
-  run_threads(static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); }, poll, stop);
+  run_threads(
+      static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); }, poll, stop);
   return open_.empty();
 }
 

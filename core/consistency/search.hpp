@@ -55,7 +55,9 @@ class Search {
 
  private:
   struct Later {
-    bool operator()(const Open& a, const Open& b) const { return a.bound != b.bound ? a.bound > b.bound : a.length < b.length; }
+    bool operator()(const Open& a, const Open& b) const {
+      return a.bound != b.bound ? a.bound > b.bound : a.length < b.length;
+    }
   };
 
   using Clock = std::chrono::steady_clock;
@@ -74,14 +76,14 @@ class Search {
   const Network network_;
   const Cost step_, slack_;
   std::vector<Explorer> explorers_;
-  std::vector<Open> open_;        // a heap
-  bool is_possible_ = true;       // whether anything is below the top at the root
-  std::vector<double> weights_;   // of the functions, learned by all threads
-  std::vector<Cost> active_;      // of each thread, the bound of its node; `forbidden` if it has none
+  std::vector<Open> open_;       // a heap
+  bool is_possible_ = true;      // whether anything is below the top at the root
+  std::vector<double> weights_;  // of the functions, learned by all threads
+  std::vector<Cost> active_;     // of each thread, the bound of its node; `forbidden` if it has none
   std::vector<int> best_, preferred_;
   std::atomic<Cost> cost_ = network::forbidden, top_, lower_ = 0;
   std::atomic<std::uint64_t> nodes_ = 0, failures_ = 1;
-  std::atomic<int> waiting_ = 0;  // threads without a node: the others give theirs back soon
+  std::atomic<int> waiting_ = 0;    // threads without a node: the others give theirs back soon
   Cost told_ = network::forbidden;  // the best solution that was last passed on
   std::uint64_t most_nodes_ = 0;
   std::chrono::time_point<Clock, std::chrono::duration<double>> deadline_;

@@ -77,7 +77,8 @@ void Propagator::marginal(const Function& f, int p, std::span<const int> values,
   for (int k = 0; k < count; ++k) at += axes_[k].offset[0], sum += axes_[k].cost[0];
   while (true) {
     const Cost* cells = f.cells() + at;
-    for (std::size_t i = 0; i < values.size(); ++i) marginal_[i] = std::min(marginal_[i], cells[f.stride[p] * values[i]] + sum);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      marginal_[i] = std::min(marginal_[i], cells[f.stride[p] * values[i]] + sum);
     int k = count;
     while (k-- > 0) {
       const Axis& axis = axes_[k];

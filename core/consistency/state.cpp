@@ -6,7 +6,8 @@
 namespace elimina::consistency {
 
 State::State(const Network& network)
-    : network_(network), constant_(network.constant), cells_(network.cells), count_(network.size), free_place_(network.size.size(), std::numeric_limits<int>::max()) {
+    : network_(network), constant_(network.constant), cells_(network.cells), count_(network.size),
+      free_place_(network.size.size(), std::numeric_limits<int>::max()) {
   for (Var v = 0; v < network.count(); ++v) {
     values_.resize(values_.size() + static_cast<std::size_t>(network.size[v]));
     std::iota(values_.end() - network.size[v], values_.end(), 0);

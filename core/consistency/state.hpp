@@ -23,7 +23,9 @@ class State {
   // More than one value, and not retired.
   bool is_free(Var v) const { return free_place_[v] < free_count_; }
   // Without an order.
-  std::span<const int> values(Var v) const { return {values_.data() + network_.first[v], static_cast<std::size_t>(count_[v])}; }
+  std::span<const int> values(Var v) const {
+    return {values_.data() + network_.first[v], static_cast<std::size_t>(count_[v])};
+  }
   // The value of a variable that is not free.
   int value(Var v) const { return values_[network_.first[v]]; }
   bool has(Var v, int x) const { return place_[network_.first[v] + x] < count_[v]; }

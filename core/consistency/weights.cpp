@@ -25,7 +25,9 @@ void Propagator::add_weights() {
     for (const Var v : network_.functions[f].scope) weight_of_all_[v] += weight_[f];
 }
 
-double Propagator::most_weight(Var v) const { return added_[v].empty() ? weight_of_all_[v] : std::numeric_limits<double>::infinity(); }
+double Propagator::most_weight(Var v) const {
+  return added_[v].empty() ? weight_of_all_[v] : std::numeric_limits<double>::infinity();
+}
 
 double Propagator::weight(Var v) const {
   double total = 0;

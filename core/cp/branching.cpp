@@ -43,7 +43,9 @@ Value end_of_interval(const Domains& d, View x) {
 // is tried halves the domain. One value after the other would take as many steps as the domain has values.
 Value within(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value width = d.hi(x) - d.lo(x);
-  return d.lo(x) + (ordering == ValueOrdering::random ? static_cast<Value>(random.below(static_cast<std::uint64_t>(width))) : width / 2);
+  return d.lo(x) + (ordering == ValueOrdering::random
+                        ? static_cast<Value>(random.below(static_cast<std::uint64_t>(width)))
+                        : width / 2);
 }
 
 }  // namespace
@@ -59,18 +61,17 @@ VariableOrdering variable_ordering_of(const std::string& name) {
 
 ValueOrdering value_ordering_of(const std::string& name) {
   using enum ValueOrdering;
-  static const std::unordered_map<std::string, ValueOrdering> table{
-      {"indomain", min},
-      {"indomain_min", min},
-      {"indomain_max", max},
-      {"indomain_median", median},
-      {"indomain_middle", middle},
-      {"indomain_random", random},
-      {"indomain_split", split},
-      {"indomain_reverse_split", reverse_split},
-      {"indomain_interval", interval},
-      {"outdomain_min", not_min},
-      {"outdomain_max", not_max}};
+  static const std::unordered_map<std::string, ValueOrdering> table{{"indomain", min},
+                                                                    {"indomain_min", min},
+                                                                    {"indomain_max", max},
+                                                                    {"indomain_median", median},
+                                                                    {"indomain_middle", middle},
+                                                                    {"indomain_random", random},
+                                                                    {"indomain_split", split},
+                                                                    {"indomain_reverse_split", reverse_split},
+                                                                    {"indomain_interval", interval},
+                                                                    {"outdomain_min", not_min},
+                                                                    {"outdomain_max", not_max}};
   return lookup(table, name, "value");
 }
 
@@ -110,8 +111,8 @@ std::uint64_t Random::below(std::uint64_t count) {
 
 Decision decide_value(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value lo = d.lo(x), hi = d.hi(x);
-  const bool is_inner = ordering == ValueOrdering::median || ordering == ValueOrdering::middle || ordering == ValueOrdering::random ||
-                        ordering == ValueOrdering::interval;
+  const bool is_inner = ordering == ValueOrdering::median || ordering == ValueOrdering::middle ||
+                        ordering == ValueOrdering::random || ordering == ValueOrdering::interval;
   const bool is_wide = !d.has_row(x.var) || hi - lo > kListed;
   if (is_inner && is_wide && !d.is_interval(View{x.var})) return {x, Test::at_most, within(d, x, ordering, random)};
   switch (ordering) {
@@ -119,7 +120,8 @@ Decision decide_value(const Domains& d, View x, ValueOrdering ordering, Random& 
     case ValueOrdering::max: return {x, Test::is, hi};
     case ValueOrdering::median: return {x, Test::is, nth(d, x, (d.size(x) - 1) / 2)};
     case ValueOrdering::middle: return {x, Test::is, middle(d, x)};
-    case ValueOrdering::random: return {x, Test::is, nth(d, x, static_cast<Value>(random.below(static_cast<std::uint64_t>(d.size(x)))))};
+    case ValueOrdering::random:
+      return {x, Test::is, nth(d, x, static_cast<Value>(random.below(static_cast<std::uint64_t>(d.size(x)))))};
     case ValueOrdering::split: return {x, Test::at_most, floor_div(lo + hi, 2)};
     case ValueOrdering::reverse_split: return {x, Test::at_least, floor_div(lo + hi, 2) + 1};
     case ValueOrdering::interval: return {x, Test::at_most, end_of_interval(d, x)};
@@ -138,7 +140,8 @@ double Brancher::rank(const Engine& engine, View x) const {
     case VariableOrdering::smallest: return static_cast<double>(d.lo(x));
     case VariableOrdering::largest: return -static_cast<double>(d.hi(x));
     case VariableOrdering::occurrence: return -static_cast<double>(engine.degree(x.var));
-    case VariableOrdering::most_constrained: return static_cast<double>(d.size(x)) - static_cast<double>(engine.degree(x.var)) * 0x1p-32;
+    case VariableOrdering::most_constrained:
+      return static_cast<double>(d.size(x)) - static_cast<double>(engine.degree(x.var)) * 0x1p-32;
     case VariableOrdering::max_regret: return -static_cast<double>(d.above(x, d.lo(x)) - d.lo(x));
     default: return static_cast<double>(d.size(x)) / (engine.weight(x.var) + 1);
   }

@@ -8,9 +8,28 @@
 namespace elimina::cp {
 
 enum class VariableOrdering : std::uint8_t {
-  input_order, first_fail, anti_first_fail, smallest, largest, occurrence, most_constrained, max_regret, dom_w_deg
+  input_order,
+  first_fail,
+  anti_first_fail,
+  smallest,
+  largest,
+  occurrence,
+  most_constrained,
+  max_regret,
+  dom_w_deg
 };
-enum class ValueOrdering : std::uint8_t { min, max, median, middle, random, split, reverse_split, interval, not_min, not_max };
+enum class ValueOrdering : std::uint8_t {
+  min,
+  max,
+  median,
+  middle,
+  random,
+  split,
+  reverse_split,
+  interval,
+  not_min,
+  not_max
+};
 
 // By FlatZinc's names (`indomain` is `indomain_min`). Throws `Refused`.
 VariableOrdering variable_ordering_of(const std::string& name);

@@ -14,7 +14,8 @@ namespace elimina::cp {
 // The arguments of one constraint, read as what they have to be.
 class ConstraintCall {
  public:
-  ConstraintCall(Solver& solver, const std::string& name, const std::vector<Argument>& arguments) : solver_(solver), name_(name), arguments_(arguments) {}
+  ConstraintCall(Solver& solver, const std::string& name, const std::vector<Argument>& arguments)
+      : solver_(solver), name_(name), arguments_(arguments) {}
 
   Control control;
 
@@ -67,8 +68,8 @@ class ConstraintCall {
 
   void same_length(std::size_t i, std::size_t k) const {
     if (length(i) != length(k))
-      refuse("arguments " + std::to_string(i + 1) + " and " + std::to_string(k + 1) + " have " + std::to_string(length(i)) + " and " +
-             std::to_string(length(k)) + " elements, which should be equal");
+      refuse("arguments " + std::to_string(i + 1) + " and " + std::to_string(k + 1) + " have " +
+             std::to_string(length(i)) + " and " + std::to_string(length(k)) + " elements, which should be equal");
   }
 
  private:
@@ -80,7 +81,8 @@ class ConstraintCall {
     if (x.var < 0) return solver_.fixed(x.offset);
     const Domains& d = solver_.domains();
     if (x.var >= d.count()) refuse("there is no variable " + std::to_string(x.var));
-    const __int128 a = static_cast<__int128>(x.scale) * d.lo(x.var) + x.offset, b = static_cast<__int128>(x.scale) * d.hi(x.var) + x.offset;
+    const __int128 a = static_cast<__int128>(x.scale) * d.lo(x.var) + x.offset,
+                   b = static_cast<__int128>(x.scale) * d.hi(x.var) + x.offset;
     if (x.scale == 0 || std::max(a, b) > kLimit || std::min(a, b) < -kLimit || std::abs(x.offset) > kLimit)
       refuse("a view is scale * x + offset with a scale other than 0, within 2^52");
     return x;

@@ -2,18 +2,18 @@
 // posts them. A constraint of a new file gets a row here.
 #pragma once
 
-#define ELIMINA_CONSTRAINT_ROWS(ROW)                                              \
-  ROW("all_different_except_0", 1, false, post_all_different_except_0)            \
-  ROW("bin_packing_load", 3, false, post_bin_packing)                             \
-  ROW("count_eq", 3, false, post_count)                                           \
-  ROW("cumulative", 4, false, post_cumulative)                                    \
-  ROW("global_cardinality", 3, false, post_open_cardinality)                      \
-  ROW("global_cardinality_closed", 3, false, post_closed_cardinality)             \
-  ROW("inverse", 2, false, post_inverse)                                          \
-  ROW("lex_less", 2, false, post_lex_less)                                        \
-  ROW("lex_lesseq", 2, false, post_lex_less_or_equal)                             \
-  ROW("nvalue", 2, false, post_distinct_values)                                   \
-  ROW("regular", 6, false, post_regular)                                          \
-  ROW("table_bool", 2, false, post_table)                                         \
-  ROW("table_int", 2, false, post_table)                                          \
+#define ELIMINA_CONSTRAINT_ROWS(ROW)                                   \
+  ROW("all_different_except_0", 1, false, post_all_different_except_0) \
+  ROW("bin_packing_load", 3, false, post_bin_packing)                  \
+  ROW("count_eq", 3, false, post_count)                                \
+  ROW("cumulative", 4, false, post_cumulative)                         \
+  ROW("global_cardinality", 3, false, post_open_cardinality)           \
+  ROW("global_cardinality_closed", 3, false, post_closed_cardinality)  \
+  ROW("inverse", 2, false, post_inverse)                               \
+  ROW("lex_less", 2, false, post_lex_less)                             \
+  ROW("lex_lesseq", 2, false, post_lex_less_or_equal)                  \
+  ROW("nvalue", 2, false, post_distinct_values)                        \
+  ROW("regular", 6, false, post_regular)                               \
+  ROW("table_bool", 2, false, post_table)                              \
+  ROW("table_int", 2, false, post_table)                               \
   ROW("weighted_circuit", 6, false, post_weighted_circuit)

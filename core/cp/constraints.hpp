@@ -11,7 +11,8 @@ void post_at_most(Engine& engine, View x, View y, Control control = {});
 
 // Sums of coefficients times variables, bounds consistent (equations: over the reals).
 enum class Relation : std::uint8_t { equal, different, at_most };
-void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound, Control control = {});
+void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound,
+                 Control control = {});
 
 // Domain propagation of an equation of three variables with 0, besides its bounds; none where domains are large.
 void post_sum_of_domains(Engine& engine, const Values& coefficients, const Views& xs);

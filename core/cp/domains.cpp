@@ -17,7 +17,8 @@ Value base_of(Value lo) { return floor_div(lo, 64) * 64; }
 
 int Domains::make(Value lo, Value hi) {
   if (lo > hi) throw Refused("a domain has at least one value, not " + std::to_string(lo) + ".." + std::to_string(hi));
-  if (lo < -kLimit || hi > kLimit) throw Refused("a bound is at most 2^52 in absolute value, not " + std::to_string(lo) + ".." + std::to_string(hi));
+  if (lo < -kLimit || hi > kLimit)
+    throw Refused("a bound is at most 2^52 in absolute value, not " + std::to_string(lo) + ".." + std::to_string(hi));
   domains_.push_back({lo, hi, hi - lo + 1, 0, kNoRow, -1, 0});
   events_.push_back(0);
   if (hi - lo >= 2 && hi - lo < kNarrow) build_row(count() - 1);
@@ -107,7 +108,8 @@ Value Domains::count_between(int v, Value from, Value to) const {
       for (Value x = from; x <= to; ++x) count -= is_hole(v, x);
       return count;
     }
-    for (std::int32_t i = d.holes; i >= 0; i = holes_[i].next) count -= holes_[i].value >= from && holes_[i].value <= to;
+    for (std::int32_t i = d.holes; i >= 0; i = holes_[i].next)
+      count -= holes_[i].value >= from && holes_[i].value <= to;
     return count;
   }
   const std::size_t first = place(d.base, from), last = place(d.base, to);
@@ -246,21 +248,25 @@ std::uint64_t Domains::listed_word(View x, Value base) const {
     const Value first = std::max<Value>(0, lo(x) - base), last = std::min<Value>(63, hi(x) - base);
     return first > last ? 0 : from_bit(static_cast<std::size_t>(first)) & to_bit(static_cast<std::size_t>(last));
   }
-  for (Value k = std::max<Value>(0, lo(x) - base); k < 64 && base + k <= hi(x); ++k) result |= static_cast<std::uint64_t>(has(x, base + k)) << k;
+  for (Value k = std::max<Value>(0, lo(x) - base); k < 64 && base + k <= hi(x); ++k)
+    result |= static_cast<std::uint64_t>(has(x, base + k)) << k;
   return result;
 }
 
 bool Domains::meets(View x, Value base, std::span<const std::uint64_t> words) const {
-  const Value least = std::max<Value>(lo(x) - base, 0), most = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
+  const Value least = std::max<Value>(lo(x) - base, 0),
+              most = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
   if (least > most) return false;
   for (Value i = least / 64; i <= most / 64; ++i)
-    if (words[static_cast<std::size_t>(i)] && (words[static_cast<std::size_t>(i)] & row_word(x, base + i * 64))) return true;
+    if (words[static_cast<std::size_t>(i)] && (words[static_cast<std::size_t>(i)] & row_word(x, base + i * 64)))
+      return true;
   return false;
 }
 
 void Domains::read_row(View x, Value base, std::span<std::uint64_t> words) const {
   std::fill(words.begin(), words.end(), 0);
-  const Value least = std::max<Value>(lo(x) - base, 0), most = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
+  const Value least = std::max<Value>(lo(x) - base, 0),
+              most = std::min(hi(x) - base, static_cast<Value>(words.size() * 64) - 1);
   if (least > most) return;
   std::uint64_t* const to = words.data();
   each_word(x, base, least / 64, most / 64, [to](Value i, std::uint64_t word) { to[i] = word; });

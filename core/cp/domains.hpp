@@ -182,7 +182,8 @@ class Domains {
   };
   struct HashOfHole {
     std::size_t operator()(const HoleOf& h) const {
-      const auto x = (static_cast<std::uint64_t>(h.value) ^ static_cast<std::uint64_t>(h.var) << 40) * 0x9e3779b97f4a7c15U;
+      const auto x =
+          (static_cast<std::uint64_t>(h.value) ^ static_cast<std::uint64_t>(h.var) << 40) * 0x9e3779b97f4a7c15U;
       return static_cast<std::size_t>(x ^ x >> 32);
     }
   };
@@ -253,7 +254,8 @@ class Domains {
   void each_bit(View x, F f) const {
     const Value first = domains_[x.var].lo, last = domains_[x.var].hi, base = domains_[x.var].base;
     for (Value at = (first - base) >> 6; at <= (last - base) >> 6; ++at)
-      for (std::uint64_t left = word(domains_[x.var], at); left; left &= left - 1) f(base + at * 64 + std::countr_zero(left) + x.offset);
+      for (std::uint64_t left = word(domains_[x.var], at); left; left &= left - 1)
+        f(base + at * 64 + std::countr_zero(left) + x.offset);
   }
 
   Trail& trail_;

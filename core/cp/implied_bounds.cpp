@@ -83,7 +83,10 @@ std::optional<Linear> linear_of(std::string_view name, const std::vector<Argumen
     if (!rest.starts_with("lin_")) continue;
     rest.remove_prefix(4);
     if (rest != "eq" && rest != "eq_domain" && rest != "ne" && rest != "le") return std::nullopt;
-    Linear result{rest == "le" ? Compare::at_most : rest == "ne" ? Compare::different : Compare::equal, {{-1, a[2][0]}}};
+    Linear result{rest == "le"   ? Compare::at_most
+                  : rest == "ne" ? Compare::different
+                                 : Compare::equal,
+                  {{-1, a[2][0]}}};
     for (std::size_t i = 0; i < a[0].size(); ++i) result.terms.emplace_back(a[0][i].offset, a[1][i]);
     return result;
   }
@@ -92,7 +95,8 @@ std::optional<Linear> linear_of(std::string_view name, const std::vector<Argumen
 
 class Propagation {
  public:
-  explicit Propagation(const Statements& statements) : statements_(statements), users_(statements.bounds.size()), updates_(statements.bounds.size()) {
+  explicit Propagation(const Statements& statements)
+      : statements_(statements), users_(statements.bounds.size()), updates_(statements.bounds.size()) {
     for (std::size_t v = 0; v < statements.bounds.size(); ++v) {
       const auto& [lo, hi] = statements.bounds[v];
       ranges_.push_back(statements.is_open[v] ? Range{} : Range{lo, hi});
@@ -161,7 +165,9 @@ class Propagation {
   Range range(View x) const {
     if (x.var < 0) return {x.offset, x.offset};
     const Range r = ranges_[index(x)];
-    const auto end = [&](Wide value) { return is_infinite(value) ? product(x.scale, value) : clamped(x.scale * value + x.offset); };
+    const auto end = [&](Wide value) {
+      return is_infinite(value) ? product(x.scale, value) : clamped(x.scale * value + x.offset);
+    };
     const Wide a = end(r.lo), b = end(r.hi);
     return {std::min(a, b), std::max(a, b)};
   }
@@ -301,14 +307,16 @@ class Propagation {
     std::optional<View> value;
     Control control = Control::none;
   };
-  static std::optional<Disjunction> disjunction_of(std::string_view name, Control control, const std::vector<Argument>& a) {
+  static std::optional<Disjunction> disjunction_of(std::string_view name, Control control,
+                                                   const std::vector<Argument>& a) {
     const std::optional<View> last = control == Control::none ? std::nullopt : std::optional(a.back()[0]);
     if (name == "bool_clause") {
       Views literals = a[0];
       for (const View x : negations(a[1])) literals.push_back(x);
       return Disjunction{literals, last, control};
     }
-    const bool is_or = name == "array_bool_or" || name == "bool_or", is_and = name == "array_bool_and" || name == "bool_and";
+    const bool is_or = name == "array_bool_or" || name == "bool_or",
+               is_and = name == "array_bool_and" || name == "bool_and";
     if (!is_or && !is_and) return std::nullopt;
     Views xs = a[0];
     if (!name.starts_with("array")) xs.push_back(a[1][0]);
@@ -424,7 +432,8 @@ class Propagation {
     const std::vector<Argument>& a = post.arguments;
     const Control control = control_of(name);
     if (const auto sum = linear_of(name, a)) return linear(*sum, control, post);
-    if (const auto parts = disjunction_of(name, control, a)) return clause(parts->literals, parts->value ? &*parts->value : nullptr, parts->control);
+    if (const auto parts = disjunction_of(name, control, a))
+      return clause(parts->literals, parts->value ? &*parts->value : nullptr, parts->control);
     if (name == "array_bool_and" && is_true(a[1][0])) return within(a[0], 1, 1);
     const auto count = [&](std::size_t i) { return static_cast<Wide>(a[i].size()); };
     if (name == "set_in") {

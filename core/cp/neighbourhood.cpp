@@ -64,7 +64,8 @@ void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& 
 }
 
 // The place in `open`; its size if nothing has changed.
-std::size_t Neighbourhood::most_affected(const Domains& d, const std::vector<double>& sizes, const std::vector<std::size_t>& open) const {
+std::size_t Neighbourhood::most_affected(const Domains& d, const std::vector<double>& sizes,
+                                         const std::vector<std::size_t>& open) const {
   std::size_t result = open.size();
   double most = 0;
   for (std::size_t k = 0; k < open.size(); ++k) {

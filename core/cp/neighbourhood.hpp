@@ -26,7 +26,8 @@ class Neighbourhood {
  private:
   void fix_share(Engine& engine, const Values& best, Random& random);
   void fix_until_small(Engine& engine, const Values& best, Random& random, bool guided);
-  std::size_t most_affected(const Domains& d, const std::vector<double>& sizes, const std::vector<std::size_t>& open) const;
+  std::size_t most_affected(const Domains& d, const std::vector<double>& sizes,
+                            const std::vector<std::size_t>& open) const;
   double total(const Domains& d) const;
 
   Relaxation relaxation_;

@@ -10,7 +10,9 @@ namespace {
 constexpr auto kBetweenPolls = std::chrono::milliseconds(20);
 constexpr std::size_t kPartsEach = 30, kMostWaiting = 256;
 
-Value value_of(View x, const Values& solution) { return x.scale * solution[static_cast<std::size_t>(x.var)] + x.offset; }
+Value value_of(View x, const Values& solution) {
+  return x.scale * solution[static_cast<std::size_t>(x.var)] + x.offset;
+}
 
 }  // namespace
 
@@ -32,7 +34,9 @@ ParallelSearch::ParallelSearch(const std::vector<Solver*>& copies, Options optio
   }
 }
 
-double ParallelSearch::elapsed() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+double ParallelSearch::elapsed() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
 
 Finder::Status ParallelSearch::next() {
   if (!begun_) begin();

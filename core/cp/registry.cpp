@@ -21,11 +21,16 @@ using Entries = std::unordered_map<std::string, Entry>;
 void add_comparisons(Entries& table) {
   for (const std::string kind : {"int", "bool"}) {
     table[kind + "_eq"] = {2, true, [](ConstraintCall& c) { post_equal(c.engine(), c.view(0), c.view(1), c.control); }};
-    table[kind + "_ne"] = {2, true, [](ConstraintCall& c) { post_different(c.engine(), c.view(0), c.view(1), c.control); }};
-    table[kind + "_le"] = {2, true, [](ConstraintCall& c) { post_at_most(c.engine(), c.view(0), c.view(1), c.control); }};
-    table[kind + "_lt"] = {2, true, [](ConstraintCall& c) { post_at_most(c.engine(), c.view(0) + 1, c.view(1), c.control); }};
-    table[kind + "_ge"] = {2, true, [](ConstraintCall& c) { post_at_most(c.engine(), c.view(1), c.view(0), c.control); }};
-    table[kind + "_gt"] = {2, true, [](ConstraintCall& c) { post_at_most(c.engine(), c.view(1) + 1, c.view(0), c.control); }};
+    table[kind + "_ne"] = {2, true,
+                           [](ConstraintCall& c) { post_different(c.engine(), c.view(0), c.view(1), c.control); }};
+    table[kind + "_le"] = {2, true,
+                           [](ConstraintCall& c) { post_at_most(c.engine(), c.view(0), c.view(1), c.control); }};
+    table[kind + "_lt"] = {2, true,
+                           [](ConstraintCall& c) { post_at_most(c.engine(), c.view(0) + 1, c.view(1), c.control); }};
+    table[kind + "_ge"] = {2, true,
+                           [](ConstraintCall& c) { post_at_most(c.engine(), c.view(1), c.view(0), c.control); }};
+    table[kind + "_gt"] = {2, true,
+                           [](ConstraintCall& c) { post_at_most(c.engine(), c.view(1) + 1, c.view(0), c.control); }};
   }
   table["bool2int"] = table["int_eq"];
   table["bool2int"].reifiable = false;
@@ -86,22 +91,34 @@ Views clause(const ConstraintCall& c) {
 }
 
 void add_booleans(Entries& table) {
-  table["bool_and"] = {3, false, [](ConstraintCall& c) { post_all_true(c.engine(), {c.boolean(0), c.boolean(1)}, c.boolean(2)); }};
-  table["bool_or"] = {3, false, [](ConstraintCall& c) { post_clause(c.engine(), {c.boolean(0), c.boolean(1)}, Control::reified(c.boolean(2))); }};
-  table["bool_xor"] = {3, false, [](ConstraintCall& c) { post_different(c.engine(), c.boolean(0), c.boolean(1), Control::reified(c.boolean(2))); }};
+  table["bool_and"] = {
+      3, false, [](ConstraintCall& c) { post_all_true(c.engine(), {c.boolean(0), c.boolean(1)}, c.boolean(2)); }};
+  table["bool_or"] = {3, false, [](ConstraintCall& c) {
+                        post_clause(c.engine(), {c.boolean(0), c.boolean(1)}, Control::reified(c.boolean(2)));
+                      }};
+  table["bool_xor"] = {3, false, [](ConstraintCall& c) {
+                         post_different(c.engine(), c.boolean(0), c.boolean(1), Control::reified(c.boolean(2)));
+                       }};
   table["bool_clause"] = {2, true, [](ConstraintCall& c) { post_clause(c.engine(), clause(c), c.control); }};
-  table["array_bool_or"] = {2, false, [](ConstraintCall& c) { post_clause(c.engine(), c.booleans(0), Control::reified(c.boolean(1))); }};
-  table["array_bool_and"] = {2, false, [](ConstraintCall& c) { post_all_true(c.engine(), c.booleans(0), c.boolean(1)); }};
+  table["array_bool_or"] = {
+      2, false, [](ConstraintCall& c) { post_clause(c.engine(), c.booleans(0), Control::reified(c.boolean(1))); }};
+  table["array_bool_and"] = {2, false,
+                             [](ConstraintCall& c) { post_all_true(c.engine(), c.booleans(0), c.boolean(1)); }};
   // The Boolean implies the conjunction, or the disjunction.
-  table["array_bool_and_imp"] = {2, false, [](ConstraintCall& c) { for (const View x : c.booleans(0)) post_at_most(c.engine(), c.boolean(1), x); }};
-  table["array_bool_or_imp"] = {2, false, [](ConstraintCall& c) { post_clause(c.engine(), c.booleans(0), Control::implied(c.boolean(1))); }};
+  table["array_bool_and_imp"] = {2, false, [](ConstraintCall& c) {
+                                   for (const View x : c.booleans(0)) post_at_most(c.engine(), c.boolean(1), x);
+                                 }};
+  table["array_bool_or_imp"] = {
+      2, false, [](ConstraintCall& c) { post_clause(c.engine(), c.booleans(0), Control::implied(c.boolean(1))); }};
   table["array_bool_xor"] = {1, false, [](ConstraintCall& c) { post_odd(c.engine(), c.booleans(0)); }};
 }
 
 void add_elements(Entries& table) {
   for (const std::string kind : {"int", "bool"}) {
-    table["array_" + kind + "_element"] = {3, false, [](ConstraintCall& c) { post_element(c.engine(), c.view(0) - 1, c.values(1), c.view(2)); }};
-    table["array_var_" + kind + "_element"] = {3, false, [](ConstraintCall& c) { post_element(c.engine(), c.view(0) - 1, c.views(1), c.view(2)); }};
+    table["array_" + kind + "_element"] = {
+        3, false, [](ConstraintCall& c) { post_element(c.engine(), c.view(0) - 1, c.values(1), c.view(2)); }};
+    table["array_var_" + kind + "_element"] = {
+        3, false, [](ConstraintCall& c) { post_element(c.engine(), c.view(0) - 1, c.views(1), c.view(2)); }};
   }
 }
 
@@ -111,17 +128,21 @@ constexpr std::pair<const char*, Side> kSides[] = {{"", Side::automatic}, {"_cpu
 void add_all_different(Entries& table) {
   const std::pair<const char*, Consistency> kinds[] = {{"value", Consistency::value}, {"bounds", Consistency::bounds}};
   for (const auto& [name, consistency] : kinds)
-    table[std::string("all_different_") + name] = {
-        1, false, [consistency = consistency](ConstraintCall& c) { post_all_different(c.engine(), c.views(0), consistency); }};
+    table[std::string("all_different_") + name] = {1, false, [consistency = consistency](ConstraintCall& c) {
+                                                     post_all_different(c.engine(), c.views(0), consistency);
+                                                   }};
   for (const auto& [suffix, side] : kSides)
     table[std::string("all_different_domain") + suffix] = {
-        1, false, [side = side](ConstraintCall& c) { post_all_different(c.engine(), c.views(0), Consistency::domain, side); }};
+        1, false,
+        [side = side](ConstraintCall& c) { post_all_different(c.engine(), c.views(0), Consistency::domain, side); }};
 }
 
 void add_graphs(Entries& table) {
   for (const auto& [suffix, side] : kSides) {
-    table[std::string("circuit") + suffix] = {1, false, [side = side](ConstraintCall& c) { post_circuit(c.engine(), c.views(0), side); }};
-    table[std::string("subcircuit") + suffix] = {1, false, [side = side](ConstraintCall& c) { post_subcircuit(c.engine(), c.views(0), side); }};
+    table[std::string("circuit") + suffix] = {
+        1, false, [side = side](ConstraintCall& c) { post_circuit(c.engine(), c.views(0), side); }};
+    table[std::string("subcircuit") + suffix] = {
+        1, false, [side = side](ConstraintCall& c) { post_subcircuit(c.engine(), c.views(0), side); }};
   }
 }
 
@@ -154,9 +175,11 @@ bool take_suffix(std::string& name, const std::string& suffix) {
 void Solver::post(const std::string& name, const std::vector<Argument>& arguments) {
   std::string base = name;
   const bool is_known = table().contains(name);
-  const bool reified = !is_known && take_suffix(base, "_reif"), implied = !is_known && !reified && take_suffix(base, "_imp");
+  const bool reified = !is_known && take_suffix(base, "_reif"),
+             implied = !is_known && !reified && take_suffix(base, "_imp");
   const auto entry = table().find(base);
-  if (entry == table().end() || ((reified || implied) && !entry->second.reifiable)) throw Refused("unknown constraint " + name);
+  if (entry == table().end() || ((reified || implied) && !entry->second.reifiable))
+    throw Refused("unknown constraint " + name);
   ConstraintCall call(*this, name, arguments);
   call.expect(entry->second.arguments + (reified || implied));
   if (reified) call.control = Control::reified(call.boolean(arguments.size() - 1));

@@ -41,7 +41,8 @@ double Restarts::cutoff(std::uint64_t round) const {
 }
 
 Search::Search(Solver& solver, Options options)
-    : solver_(solver), engine_(solver.engine()), options_(std::move(options)), random_(options_.seed), start_(std::chrono::steady_clock::now()) {
+    : solver_(solver), engine_(solver.engine()), options_(std::move(options)), random_(options_.seed),
+      start_(std::chrono::steady_clock::now()) {
   calls_before_ = engine_.calls();
   engine_.watch([this] {
     out_of_time_ = elapsed() > options_.seconds;
@@ -117,9 +118,10 @@ std::optional<Decision> Search::decision() {
   if (!options_.free) return chosen();
   // Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009; but the variable stays the first one above, too, once it got a value.
   const Domains& d = engine_.domains();
-  const auto decision = conflict_ && !d.fixed(*conflict_)
-                            ? decide_value(d, *conflict_, value_orderings_[static_cast<std::size_t>(conflict_->var)], random_)
-                            : chosen();
+  const auto decision =
+      conflict_ && !d.fixed(*conflict_)
+          ? decide_value(d, *conflict_, value_orderings_[static_cast<std::size_t>(conflict_->var)], random_)
+          : chosen();
   return decision ? prefer(*decision) : decision;
 }
 
@@ -218,7 +220,8 @@ bool Search::back() {
 
 Search::Turn Search::fail() {
   ++statistics_.failures;
-  if (options_.free && !path_.empty() && (!conflict_ || engine_.domains().fixed(*conflict_))) conflict_ = path_.back().x;
+  if (options_.free && !path_.empty() && (!conflict_ || engine_.domains().fixed(*conflict_)))
+    conflict_ = path_.back().x;
   const double failures = static_cast<double>(statistics_.failures - failures_at_restart_);
   if (!path_.empty() && failures >= options_.restarts.cutoff(rounds_ + 1)) {
     if (is_diving_) neighbourhood_->narrow();

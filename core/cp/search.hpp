@@ -123,7 +123,8 @@ class Search final : public Finder {
   std::uint64_t calls_before_ = 0, failures_at_restart_ = 0, rounds_ = 0;
   std::size_t outside_ = 0;  // the level on which the search rests, and below which it begins
   double spent_before_ = 0, next_poll_ = 0;
-  bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false, is_diving_ = false, is_infeasible_ = false;
+  bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false, is_diving_ = false,
+       is_infeasible_ = false;
 };
 
 }  // namespace elimina::cp

@@ -20,7 +20,8 @@ View Solver::new_variable(const Values& values) {
   std::sort(sorted.begin(), sorted.end());
   sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
   const View x = new_variable(sorted.front(), sorted.back());
-  if (sorted.back() - sorted.front() + 1 != static_cast<Value>(sorted.size())) post_member(engine_, x, std::move(sorted));
+  if (sorted.back() - sorted.front() + 1 != static_cast<Value>(sorted.size()))
+    post_member(engine_, x, std::move(sorted));
   return x;
 }
 

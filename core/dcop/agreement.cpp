@@ -13,7 +13,8 @@ class Run {
   using Packet = Network<Body>::Packet;
 
   Run(std::span<Traversal* const> traversals, std::span<const int> owners, int agents, const Delivery& delivery)
-      : traversals_(traversals), owners_(owners), network_(owners, std::vector<double>(std::size_t(agents), 0.0), delivery) {}
+      : traversals_(traversals), owners_(owners),
+        network_(owners, std::vector<double>(std::size_t(agents), 0.0), delivery) {}
 
   Agreement operator()(const std::function<void()>& poll) {
     const auto own = network_.own();
@@ -26,7 +27,11 @@ class Run {
         }
       });
     }
-    network_.run([&](const Packet& packet) { turn(owners_[packet.target], [&] { receive(packet.source, packet.target, packet.body); }); }, poll);
+    network_.run(
+        [&](const Packet& packet) {
+          turn(owners_[packet.target], [&] { receive(packet.source, packet.target, packet.body); });
+        },
+        poll);
     return {messages_, std::move(network_.clocks)};
   }
 
@@ -79,7 +84,8 @@ class Run {
 
 }  // namespace
 
-Agreement agree(std::span<Traversal* const> traversals, std::span<const int> owners, int agents, const Delivery& delivery, const std::function<void()>& poll) {
+Agreement agree(std::span<Traversal* const> traversals, std::span<const int> owners, int agents,
+                const Delivery& delivery, const std::function<void()>& poll) {
   return Run(traversals, owners, agents, delivery)(poll);
 }
 

@@ -18,6 +18,7 @@ struct Agreement {
 // Run the traversals of all variables to their end. Only messages between agents count.
 //
 // `traversals`: one for each variable, none of them started. `owners`: the agent of each variable. `agents`: their number. `poll`: see `Network`.
-Agreement agree(std::span<Traversal* const> traversals, std::span<const int> owners, int agents, const Delivery& delivery, const std::function<void()>& poll);
+Agreement agree(std::span<Traversal* const> traversals, std::span<const int> owners, int agents,
+                const Delivery& delivery, const std::function<void()>& poll);
 
 }  // namespace elimina::dcop

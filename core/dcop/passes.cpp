@@ -15,9 +15,10 @@ class Passes {
  public:
   using Packet = Network<Step>::Packet;
 
-  Passes(std::span<Traversal* const> traversals, std::span<const int> owners, std::vector<double> clocks, std::span<const i64> operations, double pace,
-         const Delivery& delivery)
-      : traversals_(traversals), owners_(owners), work_(operations), pace_(pace), operations_(clocks.size()), network_(owners, std::move(clocks), delivery) {
+  Passes(std::span<Traversal* const> traversals, std::span<const int> owners, std::vector<double> clocks,
+         std::span<const i64> operations, double pace, const Delivery& delivery)
+      : traversals_(traversals), owners_(owners), work_(operations), pace_(pace), operations_(clocks.size()),
+        network_(owners, std::move(clocks), delivery) {
     for (const Traversal* traversal : traversals) silent_.push_back(traversal->children().size());
   }
 
@@ -69,13 +70,15 @@ class Passes {
     }
   }
 
-  void send(int source, int target, bool is_value) { network_.send(source, target, {is_value, operations_[owners_[source]]}); }
+  void send(int source, int target, bool is_value) {
+    network_.send(source, target, {is_value, operations_[owners_[source]]});
+  }
 
   std::span<Traversal* const> traversals_;
   std::span<const int> owners_;
   std::span<const i64> work_;
   double pace_;
-  std::vector<i64> operations_;       // of each agent
+  std::vector<i64> operations_;  // of each agent
   Network<Step> network_;
   std::vector<std::size_t> silent_;  // children whose tables a variable waits for
   // Variables of the agent that acts: those to eliminate, and those that know their value.
@@ -85,8 +88,8 @@ class Passes {
 
 }  // namespace
 
-Chain pass(std::span<Traversal* const> traversals, std::span<const int> owners, std::vector<double> clocks, std::span<const i64> operations, double pace,
-           const Delivery& delivery, const std::function<void()>& poll) {
+Chain pass(std::span<Traversal* const> traversals, std::span<const int> owners, std::vector<double> clocks,
+           std::span<const i64> operations, double pace, const Delivery& delivery, const std::function<void()>& poll) {
   return Passes(traversals, owners, std::move(clocks), operations, pace, delivery)(poll);
 }
 

@@ -18,7 +18,7 @@ struct Chain {
 //
 // `traversals`: one for each variable, all at their end. `owners`: the agent of each variable. `clocks`: of each agent, in seconds. `operations`: work of
 // eliminating each variable. `pace`: seconds of an operation. `poll`: see `Network`.
-Chain pass(std::span<Traversal* const> traversals, std::span<const int> owners, std::vector<double> clocks, std::span<const i64> operations, double pace,
-           const Delivery& delivery, const std::function<void()>& poll);
+Chain pass(std::span<Traversal* const> traversals, std::span<const int> owners, std::vector<double> clocks,
+           std::span<const i64> operations, double pace, const Delivery& delivery, const std::function<void()>& poll);
 
 }  // namespace elimina::dcop

@@ -5,7 +5,8 @@
 
 namespace elimina::dcop {
 
-std::vector<Traversal> traversals_of(const tables::Tables& functions, i64 variables, i64 degree, std::span<const i64> ranks, bool prefers_reached) {
+std::vector<Traversal> traversals_of(const tables::Tables& functions, i64 variables, i64 degree,
+                                     std::span<const i64> ranks, bool prefers_reached) {
   std::vector<std::vector<int>> neighbours(variables);
   for (i64 number = 0; number < functions.size(); ++number) {
     const auto scope = functions.scope(number);
@@ -32,7 +33,8 @@ std::vector<i64> with_variables(const tables::Tables& functions) {
   return found;
 }
 
-plan::PlannedTree pseudo_tree(std::span<Traversal* const> traversals, const tables::Tables& functions, std::vector<i64> sizes) {
+plan::PlannedTree pseudo_tree(std::span<Traversal* const> traversals, const tables::Tables& functions,
+                              std::vector<i64> sizes) {
   std::vector<int> order(traversals.size()), roots(traversals.size());
   std::iota(order.begin(), order.end(), 0);
   const auto visit = [&](int v) { return traversals[v]->visit(); };

@@ -30,7 +30,8 @@ bool Traversal::is_lower(Key one, Key other) {
 
 int Traversal::place_of(int neighbour) const {
   const auto found = std::ranges::lower_bound(neighbours_, neighbour);
-  if (found == neighbours_.end() || *found != neighbour) throw std::invalid_argument("a message from a variable that is no neighbour");
+  if (found == neighbours_.end() || *found != neighbour)
+    throw std::invalid_argument("a message from a variable that is no neighbour");
   return int(found - neighbours_.begin());
 }
 
@@ -72,7 +73,8 @@ void Traversal::receive(int source, Body body, std::vector<Sent>& out) {
 
 // Begin a wave, if no neighbour is higher: others cannot win.
 void Traversal::begin(std::vector<Sent>& out) {
-  for (std::size_t n = 0; n < neighbours_.size(); ++n) highest_ = std::max(highest_, Key(ranks_[n], neighbours_[n]), is_lower);
+  for (std::size_t n = 0; n < neighbours_.size(); ++n)
+    highest_ = std::max(highest_, Key(ranks_[n], neighbours_[n]), is_lower);
   if (highest_ == key_) join_wave(key_, -1, out);
   const auto early = std::exchange(early_, {});
   for (const auto& [source, body] : early) receive(source, body, out);
@@ -203,9 +205,12 @@ struct Reader {
 
 template <class Self, class Visit>
 void Traversal::each(Self& self, Visit&& visit) {
-  visit(self.key_), visit(self.neighbours_), visit(self.prefers_reached_), visit(self.ranks_), visit(self.unranked_), visit(self.highest_), visit(self.early_);
-  visit(self.waves_), visit(self.wave_), visit(self.from_), visit(self.silent_), visit(self.silent_count_), visit(self.reached_), visit(self.reached_count_);
-  visit(self.untried_), visit(self.unknown_), visit(self.visits_), visit(self.visit_), visit(self.parent_), visit(self.done_), visit(self.children_), visit(self.above_);
+  visit(self.key_), visit(self.neighbours_), visit(self.prefers_reached_), visit(self.ranks_), visit(self.unranked_),
+      visit(self.highest_), visit(self.early_);
+  visit(self.waves_), visit(self.wave_), visit(self.from_), visit(self.silent_), visit(self.silent_count_),
+      visit(self.reached_), visit(self.reached_count_);
+  visit(self.untried_), visit(self.unknown_), visit(self.visits_), visit(self.visit_), visit(self.parent_),
+      visit(self.done_), visit(self.children_), visit(self.above_);
 }
 
 std::vector<i64> Traversal::state() const {

@@ -13,9 +13,9 @@
 namespace elimina::dcop {
 
 enum class Kind : int {
-  rank,    // a rank, to each neighbour
-  elect,   // a wave that looks for the highest rank, on its way out and back (echo with extinction: Chang 1982): rank and number of its variable
-  mark,    // the token has come, for the first time: its visit; to all neighbours but the one that it came from
+  rank,   // a rank, to each neighbour
+  elect,  // a wave that looks for the highest rank, on its way out and back (echo with extinction: Chang 1982): rank and number of its variable
+  mark,   // the token has come, for the first time: its visit; to all neighbours but the one that it came from
   marked,  // the answer: the own visit or -1, and how many neighbours were visited so far
   visit,   // the token on its way down: the sender's visit, and how many there were
   back,    // the token on its way up: how many visits there were
@@ -43,12 +43,16 @@ class Traversal {
   void receive(int source, Body body, std::vector<Sent>& out);
 
   int variable() const { return key_.second; }
-  i64 visit() const { return visit_; }         // number of the token's first visit within this component; -1 before it
-  int parent() const { return parent_; }       // the variable that the token came from; -1 if there is none
+  i64 visit() const { return visit_; }    // number of the token's first visit within this component; -1 before it
+  int parent() const { return parent_; }  // the variable that the token came from; -1 if there is none
   const std::vector<int>& neighbours() const { return neighbours_; }
-  bool done() const { return done_; }          // the token has left for good
-  const std::vector<int>& children() const { return children_; }                     // those that the token went to from here, in this order
-  const std::vector<std::pair<int, i64>>& above() const { return above_; }           // neighbours that are ancestors, and their visits
+  bool done() const { return done_; }  // the token has left for good
+  const std::vector<int>& children() const {
+    return children_;
+  }  // those that the token went to from here, in this order
+  const std::vector<std::pair<int, i64>>& above() const {
+    return above_;
+  }  // neighbours that are ancestors, and their visits
 
   // All that a traversal knows, as numbers.
   std::vector<i64> state() const;

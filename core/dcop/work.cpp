@@ -27,7 +27,8 @@ std::optional<int> type_of(const Rules& rules, i64 tables, i64 spread) {
 
 }  // namespace
 
-std::optional<Work> Work::of(const plan::PlannedTree& planned, const tables::Tables& functions, tables::Sense sense, const Rules& rules) {
+std::optional<Work> Work::of(const plan::PlannedTree& planned, const tables::Tables& functions, tables::Sense sense,
+                             const Rules& rules) {
   const auto& [sizes, scopes, tree] = planned;
   const std::vector<tables::Ends>& ends = functions.ends(sense);
   if (!std::ranges::all_of(ends, &tables::Ends::any)) return std::nullopt;
@@ -41,7 +42,9 @@ std::optional<Work> Work::of(const plan::PlannedTree& planned, const tables::Tab
     for (const int factor : tree.factors[number]) {
       const tables::Ends& own = ends[numbers[factor]];
       i64 apart;
-      if (__builtin_sub_overflow(own.most, own.least, &apart) || __builtin_add_overflow(spread, apart, &spread) || spread >= rules.spread) return std::nullopt;
+      if (__builtin_sub_overflow(own.most, own.least, &apart) || __builtin_add_overflow(spread, apart, &spread) ||
+          spread >= rules.spread)
+        return std::nullopt;
     }
     for (const int child : tree.children[number]) {
       if (__builtin_add_overflow(spread, spreads[child], &spread)) return std::nullopt;
@@ -80,7 +83,8 @@ Work::Total Work::total() const {
   return total;
 }
 
-Mail mail(const Work& work, std::span<Traversal* const> traversals, std::span<const int> owners, Envelope util, Envelope value) {
+Mail mail(const Work& work, std::span<Traversal* const> traversals, std::span<const int> owners, Envelope util,
+          Envelope value) {
   Mail found;
   for (const Elimination& node : work.nodes) {
     const int parent = traversals[node.variable]->parent();

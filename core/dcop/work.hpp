@@ -19,23 +19,24 @@ struct Rules {
   std::vector<NumberType> types;  // the narrowest first; buckets of the last one are planned
   i64 tables;                     // that a step adds at most
   i64 spread;                     // costs of a variable's own functions are less far apart
-  i64 at_once, cell;              // combinations up to which others are joined as one array, and the bytes of each of these
+  i64 at_once, cell;  // combinations up to which others are joined as one array, and the bytes of each of these
 };
 
 struct Elimination {
   int variable = 0;
-  int tables = 0, type = 0;           // functions of one scope count once, and messages; type of the message's numbers
-  int width = 0;                      // variables of the message
-  i64 combinations = 1, cells = 1;    // of the variable and the message's, and of the message's alone
-  i64 size = 0, held = 0;             // bytes of the message's cells, and of the children's
-  i64 operations = -1, bytes = -1;    // of the largest step, without what is held; -1: a plan tells
+  int tables = 0, type = 0;         // functions of one scope count once, and messages; type of the message's numbers
+  int width = 0;                    // variables of the message
+  i64 combinations = 1, cells = 1;  // of the variable and the message's, and of the message's alone
+  i64 size = 0, held = 0;           // bytes of the message's cells, and of the children's
+  i64 operations = -1, bytes = -1;  // of the largest step, without what is held; -1: a plan tells
 };
 
 class Work {
  public:
   // Nothing where a table forbids everything, or costs are so far apart that no numbers are wide enough. `functions`: of integers, with the scopes of
   // `planned` where they have variables.
-  static std::optional<Work> of(const plan::PlannedTree& planned, const tables::Tables& functions, tables::Sense sense, const Rules& rules);
+  static std::optional<Work> of(const plan::PlannedTree& planned, const tables::Tables& functions, tables::Sense sense,
+                                const Rules& rules);
 
   // Figures of all nodes.
   struct Total {
@@ -59,8 +60,10 @@ struct Envelope {
 
 // Messages between agents of both passes.
 struct Mail {
-  i64 messages = 0, util = 0, value = 0, largest = 0;  // messages of each pass, their bytes, and those of the largest one
+  i64 messages = 0, util = 0, value = 0,
+      largest = 0;  // messages of each pass, their bytes, and those of the largest one
 };
-Mail mail(const Work& work, std::span<Traversal* const> traversals, std::span<const int> owners, Envelope util, Envelope value);
+Mail mail(const Work& work, std::span<Traversal* const> traversals, std::span<const int> owners, Envelope util,
+          Envelope value);
 
 }  // namespace elimina::dcop

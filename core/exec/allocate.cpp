@@ -8,7 +8,8 @@
 
 namespace {
 
-constexpr std::size_t kLarge = 2 * elimina::kHugePage;  // bytes: a whole huge page lies in such a block, wherever it begins
+constexpr std::size_t kLarge =
+    2 * elimina::kHugePage;  // bytes: a whole huge page lies in such a block, wherever it begins
 
 }  // namespace
 

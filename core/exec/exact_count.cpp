@@ -86,7 +86,8 @@ class LongRun {
       const TableView table = step.table(t);
       const i64 source = table.source();
       inputs_[t] = source < 0 ? Input{factors_ + table.offset(), nullptr, table.domain_stride(), 0}
-                              : Input{nullptr, messages_[source].data(), table.domain_stride(), table.offset() - view(source)[kOut]};
+                              : Input{nullptr, messages_[source].data(), table.domain_stride(),
+                                      table.offset() - view(source)[kOut]};
     }
     digits_.assign(axes, 0);
     i64 place = 0;
@@ -123,7 +124,8 @@ class LongRun {
     const std::size_t count = factors_of_term_.size();
     if (count < 2) return add(sum_, count ? *factors_of_term_.front() : one_);
     // The short ones first.
-    std::sort(factors_of_term_.begin(), factors_of_term_.end(), [](const auto* a, const auto* b) { return a->size() < b->size(); });
+    std::sort(factors_of_term_.begin(), factors_of_term_.end(),
+              [](const auto* a, const auto* b) { return a->size() < b->size(); });
     if (count > 2) {
       term_ = *factors_of_term_.front();
       for (std::size_t i = 1; i + 1 < count; ++i) term_ = product(term_, *factors_of_term_[i]);
@@ -151,7 +153,8 @@ class LongRun {
 
 }  // namespace
 
-LongInteger exact_count(std::span<const i64> words, std::span<const i64> starts, std::span<const i64> roots, const u64* factors) {
+LongInteger exact_count(std::span<const i64> words, std::span<const i64> starts, std::span<const i64> roots,
+                        const u64* factors) {
   count_path(Path::long_integers);
   return LongRun(words, starts, factors).run(roots);
 }

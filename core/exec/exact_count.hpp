@@ -12,6 +12,7 @@ namespace elimina {
 using LongInteger = std::vector<u64>;
 
 // The product of the values of some steps' outputs, each of one cell. `factors`: 1 where something is allowed, else 0. Throws Stopped.
-LongInteger exact_count(std::span<const i64> words, std::span<const i64> starts, std::span<const i64> roots, const u64* factors);
+LongInteger exact_count(std::span<const i64> words, std::span<const i64> starts, std::span<const i64> roots,
+                        const u64* factors);
 
 }  // namespace elimina

@@ -35,7 +35,8 @@ void count_path(Path path) {
 void count_path(std::string_view name) {
   if (!are_paths_counted()) return;
   const auto* at = std::ranges::find(kPathNames, name);
-  if (at == std::end(kPathNames)) throw std::out_of_range("unknown executor path '" + std::string(name) + "': add it to core/exec/paths.hpp");
+  if (at == std::end(kPathNames))
+    throw std::out_of_range("unknown executor path '" + std::string(name) + "': add it to core/exec/paths.hpp");
   count_path(Path(at - kPathNames));
 }
 

@@ -38,9 +38,10 @@ auto with_semiring(const Choice& choice, Use&& use) {
     using V = typename R::Value;
     return use(semiring_of<R>(is_integer<V> ? V(choice.integer_parameter) : V(choice.parameter)));
   };
-#define ELIMINA_CALL(kind, ...)                                                  \
-  if constexpr (sizeof(typename __VA_ARGS__::Value) >= fewest_bytes)             \
-    if (choice.semiring == SemiringKind::kind && choice.value == value_kind_of<typename __VA_ARGS__::Value>) return call.template operator()<__VA_ARGS__>();
+#define ELIMINA_CALL(kind, ...)                                                                              \
+  if constexpr (sizeof(typename __VA_ARGS__::Value) >= fewest_bytes)                                         \
+    if (choice.semiring == SemiringKind::kind && choice.value == value_kind_of<typename __VA_ARGS__::Value>) \
+      return call.template operator()<__VA_ARGS__>();
   ELIMINA_TYPED_SEMIRINGS(ELIMINA_CALL)
 #undef ELIMINA_CALL
   throw std::invalid_argument("the semiring has no values of this type");

@@ -80,7 +80,8 @@ class Team {
     std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
     while (const std::uint32_t left = std::uint32_t(ticket)) {
       // It fails if the loop has ended meanwhile, since the next one's tickets have another number.
-      if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel, std::memory_order_acquire)) continue;
+      if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel, std::memory_order_acquire))
+        continue;
       try {
         (*work_)(last_ - i64(left), thread);
       } catch (...) {

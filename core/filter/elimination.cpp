@@ -15,7 +15,7 @@ constexpr std::size_t kRowBytes = sizeof(Key) + sizeof(Value);
 constexpr std::size_t kMakingBytes = 64;  // of a row in the making: as it grows, and beside the rows that it is made of
 constexpr std::size_t kLeastStored = 1 << 10;
 constexpr std::size_t kCached = 1 << 10;  // rows that stay in the cache
-constexpr std::uint64_t kAsk = 1 << 18;     // candidates, or rows to cut, after which it asks whether to go on
+constexpr std::uint64_t kAsk = 1 << 18;   // candidates, or rows to cut, after which it asks whether to go on
 
 const sparse::Ring kRing{SemiringKind::min_sum, ValueKind::int32, 0, never};
 
@@ -37,7 +37,8 @@ struct Rows {
 
 // All values of a variable, or the row of no variables, at no cost.
 Rows free_rows(Scope order, int rows) {
-  Rows out{std::move(order), {sparse::Buffer(rows * i64{sizeof(Key)}), sparse::Buffer(rows * i64{sizeof(Value)}), rows}};
+  Rows out{std::move(order),
+           {sparse::Buffer(rows * i64{sizeof(Key)}), sparse::Buffer(rows * i64{sizeof(Value)}), rows}};
   std::iota(out.keys(), out.keys() + rows, u64{0});
   std::fill_n(out.costs(), rows, 0);
   return out;
@@ -47,7 +48,8 @@ Rows free_rows(Scope order, int rows) {
 std::size_t cell_at(Key key, const i64* terms, i64 count) {
   std::size_t cell = 0;
   for (; count > 0; --count, terms += sparse::kTermWords)
-    cell += (key >> terms[sparse::kTermShift] & Key(terms[sparse::kTermMask])) * std::size_t(terms[sparse::kTermStride]);
+    cell +=
+        (key >> terms[sparse::kTermShift] & Key(terms[sparse::kTermMask])) * std::size_t(terms[sparse::kTermStride]);
   return cell;
 }
 
@@ -153,12 +155,14 @@ class Elimination {
     std::copy_if(left.order.begin(), left.order.end(), std::back_inserter(order), holds_in(right.order));
     const std::vector<i64> stage = prepare(order, left.count(), b);
     // Messages stay until there is an assignment.
-    const std::size_t most = std::max(kLeastStored, filter_.most_stored - std::min(filter_.most_stored, held_bytes_ / kMakingBytes));
+    const std::size_t most =
+        std::max(kLeastStored, filter_.most_stored - std::min(filter_.most_stored, held_bytes_ / kMakingBytes));
     const auto goes_on = [this](i64 candidates) { return counts(candidates); };
     sparse::Made of_left, of_right;
-    Rows out{order, functions_.join(kRing, arranged(left, order, of_left), arranged(right, order, of_right),
-                                    {&group, 0, false, static_cast<i64>(std::min<std::size_t>(most, INT64_MAX)), goes_on},
-                                    {stage.data(), 0, tree_.budget}, 1)};
+    Rows out{order,
+             functions_.join(kRing, arranged(left, order, of_left), arranged(right, order, of_right),
+                             {&group, 0, false, static_cast<i64>(std::min<std::size_t>(most, INT64_MAX)), goes_on},
+                             {stage.data(), 0, tree_.budget}, 1)};
     out_.bytes = std::max(out_.bytes, held_bytes_ + out.count() * kRowBytes);
     out_.aborted = !filter_.goes_on();
     if (out.count() > filter_.most) cut(out, stage.data());
@@ -176,8 +180,10 @@ class Elimination {
   sparse::Table arranged(const Rows& rows, const Scope& order, sparse::Made& kept) const {
     if (order == rows.order) return rows.table();
     std::vector<i64> segments;
-    for (const auto& [from, mask, to] : moves(rows.order, order)) segments.insert(segments.end(), {0, from, mask, 0, to});
-    kept.keys = functions_.move(rows.keys(), rows.made.rows, segments.data(), std::ssize(segments) / sparse::kSegmentWords, 1, 1);
+    for (const auto& [from, mask, to] : moves(rows.order, order))
+      segments.insert(segments.end(), {0, from, mask, 0, to});
+    kept.keys = functions_.move(rows.keys(), rows.made.rows, segments.data(),
+                                std::ssize(segments) / sparse::kSegmentWords, 1, 1);
     const sparse::Table moved{kept.keys.as<u64>(), rows.costs(), rows.made.rows};
     if (functions_.sorted(moved.keys, moved.rows, 1)) return moved;
     kept = functions_.sort(moved, sizeof(Value), 1);
@@ -218,7 +224,8 @@ class Elimination {
     });
     const int bits = std::min<int>(filter_.bits, std::bit_width(rows) + 1);
     std::vector<i64> words(2);
-    for (TablePtr& t : pack(fields_, std::move(complete), bits, tree_.budget)) ++words[0], append(words, std::move(t), order);
+    for (TablePtr& t : pack(fields_, std::move(complete), bits, tree_.budget))
+      ++words[0], append(words, std::move(t), order);
     if (scope != *cluster_) {
       rest.insert(rest.end(), factors_.begin(), factors_.end());
       for (int c : waiting_) rest.push_back(shadow(c, scope));
@@ -226,7 +233,8 @@ class Elimination {
         if (!holds(scope, v)) rest = eliminate(fields_, shrink(std::move(rest), bits), v, bits, tree_.budget);
     }
     for (TablePtr& t : pack(fields_, std::move(rest), bits, tree_.budget))
-      if (std::any_of(t->value.begin(), t->value.end(), [](Value x) { return x > 0; })) ++words[1], append(words, std::move(t), order);
+      if (std::any_of(t->value.begin(), t->value.end(), [](Value x) { return x > 0; }))
+        ++words[1], append(words, std::move(t), order);
     return words;
   }
 
@@ -255,7 +263,8 @@ class Elimination {
     while (fields_.bits(onto) > filter_.bits) onto.erase(onto.begin());
     Table out{onto, std::vector<Value>(std::size_t{1} << fields_.bits(onto), never)};
     std::vector<i64> terms;
-    for (const auto& [from, mask, to] : moves(rows.order, onto)) terms.insert(terms.end(), {0, from, mask, i64{1} << to});
+    for (const auto& [from, mask, to] : moves(rows.order, onto))
+      terms.insert(terms.end(), {0, from, mask, i64{1} << to});
     for (std::size_t i = 0; i < rows.count(); ++i) {
       Value& low = out.value[cell_at(rows.keys()[i], terms.data(), std::ssize(terms) / sparse::kTermWords)];
       low = std::min(low, rows.costs()[i]);
@@ -278,7 +287,8 @@ class Elimination {
     const auto last = ranked.begin() + static_cast<std::ptrdiff_t>(filter_.most);
     std::nth_element(ranked.begin(), last, ranked.end());
     const Value limit = *last;
-    std::size_t ties = filter_.most - static_cast<std::size_t>(std::count_if(ranked.begin(), last, [&](Value x) { return x < limit; }));
+    std::size_t ties = filter_.most - static_cast<std::size_t>(
+                                          std::count_if(ranked.begin(), last, [&](Value x) { return x < limit; }));
     i64 to = 0;
     for (std::size_t i = 0; i < rows.count(); ++i) {
       if (total[i] > limit || (total[i] == limit && ties == 0)) continue;
@@ -295,7 +305,8 @@ class Elimination {
     std::vector<int> value(tree_.root());
     for (int b = tree_.root() - 1; b >= 0; --b) {
       std::vector<sparse::Readable> tables;
-      for (const TablePtr& f : tree_.nodes[b].factors) tables.push_back({places(f->scope), nullptr, 1, 0, f->value.data()});
+      for (const TablePtr& f : tree_.nodes[b].factors)
+        tables.push_back({places(f->scope), nullptr, 1, 0, f->value.data()});
       for (int c : tree_.nodes[b].children) {
         const Rows& rows = message_[c];
         tables.push_back({places(rows.order), rows.keys(), 1, rows.made.rows, rows.costs()});

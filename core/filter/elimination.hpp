@@ -17,8 +17,8 @@ struct Filter {
 
 struct Outcome {
   std::optional<std::vector<int>> value;  // an assignment of least cost among those found
-  Value unseen = never;  // no assignment that was missed costs less
-  bool aborted = false;  // stopped, or too many rows were made or stored
+  Value unseen = never;                   // no assignment that was missed costs less
+  bool aborted = false;                   // stopped, or too many rows were made or stored
   std::uint64_t made = 0, kept = 0;
   std::size_t largest = 0;
   std::size_t bytes = 0;  // of rows at most

@@ -12,8 +12,8 @@ using namespace network;
 using Poll = std::function<bool(Cost lower, Cost upper, const std::vector<int>* value)>;
 
 struct Options {
-  double seconds;          // after which it stops with what it has
-  std::size_t most_rows;   // of any table, which memory allows
+  double seconds;         // after which it stops with what it has
+  std::size_t most_rows;  // of any table, which memory allows
   std::uint64_t seed;
   Poll poll;
 };
@@ -22,8 +22,8 @@ struct Report {
   std::vector<int> value;  // of the best solution, empty if none was found
   Cost cost = forbidden, bound = 0;
   std::uint64_t made = 0, kept = 0, slices = 0, eliminations = 0;
-  std::size_t largest = 0;  // rows of a message
-  std::size_t bytes = 0;    // of rows at most
+  std::size_t largest = 0;                                           // rows of a message
+  std::size_t bytes = 0;                                             // of rows at most
   double shifting = 0, climbing = 0, bounding = 0, eliminating = 0;  // seconds
 };
 

@@ -9,12 +9,8 @@
 namespace elimina::filter {
 
 Shifter::Shifter(const Network& network)
-    : size_(network.size),
-      unary_(network.size.size()),
-      touching_(network.size.size()),
-      constant_(network.constant),
-      limit_(network.upper - 1),
-      upper_(network.upper) {
+    : size_(network.size), unary_(network.size.size()), touching_(network.size.size()), constant_(network.constant),
+      limit_(network.upper - 1), upper_(network.upper) {
   for (Var v = 0; v < network.count(); ++v) unary_[v].assign(size_[v], 0);
   for (const Function& f : network.functions) {
     if (f.arity() == 1) {

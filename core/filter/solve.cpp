@@ -15,22 +15,22 @@ namespace elimina::filter {
 
 namespace {
 
-constexpr int kBits = 12;                    // mini-buckets have at most 2^kBits cells,
-constexpr int kLeastBits = 4;                // at least as many, however little memory there is
-constexpr std::size_t kTupleBytes = 64;      // of a tuple in the making
-constexpr std::size_t kLeastBytes = 1 << 23; // that are always allowed for slices and for bounds
-constexpr std::size_t kFewSlices = 2;        // slices that are always allowed
-constexpr std::size_t kFirstRows = 1 << 15;  // of a message in the first attempt
-constexpr std::size_t kMostRows = 1 << 24;   // in the last one before the problem is sliced
-constexpr Cost kRungs = 8;                   // attempts that may raise the bound as much as the last one did; else it is sliced
+constexpr int kBits = 12;                     // mini-buckets have at most 2^kBits cells,
+constexpr int kLeastBits = 4;                 // at least as many, however little memory there is
+constexpr std::size_t kTupleBytes = 64;       // of a tuple in the making
+constexpr std::size_t kLeastBytes = 1 << 23;  // that are always allowed for slices and for bounds
+constexpr std::size_t kFewSlices = 2;         // slices that are always allowed
+constexpr std::size_t kFirstRows = 1 << 15;   // of a message in the first attempt
+constexpr std::size_t kMostRows = 1 << 24;    // in the last one before the problem is sliced
+constexpr Cost kRungs = 8;  // attempts that may raise the bound as much as the last one did; else it is sliced
 constexpr std::size_t kSliceRows = 1 << 14;  // of a message in a slice, which is divided further where that is too few
 constexpr double kSliceCells = 1e9;          // a slice is eliminated when its dense tables would have this many cells
 constexpr Cost kPatience = 50;               // cost shifting stops when a pass gains less than this part of the gap
 constexpr Cost kUnit = 1000;                 // costs are shifted in such parts of the network's unit
 constexpr std::uint64_t kVisits = 5000;      // of a local search, for each value of a variable
 constexpr std::uint64_t kMostVisits = 10'000'000;
-constexpr int kOrders = 20;                  // of min-fill
-constexpr double kPasses = 16;               // over a slice's cells that shifting is taken to make
+constexpr int kOrders = 20;     // of min-fill
+constexpr double kPasses = 16;  // over a slice's cells that shifting is taken to make
 
 // A network with fewer values than the original, and what its variables and values were called there.
 struct Part {
@@ -160,7 +160,8 @@ class Solver {
       }
       // Slices alternate with attempts, so that neither starves the other.
       slice(work() + (work() - began));
-      if (lower_ >= upper_ || (limit == lower_ && !a.ran) || (a.ran && rows >= std::min(kMostRows, options_.most_rows))) break;
+      if (lower_ >= upper_ || (limit == lower_ && !a.ran) || (a.ran && rows >= std::min(kMostRows, options_.most_rows)))
+        break;
       if (rows > kFirstRows && (upper_ - lower_) / kRungs > lower_ - bound) break;
       if (a.ran) rows = std::min(rows * 8, options_.most_rows);
       // A better incumbent justifies another attempt on the whole rest; otherwise the gap is too large for one.
@@ -244,7 +245,9 @@ class Solver {
     report_.largest = std::max(report_.largest, out.largest);
     const Cost found = out.value ? network.at(*out.value) / unit_ : limit + 1;
     if (out.value) take(part, *out.value, found);
-    const Cost unseen = (network.constant + std::min(out.unseen, bounds.total > out.unseen ? bounds.total : out.unseen) + unit_ - 1) / unit_;
+    const Cost unseen =
+        (network.constant + std::min(out.unseen, bounds.total > out.unseen ? bounds.total : out.unseen) + unit_ - 1) /
+        unit_;
     if (out.unseen > tree.budget) return {true, true, limit + 1};
     return {true, false, std::min(limit + 1, std::min(unseen, found))};
   }
@@ -288,7 +291,8 @@ class Solver {
         take(left, {}, left.network.constant / unit_);
         continue;
       }
-      if (cells(left.network) <= kSliceCells && eliminate_part(left, upper_ - 1, std::min(kSliceRows, options_.most_rows), 64 * kSliceRows).exact)
+      if (cells(left.network) <= kSliceCells &&
+          eliminate_part(left, upper_ - 1, std::min(kSliceRows, options_.most_rows), 64 * kSliceRows).exact)
         continue;
       const Var v = divide_on(left);
       std::vector<std::vector<int>> kept;
@@ -357,9 +361,9 @@ class Solver {
   Network network_;
   Report report_;
   std::vector<double> blame_;  // how often each variable's costs closed a slice
-  std::vector<Part> open_;      // slices that are left
+  std::vector<Part> open_;     // slices that are left
   std::size_t open_bytes_ = 0;
-  double shifted_ = 0;          // cells
+  double shifted_ = 0;  // cells
   Cost unit_ = 1, upper_ = forbidden, lower_ = 0;
   Cost told_ = forbidden;  // the upper bound that was last passed on
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -69,7 +69,8 @@ void each_cell(const Fields& fields, const Scope& part, const Scope& whole, Visi
   std::array<std::uint32_t, 1 << kRun> within{};
   const int run = std::min(bits, kRun);
   for (int bit = 0; bit < run; ++bit)
-    for (std::size_t i = 0; i < std::size_t{1} << bit; ++i) within[(std::size_t{1} << bit) + i] = within[i] + static_cast<std::uint32_t>(weight[bit]);
+    for (std::size_t i = 0; i < std::size_t{1} << bit; ++i)
+      within[(std::size_t{1} << bit) + i] = within[i] + static_cast<std::uint32_t>(weight[bit]);
   for (std::size_t high = 0; high < std::size_t{1} << (bits - run); ++high) {
     std::size_t first = 0;
     for (std::size_t left = high; left; left &= left - 1) first += weight[run + std::countr_zero(left)];
@@ -85,9 +86,10 @@ Table sum(const Fields& fields, const Tables& parts, Value budget) {
   const std::size_t cells = std::size_t{1} << fields.bits(scope);
   Table out{std::move(scope), std::vector<Value>(cells, 0)};
   for (const TablePtr& part : parts)
-    each_cell(fields, part->scope, out.scope, [total = out.value.data(), value = part->value.data()](std::size_t i, std::size_t own) {
-      total[i] = clamp(total[i] + value[own]);
-    });
+    each_cell(fields, part->scope, out.scope,
+              [total = out.value.data(), value = part->value.data()](std::size_t i, std::size_t own) {
+                total[i] = clamp(total[i] + value[own]);
+              });
   for (Value& x : out.value)
     if (x > budget) x = never;
   return out;
@@ -96,9 +98,10 @@ Table sum(const Fields& fields, const Tables& parts, Value budget) {
 Table project(const Fields& fields, const Table& table, const Scope& onto) {
   if (onto == table.scope) return table;
   Table out{onto, std::vector<Value>(std::size_t{1} << fields.bits(onto), never)};
-  each_cell(fields, onto, table.scope, [least = out.value.data(), value = table.value.data()](std::size_t i, std::size_t own) {
-    least[own] = std::min(least[own], value[i]);
-  });
+  each_cell(fields, onto, table.scope,
+            [least = out.value.data(), value = table.value.data()](std::size_t i, std::size_t own) {
+              least[own] = std::min(least[own], value[i]);
+            });
   return out;
 }
 

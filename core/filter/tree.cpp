@@ -45,7 +45,8 @@ Tree tables_in_tree(const Network& network) {
     node.cluster = join({b}, node.separator);
     node.parent = planned.parents[b] < 0 ? n : planned.parents[b];
     tree.nodes[node.parent].children.push_back(b);
-    for (const int f : planned.factors[b]) node.factors.push_back(padded(tree.fields, network.functions[f], network, tree.budget));
+    for (const int f : planned.factors[b])
+      node.factors.push_back(padded(tree.fields, network.functions[f], network, tree.budget));
   }
   return tree;
 }

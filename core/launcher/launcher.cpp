@@ -1,12 +1,12 @@
 // The commands `elimina` and `fzn-elimina`: they start Python with SIGINT and SIGTERM held back until the command
 // handles them, so that a signal that comes while Python itself starts is answered by the command, too.
 // They use nothing of the C++ library: its static parts would tie a wheel to the newest systems.
+#include <unistd.h>
 #include <climits>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <unistd.h>
 #if defined(__APPLE__)
 #include <mach-o/dyld.h>
 #endif

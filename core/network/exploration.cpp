@@ -90,7 +90,9 @@ bool LocalSearch::solve(const Neighbourhood& neighbourhood) {
         const auto axis = std::find(cluster.begin(), cluster.end(), separators[sender][n]);
         from.strides[static_cast<std::size_t>(axis - cluster.begin())] = stride;
       }
-      for_each_offset(sizes, from, [&](std::size_t cell, std::int64_t at) { sum[cell] += message[sender][static_cast<std::size_t>(at)]; });
+      for_each_offset(sizes, from, [&](std::size_t cell, std::int64_t at) {
+        sum[cell] += message[sender][static_cast<std::size_t>(at)];
+      });
       cells_ += cells;
       message[sender] = {};
     }
@@ -118,7 +120,8 @@ bool LocalSearch::solve(const Neighbourhood& neighbourhood) {
   std::vector<int> value = value_;
   for (std::size_t i = length; i-- > 0;) {
     std::size_t cell = 0;
-    for (const Var v : separators[i]) cell = cell * static_cast<std::size_t>(sizes_[v]) + static_cast<std::size_t>(value[v]);
+    for (const Var v : separators[i])
+      cell = cell * static_cast<std::size_t>(sizes_[v]) + static_cast<std::size_t>(value[v]);
     value[order[i]] = choice[i][cell];
   }
   for (const Var v : order)

@@ -10,9 +10,10 @@ namespace elimina::network {
 
 namespace {
 
-constexpr i64 kForbidden = i64{1} << 40;  // differences from here on count as forbidden: sums of thousands are exact as floats
-constexpr i64 kBlock = 1 << 16;           // cells that are encoded at a time
-constexpr u64 kVisits = 10'000;           // of each cell: more tabu moves find nothing better in small models
+constexpr i64 kForbidden =
+    i64{1} << 40;                // differences from here on count as forbidden: sums of thousands are exact as floats
+constexpr i64 kBlock = 1 << 16;  // cells that are encoded at a time
+constexpr u64 kVisits = 10'000;  // of each cell: more tabu moves find nothing better in small models
 
 // Copies of tables, one after the other, the last variable fastest.
 struct Copies {
@@ -42,7 +43,8 @@ struct Copies {
     std::vector<i64> numbers(members.size() + 1);
     std::iota(numbers.begin(), numbers.end(), 0);
     const tables::Places places{numbers, members, starts, variables, sizes, strides, offsets};
-    encode(tables, sense, tables::Rule::distances, kForbidden, places, {numbers.data(), members.size()}, number, arena.data(), kBlock);
+    encode(tables, sense, tables::Rule::distances, kForbidden, places, {numbers.data(), members.size()}, number,
+           arena.data(), kBlock);
     return arena;
   }
 };
@@ -53,7 +55,8 @@ Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Eff
   const auto is_allowed = [](const tables::Ends& ends) { return ends.any; };
   if (!std::ranges::all_of(tables.ends(sense), is_allowed)) return {};
   bool is_integer = true;
-  for (i64 table = 0; table < tables.size(); ++table) is_integer = is_integer && tables.source(table).type == tables::Type::i64;
+  for (i64 table = 0; table < tables.size(); ++table)
+    is_integer = is_integer && tables.source(table).type == tables::Type::i64;
   const Copies copies(tables, effort);
   const std::vector<char> arena = copies.encoded(tables, sense, is_integer ? tables::Number::i64 : tables::Number::f64);
   View view{{Type::int64, double(kForbidden)}, {}, {}};
@@ -86,7 +89,8 @@ Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Eff
   i64 total = 0;
   for (std::size_t copy = 0; copy < copies.members.size(); ++copy) {
     i64 cell = copies.offsets[copy];
-    for (i64 axis = copies.starts[copy]; axis < copies.starts[copy + 1]; ++axis) cell += copies.strides[axis] * local.best()[number[copies.variables[axis]]];
+    for (i64 axis = copies.starts[copy]; axis < copies.starts[copy + 1]; ++axis)
+      cell += copies.strides[axis] * local.best()[number[copies.variables[axis]]];
     total += tables::load<i64>(arena.data() + sizeof(i64) * std::size_t(cell));
     if (total >= kForbidden) return found;
   }

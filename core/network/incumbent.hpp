@@ -16,7 +16,8 @@ struct Effort {
 
 struct Incumbent {
   std::vector<std::pair<int, int>> values;  // of the variables of the copied tables
-  std::optional<i64> cost;                  // above the sum of the tables' least costs: of integer tables that were all copied, if it is allowed
+  std::optional<i64>
+      cost;  // above the sum of the tables' least costs: of integer tables that were all copied, if it is allowed
 };
 
 // An assignment that a local search finds, the same every time. Tables that are too large take no part.

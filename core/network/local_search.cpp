@@ -46,7 +46,8 @@ void LocalSearch::start(const std::vector<int>& value) {
     factor.penalty = first_penalty_;
     factor.at = 0;
     for (const auto& [v, stride] : factor.function.axes) factor.at += stride * value[v];
-    const double cost = numbers_.as_cells(factor.function.cells, [&](const auto* cells) { return numbers_.cost(cells[factor.at]); });
+    const double cost =
+        numbers_.as_cells(factor.function.cells, [&](const auto* cells) { return numbers_.cost(cells[factor.at]); });
     factor.broken = cost == infinite;
     broken_ += factor.broken;
     total_ += factor.broken ? factor.penalty : cost;
@@ -78,7 +79,8 @@ void LocalSearch::set(Var v, int x) {
     Factor& factor = factors_[place.factor];
     factor.at += place.stride * (x - value_[v]);
     broken_ -= factor.broken;
-    factor.broken = numbers_.as_cells(factor.function.cells, [&](const auto* cells) { return numbers_.cost(cells[factor.at]) == infinite; });
+    factor.broken = numbers_.as_cells(factor.function.cells,
+                                      [&](const auto* cells) { return numbers_.cost(cells[factor.at]) == infinite; });
     broken_ += factor.broken;
   }
   value_[v] = x;

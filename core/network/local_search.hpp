@@ -42,9 +42,9 @@ class LocalSearch {
   };
   struct Factor {
     View::Function function;
-    std::int64_t at;   // the cell of the present values
-    double penalty;    // of a forbidden cell
-    bool broken;       // the present cell is forbidden
+    std::int64_t at;  // the cell of the present values
+    double penalty;   // of a forbidden cell
+    bool broken;      // the present cell is forbidden
   };
 
   void measure(const Factor& factor, double sign);
@@ -63,9 +63,9 @@ class LocalSearch {
   std::vector<Factor> factors_;
   std::vector<std::vector<Place>> touching_;
   std::vector<std::size_t> first_;
-  std::vector<int> owner_;              // of each value, its variable
-  std::vector<double> gain_;            // what the factors of each value's variable would cost with it, the others as they are
-  std::vector<std::uint64_t> until_;    // the step before which a value is tabu
+  std::vector<int> owner_;    // of each value, its variable
+  std::vector<double> gain_;  // what the factors of each value's variable would cost with it, the others as they are
+  std::vector<std::uint64_t> until_;  // the step before which a value is tabu
   std::vector<int> value_, best_;
   double first_penalty_ = 1, total_ = 0, best_cost_ = infinite;
   int broken_ = 0;

@@ -12,7 +12,9 @@ namespace {
 // A graph whose vertices are eliminated or taken out, a row of bits each.
 class Shrinking {
  public:
-  Shrinking(std::vector<double> logs) : words_((logs.size() + 63) / 64), bits_(words_ * logs.size()), logs_(std::move(logs)), weight_(logs_), degree_(logs_.size()) {}
+  Shrinking(std::vector<double> logs)
+      : words_((logs.size() + 63) / 64), bits_(words_ * logs.size()), logs_(std::move(logs)), weight_(logs_),
+        degree_(logs_.size()) {}
 
   void connect(int a, int b) {
     std::uint64_t& word = row(a)[b / 64];
@@ -31,7 +33,8 @@ class Shrinking {
   std::vector<int> neighbours(int v) const {
     std::vector<int> found;
     for (std::size_t w = 0; w < words_; ++w)
-      for (std::uint64_t left = row(v)[w]; left; left &= left - 1) found.push_back(static_cast<int>(w * 64) + std::countr_zero(left));
+      for (std::uint64_t left = row(v)[w]; left; left &= left - 1)
+        found.push_back(static_cast<int>(w * 64) + std::countr_zero(left));
     return found;
   }
 
@@ -118,10 +121,12 @@ Neighbourhood Neighbourhoods::draw(std::size_t variables, double cells, std::mt1
   std::vector<double> luck;
   for (std::size_t i = 0; i < part.size(); ++i) luck.push_back(static_cast<double>(random() >> 11));
   while (!left.empty()) {
-    auto chosen = std::min_element(left.begin(), left.end(), [&](int a, int b) { return graph.weight(a) < graph.weight(b); });
+    auto chosen =
+        std::min_element(left.begin(), left.end(), [&](int a, int b) { return graph.weight(a) < graph.weight(b); });
     const bool is_small = graph.weight(*chosen) <= most;
     if (!is_small)
-      chosen = std::max_element(left.begin(), left.end(), [&](int a, int b) { return graph.degree(a) * luck[a] < graph.degree(b) * luck[b]; });
+      chosen = std::max_element(left.begin(), left.end(),
+                                [&](int a, int b) { return graph.degree(a) * luck[a] < graph.degree(b) * luck[b]; });
     const int v = *chosen;
     *chosen = left.back();
     left.pop_back();

@@ -26,9 +26,9 @@ class Neighbourhoods {
  private:
   std::vector<Var> connected(std::size_t variables, std::mt19937_64& random);
 
-  std::vector<double> logs_;                  // of the sizes
+  std::vector<double> logs_;  // of the sizes
   std::vector<std::vector<Var>> neighbours_;
-  std::vector<int> place_;                    // in the part; -1: outside
+  std::vector<int> place_;  // in the part; -1: outside
 };
 
 }  // namespace elimina::network

@@ -35,7 +35,8 @@ View Network::view() const {
   View view{{Type::int64, static_cast<double>(forbidden)}, size, {}};
   for (const Function& f : functions) {
     view.functions.push_back({f.cost.data(), {}});
-    for (int p = 0; p < f.arity(); ++p) view.functions.back().axes.push_back({f.scope[p], static_cast<std::int64_t>(f.stride[p])});
+    for (int p = 0; p < f.arity(); ++p)
+      view.functions.back().axes.push_back({f.scope[p], static_cast<std::int64_t>(f.stride[p])});
   }
   return view;
 }
@@ -50,21 +51,24 @@ void scale(Network& network, Cost by) {
 
 void absorb(Network& network) {
   auto& functions = network.functions;
-  std::stable_sort(functions.begin(), functions.end(), [](const Function& a, const Function& b) { return a.arity() > b.arity(); });
+  std::stable_sort(functions.begin(), functions.end(),
+                   [](const Function& a, const Function& b) { return a.arity() > b.arity(); });
   std::vector<std::vector<std::size_t>> touching(network.count());
   std::vector<Function> kept;
   for (Function& f : functions) {
     Function* host = nullptr;
     for (std::size_t other : touching[f.scope[0]]) {
       const auto& scope = kept[other].scope;
-      if (std::all_of(f.scope.begin(), f.scope.end(), [&](Var v) { return std::find(scope.begin(), scope.end(), v) != scope.end(); })) {
+      if (std::all_of(f.scope.begin(), f.scope.end(),
+                      [&](Var v) { return std::find(scope.begin(), scope.end(), v) != scope.end(); })) {
         host = &kept[other];
         break;
       }
     }
     if (host) {
       std::vector<std::size_t> stride(host->scope.size(), 0);
-      for (int p = 0; p < f.arity(); ++p) stride[std::find(host->scope.begin(), host->scope.end(), f.scope[p]) - host->scope.begin()] = f.stride[p];
+      for (int p = 0; p < f.arity(); ++p)
+        stride[std::find(host->scope.begin(), host->scope.end(), f.scope[p]) - host->scope.begin()] = f.stride[p];
       Cost* cost = host->cost.data();
       for_each_cell(network.size, host->scope, [&](const std::vector<int>& digit) {
         std::size_t cell = 0;

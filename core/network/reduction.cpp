@@ -13,8 +13,9 @@ namespace {
 
 constexpr std::size_t most_neighbours = 3;
 constexpr std::size_t most_cells = 1 << 18;  // of a bucket: it takes about a millisecond
-constexpr std::size_t most_joined = 1 << 12;  // of a function with more variables than before: soft local consistency reads no larger ones
-constexpr std::size_t most_functions = 64;    // of a variable that may be determined by another one
+constexpr std::size_t most_joined =
+    1 << 12;  // of a function with more variables than before: soft local consistency reads no larger ones
+constexpr std::size_t most_functions = 64;  // of a variable that may be determined by another one
 
 std::size_t cells_of(const std::vector<int>& size, const std::vector<Var>& scope) {
   std::size_t cells = 1;
@@ -52,12 +53,8 @@ bool is_independent(const Function& f, int p, int size) {
 class Reduction::Work {
  public:
   Work(const Network& given, const std::vector<Var>& order)
-      : network_{given.size, {}, given.constant, given.upper},
-        touching_(given.size.size()),
-        unary_(given.size.size()),
-        is_waiting_(given.size.size(), 1),
-        is_gone_(given.size.size(), 0),
-        waiting_(order.begin(), order.end()),
+      : network_{given.size, {}, given.constant, given.upper}, touching_(given.size.size()), unary_(given.size.size()),
+        is_waiting_(given.size.size(), 1), is_gone_(given.size.size(), 0), waiting_(order.begin(), order.end()),
         left_(given.size.size()) {
     for (Var v = 0; v < given.count(); ++v) unary_[v].assign(static_cast<std::size_t>(given.size[v]), 0);
     for (const Function& f : given.functions) add(f);
@@ -88,7 +85,8 @@ class Reduction::Work {
       result.size.push_back(network_.size[v]);
     }
     for (const Var v : kept)
-      if (std::any_of(unary_[v].begin(), unary_[v].end(), [](Cost c) { return c > 0; })) result.add_function({number[v]}, std::move(unary_[v]));
+      if (std::any_of(unary_[v].begin(), unary_[v].end(), [](Cost c) { return c > 0; }))
+        result.add_function({number[v]}, std::move(unary_[v]));
     for (Function& f : network_.functions) {
       if (f.cost.empty()) continue;
       for (Var& v : f.scope) v = number[v];
@@ -293,7 +291,8 @@ class Reduction::Work {
     scope.erase(scope.begin() + p);
     const auto stride = strides(f, scope);
     std::vector<Cost> cost;
-    for_each_cell(network_.size, scope, [&](const std::vector<int>& digit) { cost.push_back(f.cost[offset(digit, stride)]); });
+    for_each_cell(network_.size, scope,
+                  [&](const std::vector<int>& digit) { cost.push_back(f.cost[offset(digit, stride)]); });
     wait_for(v);
     Network one{network_.size, {}, 0, 0};
     one.add_function(std::move(scope), std::move(cost));
@@ -330,7 +329,8 @@ class Reduction::Work {
 
   // A function of that scope; -1 if none is found.
   int same(const std::vector<Var>& scope) {
-    const Var fewest = *std::min_element(scope.begin(), scope.end(), [&](Var a, Var b) { return touching_[a].size() < touching_[b].size(); });
+    const Var fewest = *std::min_element(scope.begin(), scope.end(),
+                                         [&](Var a, Var b) { return touching_[a].size() < touching_[b].size(); });
     for (const int i : functions(fewest)) {
       const auto& other = network_.functions[i].scope;
       if (other.size() == scope.size() && std::is_permutation(other.begin(), other.end(), scope.begin())) return i;
@@ -358,7 +358,8 @@ std::vector<int> Reduction::extend(const std::vector<int>& value) const {
   for (std::size_t i = eliminated_.size(); i-- > 0;) {
     const Eliminated& step = eliminated_[i];
     std::size_t cell = 0;
-    for (const Var u : step.scope) cell = cell * static_cast<std::size_t>(size_[u]) + static_cast<std::size_t>(whole[u]);
+    for (const Var u : step.scope)
+      cell = cell * static_cast<std::size_t>(size_[u]) + static_cast<std::size_t>(whole[u]);
     whole[step.var] = step.best[cell];
   }
   return whole;

@@ -27,7 +27,8 @@ class Exact {
       open = (open & (open - 1)) | (fresh & gone);
     }
     double cells = 1;
-    for (Set rest = reached & ~gone & ~(Set{1} << v); rest; rest &= rest - 1) cells *= graph_.size[std::countr_zero(rest)];
+    for (Set rest = reached & ~gone & ~(Set{1} << v); rest; rest &= rest - 1)
+      cells *= graph_.size[std::countr_zero(rest)];
     return cells;
   }
 
@@ -49,7 +50,8 @@ class Exact {
 
   Order order() const {
     Order order;
-    for (Set gone = static_cast<Set>(cost_.size() - 1); gone; gone ^= Set{1} << last_[gone]) order.push_back(last_[gone]);
+    for (Set gone = static_cast<Set>(cost_.size() - 1); gone; gone ^= Set{1} << last_[gone])
+      order.push_back(last_[gone]);
     std::reverse(order.begin(), order.end());
     return order;
   }

@@ -15,7 +15,8 @@ Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& of
   const std::size_t most = 2 * static_cast<std::size_t>(graph.count()) + 64;
   std::vector<std::size_t> room(graph.count());
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i)
-    for (std::int64_t at = offsets[i]; at < offsets[i + 1]; ++at) room[members[at]] += static_cast<std::size_t>(offsets[i + 1] - offsets[i]);
+    for (std::int64_t at = offsets[i]; at < offsets[i + 1]; ++at)
+      room[members[at]] += static_cast<std::size_t>(offsets[i + 1] - offsets[i]);
   for (Vertex v = 0; v < graph.count(); ++v) graph.neighbours[v].reserve(std::min(room[v], most));
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {
     looks.look();
@@ -75,14 +76,16 @@ std::vector<std::vector<Vertex>> components(const Graph& graph) {
   return result;
 }
 
-std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members, const std::vector<Vertex>& children,
-                                   const std::vector<char>& wanted) {
+std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members,
+                                   const std::vector<Vertex>& children, const std::vector<char>& wanted) {
   const auto count = static_cast<Vertex>(children.size());
   std::vector<Vertex> scope_of(wanted.size(), none), uses(wanted.size()), waiting, kept;
   std::vector<char> left(count, 1);
   for (Vertex f = 0; f < count; ++f) scope_of[children[f]] = f;
   for (const Vertex v : members) ++uses[v];
-  const auto is_barren = [&](Vertex v) { return uses[v] == 1 && !wanted[v] && scope_of[v] != none && left[scope_of[v]]; };
+  const auto is_barren = [&](Vertex v) {
+    return uses[v] == 1 && !wanted[v] && scope_of[v] != none && left[scope_of[v]];
+  };
   for (const Vertex v : children)
     if (is_barren(v)) waiting.push_back(v);
   while (!waiting.empty()) {
@@ -120,7 +123,8 @@ EliminationTree eliminate(const Graph& graph, const Order& order) {
     for (Vertex u : graph.neighbours[v])
       if (position[u] > position[v]) add(u);
     for (Vertex child = first[v]; child != none; child = next[child])
-      for (std::size_t i = tree.starts[position[child]]; i < tree.starts[position[child] + 1]; ++i) add(tree.members[i]);
+      for (std::size_t i = tree.starts[position[child]]; i < tree.starts[position[child] + 1]; ++i)
+        add(tree.members[i]);
     tree.starts.push_back(tree.members.size());
     Vertex& parent = tree.parent[v];
     for (std::size_t i = begin; i < tree.members.size(); ++i)

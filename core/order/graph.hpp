@@ -36,8 +36,8 @@ std::vector<std::vector<Vertex>> components(const Graph& graph);
 
 // The scopes that stay, ascending, when those leave, one after another, whose own variable (`children`) has no other scope left and is
 // not wanted. `wanted` has a mark for each variable.
-std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members, const std::vector<Vertex>& children,
-                                   const std::vector<char>& wanted);
+std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members,
+                                   const std::vector<Vertex>& children, const std::vector<char>& wanted);
 
 // Separators (in no particular order) and parents of every vertex when the graph is eliminated along an order.
 struct EliminationTree {
@@ -79,7 +79,8 @@ inline constexpr double slowest = 10;
 class Clock {
  public:
   using Time = std::chrono::steady_clock;
-  explicit Clock(double seconds, double most = slowest) : start_(Time::now()), seconds_(seconds), longest_(most * seconds) {}
+  explicit Clock(double seconds, double most = slowest)
+      : start_(Time::now()), seconds_(seconds), longest_(most * seconds) {}
   // Part of another clock's time, for one thread.
   Clock(const Clock& whole, double seconds) : whole_(&whole), seconds_(seconds), longest_(whole.longest_) {}
   void count(double seconds) { counted_ += seconds; }
@@ -99,7 +100,8 @@ class Clock {
     if (is_asked()) return true;
     if (whole_) return whole_->is_stopped();
     // A clock without a limit is not looked at: an order of a small graph takes less than that.
-    return longest_ < std::numeric_limits<double>::infinity() && std::chrono::duration<double>(Time::now() - start_).count() > longest_;
+    return longest_ < std::numeric_limits<double>::infinity() &&
+           std::chrono::duration<double>(Time::now() - start_).count() > longest_;
   }
 
   const Clock* whole_ = nullptr;

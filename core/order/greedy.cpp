@@ -22,12 +22,8 @@ ELIMINA_VERSIONS std::uint64_t bits_outside(const std::uint64_t* one, const std:
 }  // namespace
 
 Remainder::Remainder(Graph graph)
-    : size_(std::move(graph.size)),
-      log_size_(size_.size()),
-      adjacent_(std::move(graph.neighbours)),
-      gone_(size_.size(), 0),
-      left_(count()),
-      mark_(size_.size(), 0) {
+    : size_(std::move(graph.size)), log_size_(size_.size()), adjacent_(std::move(graph.neighbours)),
+      gone_(size_.size(), 0), left_(count()), mark_(size_.size(), 0) {
   for (Vertex v = 0; v < count(); ++v) log_size_[v] = std::log2(size_[v]);
   constexpr Vertex most = 4096;  // 2 MiB of bits
   if (count() > most) return;
@@ -86,7 +82,8 @@ void Remainder::common(Vertex a, Vertex b, std::vector<Vertex>& found) const {
   visit(words_ ? std::min(words_, x.size() + y.size()) : x.size() + y.size());
   if (words_ && words_ < x.size() + y.size()) {
     for (std::size_t w = 0; w < words_; ++w)
-      for (std::uint64_t left = bits(a)[w] & bits(b)[w]; left; left &= left - 1) found.push_back(static_cast<Vertex>(w * 64) + std::countr_zero(left));
+      for (std::uint64_t left = bits(a)[w] & bits(b)[w]; left; left &= left - 1)
+        found.push_back(static_cast<Vertex>(w * 64) + std::countr_zero(left));
     return;
   }
   std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(found));
@@ -173,7 +170,8 @@ struct Entry {
   Vertex vertex;
 
   bool operator<(const Entry& other) const {
-    return std::tie(other.key, other.tie, other.vertex) < std::tie(key, tie, vertex);  // the cheapest one is a heap's first
+    return std::tie(other.key, other.tie, other.vertex) <
+           std::tie(key, tie, vertex);  // the cheapest one is a heap's first
   }
 };
 
@@ -182,7 +180,9 @@ struct Entry {
 class Queue {
  public:
   // `count`: of all vertices; 0: one heap for however many.
-  explicit Queue(Vertex count) : is_split_(count >= many_vertices), blocks_(is_split_ ? (count >> block_bits) + 1 : 1), heaps_(is_split_ ? blocks_ * keys : 1) {
+  explicit Queue(Vertex count)
+      : is_split_(count >= many_vertices), blocks_(is_split_ ? (count >> block_bits) + 1 : 1),
+        heaps_(is_split_ ? blocks_ * keys : 1) {
     filled_.resize(heaps_.size() / 64 + 1);
   }
 
@@ -229,7 +229,9 @@ class Queue {
 
   std::size_t number_of(const Entry& entry) const {
     if (!is_split_) return 0;
-    return entry.key < keys - 1 ? static_cast<std::size_t>(std::max(entry.key, 0.0)) * blocks_ + (entry.vertex >> block_bits) : (keys - 1) * blocks_;
+    return entry.key < keys - 1
+               ? static_cast<std::size_t>(std::max(entry.key, 0.0)) * blocks_ + (entry.vertex >> block_bits)
+               : (keys - 1) * blocks_;
   }
 
   bool is_split_;
@@ -241,17 +243,9 @@ class Queue {
 class GreedyRun {
  public:
   GreedyRun(const Graph& graph, Rule rule, double noise, Random& random)
-      : rest_(graph),
-        rule_(rule),
-        noise_(noise),
-        random_(random),
-        score_(graph.count()),
-        newest_(graph.count()),
-        first_gained_(graph.count(), none),
-        credited_(graph.count(), 0),
-        joined_(graph.count(), 0),
-        most_(2 * std::size_t{graph.count()} + 1),
-        queue_(rule == Rule::sweep ? 0 : graph.count()) {}
+      : rest_(graph), rule_(rule), noise_(noise), random_(random), score_(graph.count()), newest_(graph.count()),
+        first_gained_(graph.count(), none), credited_(graph.count(), 0), joined_(graph.count(), 0),
+        most_(2 * std::size_t{graph.count()} + 1), queue_(rule == Rule::sweep ? 0 : graph.count()) {}
 
   std::optional<Order> run(double bound, Clock& clock) {
     const Vertex n = rest_.left();
@@ -321,15 +315,10 @@ class GreedyRun {
 
   void rescore(Vertex v) {
     switch (rule_) {
-      case Rule::min_degree:
-        score_[v] = static_cast<double>(rest_.neighbours(v).size());
-        break;
+      case Rule::min_degree: score_[v] = static_cast<double>(rest_.neighbours(v).size()); break;
       case Rule::min_weight:
-      case Rule::sweep:
-        score_[v] = rest_.log_bucket(v);
-        break;
-      default:
-        score_[v] = rest_.missing(v, rule_ == Rule::weighted_min_fill);
+      case Rule::sweep: score_[v] = rest_.log_bucket(v); break;
+      default: score_[v] = rest_.missing(v, rule_ == Rule::weighted_min_fill);
     }
     push(v);
   }
@@ -372,7 +361,8 @@ class GreedyRun {
   // Pairs of a new neighbour of a vertex and another neighbour that are not joined. New neighbours are joined to each other.
   double missed_with_gained(Vertex v) {
     common_.clear();
-    for (std::uint32_t i = std::exchange(first_gained_[v], none); i != none; i = gained_[i].next) common_.push_back(gained_[i].neighbour);
+    for (std::uint32_t i = std::exchange(first_gained_[v], none); i != none; i = gained_[i].next)
+      common_.push_back(gained_[i].neighbour);
     return common_.empty() ? 0 : rest_.missing_around(v, common_, rule_ == Rule::weighted_min_fill);
   }
 
@@ -404,7 +394,8 @@ class GreedyRun {
   }
 
   bool ends_all_new_edges(Vertex v) const {
-    return std::all_of(rest_.fill().begin(), rest_.fill().end(), [v](const auto& edge) { return edge.first == v || edge.second == v; });
+    return std::all_of(rest_.fill().begin(), rest_.fill().end(),
+                       [v](const auto& edge) { return edge.first == v || edge.second == v; });
   }
 
   Order finish(Order order) {
@@ -427,7 +418,7 @@ class GreedyRun {
   std::vector<std::uint32_t> first_gained_, credited_, joined_;
   std::vector<Gained> gained_;
   std::uint32_t stamp_ = 0;  // of the present step
-  std::size_t most_;  // entries, before the stale ones are dropped
+  std::size_t most_;         // entries, before the stale ones are dropped
   Queue queue_;
   std::vector<Vertex> common_, touched_;
   std::uint32_t front_ = 0;
@@ -435,8 +426,7 @@ class GreedyRun {
 
 }  // namespace
 
-std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random,
-                            Clock& clock) {
+std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock) {
   return GreedyRun(graph, rule, noise, random).run(bound, clock);
 }
 

@@ -65,8 +65,7 @@ enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 // Runs one greedy elimination. Keys are multiplied by 2^(noise * g) with g Gumbel-distributed, ties are broken at
 // random. Empty when the work passed 2^bound before the end. When the clock expires the rest follows by its current
 // degree.
-std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random,
-                            Clock& clock);
+std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock);
 
 // Eliminates variables that need no search; returns them in order, the remainder holds the others.
 Order reduce(Remainder& rest, Clock& clock);

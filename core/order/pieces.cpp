@@ -13,10 +13,7 @@ namespace {
 class Pieces {
  public:
   Pieces(const Graph& graph, const Order& order, Vertex piece)
-      : graph_(graph),
-        tree_(eliminate(graph, order)),
-        children_(graph.count()),
-        local_(graph.count(), none) {
+      : graph_(graph), tree_(eliminate(graph, order)), children_(graph.count()), local_(graph.count(), none) {
     std::vector<Vertex> roots;
     for (Vertex v : order) (tree_.parent[v] == none ? roots : children_[tree_.parent[v]]).push_back(v);
     while (!roots.empty()) {

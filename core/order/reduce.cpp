@@ -33,7 +33,8 @@ double largest_bucket_bound(const Remainder& rest, Vertex count) {
 
 class Reducer {
  public:
-  Reducer(Remainder& rest, Clock& clock) : rest_(rest), clock_(clock), count_(rest.left()), queued_(count_, 0), odd_(count_, none) {}
+  Reducer(Remainder& rest, Clock& clock)
+      : rest_(rest), clock_(clock), count_(rest.left()), queued_(count_, 0), odd_(count_, none) {}
 
   Order run() {
     for (Vertex v = 0; v < count_; ++v) enqueue(v);

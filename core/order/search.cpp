@@ -23,8 +23,9 @@ constexpr double shortest_stagnation = 0.1;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 constexpr double worth_a_thread = 5e-3;  // seconds of a search before it starts threads, which takes 0.05 ms each
-constexpr int most_threads = 8;          // 16 take as long as 4 where pieces are annealed half of the time, and slow other processes down
-constexpr std::size_t most_ahead = 4;    // annealings that were made and are not wanted yet, for each thread
+constexpr int most_threads =
+    8;  // 16 take as long as 4 where pieces are annealed half of the time, and slow other processes down
+constexpr std::size_t most_ahead = 4;  // annealings that were made and are not wanted yet, for each thread
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
 // 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).
@@ -50,12 +51,9 @@ class ComponentSearch {
   }
 
   void step(Clock& clock) {
-    if (round_ < warm_up() || !options_.anneal || cost().largest > annealable)
-      greedy_step(clock);
-    else if (is_whole(round_))
-      whole_step(clock);
-    else
-      pieces_step(clock);
+    if (round_ < warm_up() || !options_.anneal || cost().largest > annealable) greedy_step(clock);
+    else if (is_whole(round_)) whole_step(clock);
+    else pieces_step(clock);
     ++round_;
     look_ahead(clock);
   }
@@ -106,7 +104,9 @@ class ComponentSearch {
 
   std::int64_t turn_of(std::int64_t round) const { return place_of(round).turn; }
   // Share of an annealing's full length.
-  double share_of(std::int64_t round) const { return std::min(1.0, std::exp2(static_cast<double>(turn_of(round) - short_turns))); }
+  double share_of(std::int64_t round) const {
+    return std::min(1.0, std::exp2(static_cast<double>(turn_of(round) - short_turns)));
+  }
   bool is_short(std::int64_t round) const { return turn_of(round) < short_turns; }
 
   bool is_whole(std::int64_t round) const {
@@ -135,7 +135,8 @@ class ComponentSearch {
     Random random = random_for(round_);
     const std::size_t slot = random.below(static_cast<Vertex>(elite_.size()));
     const Vertex piece = 30 + random.below(120);
-    Order order = anneal_pieces(graph_, elite_[slot].order, piece, {0.5, 0.03, std::llround(600 * share_of(round_))}, options_.limit, random, clock);
+    Order order = anneal_pieces(graph_, elite_[slot].order, piece, {0.5, 0.03, std::llround(600 * share_of(round_))},
+                                options_.limit, random, clock);
     keep(slot, candidate(std::move(order), clock));
   }
 
@@ -168,7 +169,8 @@ class ComponentSearch {
     const int threads = std::min(options_.threads, most_threads);
     if (threads == 1 || !options_.anneal || graph_.count() > largest_patch) return;
     if (cost().largest > annealable || clock.counted() < worth_a_thread) return;
-    auto idle = threads - 1 - std::count_if(ahead_.begin(), ahead_.end(), [](const Ahead& ahead) { return !is_ready(ahead); });
+    auto idle =
+        threads - 1 - std::count_if(ahead_.begin(), ahead_.end(), [](const Ahead& ahead) { return !is_ready(ahead); });
     for (; idle > 0 && ahead_.size() < most_ahead * static_cast<std::size_t>(threads) && !clock.expired(); --idle) {
       try {
         add_ahead(clock, std::launch::async);
@@ -189,7 +191,8 @@ class ComponentSearch {
 
   Candidate anneal_whole(std::int64_t round, Clock& clock) const {
     Random random = random_for(round);
-    const double length = is_short(round) ? share_of(round) : static_cast<double>(luby(turn_of(round) + 1 - short_turns));
+    const double length =
+        is_short(round) ? share_of(round) : static_cast<double>(luby(turn_of(round) + 1 - short_turns));
     const Rule rule = options_.rules[random.below(static_cast<Vertex>(options_.rules.size()))];
     auto start = is_short(round) ? best() : *greedy(graph_, rule, 0.2, unbounded, random, clock);
     auto annealer = make_annealer({graph_, graph_.count(), std::move(start)}, options_.limit);
@@ -209,10 +212,8 @@ class ComponentSearch {
     const auto ahead = [&](const Candidate& a, const Candidate& b) { return better(a.cost, b.cost, options_.limit); };
     if (slot == elite_size && elite_.size() == elite_size)
       slot = static_cast<std::size_t>(std::max_element(elite_.begin(), elite_.end(), ahead) - elite_.begin());
-    if (slot >= elite_.size())
-      elite_.push_back(std::move(found));
-    else if (ahead(found, elite_[slot]))
-      elite_[slot] = std::move(found);
+    if (slot >= elite_.size()) elite_.push_back(std::move(found));
+    else if (ahead(found, elite_[slot])) elite_[slot] = std::move(found);
     best_ = static_cast<std::size_t>(std::min_element(elite_.begin(), elite_.end(), ahead) - elite_.begin());
   }
 
@@ -223,7 +224,7 @@ class ComponentSearch {
   std::vector<Candidate> elite_;
   std::size_t best_ = 0;
   bool is_solved_ = false;
-  std::deque<Ahead> ahead_;   // by rounds
+  std::deque<Ahead> ahead_;  // by rounds
   double last_counted_ = 0;  // time of the last one
 };
 
@@ -260,7 +261,8 @@ class Search::Work {
       const Cost cost = cost_of(real(), order);
       if (cost.largest < annealable && is_worth_more(cost)) order = polish(std::move(order), run_seconds(cost), clock);
     }
-    if (options_.anneal && real().count() <= exact_size && is_worth_more(cost_of(real(), order))) order = exact_order(real(), options_.limit);
+    if (options_.anneal && real().count() <= exact_size && is_worth_more(cost_of(real(), order)))
+      order = exact_order(real(), options_.limit);
     return named(std::move(order));
   }
 
@@ -282,7 +284,9 @@ class Search::Work {
   }
 
   // Estimated time of a run; infinity if the search ignores it.
-  double run_seconds(const Cost& cost) const { return options_.patience > 0 ? options_.patience * std::exp2(cost.total) : unbounded; }
+  double run_seconds(const Cost& cost) const {
+    return options_.patience > 0 ? options_.patience * std::exp2(cost.total) : unbounded;
+  }
   bool is_worth_more(const Cost& cost) const { return run_seconds(cost) > worth_a_search; }
 
   // Reductions are safe for the width but can cost a little work; a descent over the whole tree takes it back.
@@ -323,10 +327,10 @@ class Search::Work {
 
   const Graph& graph_;
   const Options& options_;
-  std::vector<Vertex> several_, single_;      // variables of several values, and of one
-  Graph part_;                                // without those of one value, where there are some
+  std::vector<Vertex> several_, single_;  // variables of several values, and of one
+  Graph part_;                            // without those of one value, where there are some
   Order reduced_;
-  std::vector<std::vector<Vertex>> names_;    // vertices of each component
+  std::vector<std::vector<Vertex>> names_;  // vertices of each component
   std::vector<ComponentSearch> parts_;
 };
 
@@ -335,7 +339,8 @@ Search::~Search() = default;
 Order Search::begin(Clock& clock) { return work_->begin(clock); }
 Order Search::improve(Clock& clock) { return work_->improve(clock); }
 
-double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets, std::span<const Vertex> members, std::span<const std::uint8_t> bits) {
+double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets,
+                     std::span<const Vertex> members, std::span<const std::uint8_t> bits) {
   std::vector<Vertex> place(sizes.size(), none), own;
   std::vector<std::int64_t> starts{0};
   for (std::size_t i = 0; i + 1 < offsets.size(); ++i) {

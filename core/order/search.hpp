@@ -39,6 +39,7 @@ class Search {
 };
 
 // Cells that an order which is found quickly, by fill-in, visits in a part of a problem: the scopes that have their bit set.
-double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets, std::span<const Vertex> members, std::span<const std::uint8_t> bits);
+double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets,
+                     std::span<const Vertex> members, std::span<const std::uint8_t> bits);
 
 }  // namespace elimina::order

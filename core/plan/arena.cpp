@@ -19,7 +19,8 @@ i64 lay_out_table(std::span<const i64> sizes, i64 itemsize, int rows, std::span<
   for (int axis = int(sizes.size()) - 2; axis >= 0; --axis) {
     i64& stride = strides[axis];
     stride = times(strides[axis + 1], sizes[axis + 1]);
-    if (axis == rows - 1 && stride < kMostCells) stride = round_up(stride, (stride >= kRowCells ? kLongRowBytes : kVectorBytes) / itemsize);
+    if (axis == rows - 1 && stride < kMostCells)
+      stride = round_up(stride, (stride >= kRowCells ? kLongRowBytes : kVectorBytes) / itemsize);
   }
   return times(strides.front(), sizes.front());
 }
@@ -38,7 +39,8 @@ Gaps::Capacity Gaps::of_chunk(std::size_t chunk) const {
 
 Gaps::Capacity Gaps::of_group(std::size_t group) const {
   Capacity most;
-  for (std::size_t chunk = group * kGroup; chunk < std::min(most_.size(), (group + 1) * kGroup); ++chunk) most.include(most_[chunk]);
+  for (std::size_t chunk = group * kGroup; chunk < std::min(most_.size(), (group + 1) * kGroup); ++chunk)
+    most.include(most_[chunk]);
   return most;
 }
 
@@ -55,7 +57,8 @@ bool Gaps::find(i64 span, bool is_wide, Place& place) const {
   const auto chunk = std::find_if(most_.begin() + (group - tops_.begin()) * std::ptrdiff_t(kGroup), most_.end(), holds);
   place.chunk = std::size_t(chunk - most_.begin());
   const auto& gaps = chunks_[place.chunk];
-  place.at = std::size_t(std::find_if(gaps.begin(), gaps.end(), [&](const Gap& gap) { return holds(capacity_of(gap)); }) - gaps.begin());
+  place.at = std::size_t(
+      std::find_if(gaps.begin(), gaps.end(), [&](const Gap& gap) { return holds(capacity_of(gap)); }) - gaps.begin());
   return true;
 }
 
@@ -92,7 +95,8 @@ void Gaps::replace(Place place, std::span<const Gap> gaps) {
   const auto changed = [&](Capacity& most, auto measured) {
     const Capacity before = most;
     most.include(come);
-    if ((gone.any == before.any && come.any < gone.any) || (gone.wide == before.wide && come.wide < gone.wide)) most = measured();
+    if ((gone.any == before.any && come.any < gone.any) || (gone.wide == before.wide && come.wide < gone.wide))
+      most = measured();
     return most != before;
   };
   if (changed(most_[place.chunk], [&] { return of_chunk(place.chunk); })) {
@@ -115,7 +119,8 @@ void Gaps::pop_back() { replace({chunks_.size() - 1, chunks_.back().size() - 1},
 
 void Gaps::add(Gap gap) {
   // The last gap before the new one, and the one after it.
-  const auto chunk = std::partition_point(chunks_.begin(), chunks_.end(), [&](const auto& gaps) { return gaps.front().offset < gap.offset; });
+  const auto chunk = std::partition_point(chunks_.begin(), chunks_.end(),
+                                          [&](const auto& gaps) { return gaps.front().offset < gap.offset; });
   if (chunk == chunks_.begin()) {
     if (chunks_.empty()) return push_back(gap);
     const Gap next = chunks_.front().front();
@@ -128,7 +133,8 @@ void Gaps::add(Gap gap) {
   }
   const auto& gaps = *(chunk - 1);
   Place place{std::size_t(chunk - chunks_.begin()) - 1, 0};
-  const auto after = std::partition_point(gaps.begin(), gaps.end(), [&](const Gap& known) { return known.offset < gap.offset; });
+  const auto after =
+      std::partition_point(gaps.begin(), gaps.end(), [&](const Gap& known) { return known.offset < gap.offset; });
   place.at = std::size_t(after - gaps.begin()) - 1;
   const bool is_last = place.at + 1 == gaps.size();
   const Place follower = is_last ? Place{place.chunk + 1, 0} : Place{place.chunk, place.at + 1};

@@ -11,7 +11,8 @@ namespace {
 class Bounds {
  public:
   Bounds(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, i64 cells)
-      : tree_(tree), most_(cell_weight(cells)), writer_(tree, scopes, sizes, {tables}), up_(tree.size()), down_(tree.size()) {
+      : tree_(tree), most_(cell_weight(cells)), writer_(tree, scopes, sizes, {tables}), up_(tree.size()),
+        down_(tree.size()) {
     for (const i64 size : sizes) weights_.push_back(cell_weight(size));
   }
 
@@ -63,7 +64,8 @@ class Bounds {
       if (std::find(keep.begin(), keep.end(), variable) == keep.end()) reads = eliminate(reads, variable);
     Reads packed;
     for (Reads& part : mini_buckets(reads)) {
-      packed.push_back(part.size() > 1 ? writer_.eliminate(int(kJoin), writer_.scope_of_all(part), part) : part.front());
+      packed.push_back(part.size() > 1 ? writer_.eliminate(int(kJoin), writer_.scope_of_all(part), part)
+                                       : part.front());
     }
     return packed;
   }

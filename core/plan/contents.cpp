@@ -57,7 +57,8 @@ Values message_of(const Values& table, int size) {
 // Places of the cells of two tables for each cell of their union without its first variable, which both have.
 class Walk {
  public:
-  Walk(std::span<const int> sizes, const std::vector<int>& scope, const std::vector<int>& one, const std::vector<int>& other) {
+  Walk(std::span<const int> sizes, const std::vector<int>& scope, const std::vector<int>& one,
+       const std::vector<int>& other) {
     for (const int v : scope) shape_.push_back(sizes[v]);
     const std::vector<int>* const scopes[] = {&one, &other};
     for (int side = 0; side < 2; ++side) {
@@ -132,7 +133,8 @@ class Walk {
 class Division {
  public:
   Division(std::span<const int> sizes, std::vector<Costs> tables, int ibound, double most, int threads)
-      : sizes_(sizes), ibound_(std::size_t(ibound)), most_(most), threads_(threads), near_(sizes.size()), buckets_(sizes.size()) {
+      : sizes_(sizes), ibound_(std::size_t(ibound)), most_(most), threads_(threads), near_(sizes.size()),
+        buckets_(sizes.size()) {
     for (const Costs& table : tables) meet(table.scope);
     for (Costs& table : tables) buckets_[std::size_t(table.scope.front())].push_back(std::move(table));
   }
@@ -150,7 +152,8 @@ class Division {
         partition[place].push_back(std::move(part.places));
         part.scope.erase(part.scope.begin());
         meet(part.scope);
-        if (!part.scope.empty()) buckets_[std::size_t(part.scope.front())].push_back({std::move(part.scope), std::move(part.message)});
+        if (!part.scope.empty())
+          buckets_[std::size_t(part.scope.front())].push_back({std::move(part.scope), std::move(part.message)});
       }
       if (partition[place].empty()) partition[place].emplace_back();
     }
@@ -163,7 +166,9 @@ class Division {
     int one, other;
     double gain;
     i64 met, added;
-    bool operator<(const Pair& than) const { return std::tuple(gain, met, -added) < std::tuple(than.gain, than.met, -than.added); }
+    bool operator<(const Pair& than) const {
+      return std::tuple(gain, met, -added) < std::tuple(than.gain, than.met, -than.added);
+    }
   };
 
   std::vector<Joined> parts_of(std::vector<Joined> single) {
@@ -226,7 +231,9 @@ class Division {
       const int both = int(parts.size());
       parts.push_back(joined(std::move(parts[std::size_t(one)]), std::move(parts[std::size_t(other)])));
       std::erase_if(left, [&](int name) { return name == one || name == other; });
-      std::erase_if(pairs, [&](const Pair& pair) { return pair.one == one || pair.one == other || pair.other == one || pair.other == other; });
+      std::erase_if(pairs, [&](const Pair& pair) {
+        return pair.one == one || pair.one == other || pair.other == one || pair.other == other;
+      });
       const std::size_t known = pairs.size();
       for (const int name : left) pairs.push_back({name, both, 0, 0, 0});
       left.push_back(both);
@@ -265,11 +272,13 @@ class Division {
     const std::vector<int> scope = union_of(one.scope, other.scope);
     const Walk walk(sizes_, scope, one.scope, other.scope);
     const int size = sizes_[std::size_t(scope.front())];
-    const double *a = one.table.data(), *b = other.table.data(), *least_a = one.message.data(), *least_b = other.message.data();
+    const double *a = one.table.data(), *b = other.table.data(), *least_a = one.message.data(),
+                 *least_b = other.message.data();
     double sum = 0;
     const auto add = [&](i64 at, i64 other_at) {
       double together = std::numeric_limits<double>::infinity();
-      for (int x = 0; x < size; ++x) together = std::min(together, a[x * walk.step(0) + at] + b[x * walk.step(1) + other_at]);
+      for (int x = 0; x < size; ++x)
+        together = std::min(together, a[x * walk.step(0) + at] + b[x * walk.step(1) + other_at]);
       sum += std::min(together, most_) - std::min(least_a[at] + least_b[other_at], most_);
     };
     const i64 cells = walk.cells();
@@ -300,7 +309,8 @@ class Division {
     const i64 size = sizes_[std::size_t(scope.front())], cells = walk.cells();
     // A table that has all variables becomes the sum.
     const bool grows = scope != one.scope;
-    Joined sum = grows ? Joined{scope, Values(std::size_t(size * cells)), Values(static_cast<std::size_t>(cells)), {}} : std::move(one);
+    Joined sum = grows ? Joined{scope, Values(std::size_t(size * cells)), Values(static_cast<std::size_t>(cells)), {}}
+                       : std::move(one);
     const double *from = grows ? one.table.data() : sum.table.data(), *added = other.table.data();
     double *table = sum.table.data(), *message = sum.message.data();
     share(size * cells > kAlone ? threads_ : 1, 0, walk.blocks(), [&](i64 block, int) {
@@ -334,7 +344,8 @@ class Division {
 
 }  // namespace
 
-std::vector<std::vector<std::vector<int>>> partition_by_content(std::span<const int> sizes, std::vector<Costs> tables, int ibound, double most, int threads) {
+std::vector<std::vector<std::vector<int>>> partition_by_content(std::span<const int> sizes, std::vector<Costs> tables,
+                                                                int ibound, double most, int threads) {
   return Division(sizes, std::move(tables), ibound, most, threads).divide();
 }
 

@@ -18,6 +18,7 @@ struct Costs {
 // Numbers of the tables of the mini-buckets, for each variable: first those of its bucket that are given, then messages as they come. The messages
 // are made for it, and dropped. `sizes`: by place. `most`: more than any sum that is finite, which stands for it. Tables are joined and pairs of them
 // compared on up to so many threads.
-std::vector<std::vector<std::vector<int>>> partition_by_content(std::span<const int> sizes, std::vector<Costs> tables, int ibound, double most, int threads);
+std::vector<std::vector<std::vector<int>>> partition_by_content(std::span<const int> sizes, std::vector<Costs> tables,
+                                                                int ibound, double most, int threads);
 
 }  // namespace elimina::plan

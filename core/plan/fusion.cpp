@@ -9,7 +9,7 @@ namespace {
 constexpr i64 kFusedCells = i64{1} << 20;  // cells of a message from which leaving it out is worth a wider step
 constexpr i64 kFusedDomain = 16;           // values of all variables that one step eliminates
 constexpr i64 kFusedWork = 4;              // combinations that a cell of a message is worth
-constexpr i64 kSpreadGain = 256;           // how much smaller than the message a table is that is spread over all variables
+constexpr i64 kSpreadGain = 256;  // how much smaller than the message a table is that is spread over all variables
 
 }  // namespace
 
@@ -39,7 +39,8 @@ bool Fusion::pays(int number, const std::vector<Read>& reads, const Lists& scope
   for (const int child : tree_.children[parent])
     if (child != number) tables.push_back(tree_.separators[child]);
   return tables.size() <= tables_ && std::all_of(tables.begin(), tables.end(), [&](const auto& scope) {
-           return is_spread(scope, all, sizes_) || times(times(cells_of(scope, sizes_), domain), kSpreadGain) <= message;
+           return is_spread(scope, all, sizes_) ||
+                  times(times(cells_of(scope, sizes_), domain), kSpreadGain) <= message;
          });
 }
 

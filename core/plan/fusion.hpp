@@ -13,7 +13,8 @@ bool is_spread(std::span<const int> scope, std::span<const int> variables, std::
 // Buckets that wait for their parents', in a tree that is not divided into mini-buckets.
 class Fusion {
  public:
-  Fusion(const Tree& tree, std::span<const i64> sizes, int tables) : tree_(tree), sizes_(sizes), tables_(std::size_t(tables)) {}
+  Fusion(const Tree& tree, std::span<const i64> sizes, int tables)
+      : tree_(tree), sizes_(sizes), tables_(std::size_t(tables)) {}
 
   // True if it pays that a node's bucket, whose tables are these, waits for its parent's.
   bool pays(int number, const std::vector<Read>& reads, const Lists& scopes) const;

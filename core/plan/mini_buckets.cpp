@@ -5,7 +5,8 @@
 
 namespace elimina::plan {
 
-std::vector<std::vector<int>> MiniBuckets::divide(std::span<const std::span<const int>> scopes, i64 most, std::span<const int> weights) {
+std::vector<std::vector<int>> MiniBuckets::divide(std::span<const std::span<const int>> scopes, i64 most,
+                                                  std::span<const int> weights) {
   const std::size_t words = number_locally(scopes, weights);
   const auto weigh = [&](u64 bits, std::size_t word) {
     if (weights.empty()) return i64(std::popcount(bits));

@@ -13,7 +13,8 @@ class MiniBuckets {
  public:
   // Divide tables: each, the largest first, joins the mini-bucket that it adds least to. A mini-bucket holds at most `most`, or its largest
   // table. `weights`: of each variable; empty: 1.
-  std::vector<std::vector<int>> divide(std::span<const std::span<const int>> scopes, i64 most, std::span<const int> weights = {});
+  std::vector<std::vector<int>> divide(std::span<const std::span<const int>> scopes, i64 most,
+                                       std::span<const int> weights = {});
 
  private:
   std::size_t number_locally(std::span<const std::span<const int>> scopes, std::span<const int> weights);

@@ -16,7 +16,8 @@ constexpr std::size_t kMostAlike = 8;  // tables of one scope that several targe
 class Passes {
  public:
   Passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules)
-      : tree_(tree), sizes_(sizes), factors_(int(scopes.size())), writer_(tree, scopes, sizes, rules), downward_(tree.size(), kNone), marginals_(sizes.size(), -1), number_(sizes.size()) {
+      : tree_(tree), sizes_(sizes), factors_(int(scopes.size())), writer_(tree, scopes, sizes, rules),
+        downward_(tree.size(), kNone), marginals_(sizes.size(), -1), number_(sizes.size()) {
     marks_.resize(sizes.size());
     keep_.resize(sizes.size());
     upward_.reserve(tree.size());
@@ -111,7 +112,8 @@ class Passes {
     children_.assign(tree_.children[number].begin(), tree_.children[number].end());
     std::sort(children_.begin(), children_.end(), [&](int a, int b) {
       const auto one = tree_.separators[a], other = tree_.separators[b];
-      const auto difference = std::lexicographical_compare_three_way(one.begin(), one.end(), other.begin(), other.end());
+      const auto difference =
+          std::lexicographical_compare_three_way(one.begin(), one.end(), other.begin(), other.end());
       return difference != 0 ? difference < 0 : a < b;
     });
     targets_.clear();
@@ -159,7 +161,8 @@ class Passes {
     const std::size_t before = writer_.made().steps.size();
     const Target target{-1, variable};
     contract(first, {&target, 1}, true);
-    if (writer_.made().steps.size() > before && live_.size() > first && writer_.has(live_[first], variable)) return live_[first].source;
+    if (writer_.made().steps.size() > before && live_.size() > first && writer_.has(live_[first], variable))
+      return live_[first].source;
     chosen_.assign(live_.begin() + std::ptrdiff_t(first), live_.end());
     std::vector<int> axes = writer_.variables_of_all(chosen_);
     if (std::find(axes.begin(), axes.end(), variable) == axes.end()) axes.push_back(variable);
@@ -226,7 +229,8 @@ class Passes {
   template <class Visit>
   void visit_bucket(Visit visit) const {
     for (std::size_t word = 0; word < words_; ++word)
-      for (u64 left = bucket_[word]; left; left &= left - 1) visit(variables_[word * 64 + std::size_t(std::countr_zero(left))]);
+      for (u64 left = bucket_[word]; left; left &= left - 1)
+        visit(variables_[word * 64 + std::size_t(std::countr_zero(left))]);
   }
 
   // By the cells of its bucket; of equals the one with most values, then the first one of the order.
@@ -238,7 +242,8 @@ class Passes {
       find_bucket(v);
       i64 cells = 1;
       visit_bucket([&](int u) { cells = times(cells, sizes_[u]); });
-      if (best < 0 || cells < fewest || (cells == fewest && sizes_[variables_[v]] > sizes_[variables_[best]])) best = v, fewest = cells;
+      if (best < 0 || cells < fewest || (cells == fewest && sizes_[variables_[v]] > sizes_[variables_[best]]))
+        best = v, fewest = cells;
     }
     return best;
   }
@@ -296,21 +301,22 @@ class Passes {
   Writer writer_;
   Reads upward_, downward_;  // of each node; kNone: no message
   std::vector<int> marginals_;
-  Reads live_;               // a stack: tables that are being contracted, those of nested calls above each other
-  Reads chosen_;             // those that a step reads
+  Reads live_;    // a stack: tables that are being contracted, those of nested calls above each other
+  Reads chosen_;  // those that a step reads
   std::vector<int> children_;
   std::vector<Target> targets_;
   // All variables of the tables that are being contracted; numbers of those that are still to be eliminated; sets of numbers.
   std::vector<int> variables_, gone_, axes_;
   std::vector<int> number_;
-  std::size_t words_ = 1;     // of a set
+  std::size_t words_ = 1;  // of a set
   std::vector<u64> sets_, bucket_;
   Marks marks_, keep_;
 };
 
 }  // namespace
 
-Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules, std::span<const int> wanted) {
+Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules,
+                  std::span<const int> wanted) {
   return Passes(tree, scopes, sizes, rules).both(wanted);
 }
 

@@ -13,7 +13,8 @@ constexpr i64 kMostSpan = i64{1} << 58;  // elements of an arena: offsets of lar
 class Placer {
  public:
   Placer(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, const Speed& speed)
-      : steps_(steps), factors_(factors), sizes_(sizes), itemsize_(itemsize), speed_(speed), arena_(itemsize), recorder_(steps, sizes, itemsize, layout_) {}
+      : steps_(steps), factors_(factors), sizes_(sizes), itemsize_(itemsize), speed_(speed), arena_(itemsize),
+        recorder_(steps, sizes, itemsize, layout_) {}
 
   Layout run(bool keep, std::span<const int> levels, std::span<const double> runs, i64 most_words, i64 deferred_words) {
     place_factors();
@@ -126,7 +127,8 @@ class Placer {
     const bool is_lone = work < speed_.shared;
     const double bandwidth = is_lone ? speed_.lone_bandwidth : speed_.bandwidth;
     const double combinations = is_lone ? speed_.lone_combinations : speed_.combinations;
-    layout_.seconds += runs * (speed_.step + std::max(moved * double(itemsize_) / bandwidth, work * (1 + 0.5 * streamed) / combinations));
+    layout_.seconds += runs * (speed_.step + std::max(moved * double(itemsize_) / bandwidth,
+                                                      work * (1 + 0.5 * streamed) / combinations));
   }
 
   static constexpr i64 kGone = -2;
@@ -145,8 +147,9 @@ class Placer {
 
 }  // namespace
 
-Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, bool keep, std::span<const int> levels,
-               std::span<const double> runs, const Speed& speed, i64 most_words, i64 deferred_words) {
+Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, bool keep,
+               std::span<const int> levels, std::span<const double> runs, const Speed& speed, i64 most_words,
+               i64 deferred_words) {
   return Placer(steps, factors, sizes, itemsize, speed).run(keep, levels, runs, most_words, deferred_words);
 }
 

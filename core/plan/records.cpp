@@ -35,7 +35,8 @@ void Recorder::find(const Read& read) {
   stride_.resize(sizes_.size());
   marks_.resize(sizes_.size());
   marks_.clear();
-  for (std::size_t axis = 0; axis < read_scope_.size(); ++axis) marks_.add(read_scope_[axis]), stride_[read_scope_[axis]] = read_strides_[axis];
+  for (std::size_t axis = 0; axis < read_scope_.size(); ++axis)
+    marks_.add(read_scope_[axis]), stride_[read_scope_[axis]] = read_strides_[axis];
 }
 
 i64 Recorder::along(int v) const {
@@ -72,8 +73,20 @@ void Recorder::write(i64 number, i64* to) {
   for (const int v : others) *word++ = v, *word++ = sizes_[v];
   i64 weight;
   std::memcpy(&weight, &step.weight, sizeof weight);
-  const i64 header[kHeader] = {word - to, step.domain, step.variable, i64(axes.size()), step.outer, step.mid, cells[0], cells[1],
-                               cells[2], i64(reads.size()), step.tables_a, step.tables_b, layout_.out_offsets[number], weight};
+  const i64 header[kHeader] = {word - to,
+                               step.domain,
+                               step.variable,
+                               i64(axes.size()),
+                               step.outer,
+                               step.mid,
+                               cells[0],
+                               cells[1],
+                               cells[2],
+                               i64(reads.size()),
+                               step.tables_a,
+                               step.tables_b,
+                               layout_.out_offsets[number],
+                               weight};
   std::copy(header, header + kHeader, to);
 }
 

@@ -21,7 +21,8 @@ struct LaidOutSteps : Layout {
 
 class Recorder : public RecordWriter {
  public:
-  explicit Recorder(const LaidOutSteps& laid_out) : Recorder(*laid_out.steps, laid_out.sizes, laid_out.itemsize, laid_out) {}
+  explicit Recorder(const LaidOutSteps& laid_out)
+      : Recorder(*laid_out.steps, laid_out.sizes, laid_out.itemsize, laid_out) {}
   // All of these have to stay as long as it does; each step that is written, and all that it reads, has its place.
   Recorder(const Steps& steps, std::span<const i64> sizes, i64 itemsize, const Layout& layout)
       : steps_(steps), sizes_(sizes), itemsize_(itemsize), layout_(layout) {}
@@ -48,7 +49,7 @@ class Recorder : public RecordWriter {
   std::vector<i64> shape_, strides_;  // of the table that was measured last
   std::span<const int> read_scope_;   // of the table that was found last
   const i64* read_strides_ = nullptr;
-  std::vector<i64> stride_;           // of each of its variables, which are marked, if they are many
+  std::vector<i64> stride_;  // of each of its variables, which are marked, if they are many
   Marks marks_;
 };
 

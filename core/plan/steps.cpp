@@ -12,7 +12,8 @@
 namespace elimina::plan {
 namespace {
 
-constexpr i64 kJoinGain = 4;             // how much smaller than the bucket the common scope of two streamed tables is that are joined
+constexpr i64 kJoinGain =
+    4;  // how much smaller than the bucket the common scope of two streamed tables is that are joined
 constexpr i64 kPackWork = i64{1} << 27;  // combinations of a bucket from which joining a side is worth a step
 constexpr i64 kPackGain = 900;           // how much smaller than the bucket such a step is
 constexpr i64 kProductGain = 32;         // the same where the bucket becomes a matrix product
@@ -55,9 +56,11 @@ struct Writer::Bucket {
 };
 
 Writer::Writer(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules)
-    : tree_(tree), sizes_(sizes), tables_(std::size_t(rules.tables)), products_(rules.products), is_split_(rules.is_split), axis_(sizes.size()) {
+    : tree_(tree), sizes_(sizes), tables_(std::size_t(rules.tables)), products_(rules.products),
+      is_split_(rules.is_split), axis_(sizes.size()) {
   // Both passes make up to five steps of a bucket; memory that is not used costs nothing, and lists that grow are copied.
-  const std::size_t expected = 5 * std::size_t(tree.size()), items = 3 * (scopes.items.size() + tree.separators.items.size());
+  const std::size_t expected = 5 * std::size_t(tree.size()),
+                    items = 3 * (scopes.items.size() + tree.separators.items.size());
   made_.scopes.starts.reserve(scopes.starts.size() + expected);
   made_.scopes.items.reserve(items);
   made_.scopes.starts = scopes.starts;
@@ -86,7 +89,8 @@ void Writer::collect(std::span<const Read> reads, int without, std::vector<int>&
     for (i64 i = made_.scopes.starts[read.scope]; i < end; ++i)
       if (const int v = made_.scopes.items[i]; marks_.add(v)) variables.push_back(v);
   }
-  std::sort(variables.begin() + std::ptrdiff_t(first), variables.end(), [&](int a, int b) { return position(a) < position(b); });
+  std::sort(variables.begin() + std::ptrdiff_t(first), variables.end(),
+            [&](int a, int b) { return position(a) < position(b); });
 }
 
 std::vector<int> Writer::variables_of_all(std::span<const Read> reads, int without) {
@@ -107,7 +111,8 @@ Read Writer::eliminate(int variable, int scope, std::vector<Read>& reads, double
   limit_tables(bucket, reads);
   if (!is_split_) return {add(bucket, reads), scope};
   Tile tile = join_streamed(bucket, reads);
-  if (variable >= 0 && tile.streamed.empty() && (products_ ? kProductWork : kPackWork) <= bucket.work && bucket.work <= kHopelessWork) {
+  if (variable >= 0 && tile.streamed.empty() && (products_ ? kProductWork : kPackWork) <= bucket.work &&
+      bucket.work <= kHopelessWork) {
     pack_sides(bucket, reads, tile);
     shape(domain, scope, reads);
     classify(tile, shape_);
@@ -125,11 +130,13 @@ Read Writer::eliminate_all(std::span<const int> variables, int scope, std::vecto
     join(reads, {read}, this->scope(axes), int(variables.size()));
   }
   const i64 domain = cells(variables);
-  const Bucket bucket{variables.front(), scope, domain, times(domain, cells(made_.scopes[scope])), 1.0, variables.subspan(1)};
+  const Bucket bucket{variables.front(),   scope, domain, times(domain, cells(made_.scopes[scope])), 1.0,
+                      variables.subspan(1)};
   return {add(bucket, reads, tile(domain, scope, reads), -1), scope};
 }
 
-Read Writer::project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes, double weight) {
+Read Writer::project(int variable, std::span<const int> separator, std::vector<Read> reads,
+                     const std::vector<int>& axes, double weight) {
   std::vector<int> left{variable};
   left.insert(left.end(), separator.begin(), separator.end());
   const std::vector<int> all = left;
@@ -139,7 +146,8 @@ Read Writer::project(int variable, std::span<const int> separator, std::vector<R
     reads = {eliminate(v, scope(left), reads, weight)};
   }
   const auto own = scope_of(reads.front());
-  if (reads.size() > 1 || !std::equal(own.begin(), own.end(), axes.begin(), axes.end())) join(reads, std::vector(reads), scope(axes));
+  if (reads.size() > 1 || !std::equal(own.begin(), own.end(), axes.begin(), axes.end()))
+    join(reads, std::vector(reads), scope(axes));
   return reads.front();
 }
 
@@ -171,8 +179,9 @@ int Writer::add(const Bucket& bucket, std::span<const Read> reads, const Tile& t
     for (const int t : *group) made_.reads.push_back(reads[t]);
   made_.first.push_back(i64(made_.reads.size()));
   made_.append_others(i64(made_.steps.size()), bucket.others);
-  made_.steps.push_back({bucket.variable, add_axes(tile), bucket.domain, bucket.scope, int(tile.outer.size()), int(tile.mid.size()),
-                         int(tile.tables_a.size()), int(tile.tables_b.size()), rows, bucket.weight});
+  made_.steps.push_back({bucket.variable, add_axes(tile), bucket.domain, bucket.scope, int(tile.outer.size()),
+                         int(tile.mid.size()), int(tile.tables_a.size()), int(tile.tables_b.size()), rows,
+                         bucket.weight});
   made_.most_tables = std::max(made_.most_tables, int(reads.size()));
   return int(made_.steps.size()) - 1;
 }
@@ -246,7 +255,8 @@ void Writer::join_equal(std::vector<Read>& reads) {
   }
   std::vector<std::tuple<i64, const std::vector<int>*, std::size_t>> sequence;
   for (const auto& [scope, place] : places) sequence.emplace_back(cells(scope), &scope, place);
-  std::stable_sort(sequence.begin(), sequence.end(), [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
+  std::stable_sort(sequence.begin(), sequence.end(),
+                   [](const auto& a, const auto& b) { return std::get<0>(a) < std::get<0>(b); });
   std::size_t left = reads.size();
   for (const auto& [count, scope, place] : sequence) {
     auto& same = groups[place];
@@ -342,8 +352,8 @@ void Writer::pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Ti
   pack(bucket, reads, b, kept, lo);
 }
 
-void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vector<Read>& tables, const std::vector<int>& kept,
-                  const std::vector<int>& cells) {
+void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vector<Read>& tables,
+                  const std::vector<int>& kept, const std::vector<int>& cells) {
   std::vector<std::pair<std::vector<int>, std::vector<Read>>> groups;  // in the sequence in which they were met
   std::vector<int> all;
   for (const Read& read : tables) {
@@ -365,7 +375,9 @@ void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vec
   if (groups.size() > 1 && is_cheap(bucket, all, cells, gain)) groups = {{all, tables}};
   for (const auto& [key, group] : groups) {
     const bool is_single = group.size() == 1;
-    if (!is_cheap(bucket, key, cells, is_single && products_ ? kLayOutGain : gain) || (is_single && is_packed(bucket, group.front(), key, cells))) continue;
+    if (!is_cheap(bucket, key, cells, is_single && products_ ? kLayOutGain : gain) ||
+        (is_single && is_packed(bucket, group.front(), key, cells)))
+      continue;
     std::vector<int> axes{bucket.variable};
     axes.insert(axes.end(), key.begin(), key.end());
     axes.insert(axes.end(), cells.begin(), cells.end());
@@ -374,15 +386,19 @@ void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vec
 }
 
 // True if making a table over these variables and the bucket's own costs little beside the bucket.
-bool Writer::is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells, i64 gain) const {
+bool Writer::is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells,
+                      i64 gain) const {
   const i64 made = times(times(size(bucket.variable), this->cells(key)), this->cells(cells));
   return times(made, gain) <= bucket.work;
 }
 
 // True if the table is a matrix with rows of these cells that start at words of some length.
-bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key, const std::vector<int>& cells) const {
+bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key,
+                       const std::vector<int>& cells) const {
   const auto scope = scope_of(read);
-  const auto is_outside = [&](int v) { return v == bucket.variable || std::find(key.begin(), key.end(), v) != key.end(); };
+  const auto is_outside = [&](int v) {
+    return v == bucket.variable || std::find(key.begin(), key.end(), v) != key.end();
+  };
   if (std::all_of(scope.begin(), scope.end(), is_outside)) return true;
   std::vector<i64> shape;
   for (const int v : scope) shape.push_back(sizes_[v]);
@@ -395,7 +411,8 @@ bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector
   i64 wanted = 1;
   for (std::size_t i = cells.size(); i-- > 0; wanted *= sizes_[cells[i]])
     if (sizes_[cells[i]] > 1 && stride(cells[i]) != wanted) return false;
-  return stride(bucket.variable) % 4 == 0 && std::all_of(key.begin(), key.end(), [&](int v) { return stride(v) % 4 == 0; });
+  return stride(bucket.variable) % 4 == 0 &&
+         std::all_of(key.begin(), key.end(), [&](int v) { return stride(v) % 4 == 0; });
 }
 
 namespace {
@@ -422,7 +439,8 @@ class Level {
       std::vector<Read> bests;
       std::vector<double> weights;
       for (const Part* part : some) {
-        bests.push_back(writer_.project(tree_.variables[part->node], tree_.separators[part->node], part->reads, axes, part->weight));
+        bests.push_back(writer_.project(tree_.variables[part->node], tree_.separators[part->node], part->reads, axes,
+                                        part->weight));
         weights.push_back(part->weight);
       }
       const std::vector<Read> tables = writer_.level(bests, parts_of_sum(weights));
@@ -456,8 +474,8 @@ class Level {
 
 }  // namespace
 
-Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence, StepRules rules,
-                   bool levelled, std::span<const double> weights, bool stays) {
+Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence,
+                   StepRules rules, bool levelled, std::span<const double> weights, bool stays) {
   Writer writer(tree, scopes, sizes, rules);
   Level level(tree, writer, rules.tables);
   Fusion fusion(tree, sizes, rules.tables);
@@ -468,7 +486,8 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
     parts.clear();
     while (to < sequence.size() && tree.variables[sequence[to]] == tree.variables[sequence[from]]) {
       const int number = sequence[to++];
-      Level::Part& part = parts.emplace_back(Level::Part{number, fusion.take(number), weights.empty() ? 1.0 : weights[number]});
+      Level::Part& part =
+          parts.emplace_back(Level::Part{number, fusion.take(number), weights.empty() ? 1.0 : weights[number]});
       writer.add_factors(number, part.reads);
       for (const int child : tree.children[number])
         if (!fusion.waits(child)) part.reads.push_back({written[child], own[child]});
@@ -483,8 +502,9 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
       }
       own[part.node] = writer.scope(tree.separators[part.node]);
       const std::vector<int> variables = fusion.variables(part.node);
-      const Read message = variables.size() > 1 ? writer.eliminate_all(variables, own[part.node], std::move(part.reads))
-                                                : writer.eliminate(variables.front(), own[part.node], part.reads, part.weight);
+      const Read message = variables.size() > 1
+                               ? writer.eliminate_all(variables, own[part.node], std::move(part.reads))
+                               : writer.eliminate(variables.front(), own[part.node], part.reads, part.weight);
       written[part.node] = message.source;
     }
   }

@@ -20,13 +20,13 @@ struct Read {
 
 // A step before memory is laid out. Tables are read in the sequence lhs, rhs, streamed.
 struct Step {
-  int variable;       // eliminated; kJoin or kLevel (elimina/program.hpp)
-  int axes;           // slow, middle, fast: number in Steps::axes; -1: those of the scope in its sequence
-  i64 domain;         // values of all variables that are eliminated, together
-  int scope;          // of the output, slow to fast: number in Steps::scopes
-  int outer, mid;     // numbers of axes
+  int variable;    // eliminated; kJoin or kLevel (elimina/program.hpp)
+  int axes;        // slow, middle, fast: number in Steps::axes; -1: those of the scope in its sequence
+  i64 domain;      // values of all variables that are eliminated, together
+  int scope;       // of the output, slow to fast: number in Steps::scopes
+  int outer, mid;  // numbers of axes
   int tables_a, tables_b;
-  int rows;           // position of the first axis of the output's rows; -1: where `row_axes` puts it
+  int rows;  // position of the first axis of the output's rows; -1: where `row_axes` puts it
   double weight;
 };
 
@@ -44,21 +44,25 @@ constexpr auto kPositions = [] {
 
 struct Steps {
   std::vector<Step> steps;
-  Lists scopes;              // of factors, by their numbers, and of outputs
-  std::vector<Read> reads;   // of all steps
-  std::vector<i64> first;    // of each step's reads, and behind the last one
-  Lists axes;                // positions in a scope
-  Lists others;              // variables that each step eliminates besides, later ones, up to the last step with some
+  Lists scopes;             // of factors, by their numbers, and of outputs
+  std::vector<Read> reads;  // of all steps
+  std::vector<i64> first;   // of each step's reads, and behind the last one
+  Lists axes;               // positions in a scope
+  Lists others;             // variables that each step eliminates besides, later ones, up to the last step with some
   std::vector<Output> outputs;
-  std::vector<char> lasting; // of each step: its output stays, even where others make room
+  std::vector<char> lasting;  // of each step: its output stays, even where others make room
   int most_tables = 0;
 
-  std::span<const Read> reads_of(i64 step) const { return {reads.data() + first[step], reads.data() + first[step + 1]}; }
+  std::span<const Read> reads_of(i64 step) const {
+    return {reads.data() + first[step], reads.data() + first[step + 1]};
+  }
   std::span<const int> axes_of(i64 step) const {
     if (steps[step].axes >= 0) return axes[steps[step].axes];
     return {kPositions.data(), scopes[steps[step].scope].size()};
   }
-  std::span<const int> others_of(i64 step) const { return step < others.size() ? others[step] : std::span<const int>(); }
+  std::span<const int> others_of(i64 step) const {
+    return step < others.size() ? others[step] : std::span<const int>();
+  }
   void append_others(i64 step, std::span<const int> list) {
     if (list.empty()) return;
     while (others.size() < step) others.close();
@@ -70,10 +74,12 @@ struct Steps {
 
 // Limits on steps.
 struct StepRules {
-  int tables;             // that a step may read
-  bool products = false;  // steps without streamed tables are matrix products (elimina/product.hpp), for which joining each side pays early
-  bool fused = false;     // buckets may be eliminated together with their parents' (plan/fusion.hpp)
-  bool is_split = true;   // false: the caller splits the axes when it packs the steps, which have no axes here and no groups of tables
+  int tables;  // that a step may read
+  bool products =
+      false;  // steps without streamed tables are matrix products (elimina/product.hpp), for which joining each side pays early
+  bool fused = false;  // buckets may be eliminated together with their parents' (plan/fusion.hpp)
+  bool is_split =
+      true;  // false: the caller splits the axes when it packs the steps, which have no axes here and no groups of tables
 };
 
 // Appends steps.
@@ -106,7 +112,8 @@ class Writer {
   // The same for several variables that one step eliminates, the earliest first; all tables may be read at once.
   Read eliminate_all(std::span<const int> variables, int scope, std::vector<Read> reads);
   // Appends the steps that eliminate all variables of a bucket but some, the earliest first.
-  Read project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes, double weight);
+  Read project(int variable, std::span<const int> separator, std::vector<Read> reads, const std::vector<int>& axes,
+               double weight);
   // Appends the moment matching of mini-buckets: for each a table over the scope of their marginals.
   std::vector<Read> level(const std::vector<Read>& marginals, std::span<const double> parts);
 
@@ -124,10 +131,11 @@ class Writer {
   void join_smallest(std::vector<Read>& reads);
   Tile join_streamed(const Bucket& bucket, std::vector<Read>& reads);
   void pack_sides(const Bucket& bucket, std::vector<Read>& reads, const Tile& tile);
-  void pack(const Bucket& bucket, std::vector<Read>& reads, const std::vector<Read>& tables, const std::vector<int>& kept,
-            const std::vector<int>& cells);
+  void pack(const Bucket& bucket, std::vector<Read>& reads, const std::vector<Read>& tables,
+            const std::vector<int>& kept, const std::vector<int>& cells);
   bool is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells, i64 gain) const;
-  bool is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key, const std::vector<int>& cells) const;
+  bool is_packed(const Bucket& bucket, const Read& read, const std::vector<int>& key,
+                 const std::vector<int>& cells) const;
   i64 cells_together(const Read& one, const Read& other);
 
   const Tree& tree_;
@@ -143,12 +151,13 @@ class Writer {
 
 // The pass towards the roots. `sequence`: all nodes, children before parents. `levelled`: mini-buckets of a variable, which
 // follow each other then, get moment matching before they are eliminated. `weights`: of each node's elimination; empty: 1.
-Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence, StepRules rules,
-                   bool levelled, std::span<const double> weights, bool stays);
+Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence,
+                   StepRules rules, bool levelled, std::span<const double> weights, bool stays);
 
 // Both passes (Shafer and Shenoy 1990), as far as the wanted variables need them; or, of a joint distribution of the kept
 // variables, the pass towards the roots and their join.
-Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules, std::span<const int> wanted);
+Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules,
+                  std::span<const int> wanted);
 Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules);
 
 // Bounds on what a plan's steps on rows do not know (bounds.cpp). For each node the tables that bound its message from below,

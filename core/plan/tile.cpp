@@ -7,11 +7,11 @@ namespace elimina::plan {
 namespace {
 
 // Tuned on the CPU and on the GPU (bench/kernels.py, bench/cpu.py).
-constexpr i64 kRowPadding = 64;     // cells behind the first axis from which they are padded to whole vectors
-constexpr i64 kLoCells = 32;        // cells of fast axes that a split should have
-constexpr i64 kLoLimit = 16384;     // and those that it need not exceed
-constexpr i64 kMidLimit = 1024;     // cells of middle axes
-constexpr double kGathered = 4.0;   // cost of a gathered read, by that of one along a row
+constexpr i64 kRowPadding = 64;    // cells behind the first axis from which they are padded to whole vectors
+constexpr i64 kLoCells = 32;       // cells of fast axes that a split should have
+constexpr i64 kLoLimit = 16384;    // and those that it need not exceed
+constexpr i64 kMidLimit = 1024;    // cells of middle axes
+constexpr double kGathered = 4.0;  // cost of a gathered read, by that of one along a row
 constexpr double kRowOverhead = 64.0;
 
 // Split of a step with tables of at most 64 axes: no step with more is worth a split.

@@ -11,7 +11,8 @@ namespace {
 class Builder {
  public:
   Builder(const Lists& scopes, Tree& tree, std::optional<int> ibound, const Partition* partition)
-      : scopes_(scopes), tree_(tree), ibound_(ibound), partition_(partition), first_(tree.order.size(), -1), last_(tree.order.size()) {
+      : scopes_(scopes), tree_(tree), ibound_(ibound), partition_(partition), first_(tree.order.size(), -1),
+        last_(tree.order.size()) {
     marks_.resize(tree.position.size());
     items_.reserve(std::size_t(scopes.size()) + tree.order.size());
     for (i64 number = 0; number < scopes.size(); ++number) place({int(number), -1, -1}, earliest(scopes[number]));
@@ -79,7 +80,8 @@ class Builder {
     }
     tree_.factors.close();
     tree_.children.close();
-    std::sort(separator_.begin(), separator_.end(), [&](int a, int b) { return tree_.position[a] < tree_.position[b]; });
+    std::sort(separator_.begin(), separator_.end(),
+              [&](int a, int b) { return tree_.position[a] < tree_.position[b]; });
     tree_.separators.append(separator_);
     tree_.variables.push_back(variable);
     tree_.parents.push_back(-1);
@@ -179,8 +181,8 @@ std::vector<int> Tree::postorder() const {
   return result;
 }
 
-Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables, std::optional<int> ibound,
-                 const Partition* partition) {
+Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables,
+                 std::optional<int> ibound, const Partition* partition) {
   Tree tree;
   tree.order = std::move(order);
   tree.kept = std::move(kept);
@@ -194,18 +196,20 @@ Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> k
 
 i64 PlannedTree::largest() const {
   i64 cells = 1;
-  for (i64 number = 0; number < tree.size(); ++number) cells = std::max(cells, cells_of(tree.separators[number], sizes));
+  for (i64 number = 0; number < tree.size(); ++number)
+    cells = std::max(cells, cells_of(tree.separators[number], sizes));
   return cells;
 }
 
-PlannedTree plan_tree(Lists scopes, std::vector<i64> sizes, std::vector<int> order, std::vector<int> kept, std::optional<int> ibound,
-                      const Partition* partition) {
+PlannedTree plan_tree(Lists scopes, std::vector<i64> sizes, std::vector<int> order, std::vector<int> kept,
+                      std::optional<int> ibound, const Partition* partition) {
   PlannedTree made{std::move(sizes), std::move(scopes), {}};
   made.tree = bucket_tree(made.scopes, std::move(order), std::move(kept), i64(made.sizes.size()), ibound, partition);
   const std::vector<int>& position = made.tree.position;
   std::vector<int>& items = made.scopes.items;
   for (i64 f = 0; f < made.scopes.size(); ++f)
-    std::sort(items.begin() + made.scopes.starts[f], items.begin() + made.scopes.starts[f + 1], [&](int a, int b) { return position[a] < position[b]; });
+    std::sort(items.begin() + made.scopes.starts[f], items.begin() + made.scopes.starts[f + 1],
+              [&](int a, int b) { return position[a] < position[b]; });
   return made;
 }
 
@@ -259,7 +263,8 @@ std::vector<int> central_order(const Tree& tree, std::span<const i64> sizes) {
       own.clear();
       for (const int v : cliques.scopes[*clique])
         if (!above.has(v)) own.push_back(v);
-      std::sort(own.begin(), own.end(), [&](int a, int b) { return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : a < b; });
+      std::sort(own.begin(), own.end(),
+                [&](int a, int b) { return sizes[a] != sizes[b] ? sizes[a] > sizes[b] : a < b; });
       order.insert(order.end(), own.begin(), own.end());
     }
   }

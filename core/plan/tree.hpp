@@ -12,9 +12,9 @@ using Partition = std::vector<std::vector<std::vector<int>>>;
 // Nodes in elimination order, so that children come before parents.
 struct Tree {
   std::vector<int> order, kept;
-  std::vector<int> position;                // of each variable in the order, kept ones behind it; -1: in neither
-  std::vector<int> variables, parents;      // of each node; the parent of a root is -1
-  Lists separators, factors, children;      // of each node; separators by position
+  std::vector<int> position;            // of each variable in the order, kept ones behind it; -1: in neither
+  std::vector<int> variables, parents;  // of each node; the parent of a root is -1
+  Lists separators, factors, children;  // of each node; separators by position
 
   i64 size() const { return i64(variables.size()); }
   i64 width() const;
@@ -25,8 +25,8 @@ struct Tree {
 
 // Eliminates symbolically: each scope goes to the bucket of its earliest variable. With an i-bound, buckets are divided into
 // mini-buckets whose messages have at most so many variables, or no more than the largest table leaves (Dechter and Rish 2003).
-Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables, std::optional<int> ibound,
-                 const Partition* partition);
+Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables,
+                 std::optional<int> ibound, const Partition* partition);
 
 // The scopes of a problem's factors, sorted by an order of elimination, and their bucket tree.
 struct PlannedTree {
@@ -37,8 +37,8 @@ struct PlannedTree {
   i64 largest() const;  // cells of the largest message
 };
 
-PlannedTree plan_tree(Lists scopes, std::vector<i64> sizes, std::vector<int> order, std::vector<int> kept = {}, std::optional<int> ibound = {},
-                      const Partition* partition = nullptr);
+PlannedTree plan_tree(Lists scopes, std::vector<i64> sizes, std::vector<int> order, std::vector<int> kept = {},
+                      std::optional<int> ibound = {}, const Partition* partition = nullptr);
 
 // Maximal cliques of the triangulated graph, as a junction tree: children before parents.
 struct Cliques {

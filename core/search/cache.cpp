@@ -15,12 +15,14 @@ using Word = Cache::Word;
 
 // The last word of an entry: nodes (0: it is free), whether it is solved, and the best value.
 Word note(std::uint64_t nodes, bool solved, int best) {
-  return std::clamp<std::uint64_t>(nodes, 1, 0x7fffffff) << 33 | Word(solved) << 32 | Word(static_cast<std::uint32_t>(best));
+  return std::clamp<std::uint64_t>(nodes, 1, 0x7fffffff) << 33 | Word(solved) << 32 |
+         Word(static_cast<std::uint32_t>(best));
 }
 constexpr std::size_t first_buckets = 1 << 12;
 constexpr std::size_t least_part = 4;  // of the bytes, for entries
 constexpr int most_tries = 1000;
-constexpr std::size_t least_shared_buckets = 1 << 14;  // buckets from which several threads move entries: about a millisecond
+constexpr std::size_t least_shared_buckets =
+    1 << 14;  // buckets from which several threads move entries: about a millisecond
 
 std::uint64_t nodes_of(Word note) { return note >> 33; }
 bool solved_of(Word note) { return note >> 32 & 1; }
@@ -86,7 +88,8 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) : shared_(s
 void Cache::pack(Var v, const std::vector<int>& value, Word* key) const {
   std::fill_n(key, words_, Word{0});
   key[0] = static_cast<Word>(v);
-  for (std::size_t i = first_[v]; i < first_[v + 1]; ++i) key[digits_[i].word] += digits_[i].factor * static_cast<Word>(value[digits_[i].var]);
+  for (std::size_t i = first_[v]; i < first_[v + 1]; ++i)
+    key[digits_[i].word] += digits_[i].factor * static_cast<Word>(value[digits_[i].var]);
 }
 
 std::size_t Cache::place(const Word* key) const {
@@ -109,7 +112,9 @@ void Cache::grow(int threads) {
     if (begin == 0) {
       move(begin, end);
     } else {
-      const auto at = [&](int part) { return begin + (end - begin) * static_cast<std::size_t>(part) / static_cast<std::size_t>(threads); };
+      const auto at = [&](int part) {
+        return begin + (end - begin) * static_cast<std::size_t>(part) / static_cast<std::size_t>(threads);
+      };
       run_threads(threads, [&](int part) { move(at(part), at(part + 1)); }, [] {}, [] {});
     }
     end = begin;
@@ -134,7 +139,9 @@ void Cache::move(std::size_t begin, std::size_t end) {
 
 Word* Cache::way_of(Word* ways_at, const Word* key) const {
   for (int way = 0; way < ways; ++way, ways_at += words_ + 2)
-    if (load(ways_at[words_ + 1]) && std::equal(key, key + words_, ways_at, [](Word a, Word& b) { return a == load(b); })) return ways_at;
+    if (load(ways_at[words_ + 1]) &&
+        std::equal(key, key + words_, ways_at, [](Word a, Word& b) { return a == load(b); }))
+      return ways_at;
   return nullptr;
 }
 

@@ -14,9 +14,9 @@ class Cache {
   using Word = std::uint64_t;
 
   struct Entry {
-    double lower;   // the subtree costs at least this
-    bool solved;    // and not more,
-    int best;       // with this value of its variable
+    double lower;  // the subtree costs at least this
+    bool solved;   // and not more,
+    int best;      // with this value of its variable
   };
 
   // Readers never wait for each other. `shared`: by several threads.
@@ -60,8 +60,10 @@ class Cache {
   bool read(Word* ways, const Word* key, Entry& entry) const;
 
   int words_ = 1;
-  std::size_t shared_;  // words of a bucket before its entries: 1, its version, which is odd while it is written to; 0 unless shared
-  std::size_t buckets_, active_, bucket_words_;  // a fresh page costs more than what is kept in it: few are in use at first
+  std::size_t
+      shared_;  // words of a bucket before its entries: 1, its version, which is odd while it is written to; 0 unless shared
+  std::size_t buckets_, active_,
+      bucket_words_;  // a fresh page costs more than what is kept in it: few are in use at first
   std::vector<std::size_t> first_;
   std::vector<Digit> digits_;
   std::unique_ptr<Word, Free> cells_;

@@ -22,7 +22,8 @@ Diver::Diver(const Problem& problem, const Cache& cache, std::uint64_t seed)
 std::vector<int> Diver::solution(double gap) {
   constexpr double noise[] = {0, 1.0 / 16, 0, 1.0 / 128};
   const bool first = count_ < first_dives;
-  if (first || count_ % 2 == 0) local_.start(greedy_.run((gap < infinite ? gap : 1) * noise[count_ / (first ? 1 : 2) % std::size(noise)]));
+  if (first || count_ % 2 == 0)
+    local_.start(greedy_.run((gap < infinite ? gap : 1) * noise[count_ / (first ? 1 : 2) % std::size(noise)]));
   local_.run(first ? std::min(first_cells, values_ * first_cells_each) : values_ * cells_each);
   if (++count_ >= first_dives) next_ += values_ * nodes_between;
   return local_.best();

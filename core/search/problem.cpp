@@ -17,16 +17,18 @@ constexpr double exact = 9007199254740992.0;  // 2^53
 
 void check_variable(std::int64_t v, std::int64_t least, std::int64_t count, const char* what) {
   if (v < least || v >= count)
-    throw std::out_of_range(std::string(what) + " is variable " + std::to_string(v) + "; there are " + std::to_string(count));
+    throw std::out_of_range(std::string(what) + " is variable " + std::to_string(v) + "; there are " +
+                            std::to_string(count));
 }
 
 }  // namespace
 
-Problem::Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes, const std::vector<Var>& parents,
-                 Lists contexts, bool integral)
+Problem::Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes,
+                 const std::vector<Var>& parents, Lists contexts, bool integral)
     : arena(arena), integral(integral), size(sizes), parent(parents), contexts(std::move(contexts)) {
   const auto count = static_cast<Var>(sizes.size());
-  if (parents.size() != sizes.size() || this->contexts.size() != count) invalid("as many parents and contexts as sizes are needed");
+  if (parents.size() != sizes.size() || this->contexts.size() != count)
+    invalid("as many parents and contexts as sizes are needed");
   for (Var v = 0; v < count; ++v) {
     if (sizes[v] < 1) invalid("variable " + std::to_string(v) + " has " + std::to_string(sizes[v]) + " values");
     check_variable(parents[v], -1, count, "a parent");
@@ -67,7 +69,8 @@ void Problem::order_children() {
   std::vector<std::vector<int>> lists;
   for (Var v = 0; v <= root(); ++v) {
     lists.emplace_back(children[v].begin(), children[v].end());
-    std::stable_sort(lists.back().begin(), lists.back().end(), [&](Var a, Var b) { return contexts[a].size() < contexts[b].size(); });
+    std::stable_sort(lists.back().begin(), lists.back().end(),
+                     [&](Var a, Var b) { return contexts[a].size() < contexts[b].size(); });
   }
   children = Lists::of(lists);
 }
@@ -79,7 +82,8 @@ void Problem::read_tables(std::span<const std::int64_t> words) {
     const std::int64_t* word = words.data() + at;
     check_variable(word[1], -1, root(), "a table's home");
     check_variable(word[3], -1, root(), "a table's origin");
-    if (word[4] < 0 || static_cast<std::uint64_t>(word[4]) > (words.size() - at - head) / 2) invalid("the words end within a table");
+    if (word[4] < 0 || static_cast<std::uint64_t>(word[4]) > (words.size() - at - head) / 2)
+      invalid("the words end within a table");
     const auto count = static_cast<std::size_t>(word[4]);
     Table table{static_cast<Var>(word[1] < 0 ? root() : word[1]), static_cast<Var>(word[3]), word[0], word[2], {}};
     for (std::size_t i = 0; i < count; ++i) {
@@ -98,16 +102,19 @@ void Problem::check_table(const Table& table) const {
   const auto reach = [&](Var v, std::int64_t stride) {
     if (stride < 0 || stride > arena.size) invalid(name + " has the stride " + std::to_string(stride));
     // Both factors are below 2^31 or the arena's size; whatever passes it is refused before it can overflow.
-    if (stride && size[v] - 1 > (arena.size - 1 - last) / stride) throw std::out_of_range(name + " reaches beyond the arena");
+    if (stride && size[v] - 1 > (arena.size - 1 - last) / stride)
+      throw std::out_of_range(name + " reaches beyond the arena");
     last += stride * (size[v] - 1);
   };
   if (table.offset < 0 || table.offset >= arena.size) throw std::out_of_range(name + " begins outside the arena");
   reach(table.home, table.stride);
   for (const auto& [v, stride] : table.axes) {
-    if (!is_ancestor(v, table.home)) invalid(name + " has variable " + std::to_string(v) + ", which is no ancestor of its home");
+    if (!is_ancestor(v, table.home))
+      invalid(name + " has variable " + std::to_string(v) + ", which is no ancestor of its home");
     reach(v, stride);
   }
-  if (table.origin >= 0 && !is_ancestor(table.home, table.origin)) invalid(name + " has a home that is no ancestor of its origin");
+  if (table.origin >= 0 && !is_ancestor(table.home, table.origin))
+    invalid(name + " has a home that is no ancestor of its origin");
 }
 
 void Problem::check_contexts() const {
@@ -118,14 +125,17 @@ void Problem::check_contexts() const {
     std::sort(first, last);
     for (const Var u : contexts[v]) {
       check_variable(u, 0, root(), "one of a context");
-      if (!is_ancestor(u, v)) invalid("the context of variable " + std::to_string(v) + " has " + std::to_string(u) + ", no ancestor of it");
+      if (!is_ancestor(u, v))
+        invalid("the context of variable " + std::to_string(v) + " has " + std::to_string(u) + ", no ancestor of it");
     }
-    if (std::adjacent_find(first, last) != last) invalid("the context of variable " + std::to_string(v) + " repeats one");
+    if (std::adjacent_find(first, last) != last)
+      invalid("the context of variable " + std::to_string(v) + " repeats one");
   }
   const auto require = [&](Var v, Var u) {
     const auto own = sorted[v];
     if (!std::binary_search(own.begin(), own.end(), u))
-      invalid("the context of variable " + std::to_string(v) + " lacks " + std::to_string(u) + ", on which its subtree depends");
+      invalid("the context of variable " + std::to_string(v) + " lacks " + std::to_string(u) +
+              ", on which its subtree depends");
   };
   for (const Table& table : tables)
     if (table.origin < 0)

@@ -36,22 +36,24 @@ struct Table {
 // The variables and one more, of one value: the root above them all, where the constants are.
 struct Problem {
   Arena arena;
-  bool integral;              // all costs are integers
+  bool integral;  // all costs are integers
   std::vector<int> size;
-  std::vector<Var> parent;    // the root's is -1
+  std::vector<Var> parent;  // the root's is -1
   std::vector<Table> tables;
   std::vector<Var> preorder;  // parents first
   Lists children, contexts;
-  Lists factors, messages;    // tables at home in a bucket
-  Lists below;                // messages from the subtree whose homes are above it, first those that the variable itself sends
+  Lists factors, messages;  // tables at home in a bucket
+  Lists below;  // messages from the subtree whose homes are above it, first those that the variable itself sends
 
   // Throws std::invalid_argument and std::out_of_range if anything does not fit. `words` has for each table: offset, home, the home's
   // stride, origin, the number of its other variables, and for each of them the variable and the stride. `contexts`: of each variable.
-  Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes, const std::vector<Var>& parents,
-          Lists contexts, bool integral);
+  Problem(const Arena& arena, std::span<const std::int64_t> words, const std::vector<int>& sizes,
+          const std::vector<Var>& parents, Lists contexts, bool integral);
 
   Var root() const { return static_cast<Var>(size.size()) - 1; }
-  bool is_ancestor(Var upper, Var lower) const { return upper != lower && entry_[upper] <= entry_[lower] && entry_[lower] < exit_[upper]; }
+  bool is_ancestor(Var upper, Var lower) const {
+    return upper != lower && entry_[upper] <= entry_[lower] && entry_[lower] < exit_[upper];
+  }
 
   // The messages that pass a variable: those of `below` that others send.
   std::span<const int> through(Var v) const { return below[v].subspan(static_cast<std::size_t>(sent_[v])); }

@@ -22,13 +22,14 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
-constexpr double first_part = 32;  // of the gap: an iteration's limit
+constexpr double first_part = 32;                        // of the gap: an iteration's limit
 constexpr double dived_share = 0.5, dived_first = 0.25;  // of the time so far, and of the time limit: for dives
 
 class Run {
  public:
   Run(const Problem& problem, const Options& options)
-      : problem_(problem), options_(options), cache_(problem, options.memory, options.threads > 1), upper_(options.upper) {}
+      : problem_(problem), options_(options), cache_(problem, options.memory, options.threads > 1),
+        upper_(options.upper) {}
 
   Report run() {
     if (!options_.start.empty()) offer(options_.start);
@@ -70,10 +71,8 @@ class Run {
         if (nodes_ >= options_.nodes || since_start() > options_.seconds) stop_ = true;
       }
       raise(searcher.lower());
-      if (ended)
-        finish(searcher, below);
-      else
-        searcher.leave();
+      if (ended) finish(searcher, below);
+      else searcher.leave();
     }
     cache_.count(searcher.take_stored());
     nodes_ += searcher.nodes() - counted;
@@ -81,7 +80,9 @@ class Run {
   }
 
   // Nodes of a time budget, at most the nodes that are left.
-  std::uint64_t turn(std::uint64_t quantum) const { return std::min(quantum, options_.nodes - std::min<std::uint64_t>(options_.nodes, nodes_)); }
+  std::uint64_t turn(std::uint64_t quantum) const {
+    return std::min(quantum, options_.nodes - std::min<std::uint64_t>(options_.nodes, nodes_));
+  }
 
   // `dived`: seconds of the thread's dives so far.
   void improve(Diver& diver, std::uint64_t nodes, double& dived) {

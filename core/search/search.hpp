@@ -11,12 +11,12 @@ namespace elimina::search {
 using Poll = std::function<bool(double lower, double upper, std::uint64_t nodes, const std::vector<int>* value)>;
 
 struct Options {
-  double upper;             // a solution that is no better is not looked for
-  std::vector<int> start;   // a solution, or nothing
+  double upper;            // a solution that is no better is not looked for
+  std::vector<int> start;  // a solution, or nothing
   double seconds;
-  std::uint64_t nodes;      // OR nodes expanded and AND nodes entered
+  std::uint64_t nodes;  // OR nodes expanded and AND nodes entered
   int threads;
-  std::size_t memory;       // bytes of the cache
+  std::size_t memory;  // bytes of the cache
   std::uint64_t seed;
   Poll poll;
 };
@@ -28,10 +28,10 @@ struct Event {
 };
 
 struct Report {
-  std::vector<int> value;   // of the best solution, empty if none was found
+  std::vector<int> value;  // of the best solution, empty if none was found
   double cost = infinite, bound = -infinite;
   std::uint64_t nodes = 0, hits = 0, entries = 0;
-  std::size_t bytes = 0;    // of the cache
+  std::size_t bytes = 0;                 // of the cache
   double seconds = 0, first = infinite;  // `first`: until a solution was found
   std::vector<Event> events;
 };

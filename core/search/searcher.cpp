@@ -16,8 +16,8 @@ constexpr std::uint64_t least_shared = 256;
 }  // namespace
 
 Searcher::Searcher(const Problem& problem, Cache& cache, Busy* busy)
-    : problem_(problem), cache_(cache), path_(problem), busy_(busy), node_(problem.size.size()), load_(problem.size.size()),
-      keys_(problem.size.size() * static_cast<std::size_t>(cache.words())) {
+    : problem_(problem), cache_(cache), path_(problem), busy_(busy), node_(problem.size.size()),
+      load_(problem.size.size()), keys_(problem.size.size() * static_cast<std::size_t>(cache.words())) {
   std::size_t values = 0;
   for (const int size : problem.size) {
     first_.push_back(values);
@@ -213,7 +213,8 @@ void Searcher::skip() {
   Cache::Entry entry;
   for (auto v = path.rbegin(); v != path.rend(); ++v) {
     Node& node = node_[*v];
-    if (problem_.children[*v].empty() || !cache_.find(key(*v), entry) || (!entry.solved && entry.lower < node.limit)) continue;
+    if (problem_.children[*v].empty() || !cache_.find(key(*v), entry) || (!entry.solved && entry.lower < node.limit))
+      continue;
     node.lower = entry.lower;
     node.solved = entry.solved;
     node.best = entry.best;

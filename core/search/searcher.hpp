@@ -49,12 +49,12 @@ class Searcher {
  private:
   struct Node {
     double limit, lower;
-    double least;          // of the values that are solved
-    double sum, target;    // of the AND node: its bound, and the limit on it
+    double least;        // of the values that are solved
+    double sum, target;  // of the AND node: its bound, and the limit on it
     std::uint64_t entered;
     int chosen, best;
     bool solved;
-    bool marked = false;   // as busy with the chosen value
+    bool marked = false;  // as busy with the chosen value
     std::size_t mark;
   };
 

@@ -27,8 +27,10 @@ struct Member {
 
 class Encoder {
  public:
-  Encoder(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, Number type, char* arena, i64 block)
-      : tables_(tables), sense_(sense), rule_(rule), limit_(limit), places_(places), type_(type), arena_(arena), block_(block) {
+  Encoder(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, Number type, char* arena,
+          i64 block)
+      : tables_(tables), sense_(sense), rule_(rule), limit_(limit), places_(places), type_(type), arena_(arena),
+        block_(block) {
     if (rule != Rule::products && rule != Rule::support) tables.ends(sense);
   }
 
@@ -39,7 +41,9 @@ class Encoder {
     at_ = places_.offsets[factor];
     const i64 first = places_.member_starts[factor];
     members_.resize(places_.member_starts[factor + 1] - first);
-    for (std::size_t m = 0; m < members_.size(); ++m) begin(members_[m], places_.members[first + i64(m)], places_.scopes.subspan(places_.starts[factor], sizes_.size()));
+    for (std::size_t m = 0; m < members_.size(); ++m)
+      begin(members_[m], places_.members[first + i64(m)],
+            places_.scopes.subspan(places_.starts[factor], sizes_.size()));
     if (rule_ == Rule::products) {
       write_product(written);
     } else if (rule_ == Rule::logs || (rule_ == Rule::distances && (type_ == Number::f32 || type_ == Number::f64))) {
@@ -47,7 +51,8 @@ class Encoder {
     } else if (rule_ == Rule::distances) {
       write_sums<i64>([limit = limit_](i64 a, i64 b) { return std::min(a + b, limit); });
     } else if (rule_ == Rule::costs) {
-      if (type_ == Number::f32 || type_ == Number::f64) write_sums<double>([](double a, double b) { return std::max(a, b); });
+      if (type_ == Number::f32 || type_ == Number::f64)
+        write_sums<double>([](double a, double b) { return std::max(a, b); });
       else write_sums<i64>([](i64 a, i64 b) { return std::max(a, b); });
     } else {
       write_sums<i64>([](i64 a, i64 b) { return a & b; });
@@ -66,7 +71,8 @@ class Encoder {
     strides.assign(scope.size(), 0);
     std::vector<i64> steps;
     if (!source.listing) {
-      for (std::size_t a = 0; a < own.size(); ++a) strides[std::find(scope.begin(), scope.end(), own[a]) - scope.begin()] = tables_.strides(number)[a];
+      for (std::size_t a = 0; a < own.size(); ++a)
+        strides[std::find(scope.begin(), scope.end(), own[a]) - scope.begin()] = tables_.strides(number)[a];
     } else {
       // Cells are numbered with the table's axes in the factor's sequence.
       i64 step = 1;
@@ -81,7 +87,8 @@ class Encoder {
       member.cells.resize(listing.tuples);
       for (i64 tuple = 0; tuple < listing.tuples; ++tuple) {
         i64 cell = 0;
-        for (std::size_t a = 0; a < own.size(); ++a) cell += steps[a] * load<i32>(listing.rows + tuple * listing.row_step + i64(a) * listing.column_step);
+        for (std::size_t a = 0; a < own.size(); ++a)
+          cell += steps[a] * load<i32>(listing.rows + tuple * listing.row_step + i64(a) * listing.column_step);
         member.cells[tuple] = {cell, tuple};
       }
       std::sort(member.cells.begin(), member.cells.end());
@@ -121,7 +128,8 @@ class Encoder {
     i64 low = 0, high = 0;
     walk(axes, start, 1, [&](i64 offset, i64, i64) { low = offset; });
     walk(axes, start + count - 1, 1, [&](i64 offset, i64, i64) { high = offset; });
-    std::vector<T> cells(high - low + 1, source.type == Type::i64 ? T(source.listing->integer_default) : T(source.listing->real_default));
+    std::vector<T> cells(high - low + 1, source.type == Type::i64 ? T(source.listing->integer_default)
+                                                                  : T(source.listing->real_default));
     const auto own = std::lower_bound(member.cells.begin(), member.cells.end(), std::pair<i64, i64>{low, 0});
     for (auto at = own; at != member.cells.end() && at->first <= high; ++at) {
       const char* place = source.values + at->second * source.listing->value_step;
@@ -143,7 +151,8 @@ class Encoder {
     const bool is_integer = tables_.source(member.number).type == Type::i64;
     if (rule_ == Rule::costs) {
       read(member, start, count, buffer);
-      const double worst = is_integer ? double(forbidden<i64>(sense_)) : forbidden<double>(sense_), sign = sense_ == Sense::min_cost ? 1 : -1;
+      const double worst = is_integer ? double(forbidden<i64>(sense_)) : forbidden<double>(sense_),
+                   sign = sense_ == Sense::min_cost ? 1 : -1;
       for (double& value : buffer) value = value == worst ? kInfinity : sign * value;
       return;
     }
@@ -447,7 +456,8 @@ class Encoder {
 
 }  // namespace
 
-Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, std::span<const i64> numbers, Number type, char* arena, i64 block) {
+Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places,
+               std::span<const i64> numbers, Number type, char* arena, i64 block) {
   Encoder encoder(tables, sense, rule, limit, places, type, arena, block);
   Written written;
   for (const i64 number : numbers) encoder.write(number, written);

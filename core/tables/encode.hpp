@@ -28,6 +28,7 @@ struct Written {
 };
 
 // Write the factors with these numbers. `block`: cells that are worked on at a time.
-Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places, std::span<const i64> numbers, Number type, char* arena, i64 block);
+Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Places& places,
+               std::span<const i64> numbers, Number type, char* arena, i64 block);
 
 }  // namespace elimina::tables

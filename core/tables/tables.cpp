@@ -45,7 +45,8 @@ struct Range {
       T values[kLanes];
       std::memcpy(values, place + i * i64{sizeof(T)}, sizeof(values));
       for (int lane = 0; lane < kLanes; ++lane) {
-        const T value = values[lane], best = value == worst ? std::numeric_limits<T>::max() : value, most = value == worst ? std::numeric_limits<T>::lowest() : value;
+        const T value = values[lane], best = value == worst ? std::numeric_limits<T>::max() : value,
+                most = value == worst ? std::numeric_limits<T>::lowest() : value;
         lows[lane] = best < lows[lane] ? best : lows[lane];
         highs[lane] = highs[lane] < most ? most : highs[lane];
         bad[lane] = value == worst ? T(1) : bad[lane];
@@ -65,11 +66,13 @@ Ends ends_as(const Tables& tables, i64 number, Sense sense) {
   Range<T> range{forbidden<T>(sense)};
   if (const Listing* listing = own.listing.get()) {
     range.take(own.values, listing->tuples, listing->value_step);
-    if (listing->tuples < tables.cells(number)) range.take(std::is_integral_v<T> ? T(listing->integer_default) : T(listing->real_default));
+    if (listing->tuples < tables.cells(number))
+      range.take(std::is_integral_v<T> ? T(listing->integer_default) : T(listing->real_default));
   } else {
     std::array<Axis, kMostAxes> axes;
     const int count = joined(tables.sizes(number), tables.strides(number), axes.data());
-    walk({axes.data(), std::size_t(count)}, 0, tables.cells(number), [&](i64 offset, i64 cells, i64 stride) { range.take(own.values + offset, cells, stride); });
+    walk({axes.data(), std::size_t(count)}, 0, tables.cells(number),
+         [&](i64 offset, i64 cells, i64 stride) { range.take(own.values + offset, cells, stride); });
   }
   Ends found;
   found.any = range.any, found.forbids = range.forbids;
@@ -92,7 +95,8 @@ void Tables::reserve(std::size_t tables) {
   scopes_.starts.reserve(tables + 1);
 }
 
-void Tables::add(const Source& source, std::span<const int> scope, std::span<const i64> sizes, std::span<const i64> strides) {
+void Tables::add(const Source& source, std::span<const int> scope, std::span<const i64> sizes,
+                 std::span<const i64> strides) {
   sources_.push_back(source);
   scopes_.append(scope);
   sizes_.insert(sizes_.end(), sizes.begin(), sizes.end());
@@ -205,12 +209,14 @@ Lists Tables::groups() const {
   for (const int number : sequence) {
     looks.look();
     const auto own = scopes[number];
-    const int rarest = *std::min_element(own.begin(), own.end(), [&](int a, int b) { return touched(a).size() < touched(b).size(); });
+    const int rarest =
+        *std::min_element(own.begin(), own.end(), [&](int a, int b) { return touched(a).size() < touched(b).size(); });
     int smallest = -1;
     for (const int group : touched(rarest)) {
       const auto other = scopes[group];
       const bool is_within = std::includes(other.begin(), other.end(), own.begin(), own.end());
-      if (is_within && (smallest < 0 || cells_[group] < cells_[smallest] || other.size() == own.size())) smallest = group;
+      if (is_within && (smallest < 0 || cells_[group] < cells_[smallest] || other.size() == own.size()))
+        smallest = group;
       if (is_within && other.size() == own.size()) break;
     }
     home[number] = smallest < 0 ? number : smallest;

@@ -175,14 +175,16 @@ std::int64_t Scanner::integer(const char* what) {
   return number_of<std::int64_t>(*this, text, what, " that fits 64 bits");
 }
 
-double Scanner::real(const char* what) { return number_of<double>(*this, number_token(what), what, " within the range of a double"); }
+double Scanner::real(const char* what) {
+  return number_of<double>(*this, number_token(what), what, " within the range of a double");
+}
 
 void Scanner::need(std::uint64_t count, const char* what) {
   skip();
   if (count <= (left() + 1) / 2) return;
   mark_ = at_;
-  throw TextError("expected " + std::to_string(count) + " more items, each " + what + ", but only " + std::to_string(left()) +
-                  " bytes follow");
+  throw TextError("expected " + std::to_string(count) + " more items, each " + what + ", but only " +
+                  std::to_string(left()) + " bytes follow");
 }
 
 void Scanner::integers(std::span<std::int64_t> out, const char* what) {
@@ -201,7 +203,8 @@ Scanner::Lists Scanner::lists(std::uint64_t count, std::int64_t bound, const cha
   std::vector<std::uint64_t> seen_in(static_cast<std::size_t>(bound), count);
   for (std::uint64_t i = 0; i < count; ++i) {
     const std::int64_t size = integer("a number of variables");
-    if (size < 0 || size > bound) fail("a number of variables from 0 to " + std::to_string(bound), std::to_string(size));
+    if (size < 0 || size > bound)
+      fail("a number of variables from 0 to " + std::to_string(bound), std::to_string(size));
     for (std::int64_t k = 0; k < size; ++k) {
       const std::int64_t member = integer("a variable's index");
       if (member < 0 || member >= bound)
@@ -273,7 +276,9 @@ bool Scanner::add_function(Functions& found, std::span<const std::int64_t> sizes
   for (std::int64_t i = 0; i < arity; ++i) {
     const std::int64_t v = integer("a variable's index");
     if (v < 0 || v >= static_cast<std::int64_t>(sizes.size())) return false;
-    if (std::find(found.members.begin() + static_cast<std::ptrdiff_t>(first), found.members.end(), v) != found.members.end()) return false;
+    if (std::find(found.members.begin() + static_cast<std::ptrdiff_t>(first), found.members.end(), v) !=
+        found.members.end())
+      return false;
     if (__builtin_mul_overflow(cells, sizes[static_cast<std::size_t>(v)], &cells)) return false;
     found.members.push_back(v);
   }
@@ -291,7 +296,8 @@ bool Scanner::add_function(Functions& found, std::span<const std::int64_t> sizes
   for (std::int64_t tuple = 0; tuple < count; ++tuple) {
     std::int64_t cell = 0;
     for (std::int64_t i = 0; i < arity; ++i) {
-      const std::int64_t size = sizes[static_cast<std::size_t>(found.members[first + static_cast<std::size_t>(i)])], value = integer("a value");
+      const std::int64_t size = sizes[static_cast<std::size_t>(found.members[first + static_cast<std::size_t>(i)])],
+                         value = integer("a value");
       if (value < 0 || value >= size) return false;
       cell = cell * size + value;
     }
@@ -341,7 +347,8 @@ ConditionalRows bif_rows(Scanner& scanner, std::size_t child_size, const std::ve
         if (found == known.end()) scanner.fail("a state of the parent in this place (" + labels_of(known) + ")", label);
         index = index * static_cast<std::int64_t>(known.size()) + found->second;
       }
-      if (const auto close = scanner.token("')'"); !is_mark(close, ")")) scanner.fail("')' after the parents' values", close);
+      if (const auto close = scanner.token("')'"); !is_mark(close, ")"))
+        scanner.fail("')' after the parents' values", close);
       result.parents.push_back(index);
       reals(result.values);
       if (result.values.size() != result.parents.size() * child_size)

@@ -31,14 +31,14 @@ class Scanner {
  public:
   Scanner(std::string_view text, const TextStyle& style);
 
-  bool at_end();                           // also skips blanks and comments
-  bool at_line_end() const;                // whether no token follows on this line; comments are tokens here
+  bool at_end();             // also skips blanks and comments
+  bool at_line_end() const;  // whether no token follows on this line; comments are tokens here
   std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
-  std::int64_t line() const;               // of the last token read, from 1
-  std::string_view token(const char* what);  // the next token, without its quotes
-  bool quoted() const { return quoted_; }  // whether the last token was in quotes
+  std::int64_t line() const;                    // of the last token read, from 1
+  std::string_view token(const char* what);     // the next token, without its quotes
+  bool quoted() const { return quoted_; }       // whether the last token was in quotes
   void skip_past(char mark, const char* what);  // skips raw text outside quotes
-  std::string_view peek();                 // the next token, empty at the end; it stays unread
+  std::string_view peek();                      // the next token, empty at the end; it stays unread
 
   std::int64_t integer(const char* what);
   double real(const char* what);

@@ -27,7 +27,8 @@ std::uint32_t key(double x) {
 }  // namespace
 
 Ascent::Ascent(const Graph& graph, std::vector<int> place)
-    : graph_(graph), place_(std::move(place)), above_(place_.size()), degree_(place_.size()), before_(place_.size(), 2), direction_(place_.size()) {
+    : graph_(graph), place_(std::move(place)), above_(place_.size()), degree_(place_.size()), before_(place_.size(), 2),
+      direction_(place_.size()) {
   for (const int k : place_) {
     cities_at_.resize(std::max(cities_at_.size(), index(k) + 1), 0);
     ++cities_at_[index(k)];
@@ -57,7 +58,8 @@ void Ascent::sort() {
 
 double Ascent::value(const std::vector<double>& multipliers) {
   const auto changed = [&](std::size_t e) {
-    return static_cast<double>(graph_.length[e]) + multipliers[index(graph_.from[e])] + multipliers[index(graph_.to[e])];
+    return static_cast<double>(graph_.length[e]) + multipliers[index(graph_.from[e])] +
+           multipliers[index(graph_.to[e])];
   };
   std::array<std::pair<double, std::size_t>, 2> at_special{};
   at_special.fill({std::numeric_limits<double>::infinity(), kNone});
@@ -100,7 +102,8 @@ bool Ascent::find_direction() {
   at_place_.assign(cities_at_.size(), 0);
   std::vector<double>& sum = at_place_;
   double change = 0;
-  for (std::size_t i = 0; i < place_.size(); ++i) sum[index(place_[i])] += (1 - kBefore) * (degree_[i] - 2) + kBefore * (before_[i] - 2);
+  for (std::size_t i = 0; i < place_.size(); ++i)
+    sum[index(place_[i])] += (1 - kBefore) * (degree_[i] - 2) + kBefore * (before_[i] - 2);
   for (std::size_t i = 0; i < place_.size(); ++i) {
     direction_[i] = sum[index(place_[i])] / cities_at_[index(place_[i])];
     change += std::abs(direction_[i]);
@@ -109,7 +112,8 @@ bool Ascent::find_direction() {
   return change > 0;
 }
 
-void Ascent::climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps, double enough) {
+void Ascent::climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps,
+                   double enough) {
   double most = value(best);
   const double factor = std::pow(last / first, 1.0 / steps);
   double step = first;

@@ -19,7 +19,8 @@ class Ascent {
   double value(const std::vector<double>& multipliers);
 
   // Steps from `tried` on, of a length of `first` down to `last`, geometrically. It ends early above `enough`.
-  void climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps, double enough);
+  void climb(std::vector<double>& best, std::vector<double>& tried, double first, double last, int steps,
+             double enough);
 
  private:
   void sort();

@@ -12,7 +12,8 @@ namespace {
 
 class Paths {
  public:
-  explicit Paths(int cities) : joined_(static_cast<std::size_t>(cities), {-1, -1}), above_(static_cast<std::size_t>(cities)) {
+  explicit Paths(int cities)
+      : joined_(static_cast<std::size_t>(cities), {-1, -1}), above_(static_cast<std::size_t>(cities)) {
     std::iota(above_.begin(), above_.end(), 0);
   }
 
@@ -72,7 +73,8 @@ std::vector<int> greedy_tour(Distances distances, const Neighbours& neighbours) 
     const int last = tour.back();
     is_done[static_cast<std::size_t>(from)] = is_done[static_cast<std::size_t>(last)] = 1;
     std::erase_if(ends, [&](int city) { return is_done[static_cast<std::size_t>(city)] != 0; });
-    const auto nearest = std::min_element(ends.begin(), ends.end(), [row = distances.row(last)](int a, int b) { return row[a] < row[b]; });
+    const auto nearest = std::min_element(ends.begin(), ends.end(),
+                                          [row = distances.row(last)](int a, int b) { return row[a] < row[b]; });
     from = nearest == ends.end() ? -1 : *nearest;
   }
   return tour;

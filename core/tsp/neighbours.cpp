@@ -15,14 +15,17 @@ constexpr int kNearest = 5, kSpread = 5;
 class Finder {
  public:
   explicit Finder(Distances distances)
-      : distances_(distances), n_(distances.cities), each_(std::min(kNearest + kSpread, n_ - 1)), others_(static_cast<std::size_t>(n_ - 1)) {}
+      : distances_(distances), n_(distances.cities), each_(std::min(kNearest + kSpread, n_ - 1)),
+        others_(static_cast<std::size_t>(n_ - 1)) {}
 
   int each() const { return each_; }
 
   // Equal distances are ordered by number from the city on, so that cities at the same place have different neighbours.
   void find(int city, std::vector<int>& result) {
     const std::int32_t* row = distances_.row(city);
-    const auto closer = [this, row, city](int a, int b) { return std::pair(row[a], after(city, a)) < std::pair(row[b], after(city, b)); };
+    const auto closer = [this, row, city](int a, int b) {
+      return std::pair(row[a], after(city, a)) < std::pair(row[b], after(city, b));
+    };
     std::iota(others_.begin(), others_.end(), city + 1);
     for (int& other : others_) other = other < n_ ? other : other - n_;
     const auto enough = others_.begin() + each_;
@@ -54,7 +57,9 @@ class Finder {
       choose(nearest);
       const std::int32_t* from_nearest = distances_.row(nearest);
       const double to_nearest = square(row[nearest]);
-      std::erase_if(left_, [&](int other) { return other == nearest || to_nearest + square(from_nearest[other]) < square(row[other]); });
+      std::erase_if(left_, [&](int other) {
+        return other == nearest || to_nearest + square(from_nearest[other]) < square(row[other]);
+      });
     }
   }
 
@@ -74,8 +79,7 @@ Neighbours find_neighbours(Distances distances) {
   bool goes_on = true;
   for (int city = 0; city < distances.cities; ++city) {
     if (city % kCitiesBetweenStops == 0 && goes_on) goes_on = !stopped();
-    if (goes_on)
-      finder.find(city, result.list);
+    if (goes_on) finder.find(city, result.list);
     else
       for (int k = 1; k <= result.each; ++k) result.list.push_back((city + k) % distances.cities);
   }

@@ -11,7 +11,9 @@ struct Neighbours {
   int each = 0;
   std::vector<int> list;
 
-  const int* of(int city) const { return list.data() + static_cast<std::size_t>(city) * static_cast<std::size_t>(each); }
+  const int* of(int city) const {
+    return list.data() + static_cast<std::size_t>(city) * static_cast<std::size_t>(each);
+  }
 };
 
 // Half of a city's neighbours are its nearest cities. The others lie in different directions: where cities form clusters, the nearest

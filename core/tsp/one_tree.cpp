@@ -28,7 +28,8 @@ Length OneTree::scale_of(const Graph& graph) {
 OneTree::OneTree(const Graph& graph, Length scale)
     : graph_(graph), scale_(scale), bound_on_multipliers_(2 * largest_of(graph) * scale_) {
   const auto n = static_cast<std::size_t>(graph.cities);
-  for (std::size_t e = 0; e < graph.edges(); ++e) (graph.from[e] == kSpecial || graph.to[e] == kSpecial ? special_ : inner_).push_back(e);
+  for (std::size_t e = 0; e < graph.edges(); ++e)
+    (graph.from[e] == kSpecial || graph.to[e] == kSpecial ? special_ : inner_).push_back(e);
   degree_.resize(n);
   before_.resize(n, 0);
   has_.resize(graph.edges());
@@ -39,7 +40,8 @@ OneTree::OneTree(const Graph& graph, Length scale)
 }
 
 Length OneTree::changed(std::size_t e) const {
-  return graph_.length[e] * scale_ + multipliers_[static_cast<std::size_t>(graph_.from[e])] + multipliers_[static_cast<std::size_t>(graph_.to[e])];
+  return graph_.length[e] * scale_ + multipliers_[static_cast<std::size_t>(graph_.from[e])] +
+         multipliers_[static_cast<std::size_t>(graph_.to[e])];
 }
 
 int OneTree::root(int city) const {
@@ -188,7 +190,8 @@ void OneTree::find_leaving() {
       a = up(a);
     }
   }
-  for (std::size_t i = tree_.size() - 2; i < tree_.size(); ++i) rises_[tree_[i]] = third_ == kNever ? kNever : third_ - changed(tree_[i]);
+  for (std::size_t i = tree_.size() - 2; i < tree_.size(); ++i)
+    rises_[tree_[i]] = third_ == kNever ? kNever : third_ - changed(tree_[i]);
 }
 
 const std::vector<Length>& OneTree::rises() {
@@ -205,7 +208,8 @@ void OneTree::move(Length gap, double share, std::vector<Length>& multipliers) {
   for (std::size_t i = 0; i < multipliers.size(); ++i) {
     const double by = step * (0.7 * (degree_[i] - 2) + 0.3 * (before_[i] - 2));
     const double to = static_cast<double>(multipliers[i]) + by, most = static_cast<double>(bound_on_multipliers_);
-    multipliers[i] = std::clamp(static_cast<Length>(std::clamp(to, -most, most)), -bound_on_multipliers_, bound_on_multipliers_);
+    multipliers[i] =
+        std::clamp(static_cast<Length>(std::clamp(to, -most, most)), -bound_on_multipliers_, bound_on_multipliers_);
   }
   before_ = degree_;
 }

@@ -68,20 +68,20 @@ class OneTree {
 
   const Graph& graph_;
   Length scale_, bound_on_multipliers_;
-  std::vector<std::size_t> inner_, special_;              // edges without and with the special city
-  std::vector<std::pair<Length, std::size_t>> order_;     // open inner edges by length
+  std::vector<std::size_t> inner_, special_;           // edges without and with the special city
+  std::vector<std::pair<Length, std::size_t>> order_;  // open inner edges by length
   std::vector<Length> multipliers_;
   std::vector<Use> use_;
   Length value_ = 0;
   std::vector<int> degree_, before_;
   std::vector<std::uint8_t> has_;
-  std::vector<std::size_t> tree_;                         // inner edges, as they were taken
+  std::vector<std::size_t> tree_;  // inner edges, as they were taken
   // A forest of unions, the smaller one below the larger: the parent, and the edge that made the union, as a place in `tree_`.
   std::vector<int> above_, size_;
   std::vector<std::size_t> joined_;
-  std::size_t second_ = 0;                                // the longer one of the special city's edges that may be left out
+  std::size_t second_ = 0;  // the longer one of the special city's edges that may be left out
   bool may_replace_ = false;
-  Length third_ = kNever;                                 // the shortest of its edges that is not in the tree
+  Length third_ = kNever;  // the shortest of its edges that is not in the tree
   std::vector<Length> rises_;
   // The tree, hung up.
   std::vector<int> parent_, level_, skip_;

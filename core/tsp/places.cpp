@@ -18,7 +18,8 @@ std::vector<int> find_places(Distances distances) {
     if (!goes_on) continue;
     const std::int32_t* row = distances.row(static_cast<int>(i));
     for (std::size_t j = i + 1; j < n; ++j)
-      if (row[j] == 0 && result[j] < 0 && std::equal(row, row + n, distances.row(static_cast<int>(j)))) result[j] = result[i];
+      if (row[j] == 0 && result[j] < 0 && std::equal(row, row + n, distances.row(static_cast<int>(j))))
+        result[j] = result[i];
   }
   return result;
 }

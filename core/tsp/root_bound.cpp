@@ -13,8 +13,8 @@
 namespace elimina::tsp {
 
 RootBound::RootBound(Distances distances, const std::vector<int>& from, const std::vector<int>& to)
-    : distances_(distances), joined_(static_cast<std::size_t>(distances.cities)), ascent_(graph_, find_places(distances)),
-      best_(-OneTree::kNever) {
+    : distances_(distances), joined_(static_cast<std::size_t>(distances.cities)),
+      ascent_(graph_, find_places(distances)), best_(-OneTree::kNever) {
   graph_.cities = distances.cities;
   for (std::size_t k = 0; k < from.size(); ++k) add(from[k], to[k]);
   // The scale has to hold for edges that are added later.
@@ -37,7 +37,8 @@ void RootBound::add(int i, int j) {
 }
 
 Length RootBound::changed(int i, int j, const std::vector<Length>& multipliers) const {
-  return distances_.between(i, j) * scale_ + multipliers[static_cast<std::size_t>(i)] + multipliers[static_cast<std::size_t>(j)];
+  return distances_.between(i, j) * scale_ + multipliers[static_cast<std::size_t>(i)] +
+         multipliers[static_cast<std::size_t>(j)];
 }
 
 std::optional<Length> RootBound::bound() const {
@@ -124,14 +125,16 @@ void RootBound::begin(Length upper) {
   std::sort(lengths.begin(), lengths.end());
   std::vector<std::pair<double, std::vector<double>>> found;
   for (const double shorter : kShorter) {
-    const Length from = shorter == 0 ? 0 : lengths[static_cast<std::size_t>(shorter * static_cast<double>(lengths.size()))];
+    const Length from =
+        shorter == 0 ? 0 : lengths[static_cast<std::size_t>(shorter * static_cast<double>(lengths.size()))];
     for (const double share : kShares) {
       std::vector<double> multipliers(joined_.size(), 0);
       for (const int city : tree.order) {
         const auto i = static_cast<std::size_t>(city);
         if (tree.parent[i] < 0) continue;
         const Length excess = std::max(Length{0}, tree.above[i] - from);
-        multipliers[i] = multipliers[static_cast<std::size_t>(tree.parent[i])] - share * static_cast<double>(excess) / static_cast<double>(scale_);
+        multipliers[i] = multipliers[static_cast<std::size_t>(tree.parent[i])] -
+                         share * static_cast<double>(excess) / static_cast<double>(scale_);
       }
       if (stopped()) return;
       const double value = ascent_.value(multipliers);
@@ -150,7 +153,8 @@ void RootBound::begin(Length upper) {
 double RootBound::unit(Length upper) const {
   std::vector<std::vector<Length>> at(joined_.size());
   for (std::size_t e = 0; e < graph_.edges(); ++e)
-    for (const int city : {graph_.from[e], graph_.to[e]}) at[static_cast<std::size_t>(city)].push_back(graph_.length[e]);
+    for (const int city : {graph_.from[e], graph_.to[e]})
+      at[static_cast<std::size_t>(city)].push_back(graph_.length[e]);
   double spread = 0;
   for (std::vector<Length>& lengths : at) {
     std::sort(lengths.begin(), lengths.end());

@@ -26,7 +26,8 @@ std::vector<std::vector<int>> cities_at_places(Distances distances) {
     result[at].push_back(city);
   }
   while (result.size() < 3) {
-    const auto most = std::max_element(result.begin(), result.end(), [](const auto& a, const auto& b) { return a.size() < b.size(); });
+    const auto most = std::max_element(result.begin(), result.end(),
+                                       [](const auto& a, const auto& b) { return a.size() < b.size(); });
     const int city = most->back();
     most->pop_back();
     result.push_back({city});
@@ -109,10 +110,8 @@ void TourSearch::kick(std::uint64_t count) {
     gained_ = 0;
     bridge();
     improve();
-    if (gained_ < 0)
-      undo_to(0);
-    else
-      length_ -= gained_;
+    if (gained_ < 0) undo_to(0);
+    else length_ -= gained_;
     log_.clear();
   }
 }
@@ -233,7 +232,8 @@ TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
     if (extend(two, t1, t2, best)) return best;
     // A cycle from t2 to t3, and a path from what follows to t1: t5 has to open the cycle.
     const int after = next(t3);
-    if (extend({Move::Kind::exchange, t3, after, -1, -1, left + distances_.between(t3, after), 0}, t1, t2, best)) return best;
+    if (extend({Move::Kind::exchange, t3, after, -1, -1, left + distances_.between(t3, after), 0}, t1, t2, best))
+      return best;
   }
   return best;
 }
@@ -289,7 +289,8 @@ void TourSearch::bridge() {
   const int first = static_cast<int>(1 + below(longest)), second = static_cast<int>(1 + below(longest));
   const auto place = static_cast<int>(below(static_cast<std::uint64_t>(n_)));
   const auto there = [&](int steps) { return at((place + steps) % n_); };
-  const int before = there(0), a = there(1), b = there(first), c = there(first + 1), d = there(first + second), after = there(first + second + 1);
+  const int before = there(0), a = there(1), b = there(first), c = there(first + 1), d = there(first + second),
+            after = there(first + second + 1);
   gained_ += distances_.between(before, a) + distances_.between(b, c) + distances_.between(d, after);
   gained_ -= distances_.between(before, c) + distances_.between(d, a) + distances_.between(b, after);
   reverse_path(a, d);

@@ -37,8 +37,8 @@ class TourSearch {
     enum class Kind : std::uint8_t { none, two, two_twice, exchange, exchange_reversed };
     Kind kind = Kind::none;
     int t3 = -1, t4 = -1, t5 = -1, t6 = -1;
-    Length open = 0;   // by how much the path is shorter than the tour
-    Length gain = 0;   // by how much the tour is that closes it
+    Length open = 0;  // by how much the path is shorter than the tour
+    Length gain = 0;  // by how much the tour is that closes it
   };
 
   void begin(const std::vector<int>& tour);
@@ -60,7 +60,7 @@ class TourSearch {
   void bridge();
   std::uint64_t below(std::uint64_t count);
 
-  std::vector<std::vector<int>> at_place_;  // the cities at each place; places are what other members call cities
+  std::vector<std::vector<int>> at_place_;    // the cities at each place; places are what other members call cities
   std::vector<std::int32_t> between_places_;  // empty: each city has a place of its own
   Distances distances_;
   int n_;

@@ -19,7 +19,9 @@ constexpr std::uint32_t kRounds = 96;
 constexpr std::size_t kAlone = 1024, kPerBlock = 512;
 
 // Room for a part's losses; one with more is divided by the CPU.
-std::size_t most_losses(std::size_t count, std::size_t words) { return std::min(count * words, std::max<std::size_t>(4 * count, 4096)); }
+std::size_t most_losses(std::size_t count, std::size_t words) {
+  return std::min(count * words, std::max<std::size_t>(4 * count, 4096));
+}
 
 }  // namespace
 
@@ -46,7 +48,8 @@ void DeviceBatch::enlist(const Domains& d, Matching& matching) {
   matchings_.push_back(&matching);
   for (const View x : matching.views()) {
     const Value first = matching.base() - x.offset - d.row_base(x.var);
-    members_.push_back({static_cast<std::uint32_t>(x.var), static_cast<std::uint32_t>(d.row_place(x.var)), static_cast<std::int32_t>(first)});
+    members_.push_back({static_cast<std::uint32_t>(x.var), static_cast<std::uint32_t>(d.row_place(x.var)),
+                        static_cast<std::int32_t>(first)});
     changes_.state[static_cast<std::size_t>(x.var)] = Changes::kUnseen;
   }
 }
@@ -77,7 +80,8 @@ void DeviceBatch::follow(bool is_following) {
 Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
   constexpr std::size_t kMostRematched = 16;  // for each variable
   if (!measures_ || matching.side() == Side::gpu) return divide_together(engine, matching);
-  if (is_following_ && (changes_.overflown || matching.rematched.size() > kMostRematched * matching.views().size())) follow(false);
+  if (is_following_ && (changes_.overflown || matching.rematched.size() > kMostRematched * matching.views().size()))
+    follow(false);
   const std::size_t count = variables(matching);
   if (count < kWorthwhile || is_broken_) return matching.divide_here(engine);
   Choice& choice = choices_[static_cast<std::size_t>(std::bit_width(count))];
@@ -86,7 +90,8 @@ Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
   const Outcome outcome = is_device ? divide_together(engine, matching) : matching.divide_here(engine);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   // The device's time is that of all that waited.
-  choice.took(is_device ? seconds * static_cast<double>(count) / static_cast<double>(std::max(labels_count_, count)) : seconds);
+  choice.took(is_device ? seconds * static_cast<double>(count) / static_cast<double>(std::max(labels_count_, count))
+                        : seconds);
   return outcome;
 }
 
@@ -137,17 +142,21 @@ bool DeviceBatch::is_answered(const Domains& d) {
 void DeviceBatch::add_parts(Matching& matching) {
   const std::size_t first = parts_.size(), free = free_values_.size();
   free_values_.insert(free_values_.end(), matching.free_values().begin(), matching.free_values().end());
-  const bool has_free = std::any_of(matching.free_values().begin(), matching.free_values().end(), [](auto word) { return word != 0; });
+  const bool has_free =
+      std::any_of(matching.free_values().begin(), matching.free_values().end(), [](auto word) { return word != 0; });
   for (const Matching::Part& part : matching.parts()) {
     const std::size_t count = part.size(), words = matching.words();
     const bool is_all = count == matching.order().size();
     const std::size_t losses = most_losses(count, words);
     const std::size_t board = different::board_words(count, words);
-    parts_.push_back({static_cast<std::uint32_t>(matching.first_member()), static_cast<std::uint32_t>(count), static_cast<std::uint32_t>(words),
-                      is_all ? -1 : static_cast<std::int32_t>(lists_.size()), static_cast<std::uint32_t>(free), has_free, scratch_words_, scratch_words_ + board,
-                      static_cast<std::uint32_t>(losses_count_), static_cast<std::uint32_t>(losses), static_cast<std::uint32_t>(labels_count_)});
+    parts_.push_back({static_cast<std::uint32_t>(matching.first_member()), static_cast<std::uint32_t>(count),
+                      static_cast<std::uint32_t>(words), is_all ? -1 : static_cast<std::int32_t>(lists_.size()),
+                      static_cast<std::uint32_t>(free), has_free, scratch_words_, scratch_words_ + board,
+                      static_cast<std::uint32_t>(losses_count_), static_cast<std::uint32_t>(losses),
+                      static_cast<std::uint32_t>(labels_count_)});
     if (!is_all)
-      for (std::size_t p = part.first; p < part.last; ++p) lists_.push_back(static_cast<std::uint32_t>(matching.order()[p]));
+      for (std::size_t p = part.first; p < part.last; ++p)
+        lists_.push_back(static_cast<std::uint32_t>(matching.order()[p]));
     scratch_words_ += board + count * words;
     losses_count_ += losses;
     labels_count_ += count;
@@ -175,7 +184,8 @@ void DeviceBatch::take_memory() {
   reserve(matches_, 4 * members_.size(), Place::shared);
 }
 
-void DeviceBatch::reserve_for_parts(std::size_t parts, std::size_t lists, std::size_t free, std::size_t scratch, std::size_t losses, std::size_t labels) {
+void DeviceBatch::reserve_for_parts(std::size_t parts, std::size_t lists, std::size_t free, std::size_t scratch,
+                                    std::size_t losses, std::size_t labels) {
   reserve(scratch_, scratch, Place::device);
   reserve(part_store_, parts, Place::device);
   reserve(list_store_, lists, Place::device);
@@ -198,7 +208,8 @@ void DeviceBatch::upload_all(const Domains& d) {
   std::vector<different::Bounds> bounds(static_cast<std::size_t>(d.count()));
   for (int v = 0; v < d.count(); ++v)
     if (changes_.state[static_cast<std::size_t>(v)] != Changes::kOthers)
-      bounds[static_cast<std::size_t>(v)] = {static_cast<std::int32_t>(d.lo(v) - d.row_base(v)), static_cast<std::int32_t>(d.hi(v) - d.row_base(v))};
+      bounds[static_cast<std::size_t>(v)] = {static_cast<std::int32_t>(d.lo(v) - d.row_base(v)),
+                                             static_cast<std::int32_t>(d.hi(v) - d.row_base(v))};
   device_->upload(bounds_.piece, bounds.data(), bounds.size() * sizeof(bounds[0]));
   std::vector<std::int32_t> match;
   for (const Matching* matching : matchings_)
@@ -223,12 +234,14 @@ void DeviceBatch::write_changes(const Domains& d) {
   }
   i = 0;
   for (const int v : changes_.variables)
-    new_bounds_.host()[i++] = {static_cast<std::uint32_t>(v),
-                               {static_cast<std::int32_t>(d.lo(v) - d.row_base(v)), static_cast<std::int32_t>(d.hi(v) - d.row_base(v))}};
+    new_bounds_.host()[i++] = {
+        static_cast<std::uint32_t>(v),
+        {static_cast<std::int32_t>(d.lo(v) - d.row_base(v)), static_cast<std::int32_t>(d.hi(v) - d.row_base(v))}};
   i = 0;
   for (Matching* matching : matchings_) {
     for (const int u : matching->rematched)
-      matches_.host()[i++] = {static_cast<std::uint32_t>(matching->first_member()) + static_cast<std::uint32_t>(u), matching->match(u)};
+      matches_.host()[i++] = {static_cast<std::uint32_t>(matching->first_member()) + static_cast<std::uint32_t>(u),
+                              matching->match(u)};
     matching->rematched.clear();
   }
   call_.word_count = static_cast<std::uint32_t>(changes_.words.size());
@@ -243,7 +256,8 @@ void DeviceBatch::run() {
   std::copy(lists_.begin(), lists_.end(), host_lists_.host());
   std::copy(free_values_.begin(), free_values_.end(), host_free_.host());
   std::size_t threads = 0;
-  for (const different::Part& part : parts_) threads = std::max<std::size_t>(threads, part.count * std::min(std::bit_ceil(part.words), 32U));
+  for (const different::Part& part : parts_)
+    threads = std::max<std::size_t>(threads, part.count * std::min(std::bit_ceil(part.words), 32U));
   const std::size_t most = std::max<std::size_t>(device_->blocks() / parts_.size(), 1);
   const std::size_t blocks = threads <= kAlone ? 1 : std::min(most, (threads + kPerBlock - 1) / kPerBlock);
   call_.rows = rows_.device();
@@ -297,7 +311,8 @@ bool DeviceBatch::apply(Engine& engine, const Job& job, bool is_answered) {
       if (!job.matching->divide(engine, {&given, 1})) return false;
       continue;
     }
-    if (!job.matching->settle(engine, given, {labels_.host() + part.first_label, answer.labels}, {losses_.host() + part.first_loss, answer.losses}))
+    if (!job.matching->settle(engine, given, {labels_.host() + part.first_label, answer.labels},
+                              {losses_.host() + part.first_loss, answer.losses}))
       return false;
   }
   return true;

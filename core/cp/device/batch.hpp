@@ -64,7 +64,8 @@ class DeviceBatch {
   void add_parts(Matching& matching);
   void write_changes(const Domains& d);
   void take_memory();
-  void reserve_for_parts(std::size_t parts, std::size_t lists, std::size_t free, std::size_t scratch, std::size_t losses, std::size_t labels);
+  void reserve_for_parts(std::size_t parts, std::size_t lists, std::size_t free, std::size_t scratch,
+                         std::size_t losses, std::size_t labels);
   void upload_all(const Domains& d);
   bool is_answered(const Domains& d);
   void run();

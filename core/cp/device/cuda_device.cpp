@@ -145,7 +145,8 @@ class CudaDevice final : public FilterDevice {
     const bool is_alone = call.blocks == 1;
     const unsigned grid = is_alone ? std::min(call.part_count, blocks()) : call.part_count * call.blocks;
     const auto shared = static_cast<unsigned>(is_alone ? board_bytes : 0);
-    if (grid == 1) check(d_.launch(function_, 1, 1, 1, kThreads, 1, 1, shared, stream_, arguments, nullptr), "filtering");
+    if (grid == 1)
+      check(d_.launch(function_, 1, 1, 1, kThreads, 1, 1, shared, stream_, arguments, nullptr), "filtering");
     else check(d_.launch_together(function_, grid, 1, 1, kThreads, 1, 1, shared, stream_, arguments), "filtering");
     arrivals_ += call.part_count + (grid > 1 ? grid : 0);
     wait(call.ticket, done);

@@ -34,7 +34,8 @@ struct ThreadTeam {
   template <class T>
   void raise(T* at, T value) const {
     const std::atomic_ref<T> cell(*at);
-    for (T old = cell.load(); old < value && !cell.compare_exchange_weak(old, value);) {}
+    for (T old = cell.load(); old < value && !cell.compare_exchange_weak(old, value);) {
+    }
   }
   void add(u32* at, u32 count) const { std::atomic_ref<u32>(*at).fetch_add(count); }
   u32 take(u32* at) const { return std::atomic_ref<u32>(*at).fetch_add(1); }
@@ -65,7 +66,8 @@ class HostDevice final : public FilterDevice {
       ThreadTeam team{rank, count, *barrier};
       for (u32 p = 0; p < call.part_count; ++p) {
         const different::Part& part = call.parts[p];
-        different::Division<ThreadTeam>(team, call, part, call.scratch + part.board, call.scratch + part.rows).run(call.answers + p);
+        different::Division<ThreadTeam>(team, call, part, call.scratch + part.board, call.scratch + part.rows)
+            .run(call.answers + p);
         team.sync();
       }
     };

@@ -19,7 +19,8 @@ class DisjointSets {
     View x = links_[static_cast<std::size_t>(v)];
     if (x.var == v) return x;
     path_.clear();
-    for (; links_[static_cast<std::size_t>(v)].var != v; v = links_[static_cast<std::size_t>(v)].var) path_.push_back(v);
+    for (; links_[static_cast<std::size_t>(v)].var != v; v = links_[static_cast<std::size_t>(v)].var)
+      path_.push_back(v);
     View up{v};
     for (std::size_t i = path_.size(); i-- > 0;) {
       View& link = links_[static_cast<std::size_t>(path_[i])];
@@ -42,7 +43,9 @@ class DisjointSets {
 
  private:
   // `outer` of a variable that is `inner`.
-  static View compose(View outer, View inner) { return {inner.var, outer.scale * inner.scale, outer.scale * inner.offset + outer.offset}; }
+  static View compose(View outer, View inner) {
+    return {inner.var, outer.scale * inner.scale, outer.scale * inner.offset + outer.offset};
+  }
 
   std::vector<View> links_;
   std::vector<std::int32_t> path_;

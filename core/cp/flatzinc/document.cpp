@@ -94,7 +94,8 @@ void Document::declare(std::string_view name, const Term& value, List annotation
     bool is_array = value.kind == Kind::array && arguments.size() == 1 && arguments[0].kind == Kind::array;
     if (is_array)
       for (const Term& set : items(arguments[0])) is_array &= fits(set, Type::set) && set.kind != Kind::variable;
-    if (!is_array) throw Malformed(place, "output_array of " + std::string(name) + ": expected an array of index sets, of an array");
+    if (!is_array)
+      throw Malformed(place, "output_array of " + std::string(name) + ": expected an array of index sets, of an array");
     outputs.push_back({name, value, arguments[0]});
   }
 }

@@ -129,7 +129,8 @@ struct Document {
   std::span<const std::int64_t> values(const Term& t) const { return {numbers.data() + t.value, t.size}; }
   // Text of a string or an atom, or the name of a call.
   std::string_view text(const Term& t) const {
-    return texts[static_cast<std::size_t>(t.kind == Kind::call ? terms[static_cast<std::size_t>(t.value) - 1].value : t.value)];
+    return texts[static_cast<std::size_t>(t.kind == Kind::call ? terms[static_cast<std::size_t>(t.value) - 1].value
+                                                               : t.value)];
   }
 
   // Reserves memory for a file of so many bytes; unused pages are never touched.

@@ -36,13 +36,16 @@ Options Instance::options() {
   add_default_rules(options.minimise);
   options.relax = relaxation_.value_or(Relaxation{});
   if (!relaxation_)
-    for (std::size_t i = 0; i < (given > 0 ? given : 2); ++i) options.relax->xs.insert(options.relax->xs.end(), rules_[i].xs.begin(), rules_[i].xs.end());
+    for (std::size_t i = 0; i < (given > 0 ? given : 2); ++i)
+      options.relax->xs.insert(options.relax->xs.end(), rules_[i].xs.begin(), rules_[i].xs.end());
   options.rules = rules_;
   options.restarts = restarts_;
   return options;
 }
 
-Value Instance::objective(const Values& solution) const { return value_of(view(document_.solve.objective, {}, "the objective"), solution); }
+Value Instance::objective(const Values& solution) const {
+  return value_of(view(document_.solve.objective, {}, "the objective"), solution);
+}
 
 Statements Instance::statements() const {
   Record record;
@@ -71,7 +74,8 @@ std::vector<std::string> Instance::unproven_limits(const Values* incumbent) cons
     }
     if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  std::stable_partition(names.begin(), names.end(), [](const std::string& name) { return !name.starts_with("X_INTRODUCED_"); });
+  std::stable_partition(names.begin(), names.end(),
+                        [](const std::string& name) { return !name.starts_with("X_INTRODUCED_"); });
   return names;
 }
 
@@ -93,7 +97,8 @@ void Instance::add_annotation(const Term& annotation) {
   if (annotation.kind != Kind::atom && annotation.kind != Kind::call) return;
   const std::string name(document_.text(annotation));
   const Terms arguments = annotation.kind == Kind::call ? document_.items(annotation) : Terms{};
-  if (name == "seq_search" && arguments.size() == 1 && arguments[0].kind == Kind::array) return add_rules(document_.items(arguments[0]));
+  if (name == "seq_search" && arguments.size() == 1 && arguments[0].kind == Kind::array)
+    return add_rules(document_.items(arguments[0]));
   if ((name == "int_search" || name == "bool_search") && arguments.size() >= 3) return add_search(arguments);
   if (name == "relax_and_reconstruct" && arguments.size() >= 2) return add_relaxation(arguments);
   if (name.starts_with("restart_")) return add_restarts(name.substr(8), arguments);
@@ -111,7 +116,8 @@ void Instance::add_search(Terms arguments) {
 
 // The choice's name, or `instead` of one that is not known.
 std::string Instance::known_choice(const std::string& kind, const Term& choice, const std::string& instead) {
-  if (choice.kind != Kind::atom) throw Malformed(document_.solve.place, "expected the name of a " + kind + " ordering in a search annotation");
+  if (choice.kind != Kind::atom)
+    throw Malformed(document_.solve.place, "expected the name of a " + kind + " ordering in a search annotation");
   const std::string name(document_.text(choice));
   try {
     if (kind == "variable") variable_ordering_of(name);
@@ -129,7 +135,8 @@ void Instance::add_relaxation(Terms arguments) {
     if (x.var >= 0) relaxation.xs.push_back(x);
   const Term& share = arguments[1];
   if (share.kind != Kind::integer || share.value < 0 || share.value > 100)
-    throw Malformed(document_.solve.place, "expected the share of variables that keep their values in relax_and_reconstruct, from 0 to 100");
+    throw Malformed(document_.solve.place,
+                    "expected the share of variables that keep their values in relax_and_reconstruct, from 0 to 100");
   relaxation.kept = static_cast<double>(share.value) / 100;
   relaxation_ = std::move(relaxation);
 }
@@ -147,8 +154,11 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
   }
   restarts_ = {known->second, 100, 1.5};
   const auto value = [&](const Term& t) {
-    const double result = t.kind == Kind::real ? std::bit_cast<double>(t.value) : t.kind == Kind::integer ? static_cast<double>(t.value) : 0;
-    if (!(result >= 1)) throw Malformed(document_.solve.place, "expected numbers from 1 on as arguments of restart_" + kind);
+    const double result = t.kind == Kind::real      ? std::bit_cast<double>(t.value)
+                          : t.kind == Kind::integer ? static_cast<double>(t.value)
+                                                    : 0;
+    if (!(result >= 1))
+      throw Malformed(document_.solve.place, "expected numbers from 1 on as arguments of restart_" + kind);
     return result;
   };
   if (!arguments.empty()) restarts_.scale = value(arguments.back());
@@ -168,7 +178,9 @@ void Instance::add_default_rules(const std::optional<View>& objective) {
   for (const bool now : {false, true})
     for (std::size_t i = 0; i < views_.size(); ++i) {
       const auto notes = document_.items(document_.variables[i].annotations);
-      const bool is_defined = std::any_of(notes.begin(), notes.end(), [&](const Term& t) { return t.kind == Kind::atom && document_.text(t) == "is_defined_var"; });
+      const bool is_defined = std::any_of(notes.begin(), notes.end(), [&](const Term& t) {
+        return t.kind == Kind::atom && document_.text(t) == "is_defined_var";
+      });
       const auto var = static_cast<std::size_t>(views_[i].var);
       if (is_defined != now || has_rule[var]) continue;
       has_rule[var] = true;
@@ -185,10 +197,8 @@ std::string Instance::show(const Values& solution) const {
   for (const Output& output : document_.outputs) {
     out.append(output.name);
     out += " = ";
-    if (output.value.kind == Kind::array)
-      show_array(output, solution, out);
-    else
-      show_term(output.value, solution, out);
+    if (output.value.kind == Kind::array) show_array(output, solution, out);
+    else show_term(output.value, solution, out);
     out += ";\n";
   }
   return out += "----------\n";

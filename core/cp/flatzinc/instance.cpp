@@ -33,12 +33,15 @@ bool is_variable(const Term& t) { return t.kind == Kind::variable; }
 std::int32_t number(const Term& t) { return static_cast<std::int32_t>(t.value); }
 
 Value within_limits(Value value, Place place) {
-  if (value > kLimit || value < -kLimit) throw Malformed(place, "unsupported: the integer " + std::to_string(value) + " is beyond 2^52");
+  if (value > kLimit || value < -kLimit)
+    throw Malformed(place, "unsupported: the integer " + std::to_string(value) + " is beyond 2^52");
   return value;
 }
 
 // Advice where MiniZinc, told of this solver, compiles to what it takes.
-constexpr const char* kCompile = "; compile the MiniZinc model for this solver: elimina install-minizinc, then minizinc -c --solver elimina MODEL.mzn";
+constexpr const char* kCompile =
+    "; compile the MiniZinc model for this solver: elimina install-minizinc, then minizinc -c --solver elimina "
+    "MODEL.mzn";
 
 // Intervals of a variable, also without a value: from a greater to a lesser bound.
 struct Bounds {
@@ -56,7 +59,8 @@ void look_up(std::size_t item, const Poll& poll) {
 Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
     : document_(document), solver_(solver), sets_(document.variables.size()) {
   for (const Variable& v : document.variables) {
-    if (v.type == Type::real) unsupported(v.place, "the float variable " + std::string(v.name) + "; variables are integers and Booleans");
+    if (v.type == Type::real)
+      unsupported(v.place, "the float variable " + std::string(v.name) + "; variables are integers and Booleans");
     if (v.type == Type::set) unsupported(v.place, "the set variable " + std::string(v.name) + kCompile);
   }
   tie_all();
@@ -68,10 +72,13 @@ Instance::Instance(const Document& document, Sink& solver, const Poll& poll)
   post_constraints(poll);
 }
 
-void Instance::unsupported(Place place, const std::string& what) const { throw Malformed(place, "unsupported: " + what); }
+void Instance::unsupported(Place place, const std::string& what) const {
+  throw Malformed(place, "unsupported: " + what);
+}
 
 void Instance::tie_all() {
-  for (std::size_t v = 0; v < document_.variables.size(); ++v) tie_value(document_.variables[v], static_cast<std::int32_t>(v));
+  for (std::size_t v = 0; v < document_.variables.size(); ++v)
+    tie_value(document_.variables[v], static_cast<std::int32_t>(v));
   for (const Constraint& c : document_.constraints) is_posted_.push_back(tie_constraint(c));
 }
 
@@ -84,14 +91,20 @@ bool Instance::tie_constraint(const Constraint& c) {
   const Terms arguments = document_.items(c.arguments);
   if (c.name == "int_lin_eq") return tie_sum(arguments);
   if (arguments.size() != 2 || !is_variable(arguments[0]) || !is_variable(arguments[1])) return false;
-  if (c.name == "bool2int" || c.name == "int_eq" || c.name == "bool_eq") return sets_.join(number(arguments[0]), number(arguments[1]), 1, 0);
-  const auto is_boolean = [&](const Term& t) { return document_.variables[static_cast<std::size_t>(t.value)].type == Type::boolean; };
-  if ((c.name != "bool_not" && c.name != "bool_ne") || !is_boolean(arguments[0]) || !is_boolean(arguments[1])) return false;
+  if (c.name == "bool2int" || c.name == "int_eq" || c.name == "bool_eq")
+    return sets_.join(number(arguments[0]), number(arguments[1]), 1, 0);
+  const auto is_boolean = [&](const Term& t) {
+    return document_.variables[static_cast<std::size_t>(t.value)].type == Type::boolean;
+  };
+  if ((c.name != "bool_not" && c.name != "bool_ne") || !is_boolean(arguments[0]) || !is_boolean(arguments[1]))
+    return false;
   return sets_.join(number(arguments[0]), number(arguments[1]), -1, 1);
 }
 
 bool Instance::tie_sum(Terms arguments) {
-  if (arguments.size() != 3 || arguments[0].kind != Kind::array || arguments[1].kind != Kind::array || arguments[2].kind != Kind::integer) return false;
+  if (arguments.size() != 3 || arguments[0].kind != Kind::array || arguments[1].kind != Kind::array ||
+      arguments[2].kind != Kind::integer)
+    return false;
   const Terms factors = document_.items(arguments[0]), xs = document_.items(arguments[1]);
   if (factors.size() != 2 || xs.size() != 2 || !is_variable(xs[0]) || !is_variable(xs[1])) return false;
   for (const Term& f : factors)
@@ -111,13 +124,15 @@ bool Instance::make_variables(const Poll& poll) {
     if (v.type == Type::boolean) own = {0, 1};
     if (v.domain.kind == Kind::range || v.domain.kind == Kind::set) {
       const auto values = document_.values(v.domain);
-      own = values.empty() ? Bounds{1, 0} : Bounds{within_limits(values.front(), v.place), within_limits(values.back(), v.place)};
+      own = values.empty() ? Bounds{1, 0}
+                           : Bounds{within_limits(values.front(), v.place), within_limits(values.back(), v.place)};
     }
     const View x = sets_.find(static_cast<std::int32_t>(i));
     Bounds& root = bounds[static_cast<std::size_t>(x.var)];
     if (own.lo == -kFree && own.hi == kFree) continue;
     // The widest bounds of all are replaced, not met: declared ones may be beyond them.
-    const Bounds moved = x.scale > 0 ? Bounds{own.lo - x.offset, own.hi - x.offset} : Bounds{x.offset - own.hi, x.offset - own.lo};
+    const Bounds moved =
+        x.scale > 0 ? Bounds{own.lo - x.offset, own.hi - x.offset} : Bounds{x.offset - own.hi, x.offset - own.lo};
     const bool is_new = root.lo == -kFree && root.hi == kFree;
     root = is_new ? moved : Bounds{std::max(root.lo, moved.lo), std::min(root.hi, moved.hi)};
   }
@@ -196,7 +211,8 @@ void Instance::post_named(const std::string& name, const std::vector<Argument>& 
   if (name == "bool_xor" && arguments.size() == 2) return solver_.post("bool_ne", arguments);
   const bool is_implied = name == "bool_and_imp" || name == "bool_or_imp" || name == "bool_xor_imp";
   if (!is_implied) return solver_.post(name, arguments);
-  if (arguments.size() != 3 || arguments[0].size() != 1 || arguments[1].size() != 1) throw Refused("expected three Booleans");
+  if (arguments.size() != 3 || arguments[0].size() != 1 || arguments[1].size() != 1)
+    throw Refused("expected three Booleans");
   if (name == "bool_xor_imp") return solver_.post("bool_ne_imp", arguments);
   solver_.post("array_" + name, {{arguments[0][0], arguments[1][0]}, arguments[2]});
 }
@@ -206,7 +222,8 @@ void Instance::post_member(const Constraint& c) {
   const Terms terms = document_.items(c.arguments);
   const std::string suffix(without_prefix(c.name).substr(6));
   const std::size_t count = suffix.empty() ? 2 : 3;
-  if (terms.size() != count) throw Refused("expected " + std::to_string(count) + " arguments, found " + std::to_string(terms.size()));
+  if (terms.size() != count)
+    throw Refused("expected " + std::to_string(count) + " arguments, found " + std::to_string(terms.size()));
   const Argument x{view(terms[0], c.place, "what is in a set")};
   const Argument b = suffix.empty() ? Argument{} : Argument{view(terms[2], c.place, "a Boolean")};
   const auto post = [&](const std::string& name, std::vector<Argument> arguments) {
@@ -228,7 +245,8 @@ void Instance::post_member(const Constraint& c) {
 }
 
 // The end of a name that the first known annotation stands for.
-std::string Instance::first_of(const Constraint& c, std::initializer_list<std::pair<std::string_view, const char*>> known) const {
+std::string Instance::first_of(const Constraint& c,
+                               std::initializer_list<std::pair<std::string_view, const char*>> known) const {
   for (const Term& annotation : document_.items(c.annotations))
     for (const auto& [text, end] : known)
       if (annotation.kind == Kind::atom && document_.text(annotation) == text) return end;
@@ -254,7 +272,9 @@ View Instance::view(const Term& t, Place place, const char* what) const {
     case Kind::real: unsupported(place, std::string("a float as ") + what);
     case Kind::range:
     case Kind::set: unsupported(place, std::string("an array of sets as ") + what);
-    default: throw Malformed(place, std::string("expected an integer, a Boolean, a variable, a set or an array of them as ") + what);
+    default:
+      throw Malformed(place,
+                      std::string("expected an integer, a Boolean, a variable, a set or an array of them as ") + what);
   }
 }
 

@@ -6,8 +6,8 @@
 
 #include "cp/implied_bounds.hpp"
 #include "cp/search.hpp"
-#include "document.hpp"
 #include "disjoint_sets.hpp"
+#include "document.hpp"
 
 namespace elimina::cp::flatzinc {
 
@@ -54,7 +54,8 @@ class Instance {
   void post(const Constraint& c);
   void post_named(const std::string& name, const std::vector<Argument>& arguments);
   void post_member(const Constraint& c);
-  std::string first_of(const Constraint& c, std::initializer_list<std::pair<std::string_view, const char*>> known) const;
+  std::string first_of(const Constraint& c,
+                       std::initializer_list<std::pair<std::string_view, const char*>> known) const;
   std::string consistency(const Constraint& c) const;
   std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Place place, const char* what) const;

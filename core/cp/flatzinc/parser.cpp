@@ -22,7 +22,9 @@ class Parser : public Reader {
     doc_.reserve(text_.size());
     bool solved = false;
     if (peek() == '{')
-      throw Malformed(place(), "unsupported: FlatZinc as JSON; compile the MiniZinc model to text: minizinc -c --solver elimina MODEL.mzn");
+      throw Malformed(
+          place(),
+          "unsupported: FlatZinc as JSON; compile the MiniZinc model to text: minizinc -c --solver elimina MODEL.mzn");
     for (char c = peek(); at_ < end_; c = peek()) {
       look_up();
       const Place here = place();
@@ -157,7 +159,8 @@ class Parser : public Reader {
   }
 
   void parameter(Place here) {
-    if (!begins_word(peek()) && !begins_number(peek()) && peek() != '{') fail("an item: a declaration, constraint or solve");
+    if (!begins_word(peek()) && !begins_number(peek()) && peek() != '{')
+      fail("an item: a declaration, constraint or solve");
     const Spot start = spot();
     static constexpr std::string_view kTypes[] = {"bool", "int", "float", "set"};
     if (begins_word(peek()) && std::find(std::begin(kTypes), std::end(kTypes), word()) == std::end(kTypes)) {
@@ -211,16 +214,19 @@ class Parser : public Reader {
     if (value.kind != Kind::array) throw Malformed(there, "expected an array, found a single value");
     for (std::uint32_t i = 0; i < value.size; ++i)
       if (!fits(doc_.items(value)[i], kinds.type))
-        throw Malformed(there, std::string("expected ") + kTypeNames[static_cast<int>(kinds.type)] + " as element " + std::to_string(i + 1) + " of " + std::string(id));
+        throw Malformed(there, std::string("expected ") + kTypeNames[static_cast<int>(kinds.type)] + " as element " +
+                                   std::to_string(i + 1) + " of " + std::string(id));
     if (count >= 0 && value.size != static_cast<std::uint64_t>(count))
-      throw Malformed(there, "expected " + std::to_string(count) + " elements of " + std::string(id) + ", found " + std::to_string(value.size));
+      throw Malformed(there, "expected " + std::to_string(count) + " elements of " + std::string(id) + ", found " +
+                                 std::to_string(value.size));
     doc_.declare(id, value, notes, here);
   }
 
   Term anonymous(const Kinds& kinds, std::int64_t count, std::string_view id, Place here) {
     // More than this are not written in a file of any size, but they fit in a line.
     constexpr std::int64_t kMost = 1 << 24;
-    if (count > kMost) throw Malformed(here, "an array of " + std::to_string(count) + " variables is too long: at most 2^24");
+    if (count > kMost)
+      throw Malformed(here, "an array of " + std::to_string(count) + " variables is too long: at most 2^24");
     std::vector<Term> elements;
     for (std::int64_t i = 0; i < count; ++i) {
       look_up();
@@ -337,7 +343,8 @@ class Parser : public Reader {
     const Place here = place();
     const std::int64_t i = integer("an index");
     if (i < 1 || i > static_cast<std::int64_t>(array.size))
-      throw Malformed(here, "expected an index from 1 to " + std::to_string(array.size) + ", found " + std::to_string(i));
+      throw Malformed(here,
+                      "expected an index from 1 to " + std::to_string(array.size) + ", found " + std::to_string(i));
     expect(']');
     return doc_.items(array)[static_cast<std::size_t>(i - 1)];
   }

@@ -67,7 +67,8 @@ class Reader {
 
   [[noreturn]] void fail(const std::string& expected) {
     const Place here = place();
-    throw Malformed(here, "expected " + expected + ", found " + found(text_, static_cast<std::size_t>(at_ - text_.data())));
+    throw Malformed(here,
+                    "expected " + expected + ", found " + found(text_, static_cast<std::size_t>(at_ - text_.data())));
   }
 
   // A number: a whole one as `integer`, otherwise `real`.
@@ -87,7 +88,10 @@ class Reader {
     if (base == 10 && is_real(stop)) return real(begin);
     constexpr auto kEnd = std::uint64_t{1} << 63;
     if (error == std::errc::result_out_of_range || size >= kEnd + negative)
-      throw Malformed(place(), "the integer " + std::string(begin, std::min<std::size_t>(static_cast<std::size_t>(stop - begin), 40)) + " is beyond 64 bits");
+      throw Malformed(place(),
+                      "the integer " +
+                          std::string(begin, std::min<std::size_t>(static_cast<std::size_t>(stop - begin), 40)) +
+                          " is beyond 64 bits");
     at_ = stop;
     return {Kind::integer, 0, static_cast<std::int64_t>(negative ? 0 - size : size)};
   }

@@ -16,7 +16,9 @@ class Record final : public Sink {
     return {variables() - 1};
   }
   View fixed(Value value) override { return constant(value); }
-  void post(const std::string& name, const std::vector<Argument>& arguments) override { posts.push_back({name, arguments}); }
+  void post(const std::string& name, const std::vector<Argument>& arguments) override {
+    posts.push_back({name, arguments});
+  }
 
   std::vector<std::pair<Value, Value>> bounds;
   std::vector<Statement> posts;

@@ -50,7 +50,8 @@ Argument negated(const Argument& xs) {
 }
 
 void same_length(T t, std::size_t i, std::size_t k) {
-  if (t.list(i).size() != t.list(k).size()) throw Refused("arguments " + std::to_string(i + 1) + " and " + std::to_string(k + 1) + " have different lengths");
+  if (t.list(i).size() != t.list(k).size())
+    throw Refused("arguments " + std::to_string(i + 1) + " and " + std::to_string(k + 1) + " have different lengths");
 }
 
 // The constraint of another name with some of the arguments, in this order.
@@ -63,12 +64,18 @@ void renamed(T t, const std::string& name, const std::size_t (&order)[Count], st
 }
 
 // Successors that count from `first`; the solver's count from 0.
-void circuit(T t, const std::string& name, std::size_t list, Value first) { t.post(name + t.side(), {t.shifted(list, -first)}); }
+void circuit(T t, const std::string& name, std::size_t list, Value first) {
+  t.post(name + t.side(), {t.shifted(list, -first)});
+}
 
 // Values of each array are places of the other one.
-void inverse(T t, Value first, Value inverse_first) { t.post("inverse", {t.shifted(0, -inverse_first), t.shifted(1, -first)}); }
+void inverse(T t, Value first, Value inverse_first) {
+  t.post("inverse", {t.shifted(0, -inverse_first), t.shifted(1, -first)});
+}
 
-void bins(T t, const Argument& loads, std::size_t bin, Value first, std::size_t sizes) { t.post("bin_packing_load", {loads, t.shifted(bin, -first), t.list(sizes)}); }
+void bins(T t, const Argument& loads, std::size_t bin, Value first, std::size_t sizes) {
+  t.post("bin_packing_load", {loads, t.shifted(bin, -first), t.list(sizes)});
+}
 
 // Loads up to capacities.
 Argument loads_within(T t, std::size_t capacities) {
@@ -92,7 +99,9 @@ void count_if(T t, const char* name) {
   t.post(name, {one(count_of(t, t.list(0), t.view(1))), t.list(2), t.list(3)});
 }
 
-void cardinality(T t, bool closed) { t.post(closed ? "global_cardinality_closed" : "global_cardinality", {t.list(0), t.list(1), t.list(2)}); }
+void cardinality(T t, bool closed) {
+  t.post(closed ? "global_cardinality_closed" : "global_cardinality", {t.list(0), t.list(1), t.list(2)});
+}
 
 void cardinality_within(T t, bool closed) {
   same_length(t, 1, 2);
@@ -121,7 +130,8 @@ View is_in(T t, View x, const Argument& values) {
   const Value first = values.front().offset, last = values.back().offset;
   if (last - first + 1 != static_cast<Value>(values.size())) return t.truth("set_in", {one(x), values});
   const View b = t.boolean();
-  t.post("bool_and", {one(t.truth("int_le", {one(first), one(x)})), one(t.truth("int_le", {one(x), one(last)})), one(b)});
+  t.post("bool_and",
+         {one(t.truth("int_le", {one(first), one(x)})), one(t.truth("int_le", {one(x), one(last)})), one(b)});
   return b;
 }
 
@@ -135,7 +145,8 @@ void among(T t, std::size_t n, std::size_t xs, std::size_t values) {
 void chain(T t, const char* name, bool descends) {
   t.expect(1);
   const Argument& xs = t.list(0);
-  for (std::size_t i = 1; i < xs.size(); ++i) t.post(name, {one(xs[descends ? i : i - 1]), one(xs[descends ? i - 1 : i])});
+  for (std::size_t i = 1; i < xs.size(); ++i)
+    t.post(name, {one(xs[descends ? i : i - 1]), one(xs[descends ? i - 1 : i])});
 }
 
 void all_equal_if(T t) {
@@ -149,7 +160,8 @@ void all_equal_if(T t) {
 void sum_at_most(T t, const std::string& suffix, bool at_least, Value gap) {
   t.expect(suffix.empty() ? 3 : 4);
   const View bound = t.view(2);
-  std::vector<Argument> arguments{at_least ? negated(t.list(0)) : t.list(0), t.list(1), one((at_least ? -bound : bound) - gap)};
+  std::vector<Argument> arguments{at_least ? negated(t.list(0)) : t.list(0), t.list(1),
+                                  one((at_least ? -bound : bound) - gap)};
   if (!suffix.empty()) arguments.push_back(t.list(3));
   t.post("int_lin_le" + suffix, arguments);
 }
@@ -159,7 +171,8 @@ void boolean_sum(T t, const std::string& relation, bool at_least, Value gap) {
   t.expect(2);
   Argument factors = ones(t.list(0).size());
   const View bound = t.view(1);
-  t.post("int_lin_" + relation, {at_least ? negated(factors) : factors, t.list(0), one((at_least ? -bound : bound) - gap)});
+  t.post("int_lin_" + relation,
+         {at_least ? negated(factors) : factors, t.list(0), one((at_least ? -bound : bound) - gap)});
 }
 
 // a + size <= b
@@ -169,7 +182,8 @@ View ends_before(T t, View a, View size, View b) {
 
 // Boxes by origins and sizes, dimension by dimension. Where zero sizes are ignored, such a box overlaps nothing; an optional box
 // that does not occur, neither.
-void apart(T t, const std::vector<Argument>& origins, const std::vector<Argument>& sizes, bool ignores_zero, const Argument& occurs) {
+void apart(T t, const std::vector<Argument>& origins, const std::vector<Argument>& sizes, bool ignores_zero,
+           const Argument& occurs) {
   for (const auto* lists : {&origins, &sizes})
     for (const Argument& list : *lists)
       if (list.size() != origins[0].size()) throw Refused("the lists of origins and sizes have different lengths");
@@ -181,7 +195,8 @@ void apart(T t, const std::vector<Argument>& origins, const std::vector<Argument
         reasons.push_back(ends_before(t, origins[d][i], sizes[d][i], origins[d][k]));
         reasons.push_back(ends_before(t, origins[d][k], sizes[d][k], origins[d][i]));
         if (ignores_zero)
-          for (const std::size_t box : {i, k}) reasons.push_back(t.truth("int_eq", {one(sizes[d][box]), one(Value{0})}));
+          for (const std::size_t box : {i, k})
+            reasons.push_back(t.truth("int_eq", {one(sizes[d][box]), one(Value{0})}));
       }
       if (!occurs.empty()) present = {occurs[i], occurs[k]};
       t.post("bool_clause", {reasons, present});
@@ -326,7 +341,8 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"global_cardinality_low_up_closed", [](T t) { t.expect(4), cardinality_within(t, true); }},
       {"diffn", [](T t) { boxes(t, false); }},
       {"diffn_nonstrict", [](T t) { boxes(t, true); }},
-      {"disjunctive", [](T t) { t.expect(2), t.post("cumulative", {t.list(0), t.list(1), ones(t.list(0).size()), one(Value{1})}); }},
+      {"disjunctive",
+       [](T t) { t.expect(2), t.post("cumulative", {t.list(0), t.list(1), ones(t.list(0).size()), one(Value{1})}); }},
       {"disjunctive_strict", [](T t) { t.expect(2), strictly_in_turn(t, 0, 1, {}); }},
       {"if_then_else_int", first_of},
       {"if_then_else_bool", first_of},
@@ -343,7 +359,8 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"table_int_imp", [](T t) { table_if(t, "array_bool_or_imp"); }},
       {"table_bool_reif", [](T t) { table_if(t, "array_bool_or"); }},
       {"table_bool_imp", [](T t) { table_if(t, "array_bool_or_imp"); }},
-      {"inverse_offsets", [](T t) { t.expect(4), t.post("inverse", {t.shifted(0, -t.value(3)), t.shifted(2, -t.value(1))}); }},
+      {"inverse_offsets",
+       [](T t) { t.expect(4), t.post("inverse", {t.shifted(0, -t.value(3)), t.shifted(2, -t.value(1))}); }},
       {"precede", [](T t) { t.expect(3), precede(t, t.view(1), t.view(2), t.list(0)); }},
       // Sums.
       {"int_lin_lt", [](T t) { sum_at_most(t, "", false, 1); }},
@@ -382,17 +399,21 @@ const std::unordered_map<std::string_view, Translate>& table() {
          t.post("bool_lin_eq", {ones(inside.size()), inside, t.list(2)});
        }},
       {"jacop_assignment", [](T t) { t.expect(4), inverse(t, t.value(2), t.value(3)); }},
-      {"jacop_atleast", [](T t) { t.expect(3), t.post("int_le", {t.list(2), one(count_of(t, t.list(0), t.view(1)))}); }},
+      {"jacop_atleast",
+       [](T t) { t.expect(3), t.post("int_le", {t.list(2), one(count_of(t, t.list(0), t.view(1)))}); }},
       {"jacop_atmost", [](T t) { t.expect(3), t.post("int_le", {one(count_of(t, t.list(0), t.view(1))), t.list(2)}); }},
-      {"jacop_atleast_reif", [](T t) { t.expect(4), t.post("int_le_reif", {t.list(2), one(count_of(t, t.list(0), t.view(1))), t.list(3)}); }},
-      {"jacop_atmost_reif", [](T t) { t.expect(4), t.post("int_le_reif", {one(count_of(t, t.list(0), t.view(1))), t.list(2), t.list(3)}); }},
+      {"jacop_atleast_reif",
+       [](T t) { t.expect(4), t.post("int_le_reif", {t.list(2), one(count_of(t, t.list(0), t.view(1))), t.list(3)}); }},
+      {"jacop_atmost_reif",
+       [](T t) { t.expect(4), t.post("int_le_reif", {one(count_of(t, t.list(0), t.view(1))), t.list(2), t.list(3)}); }},
       {"jacop_bin_packing", [](T t) { t.expect(4), bins(t, t.list(1), 0, t.value(3), 2); }},
       {"jacop_bin_packing_capacity", [](T t) { t.expect(4), bins(t, loads_within(t, 1), 0, t.value(3), 2); }},
       {"jacop_channel",
        [](T t) {
          t.expect(3);
          same_length(t, 1, 2);
-         for (std::size_t i = 0; i < t.list(1).size(); ++i) t.post("int_eq_reif", {t.list(0), one(t.list(2)[i]), one(t.list(1)[i])});
+         for (std::size_t i = 0; i < t.list(1).size(); ++i)
+           t.post("int_eq_reif", {t.list(0), one(t.list(2)[i]), one(t.list(1)[i])});
        }},
       {"jacop_count_values", [](T t) { t.expect(3), cardinality(t, false); }},
       {"jacop_count_values_bounds", [](T t) { t.expect(4), cardinality_within(t, false); }},
@@ -400,7 +421,8 @@ const std::unordered_map<std::string_view, Translate>& table() {
        [](T t) {
          t.expect(3);
          Argument values;
-         for (std::size_t i = 0; i < t.list(1).size(); ++i) values.push_back(constant(t.value(2) + static_cast<Value>(i)));
+         for (std::size_t i = 0; i < t.list(1).size(); ++i)
+           values.push_back(constant(t.value(2) + static_cast<Value>(i)));
          t.post("global_cardinality_closed", {t.list(0), values, t.list(1)});
        }},
       {"jacop_diff2",
@@ -440,7 +462,8 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"gecode_maximum_arg_bool_offset", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), false); }},
       {"gecode_minimum_arg_int_offset", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), true); }},
       {"gecode_minimum_arg_bool_offset", [](T t) { t.expect(3), extreme_place(t, 2, t.value(1), true); }},
-      {"gecode_nooverlap", [](T t) { t.expect(4), apart(t, {t.list(0), t.list(2)}, {t.list(1), t.list(3)}, false, {}); }},
+      {"gecode_nooverlap",
+       [](T t) { t.expect(4), apart(t, {t.list(0), t.list(2)}, {t.list(1), t.list(3)}, false, {}); }},
       {"gecode_schedule_unary", [](T t) { t.expect(2), strictly_in_turn(t, 0, 1, {}); }},
       {"gecode_schedule_unary_optional", [](T t) { t.expect(3), strictly_in_turn(t, 0, 1, t.list(2)); }},
       {"gecode_schedule_cumulative_optional", [](T t) { t.expect(5), optional_cumulative(t, 0, 3, 4); }},
@@ -458,8 +481,10 @@ const std::unordered_map<std::string_view, Translate>& table() {
       {"ortools_circuit", [](T t) { t.expect(2), circuit(t, "circuit", 0, t.value(1)); }},
       {"ortools_subcircuit", [](T t) { t.expect(2), circuit(t, "subcircuit", 0, t.value(1)); }},
       {"ortools_count_eq_cst", [](T t) { renamed(t, "count_eq", {0, 1, 2}); }},
-      {"ortools_bin_packing_load", [](T t) { t.expect(4), bins(t, t.list(0), 1, t.list(2).empty() ? 0 : t.list(2)[0].offset, 3); }},
-      {"ortools_bin_packing_capa", [](T t) { t.expect(4), bins(t, loads_within(t, 0), 1, t.list(2).empty() ? 0 : t.list(2)[0].offset, 3); }},
+      {"ortools_bin_packing_load",
+       [](T t) { t.expect(4), bins(t, t.list(0), 1, t.list(2).empty() ? 0 : t.list(2)[0].offset, 3); }},
+      {"ortools_bin_packing_capa",
+       [](T t) { t.expect(4), bins(t, loads_within(t, 0), 1, t.list(2).empty() ? 0 : t.list(2)[0].offset, 3); }},
       {"ortools_global_cardinality", [](T t) { t.expect(4), cardinality(t, t.value(3) != 0); }},
       {"ortools_global_cardinality_low_up", [](T t) { t.expect(5), cardinality_within(t, t.value(4) != 0); }},
       {"ortools_arg_max_int", [](T t) { t.expect(4), extreme_place(t, 1, t.value(2), t.value(3) < 0); }},

@@ -14,7 +14,8 @@ namespace {
 // Takes the value of each variable that has one from the others. Variables that are done are swapped to the front.
 class DifferentByValue final : public Propagator {
  public:
-  DifferentByValue(Views xs, std::optional<Value> except) : Propagator(Priority::linear), xs_(std::move(xs)), except_(except) {
+  DifferentByValue(Views xs, std::optional<Value> except)
+      : Propagator(Priority::linear), xs_(std::move(xs)), except_(except) {
     order_.resize(xs_.size());
     std::iota(order_.begin(), order_.end(), 0);
     positions_ = order_;
@@ -173,11 +174,14 @@ class DifferentByBounds final : public Propagator {
 
 void post_all_different(Engine& engine, const Views& xs, Consistency consistency, Side side) {
   if (xs.size() < 2) return;
-  if (consistency == Consistency::domain && Matching::fits(engine.domains(), xs)) return Matching::post(engine, xs, side);
+  if (consistency == Consistency::domain && Matching::fits(engine.domains(), xs))
+    return Matching::post(engine, xs, side);
   engine.post(std::make_unique<DifferentByValue>(xs, std::nullopt));
   if (consistency != Consistency::value) engine.post(std::make_unique<DifferentByBounds>(xs));
 }
 
-void post_all_different_except_0(ConstraintCall& call) { call.engine().post(std::make_unique<DifferentByValue>(call.views(0), Value{0})); }
+void post_all_different_except_0(ConstraintCall& call) {
+  call.engine().post(std::make_unique<DifferentByValue>(call.views(0), Value{0}));
+}
 
 }  // namespace elimina::cp

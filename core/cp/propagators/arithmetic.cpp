@@ -29,7 +29,8 @@ Value largest(Range x) { return std::max(std::abs(x.lo), std::abs(x.hi)); }
 Value smallest(Range x) { return x.holds(0) ? 0 : std::min(std::abs(x.lo), std::abs(x.hi)); }
 
 Range product(Range x, Range y) {
-  const std::array<Value, 4> corners{product(x.lo, y.lo), product(x.lo, y.hi), product(x.hi, y.lo), product(x.hi, y.hi)};
+  const std::array<Value, 4> corners{product(x.lo, y.lo), product(x.lo, y.hi), product(x.hi, y.lo),
+                                     product(x.hi, y.hi)};
   const auto [lo, hi] = std::minmax_element(corners.begin(), corners.end());
   return {*lo, *hi};
 }
@@ -51,8 +52,10 @@ class Times final : public Ternary {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    if (x_.var == y_.var && x_.scale == y_.scale && x_.offset == y_.offset) return square(d) ? Outcome::again : Outcome::failed;
-    if (!narrow(d, z_, product(range(d, x_), range(d, y_))) || !divide(d, y_, x_) || !divide(d, x_, y_)) return Outcome::failed;
+    if (x_.var == y_.var && x_.scale == y_.scale && x_.offset == y_.offset)
+      return square(d) ? Outcome::again : Outcome::failed;
+    if (!narrow(d, z_, product(range(d, x_), range(d, y_))) || !divide(d, y_, x_) || !divide(d, x_, y_))
+      return Outcome::failed;
     return Outcome::again;
   }
 
@@ -83,8 +86,10 @@ class Times final : public Ternary {
       by = range(d, y);
       if (by.holds(0)) return narrow(d, x, {-largest(z), largest(z)});
     }
-    const std::array<Value, 4> low{ceil_div(z.lo, by.lo), ceil_div(z.lo, by.hi), ceil_div(z.hi, by.lo), ceil_div(z.hi, by.hi)};
-    const std::array<Value, 4> high{floor_div(z.lo, by.lo), floor_div(z.lo, by.hi), floor_div(z.hi, by.lo), floor_div(z.hi, by.hi)};
+    const std::array<Value, 4> low{ceil_div(z.lo, by.lo), ceil_div(z.lo, by.hi), ceil_div(z.hi, by.lo),
+                                   ceil_div(z.hi, by.hi)};
+    const std::array<Value, 4> high{floor_div(z.lo, by.lo), floor_div(z.lo, by.hi), floor_div(z.hi, by.lo),
+                                    floor_div(z.hi, by.hi)};
     return narrow(d, x, {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end())});
   }
 };
@@ -104,7 +109,8 @@ class Divide final : public Ternary {
   bool by_constant(Domains& d, Value by) const {
     if (!d.set_lo(z_, d.lo(x_) / by) || !d.set_hi(z_, d.hi(x_) / by)) return false;
     const Value lo = d.lo(z_), hi = d.hi(z_);
-    return d.set_lo(x_, product(lo, by) - (lo > 0 ? 0 : by - 1)) && d.set_hi(x_, product(hi, by) + (hi < 0 ? 0 : by - 1));
+    return d.set_lo(x_, product(lo, by) - (lo > 0 ? 0 : by - 1)) &&
+           d.set_hi(x_, product(hi, by) + (hi < 0 ? 0 : by - 1));
   }
 
   bool quotient(Domains& d) const {
@@ -165,7 +171,8 @@ class Remainder final : public Ternary {
     // The sign of y is of no consequence, and that of x is that of z.
     if (d.lo(y_) < 0 && d.hi(y_) > 0) return Outcome::again;
     const View by = d.lo(y_) > 0 ? y_ : -y_, whole = d.lo(x_) < 0 ? -x_ : x_, rest = d.lo(x_) < 0 ? -z_ : z_;
-    return by_quotient(d, whole, by, rest) && (!d.fixed(by) || in_blocks(d, whole, d.lo(by), rest)) ? Outcome::again : Outcome::failed;
+    return by_quotient(d, whole, by, rest) && (!d.fixed(by) || in_blocks(d, whole, d.lo(by), rest)) ? Outcome::again
+                                                                                                    : Outcome::failed;
   }
 
  private:
@@ -215,7 +222,8 @@ class Power final : public Ternary {
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
     Value lo = 0, hi = 0;
-    if (d.fixed(x_) && d.fixed(y_)) return power(d.lo(x_), d.lo(y_), lo) && d.assign(z_, lo) ? Outcome::entailed : Outcome::failed;
+    if (d.fixed(x_) && d.fixed(y_))
+      return power(d.lo(x_), d.lo(y_), lo) && d.assign(z_, lo) ? Outcome::entailed : Outcome::failed;
     if (d.lo(x_) < 1 || d.lo(y_) < 0) return Outcome::fixpoint;
     power(d.lo(x_), d.lo(y_), lo);
     power(d.hi(x_), d.hi(y_), hi);
@@ -252,7 +260,8 @@ class Power final : public Ternary {
 
 class Maximum final : public Propagator {
  public:
-  Maximum(Views xs, View z) : Propagator(xs.size() < 3 ? Priority::ternary : Priority::linear), xs_(std::move(xs)), z_(z) {}
+  Maximum(Views xs, View z)
+      : Propagator(xs.size() < 3 ? Priority::ternary : Priority::linear), xs_(std::move(xs)), z_(z) {}
 
   void attach(Engine& engine) override {
     engine.subscribe(*this, z_, kBounds);

@@ -55,7 +55,9 @@ class Sums {
   static std::size_t word(Value sum) { return static_cast<std::size_t>(sum) / 64; }
   static std::uint64_t bit(Value sum) { return std::uint64_t{1} << (sum % 64); }
   std::span<std::uint64_t> row(Words& rows, std::size_t i) const { return {rows.data() + i * words_, words_}; }
-  std::span<const std::uint64_t> row(const Words& rows, std::size_t i) const { return {rows.data() + i * words_, words_}; }
+  std::span<const std::uint64_t> row(const Words& rows, std::size_t i) const {
+    return {rows.data() + i * words_, words_};
+  }
 
   // Word w of the sums that become one of `sums` by `size`.
   std::uint64_t lowered(std::span<const std::uint64_t> sums, Value size, std::size_t w) const {

@@ -11,7 +11,8 @@ namespace {
 // Literals that are false are swapped to the front.
 class Clause final : public Propagator {
  public:
-  Clause(Views literals, Control control) : Propagator(Priority::binary), literals_(std::move(literals)), control_(control) {}
+  Clause(Views literals, Control control)
+      : Propagator(Priority::binary), literals_(std::move(literals)), control_(control) {}
 
   void attach(Engine& engine) override {
     first_ = engine.trail().make(1, 0);
@@ -78,7 +79,9 @@ class Odd final : public Propagator {
 
 }  // namespace
 
-void post_clause(Engine& engine, const Views& literals, Control control) { engine.post(std::make_unique<Clause>(literals, control)); }
+void post_clause(Engine& engine, const Views& literals, Control control) {
+  engine.post(std::make_unique<Clause>(literals, control));
+}
 
 void post_all_true(Engine& engine, const Views& literals, View b) {
   Views negated;

@@ -36,7 +36,8 @@ class OneCycle final : public Propagator {
     Domains& d = engine.domains();
     if (engine.level() == 0 && (!stay_inside(d, xs_) || !leave_themselves(d))) return Outcome::failed;
     for (const int i : touched)
-      if (d.fixed(xs_[static_cast<std::size_t>(i)]) && !join(engine, static_cast<std::size_t>(i))) return Outcome::failed;
+      if (d.fixed(xs_[static_cast<std::size_t>(i)]) && !join(engine, static_cast<std::size_t>(i)))
+        return Outcome::failed;
     return Outcome::again;
   }
 
@@ -130,7 +131,11 @@ void post_cycle(Engine& engine, const Views& successors, Side side) {
 
 }  // namespace
 
-void post_circuit(Engine& engine, const Views& successors, Side side) { post_cycle<OneCycle>(engine, successors, side); }
-void post_subcircuit(Engine& engine, const Views& successors, Side side) { post_cycle<AtMostOneCycle>(engine, successors, side); }
+void post_circuit(Engine& engine, const Views& successors, Side side) {
+  post_cycle<OneCycle>(engine, successors, side);
+}
+void post_subcircuit(Engine& engine, const Views& successors, Side side) {
+  post_cycle<AtMostOneCycle>(engine, successors, side);
+}
 
 }  // namespace elimina::cp

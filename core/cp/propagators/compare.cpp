@@ -30,7 +30,8 @@ bool have_common(const Domains& d, View x, View y) {
 
 class Equal final : public Propagator {
  public:
-  Equal(View x, View y, Control control, bool equal) : Propagator(Priority::binary), x_(x), y_(y), control_(control), equal_(equal) {}
+  Equal(View x, View y, Control control, bool equal)
+      : Propagator(Priority::binary), x_(x), y_(y), control_(control), equal_(equal) {}
 
   void attach(Engine& engine) override {
     control_.attach(engine, *this);
@@ -51,7 +52,8 @@ class Equal final : public Propagator {
 
  private:
   Outcome unite(Domains& d) const {
-    if (!d.set_lo(x_, d.lo(y_)) || !d.set_hi(x_, d.hi(y_)) || !d.set_lo(y_, d.lo(x_)) || !d.set_hi(y_, d.hi(x_))) return Outcome::failed;
+    if (!d.set_lo(x_, d.lo(y_)) || !d.set_hi(x_, d.hi(y_)) || !d.set_lo(y_, d.lo(x_)) || !d.set_hi(y_, d.hi(x_)))
+      return Outcome::failed;
     if (d.lo(x_) != d.lo(y_) || d.hi(x_) != d.hi(y_)) return Outcome::again;
     if (d.fixed(x_)) return Outcome::entailed;
     if (d.is_interval(x_) && d.is_interval(y_)) return Outcome::fixpoint;
@@ -105,7 +107,8 @@ class AtMost final : public Propagator {
 
 class Member final : public Propagator {
  public:
-  Member(View x, Values set, Control control) : Propagator(Priority::binary), x_(x), set_(std::move(set)), control_(control) {
+  Member(View x, Values set, Control control)
+      : Propagator(Priority::binary), x_(x), set_(std::move(set)), control_(control) {
     std::sort(set_.begin(), set_.end());
     set_.erase(std::unique(set_.begin(), set_.end()), set_.end());
   }

@@ -21,15 +21,8 @@ namespace {
 class Connected final : public Propagator {
  public:
   explicit Connected(Views xs)
-      : Propagator(Priority::costly),
-        xs_(std::move(xs)),
-        words_((xs_.size() + 63) / 64),
-        next_(xs_.size()),
-        path_of_(xs_.size()),
-        first_(xs_.size()),
-        is_entered_(xs_.size()),
-        is_must_(xs_.size()),
-        component_(xs_.size()),
+      : Propagator(Priority::costly), xs_(std::move(xs)), words_((xs_.size() + 63) / 64), next_(xs_.size()),
+        path_of_(xs_.size()), first_(xs_.size()), is_entered_(xs_.size()), is_must_(xs_.size()), component_(xs_.size()),
         components_(xs_.size()) {
     for (Row* row : {&passed_, &pending_, &leading_, &goal_}) row->resize(words_);
   }
@@ -88,7 +81,9 @@ class Connected final : public Propagator {
     return joined == n;
   }
 
-  bool must_be_visited(const Domains& d, std::size_t i) const { return first_[i] != i || !d.has(xs_[i], static_cast<Value>(i)); }
+  bool must_be_visited(const Domains& d, std::size_t i) const {
+    return first_[i] != i || !d.has(xs_[i], static_cast<Value>(i));
+  }
 
   // True if two paths lead to the root, two lead from it, and all others to each other.
   bool leaves_nothing_out(const Domains& d) {
@@ -117,7 +112,8 @@ class Connected final : public Propagator {
         if (!open[w]) continue;
         Word found = d.row_word(x, static_cast<Value>(w * 64)) & open[w];
         open[w] &= ~found;
-        for (; found; found &= found - 1, --left) stack_.push_back(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
+        for (; found; found &= found - 1, --left)
+          stack_.push_back(path_of_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
       }
     }
     return left == 0;
@@ -229,16 +225,21 @@ class Connected final : public Propagator {
     };
     for (std::size_t w = 0; w < words_; ++w)
       while (const Word found = row(root_)[w] & components_.open[w])
-        components_.search(w * 64 + static_cast<std::size_t>(std::countr_zero(found)), [this](std::size_t first) { return row(path_of_[first]); }, close);
+        components_.search(
+            w * 64 + static_cast<std::size_t>(std::countr_zero(found)),
+            [this](std::size_t first) { return row(path_of_[first]); }, close);
     component_[root_] = static_cast<int>(begins_.size()) - 1;
   }
 
   std::span<const std::size_t> members(int c) const {
     if (c == kBack || c == component_[root_]) return {&root_, 1};
-    return std::span(members_).subspan(begins_[static_cast<std::size_t>(c)], begins_[static_cast<std::size_t>(c) + 1] - begins_[static_cast<std::size_t>(c)]);
+    return std::span(members_).subspan(begins_[static_cast<std::size_t>(c)],
+                                       begins_[static_cast<std::size_t>(c) + 1] - begins_[static_cast<std::size_t>(c)]);
   }
 
-  bool is_passed(int c) const { return c == kBack || c == component_[root_] || musts_[static_cast<std::size_t>(c)] > 0; }
+  bool is_passed(int c) const {
+    return c == kBack || c == component_[root_] || musts_[static_cast<std::size_t>(c)] > 0;
+  }
 
   // Between neighbours that both have to be visited there is one step. From the root, the last component, to the one before; from
   // component 0 back to it.
@@ -262,13 +263,16 @@ class Connected final : public Propagator {
 
   // True if a component has to be left by another node than the one it is entered by.
   bool is_wide(int c, std::size_t node) const {
-    return c != kBack && c != component_[root_] && musts_[static_cast<std::size_t>(c)] > static_cast<int>(is_must_[node]);
+    return c != kBack && c != component_[root_] &&
+           musts_[static_cast<std::size_t>(c)] > static_cast<int>(is_must_[node]);
   }
 
   bool keep_tail(Domains& d, std::size_t tail, int c) {
     if (!remove_values(d, tail, goal_, true) || !must(d, tail)) return false;
     if (!is_wide(c, tail)) return true;
-    return std::all_of(nodes_.begin(), nodes_.end(), [&](std::size_t from) { return component_[from] <= c || !has(from, tail) || take_step(d, from, tail); });
+    return std::all_of(nodes_.begin(), nodes_.end(), [&](std::size_t from) {
+      return component_[from] <= c || !has(from, tail) || take_step(d, from, tail);
+    });
   }
 
   bool keep_head(Domains& d, std::size_t head, int c) {

@@ -14,7 +14,8 @@ namespace {
 // Variables that have the value, or cannot have it, are swapped to the front.
 class CountOfValue final : public Propagator {
  public:
-  CountOfValue(Views xs, Value value, View count) : Propagator(Priority::linear), xs_(std::move(xs)), value_(value), count_(count) {
+  CountOfValue(Views xs, Value value, View count)
+      : Propagator(Priority::linear), xs_(std::move(xs)), value_(value), count_(count) {
     Views all = xs_;
     all.push_back(count_);
     repeats_ = repeats(all);
@@ -59,7 +60,8 @@ class CountOfValue final : public Propagator {
 
 class CountOfVariable final : public Propagator {
  public:
-  CountOfVariable(Views xs, View y, View count) : Propagator(Priority::quadratic), xs_(std::move(xs)), y_(y), count_(count) {}
+  CountOfVariable(Views xs, View y, View count)
+      : Propagator(Priority::quadratic), xs_(std::move(xs)), y_(y), count_(count) {}
 
   void attach(Engine& engine) override {
     engine.subscribe(*this, count_, kBounds);
@@ -69,7 +71,8 @@ class CountOfVariable final : public Propagator {
 
   Outcome propagate(Engine& engine) override {
     Domains& d = engine.domains();
-    if (d.hi(y_) - d.lo(y_) > kListed) return d.set_lo(count_, 0) && d.set_hi(count_, static_cast<Value>(xs_.size())) ? Outcome::again : Outcome::failed;
+    if (d.hi(y_) - d.lo(y_) > kListed)
+      return d.set_lo(count_, 0) && d.set_hi(count_, static_cast<Value>(xs_.size())) ? Outcome::again : Outcome::failed;
     Value lo = static_cast<Value>(xs_.size()), hi = 0;
     bool alive = true;
     d.each(y_, [&](Value value) {
@@ -164,7 +167,8 @@ class DistinctValues final : public Propagator {
 // Single counts and their sum are cheap, and mostly enough; the flow comes last.
 void post_counts_of_values(Engine& engine, const Views& xs, const Values& values, const Views& counts, bool closed) {
   for (std::size_t k = 0; k < values.size(); ++k) engine.post(std::make_unique<CountOfValue>(xs, values[k], counts[k]));
-  post_linear(engine, closed ? Relation::equal : Relation::at_most, Values(counts.size(), 1), counts, static_cast<Value>(xs.size()));
+  post_linear(engine, closed ? Relation::equal : Relation::at_most, Values(counts.size(), 1), counts,
+              static_cast<Value>(xs.size()));
   if (closed)
     for (const View x : xs) post_member(engine, x, values);
   if (xs.size() < 2 || values.empty()) return;
@@ -188,7 +192,8 @@ void post_cardinality(ConstraintCall& call, bool closed) {
   // A value that is listed twice is counted once, and both of its counts are equal.
   std::map<Value, View> by_value;
   for (std::size_t i = 0; i < listed.size(); ++i)
-    if (const auto [first, is_new] = by_value.emplace(listed[i], counts[i]); !is_new) post_equal(call.engine(), first->second, counts[i]);
+    if (const auto [first, is_new] = by_value.emplace(listed[i], counts[i]); !is_new)
+      post_equal(call.engine(), first->second, counts[i]);
   Values values;
   Views distinct;
   for (const auto& [value, count] : by_value) {

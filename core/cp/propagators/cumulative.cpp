@@ -105,7 +105,8 @@ class TimeTable final : public Propagator {
  private:
   // Load of the other tasks in a piece.
   Value others(const Domains& d, std::size_t i, const Piece& piece) const {
-    const bool own = tasks_.is_sure(d, i) && tasks_.latest(d, i) <= piece.begin && piece.begin < tasks_.earliest_end(d, i);
+    const bool own =
+        tasks_.is_sure(d, i) && tasks_.latest(d, i) <= piece.begin && piece.begin < tasks_.earliest_end(d, i);
     return piece.height - (own ? tasks_.demand(d, i) : 0);
   }
 
@@ -120,7 +121,8 @@ class TimeTable final : public Propagator {
     for (std::size_t k = 0; k + 1 < pieces.size() && pieces[k].begin < lo + duration; ++k)
       if (pieces[k + 1].begin > lo && others(d, i, pieces[k]) + demand > capacity) lo = pieces[k + 1].begin;
     for (std::size_t k = pieces.size(); k-- > 1;)
-      if (pieces[k].begin > hi && pieces[k - 1].begin < hi + duration && others(d, i, pieces[k - 1]) + demand > capacity)
+      if (pieces[k].begin > hi && pieces[k - 1].begin < hi + duration &&
+          others(d, i, pieces[k - 1]) + demand > capacity)
         hi = pieces[k - 1].begin - duration;
     return d.set_lo(start, lo) && d.set_hi(start, hi);
   }
@@ -162,7 +164,8 @@ class EdgeFinding final : public Propagator {
       if (!find()) return Outcome::failed;
       for (std::size_t i = 0; i < free_.size(); ++i) {
         const View start = tasks_.starts[free_[i].task];
-        if (!(mirrored ? d.set_hi(start, -(found_[i] + free_[i].duration)) : d.set_lo(start, found_[i]))) return Outcome::failed;
+        if (!(mirrored ? d.set_hi(start, -(found_[i] + free_[i].duration)) : d.set_lo(start, found_[i])))
+          return Outcome::failed;
       }
     }
     return Outcome::again;
@@ -174,7 +177,9 @@ class EdgeFinding final : public Propagator {
     std::size_t task;
     Value start, end, duration, demand, energy;
     Value latest() const { return end - duration; }
-    Value sure(Value from, Value to) const { return std::max<Value>(0, std::min(start + duration, to) - std::max(latest(), from)); }
+    Value sure(Value from, Value to) const {
+      return std::max<Value>(0, std::min(start + duration, to) - std::max(latest(), from));
+    }
   };
 
   // If one cannot end before the other begins, it is the second one.
@@ -229,7 +234,8 @@ class EdgeFinding final : public Propagator {
     }
     auto& pieces = profile_.pieces;
     std::reverse(pieces.begin(), pieces.end());
-    for (std::size_t k = 0; k < pieces.size(); ++k) pieces[k] = {-pieces[k].begin, k + 1 < pieces.size() ? pieces[k + 1].height : 0};
+    for (std::size_t k = 0; k < pieces.size(); ++k)
+      pieces[k] = {-pieces[k].begin, k + 1 < pieces.size() ? pieces[k + 1].height : 0};
   }
 
   // Windows from a start to an end of free tasks. A task that begins in one and may end behind it has what the others leave.
@@ -244,7 +250,8 @@ class EdgeFinding final : public Propagator {
       ends_.push_back(free_[i].end);
       found_.push_back(free_[i].start);
     }
-    std::sort(by_start_.begin(), by_start_.end(), [&](std::size_t a, std::size_t b) { return free_[a].start < free_[b].start; });
+    std::sort(by_start_.begin(), by_start_.end(),
+              [&](std::size_t a, std::size_t b) { return free_[a].start < free_[b].start; });
     std::sort(ends_.begin(), ends_.end());
     ends_.erase(std::unique(ends_.begin(), ends_.end()), ends_.end());
     for (const std::size_t i : by_start_) starts_.push_back(free_[i].start);
@@ -262,7 +269,9 @@ class EdgeFinding final : public Propagator {
       const Free& task = free_[by_start_[k]];
       if (task.start >= end) continue;
       if (task.end <= end) inside += task.energy;
-      else if (const Value part = task.demand * (std::min(task.duration, end - task.start) - task.sure(task.start, end)); part > largest) {
+      else if (const Value part =
+                   task.demand * (std::min(task.duration, end - task.start) - task.sure(task.start, end));
+               part > largest) {
         largest = part;
         late = &task;
       }

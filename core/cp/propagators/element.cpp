@@ -154,7 +154,8 @@ class ElementOfValues final : public Propagator {
       if (!row_[w]) continue;
       std::uint64_t lost = row_[w] & ~d.row_word(index_, static_cast<Value>(w * 64));
       row_[w] &= ~lost;
-      for (; lost; lost &= lost - 1) lost_.push_back(static_cast<Place>(w * 64 + static_cast<std::size_t>(std::countr_zero(lost))));
+      for (; lost; lost &= lost - 1)
+        lost_.push_back(static_cast<Place>(w * 64 + static_cast<std::size_t>(std::countr_zero(lost))));
     }
   }
 
@@ -188,8 +189,7 @@ void post_element(Engine& engine, View index, const Values& table, View z) {
   const auto fits = [](Value value) { return value >= INT32_MIN && value <= INT32_MAX; };
   if (table.size() <= 1 << 16 && std::all_of(table.begin(), table.end(), fits))
     engine.post(std::make_unique<ElementOfValues<std::int32_t, std::uint16_t>>(index, table, z));
-  else
-    engine.post(std::make_unique<ElementOfValues<Value, std::uint32_t>>(index, table, z));
+  else engine.post(std::make_unique<ElementOfValues<Value, std::uint32_t>>(index, table, z));
 }
 
 }  // namespace elimina::cp

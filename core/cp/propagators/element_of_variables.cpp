@@ -54,7 +54,8 @@ class ElementOfVariables final : public Propagator {
       if (i == static_cast<int>(xs_.size())) return false;
       if (d.has(index_, i) && (has_rows_ || !is_possible(d, x(i)))) return false;
     }
-    return has_rows_ || (d.has(index_, low_) && d.has(index_, high_) && d.lo(x(low_)) <= d.lo(z_) && d.hi(x(high_)) >= d.hi(z_));
+    return has_rows_ ||
+           (d.has(index_, low_) && d.has(index_, high_) && d.lo(x(low_)) <= d.lo(z_) && d.hi(x(high_)) >= d.hi(z_));
   }
 
   bool keep_possible(Domains& d) {
@@ -90,7 +91,8 @@ class ElementOfVariables final : public Propagator {
   }
 
   Outcome follow(Domains& d, View x) {
-    if (!d.set_lo(x, d.lo(z_)) || !d.set_hi(x, d.hi(z_)) || !d.set_lo(z_, d.lo(x)) || !d.set_hi(z_, d.hi(x))) return Outcome::failed;
+    if (!d.set_lo(x, d.lo(z_)) || !d.set_hi(x, d.hi(z_)) || !d.set_lo(z_, d.lo(x)) || !d.set_hi(z_, d.hi(x)))
+      return Outcome::failed;
     if (d.fixed(x) && d.fixed(z_)) return d.lo(x) == d.lo(z_) ? Outcome::entailed : Outcome::failed;
     if (!has_rows_ || d.lo(x) != d.lo(z_) || (d.is_interval(x) && d.is_interval(z_))) return Outcome::again;
     const std::span<std::uint64_t> kept = begin(d);

@@ -8,9 +8,13 @@ namespace elimina::cp {
 namespace {
 
 // Nodes of values far apart are ranks; else a row of a domain is a row of nodes.
-bool is_dense(const Values& values) { return values.back() - values.front() < 4 * static_cast<Value>(values.size()) + 64; }
+bool is_dense(const Values& values) {
+  return values.back() - values.front() < 4 * static_cast<Value>(values.size()) + 64;
+}
 
-Value nodes_of(const Values& values) { return is_dense(values) ? values.back() - values.front() + 1 : static_cast<Value>(values.size()); }
+Value nodes_of(const Values& values) {
+  return is_dense(values) ? values.back() - values.front() + 1 : static_cast<Value>(values.size());
+}
 
 }  // namespace
 
@@ -21,21 +25,16 @@ bool GlobalCardinality::fits(const Views& xs, const Values& values) {
 }
 
 GlobalCardinality::GlobalCardinality(Views xs, Values values, Views counts)
-    : Propagator(Priority::costly),
-      xs_(std::move(xs)),
-      values_(std::move(values)),
-      counts_(std::move(counts)),
-      is_dense_(is_dense(values_)),
-      base_(values_.front()),
-      others_(static_cast<int>(nodes_of(values_))),
-      sink_(others_ + 1),
-      words_(static_cast<std::size_t>(sink_) / 64 + 1),
+    : Propagator(Priority::costly), xs_(std::move(xs)), values_(std::move(values)), counts_(std::move(counts)),
+      is_dense_(is_dense(values_)), base_(values_.front()), others_(static_cast<int>(nodes_of(values_))),
+      sink_(others_ + 1), words_(static_cast<std::size_t>(sink_) / 64 + 1),
       search_(static_cast<std::size_t>(sink_) + 1) {
   Views all = xs_;
   all.insert(all.end(), counts_.begin(), counts_.end());
   repeats_ = repeats(all);
   const auto nodes = static_cast<std::size_t>(sink_) + 1;
-  for (std::size_t k = 0; k < values_.size(); ++k) node_.push_back(static_cast<int>(is_dense_ ? values_[k] - base_ : static_cast<Value>(k)));
+  for (std::size_t k = 0; k < values_.size(); ++k)
+    node_.push_back(static_cast<int>(is_dense_ ? values_[k] - base_ : static_cast<Value>(k)));
   min_counts_.assign(nodes, 0);
   max_counts_.assign(nodes, static_cast<Value>(xs_.size()));
   rows_.resize(xs_.size() * words_);
@@ -62,13 +61,15 @@ Outcome GlobalCardinality::propagate(Engine& engine) {
   for (bool fits = false; !fits;) {
     if (!load_counts(d) || !repair() || !tighten(d)) return Outcome::failed;
     fits = true;
-    for (std::size_t c = 0; c < counts_.size(); ++c) fits = fits && d.lo(counts_[c]) <= count(node_[c]) && count(node_[c]) <= d.hi(counts_[c]);
+    for (std::size_t c = 0; c < counts_.size(); ++c)
+      fits = fits && d.lo(counts_[c]) <= count(node_[c]) && count(node_[c]) <= d.hi(counts_[c]);
   }
   load_counts(d);
   find_components();
   if (!filter(d)) return Outcome::failed;
   if (repeats_) return Outcome::again;
-  return std::all_of(xs_.begin(), xs_.end(), [&](View x) { return d.fixed(x); }) ? Outcome::entailed : Outcome::fixpoint;
+  return std::all_of(xs_.begin(), xs_.end(), [&](View x) { return d.fixed(x); }) ? Outcome::entailed
+                                                                                 : Outcome::fixpoint;
 }
 
 int GlobalCardinality::first_of(const Word* words) const {
@@ -118,7 +119,8 @@ bool GlobalCardinality::load_counts(const Domains& d) {
 }
 
 void GlobalCardinality::release(int i) {
-  const auto k = static_cast<std::size_t>(assigned_[static_cast<std::size_t>(i)]), at = positions_[static_cast<std::size_t>(i)];
+  const auto k = static_cast<std::size_t>(assigned_[static_cast<std::size_t>(i)]),
+             at = positions_[static_cast<std::size_t>(i)];
   const int last = members_[k].back();
   members_[k][at] = last;
   positions_[static_cast<std::size_t>(last)] = at;
@@ -186,7 +188,8 @@ int GlobalCardinality::shift(int target) {
     const int from = parent_[static_cast<std::size_t>(target)];
     if (from == kNone) return target;
     const auto& members = members_[static_cast<std::size_t>(from)];
-    const int i = *std::find_if(members.begin(), members.end(), [&](int m) { return has(row(static_cast<std::size_t>(m)), target); });
+    const int i = *std::find_if(members.begin(), members.end(),
+                                [&](int m) { return has(row(static_cast<std::size_t>(m)), target); });
     release(i);
     assign_value(i, target);
     target = from;
@@ -269,12 +272,14 @@ void GlobalCardinality::find_components() {
   const auto close = [&](const Word* nodes) {
     std::copy_n(nodes, words_, components_.data() + static_cast<std::size_t>(found) * words_);
     for (std::size_t w = 0; w < words_; ++w)
-      for (Word left = nodes[w]; left; left &= left - 1) component_[w * 64 + static_cast<std::size_t>(std::countr_zero(left))] = found;
+      for (Word left = nodes[w]; left; left &= left - 1)
+        component_[w * 64 + static_cast<std::size_t>(std::countr_zero(left))] = found;
     ++found;
   };
   for (int k = 0; k <= others_; ++k) {
     if (members_[static_cast<std::size_t>(k)].empty() || !has(open.data(), k)) continue;
-    search_.search(static_cast<std::size_t>(k), [this](std::size_t node) { return leads_.data() + node * words_; }, close);
+    search_.search(
+        static_cast<std::size_t>(k), [this](std::size_t node) { return leads_.data() + node * words_; }, close);
   }
   // The sink's bits are of this graph alone.
   std::fill(is_current_.begin(), is_current_.end(), 0);
@@ -284,11 +289,14 @@ bool GlobalCardinality::filter(Domains& d) {
   for (std::size_t i = 0; i < xs_.size(); ++i) {
     if (d.fixed(xs_[i])) continue;
     const int has_now = assigned_[i];
-    const Word* kept = components_.data() + static_cast<std::size_t>(component_[static_cast<std::size_t>(has_now)]) * words_;
+    const Word* kept =
+        components_.data() + static_cast<std::size_t>(component_[static_cast<std::size_t>(has_now)]) * words_;
     for (std::size_t w = 0; w < words_; ++w)
       for (Word lost = row(i)[w] & ~kept[w]; lost; lost &= lost - 1) {
         const int k = static_cast<int>(w * 64) + std::countr_zero(lost);
-        const bool removed = k == others_ ? keep_counted(d, xs_[i]) : d.remove(xs_[i], is_dense_ ? base_ + k : values_[static_cast<std::size_t>(k)]);
+        const bool removed = k == others_
+                                 ? keep_counted(d, xs_[i])
+                                 : d.remove(xs_[i], is_dense_ ? base_ + k : values_[static_cast<std::size_t>(k)]);
         if (!removed) return false;
       }
   }

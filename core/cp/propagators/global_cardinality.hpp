@@ -59,18 +59,18 @@ class GlobalCardinality final : public Propagator {
   Views xs_;
   Values values_;
   Views counts_;
-  bool is_dense_, repeats_;        // nodes are all values from the first to the last counted one
+  bool is_dense_, repeats_;  // nodes are all values from the first to the last counted one
   Value base_;
-  int others_, sink_;              // the nodes after them
+  int others_, sink_;  // the nodes after them
   std::size_t words_;
-  std::vector<int> node_;          // of each count
-  Values min_counts_, max_counts_;            // by node
-  std::vector<Word> rows_;         // what each variable may have
-  std::vector<int> assigned_;      // variable -> node or none
+  std::vector<int> node_;               // of each count
+  Values min_counts_, max_counts_;      // by node
+  std::vector<Word> rows_;              // what each variable may have
+  std::vector<int> assigned_;           // variable -> node or none
   std::vector<std::size_t> positions_;  // among the members of its node
   std::vector<std::vector<int>> members_;
 
-  std::vector<Word> leads_;        // by node, the union of its members' rows
+  std::vector<Word> leads_;  // by node, the union of its members' rows
   std::vector<std::uint8_t> is_current_;
   std::vector<Word> sources_, targets_, seen_;
   std::vector<int> queue_, parent_;

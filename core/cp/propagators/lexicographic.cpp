@@ -10,7 +10,8 @@ namespace {
 
 class Lexicographic final : public Propagator {
  public:
-  Lexicographic(Views xs, Views ys, bool strict) : Propagator(Priority::linear), xs_(std::move(xs)), ys_(std::move(ys)) {
+  Lexicographic(Views xs, Views ys, bool strict)
+      : Propagator(Priority::linear), xs_(std::move(xs)), ys_(std::move(ys)) {
     count_ = std::min(xs_.size(), ys_.size());
     if_equal_ = strict ? xs_.size() < ys_.size() : xs_.size() <= ys_.size();
   }
@@ -51,7 +52,11 @@ class Lexicographic final : public Propagator {
 
 }  // namespace
 
-void post_lex_less(ConstraintCall& call) { call.engine().post(std::make_unique<Lexicographic>(call.views(0), call.views(1), true)); }
-void post_lex_less_or_equal(ConstraintCall& call) { call.engine().post(std::make_unique<Lexicographic>(call.views(0), call.views(1), false)); }
+void post_lex_less(ConstraintCall& call) {
+  call.engine().post(std::make_unique<Lexicographic>(call.views(0), call.views(1), true));
+}
+void post_lex_less_or_equal(ConstraintCall& call) {
+  call.engine().post(std::make_unique<Lexicographic>(call.views(0), call.views(1), false));
+}
 
 }  // namespace elimina::cp

@@ -23,11 +23,8 @@ struct Term {
 class Linear final : public Propagator {
  public:
   Linear(Relation relation, std::vector<Term> terms, Value bound, Control control)
-      : Propagator(terms.size() <= 3 ? Priority::ternary : Priority::linear),
-        relation_(relation),
-        terms_(std::move(terms)),
-        bound_(bound),
-        control_(control) {}
+      : Propagator(terms.size() <= 3 ? Priority::ternary : Priority::linear), relation_(relation),
+        terms_(std::move(terms)), bound_(bound), control_(control) {}
 
   void attach(Engine& engine) override {
     done_ = engine.trail().make(4, 0);
@@ -163,15 +160,19 @@ class Linear final : public Propagator {
     return d.remove(terms_[first_].var, rest_ / terms_[first_].factor) ? Outcome::entailed : Outcome::failed;
   }
 
-  bool is_possible(const Domains& d, const Term& t) const { return rest_ % t.factor == 0 && d.has(t.var, rest_ / t.factor); }
+  bool is_possible(const Domains& d, const Term& t) const {
+    return rest_ % t.factor == 0 && d.has(t.var, rest_ / t.factor);
+  }
 
   // Bounds of the sum are up to date while only the other side is changed.
   bool keep_below(Domains& d, Value most) {
-    return keep_within(d, most - lo_, [&](const Term& t, Value slack) { return limit(d, t, lo(d, t) + slack, t.factor > 0); });
+    return keep_within(d, most - lo_,
+                       [&](const Term& t, Value slack) { return limit(d, t, lo(d, t) + slack, t.factor > 0); });
   }
 
   bool keep_above(Domains& d, Value least) {
-    return keep_within(d, hi_ - least, [&](const Term& t, Value slack) { return limit(d, t, hi(d, t) - slack, t.factor < 0); });
+    return keep_within(d, hi_ - least,
+                       [&](const Term& t, Value slack) { return limit(d, t, hi(d, t) - slack, t.factor < 0); });
   }
 
   template <class Cut>
@@ -225,7 +226,8 @@ class Linear final : public Propagator {
 // All values of the two smaller domains are tried, where these are not too many.
 class SumOfDomains final : public Propagator {
  public:
-  SumOfDomains(std::vector<Term> terms, Value bound) : Propagator(Priority::quadratic), terms_(std::move(terms)), bound_(bound) {}
+  SumOfDomains(std::vector<Term> terms, Value bound)
+      : Propagator(Priority::quadratic), terms_(std::move(terms)), bound_(bound) {}
 
   void attach(Engine& engine) override {
     for (const Term& t : terms_) engine.subscribe(*this, View{t.var}, kDomain);
@@ -234,8 +236,10 @@ class SumOfDomains final : public Propagator {
   Outcome propagate(Engine& engine) override {
     constexpr Value kMostPairs = 4096;
     Domains& d = engine.domains();
-    std::sort(terms_.begin(), terms_.end(), [&](const Term& a, const Term& b) { return d.size(a.var) < d.size(b.var); });
-    if (d.size(terms_[1].var) > kMostPairs || d.size(terms_[0].var) * d.size(terms_[1].var) > kMostPairs) return Outcome::fixpoint;
+    std::sort(terms_.begin(), terms_.end(),
+              [&](const Term& a, const Term& b) { return d.size(a.var) < d.size(b.var); });
+    if (d.size(terms_[1].var) > kMostPairs || d.size(terms_[0].var) * d.size(terms_[1].var) > kMostPairs)
+      return Outcome::fixpoint;
     try_pairs(d);
     for (std::size_t k = 0; k < terms_.size(); ++k)
       if (!keep(d, terms_[k].var, supported_[k])) return Outcome::failed;
@@ -298,7 +302,8 @@ std::vector<Term> gather(const Domains& d, const Values& coefficients, const Vie
     if (size > kMost) throw Refused("a coefficient of a linear constraint is too large: sums have to stay below 2^61");
     total += size * std::max(std::abs(d.lo(var)), std::abs(d.hi(var)));
     terms.push_back({.factor = static_cast<Value>(factor), .var = var});
-    if (total > kMost) throw Refused("a linear constraint may sum up to more than 2^61: give its variables smaller bounds");
+    if (total > kMost)
+      throw Refused("a linear constraint may sum up to more than 2^61: give its variables smaller bounds");
   }
   if (left > kMost || left < -kMost) throw Refused("a linear constraint's right-hand side is beyond 2^61");
   bound = static_cast<Value>(left);
@@ -309,11 +314,13 @@ bool is_plain(Value factor) { return factor == 1 || factor == -1; }
 
 }  // namespace
 
-void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound, Control control) {
+void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound,
+                 Control control) {
   std::vector<Term> terms = gather(engine.domains(), coefficients, xs, bound);
   // x - y = c is an equality of views, which is domain consistent.
   if (terms.size() == 2 && is_plain(terms[0].factor) && is_plain(terms[1].factor) && std::abs(bound) < kLimit) {
-    const View x{terms[0].var}, y{terms[1].var, static_cast<std::int32_t>(-terms[0].factor * terms[1].factor), terms[0].factor * bound};
+    const View x{terms[0].var},
+        y{terms[1].var, static_cast<std::int32_t>(-terms[0].factor * terms[1].factor), terms[0].factor * bound};
     if (relation == Relation::equal) return post_equal(engine, x, y, control);
     if (relation == Relation::different) return post_different(engine, x, y, control);
     return terms[0].factor > 0 ? post_at_most(engine, x, y, control) : post_at_most(engine, y, x, control);

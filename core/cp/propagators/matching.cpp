@@ -39,15 +39,13 @@ bool Matching::fits(const Domains& d, const Views& xs) {
   return hi - lo < kWidest && ((hi - lo) / 64 + 1) <= kMostMatrixWords / static_cast<Value>(xs.size());
 }
 
-void Matching::post(Engine& engine, const Views& xs, Side side) { engine.post(std::make_unique<Matching>(engine.domains(), xs, side)); }
+void Matching::post(Engine& engine, const Views& xs, Side side) {
+  engine.post(std::make_unique<Matching>(engine.domains(), xs, side));
+}
 
 Matching::Matching(const Domains& d, Views xs, Side side)
-    : Propagator(Priority::costly),
-      xs_(std::move(xs)),
-      side_(side),
-      base_(ends(d, xs_).first),
-      words_(static_cast<std::size_t>((ends(d, xs_).second - base_) / 64 + 1)),
-      components_(words_ * 64) {
+    : Propagator(Priority::costly), xs_(std::move(xs)), side_(side), base_(ends(d, xs_).first),
+      words_(static_cast<std::size_t>((ends(d, xs_).second - base_) / 64 + 1)), components_(words_ * 64) {
   const std::size_t n = xs_.size();
   rows_.resize(n * words_);
   loaded_.resize(n, 0);
@@ -247,7 +245,8 @@ bool Matching::split(Engine& engine, Part& part) {
   const auto row = [&](std::size_t value) { return load(d, owner_[value], part); };
   for (const int root : rest_) {
     const auto value = static_cast<std::size_t>(match_[root]);
-    if (has(open.data(), value)) components_.search(value, row, [&](const Word* values) { close(engine, part, values); });
+    if (has(open.data(), value))
+      components_.search(value, row, [&](const Word* values) { close(engine, part, values); });
   }
   close_core(engine, part);
   return alive_;
@@ -320,7 +319,8 @@ bool Matching::reaches_all(const Domains& d, int pivot, const Part& part) {
     for (std::size_t w = part.from; w < part.to; ++w) {
       Word found = words[w] & open[w];
       open[w] &= ~found;
-      for (; found; found &= found - 1, --left) queue_.push_back(owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
+      for (; found; found &= found - 1, --left)
+        queue_.push_back(owner_[w * 64 + static_cast<std::size_t>(std::countr_zero(found))]);
     }
   }
   return left == 0;
@@ -351,7 +351,8 @@ void Matching::place_next(int i) {
 }
 
 // Components with labels move to the front, the core stays behind them.
-bool Matching::settle(Engine& engine, const Part& part, std::span<different::Label> labels, std::span<const different::Loss> losses) {
+bool Matching::settle(Engine& engine, const Part& part, std::span<different::Label> labels,
+                      std::span<const different::Loss> losses) {
   std::sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.label < b.label; });
   fill_ = part.first;
   for (std::size_t k = 0; k < labels.size(); ++k) {
@@ -362,7 +363,8 @@ bool Matching::settle(Engine& engine, const Part& part, std::span<different::Lab
   Domains& d = engine.domains();
   for (std::size_t k = 0; k < losses.size(); ++k) {
     if (k + kFar < losses.size()) d.prefetch(xs_[losses[k + kFar].member]);
-    if (k + kNear < losses.size()) d.prefetch(xs_[losses[k + kNear].member], base_ + static_cast<Value>(64 * losses[k + kNear].word));
+    if (k + kNear < losses.size())
+      d.prefetch(xs_[losses[k + kNear].member], base_ + static_cast<Value>(64 * losses[k + kNear].word));
     if (!remove(d, static_cast<int>(losses[k].member), losses[k].word, losses[k].values)) return false;
   }
   return true;

@@ -44,7 +44,8 @@ class Matching final : public Propagator {
   [[nodiscard]] bool prepare(Engine& engine);
   Outcome divide_here(Engine& engine);
   [[nodiscard]] bool divide(Engine& engine, std::span<Part> parts);
-  [[nodiscard]] bool settle(Engine& engine, const Part& part, std::span<different::Label> labels, std::span<const different::Loss> losses);
+  [[nodiscard]] bool settle(Engine& engine, const Part& part, std::span<different::Label> labels,
+                            std::span<const different::Loss> losses);
 
   // Lets a device filter it, which numbers its variables from an offset on.
   void filter_by(DeviceBatch& device, std::size_t first_member);
@@ -93,12 +94,12 @@ class Matching final : public Propagator {
   std::size_t first_member_ = 0;
   Value base_;
   std::size_t words_;
-  bool repeats_;                  // a variable occurs in two views
+  bool repeats_;                         // a variable occurs in two views
   std::vector<Word, Pages<Word>> rows_;  // of each variable, as of the call `loaded_`; not written before
   std::vector<std::uint64_t> loaded_;
   std::uint64_t call_ = 0;
-  std::vector<int> match_, owner_;   // variable -> value, value -> variable; -1: none
-  std::vector<Word> free_;           // values of variables, without an owner
+  std::vector<int> match_, owner_;  // variable -> value, value -> variable; -1: none
+  std::vector<Word> free_;          // values of variables, without an owner
   std::vector<int> unmatched_;
 
   // Components are ranges of `order_`; a trailed bit says where one begins.

@@ -20,7 +20,8 @@ struct Automaton {
 
 class Regular final : public Propagator {
  public:
-  Regular(Views xs, Automaton automaton) : Propagator(Priority::quadratic), xs_(std::move(xs)), automaton_(std::move(automaton)) {
+  Regular(Views xs, Automaton automaton)
+      : Propagator(Priority::quadratic), xs_(std::move(xs)), automaton_(std::move(automaton)) {
     words_ = static_cast<std::size_t>(automaton_.states + 63) / 64;
     fresh_.resize(words_);
     is_changed_.resize(xs_.size() + 1);
@@ -31,7 +32,8 @@ class Regular final : public Propagator {
     Trail& trail = engine.trail();
     alive_ = trail.make((xs_.size() + 1) * words_, ~std::uint64_t{0});
     if (automaton_.states % 64)
-      for (std::size_t i = 0; i <= xs_.size(); ++i) trail.set(word(i, words_ - 1), ~std::uint64_t{0} >> (64 - automaton_.states % 64));
+      for (std::size_t i = 0; i <= xs_.size(); ++i)
+        trail.set(word(i, words_ - 1), ~std::uint64_t{0} >> (64 - automaton_.states % 64));
     std::fill(fresh_.begin(), fresh_.end(), 0);
     fresh_[static_cast<std::size_t>(automaton_.start) / 64] = std::uint64_t{1} << (automaton_.start % 64);
     for (std::size_t w = 0; w < words_; ++w) trail.set(word(0, w), fresh_[w]);
@@ -45,12 +47,15 @@ class Regular final : public Propagator {
     if (xs_.empty()) return is_empty(engine.trail(), 0) ? Outcome::failed : Outcome::entailed;
     if (touched.empty()) return Outcome::fixpoint;
     for (const int i : touched)
-      if (!d.set_lo(xs_[static_cast<std::size_t>(i)], 0) || !d.set_hi(xs_[static_cast<std::size_t>(i)], automaton_.symbols - 1)) return Outcome::failed;
+      if (!d.set_lo(xs_[static_cast<std::size_t>(i)], 0) ||
+          !d.set_hi(xs_[static_cast<std::size_t>(i)], automaton_.symbols - 1))
+        return Outcome::failed;
     const auto [first, last] = std::minmax_element(touched.begin(), touched.end());
     std::fill(is_changed_.begin(), is_changed_.end(), 0);
     for (const int i : touched) is_changed_[static_cast<std::size_t>(i)] = 1;
     const std::size_t end = go_forward(engine, static_cast<std::size_t>(*first), static_cast<std::size_t>(*last));
-    if (is_empty(engine.trail(), end) || !go_back(engine, end, static_cast<std::size_t>(*first))) return Outcome::failed;
+    if (is_empty(engine.trail(), end) || !go_back(engine, end, static_cast<std::size_t>(*first)))
+      return Outcome::failed;
     return repeats_ ? Outcome::again : Outcome::fixpoint;
   }
 
@@ -59,7 +64,9 @@ class Regular final : public Propagator {
     return automaton_.next[state * static_cast<std::size_t>(automaton_.symbols) + static_cast<std::size_t>(symbol)];
   }
   std::size_t word(std::size_t layer, std::size_t w) const { return alive_ + layer * words_ + w; }
-  bool is_alive(const Trail& trail, std::size_t layer, std::size_t q) const { return trail.get(word(layer, q / 64)) >> (q % 64) & 1; }
+  bool is_alive(const Trail& trail, std::size_t layer, std::size_t q) const {
+    return trail.get(word(layer, q / 64)) >> (q % 64) & 1;
+  }
   void drop(Trail& trail, std::size_t layer, std::size_t q) const {
     trail.set(word(layer, q / 64), trail.get(word(layer, q / 64)) & ~(std::uint64_t{1} << (q % 64)));
   }
@@ -73,7 +80,8 @@ class Regular final : public Propagator {
   template <class F>
   void each_state(const Trail& trail, std::size_t layer, F f) const {
     for (std::size_t w = 0; w < words_; ++w)
-      for (std::uint64_t left = trail.get(word(layer, w)); left; left &= left - 1) f(w * 64 + static_cast<std::size_t>(std::countr_zero(left)));
+      for (std::uint64_t left = trail.get(word(layer, w)); left; left &= left - 1)
+        f(w * 64 + static_cast<std::size_t>(std::countr_zero(left)));
   }
 
   void read_symbols(const Domains& d, std::size_t i) {
@@ -92,7 +100,8 @@ class Regular final : public Propagator {
       std::fill(fresh_.begin(), fresh_.end(), 0);
       each_state(trail, i, [&](std::size_t q) {
         for (const Value symbol : symbols_)
-          if (const int to = next(q, symbol); to >= 0) fresh_[static_cast<std::size_t>(to) / 64] |= std::uint64_t{1} << (to % 64);
+          if (const int to = next(q, symbol); to >= 0)
+            fresh_[static_cast<std::size_t>(to) / 64] |= std::uint64_t{1} << (to % 64);
       });
       for (std::size_t w = 0; w < words_; ++w) {
         const std::uint64_t old = trail.get(word(i + 1, w)), kept = old & fresh_[w];
@@ -146,7 +155,8 @@ class Regular final : public Propagator {
 Automaton automaton(const ConstraintCall& call) {
   const Value states = call.value(1), symbols = call.value(2), start = call.value(4);
   const Values next = call.values(3);
-  if (states < 1 || symbols < 1 || states > (1 << 24) || symbols > (1 << 24) || static_cast<Value>(next.size()) != states * symbols)
+  if (states < 1 || symbols < 1 || states > (1 << 24) || symbols > (1 << 24) ||
+      static_cast<Value>(next.size()) != states * symbols)
     call.refuse("the table has a row for each state and a column for each symbol");
   const auto check = [&](Value state, Value least) {
     if (state < least || state > states) call.refuse("there is no state " + std::to_string(state));

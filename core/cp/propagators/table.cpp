@@ -54,9 +54,11 @@ class Table final : public Propagator {
     std::sort(c.values.begin(), c.values.end());
     c.values.erase(std::unique(c.values.begin(), c.values.end()), c.values.end());
     if (used_ += c.values.size() * words_; used_ > kMostWords)
-      throw Refused("table: " + std::to_string(count_) + " rows with so many different values take more than 2 GiB: use fewer rows");
+      throw Refused("table: " + std::to_string(count_) +
+                    " rows with so many different values take more than 2 GiB: use fewer rows");
     c.rows.resize(c.values.size() * words_, 0);
-    for (std::size_t r = 0; r < count_; ++r) c.rows[rank(c, rows[r * xs_.size() + i]) * words_ + r / 64] |= std::uint64_t{1} << (r % 64);
+    for (std::size_t r = 0; r < count_; ++r)
+      c.rows[rank(c, rows[r * xs_.size() + i]) * words_ + r / 64] |= std::uint64_t{1} << (r % 64);
     c.residue.resize(c.values.size(), 0);
     columns_.push_back(std::move(c));
   }
@@ -64,7 +66,8 @@ class Table final : public Propagator {
   // The place of a value; of the next one if it is none.
   static std::size_t rank(const Column& c, Value value) {
     if (!c.values.empty() && c.values.back() - c.values.front() + 1 == static_cast<Value>(c.values.size()))
-      return value < c.values.front() ? 0 : std::min(static_cast<std::size_t>(value - c.values.front()), c.values.size());
+      return value < c.values.front() ? 0
+                                      : std::min(static_cast<std::size_t>(value - c.values.front()), c.values.size());
     return static_cast<std::size_t>(std::lower_bound(c.values.begin(), c.values.end(), value) - c.values.begin());
   }
 
@@ -102,7 +105,9 @@ class Table final : public Propagator {
   bool filter(Engine& engine, std::size_t i) {
     Domains& d = engine.domains();
     const Values& values = columns_[i].values;
-    const auto supported = [&](Value value) { return d.has(xs_[i], value) && is_supported(engine.trail(), columns_[i], value); };
+    const auto supported = [&](Value value) {
+      return d.has(xs_[i], value) && is_supported(engine.trail(), columns_[i], value);
+    };
     if (d.size(xs_[i]) > static_cast<Value>(values.size())) {
       const auto first = std::find_if(values.begin(), values.end(), supported);
       const auto last = std::find_if(values.rbegin(), values.rend(), supported);
@@ -143,7 +148,8 @@ class Table final : public Propagator {
 
 // Arguments: variables, and rows one after the other.
 void post_table(ConstraintCall& call) {
-  if (call.length(0) == 0 || call.length(1) % call.length(0) != 0) call.refuse("each row has a value for each variable");
+  if (call.length(0) == 0 || call.length(1) % call.length(0) != 0)
+    call.refuse("each row has a value for each variable");
   call.engine().post(std::make_unique<Table>(call.views(0), call.values(1)));
 }
 

@@ -20,8 +20,8 @@ using tsp::Use;
 class CycleOfEdges final : public Propagator {
  public:
   CycleOfEdges(std::shared_ptr<const Graph> graph, Views successors, Views edges)
-      : Propagator(Priority::linear), graph_(std::move(graph)), successors_(std::move(successors)), edges_(std::move(edges)),
-        at_(successors_.size()) {
+      : Propagator(Priority::linear), graph_(std::move(graph)), successors_(std::move(successors)),
+        edges_(std::move(edges)), at_(successors_.size()) {
     for (std::size_t e = 0; e < edges_.size(); ++e) {
       at_[from(e)].push_back(e);
       at_[to(e)].push_back(e);
@@ -55,9 +55,12 @@ class CycleOfEdges final : public Propagator {
   // A successor's domain is smaller; or it is the first call, where it may have values without an edge.
   bool look_at_node(Domains& d, std::size_t i) {
     for (const std::size_t e : at_[i]) {
-      const bool forwards = d.has(successors_[from(e)], graph_->to[e]), backwards = d.has(successors_[to(e)], graph_->from[e]);
+      const bool forwards = d.has(successors_[from(e)], graph_->to[e]),
+                 backwards = d.has(successors_[to(e)], graph_->from[e]);
       if (!forwards && !backwards && !d.assign(edges_[e], 0)) return false;
-      if (((forwards && d.fixed(successors_[from(e)])) || (backwards && d.fixed(successors_[to(e)]))) && !d.assign(edges_[e], 1)) return false;
+      if (((forwards && d.fixed(successors_[from(e)])) || (backwards && d.fixed(successors_[to(e)]))) &&
+          !d.assign(edges_[e], 1))
+        return false;
       if (d.lo(edges_[e]) == 1 && !direct(d, e)) return false;
     }
     return enough_at(d, i);
@@ -106,7 +109,8 @@ class CycleOfEdges final : public Propagator {
     trail.set(length_ + last, length);
     if (length + 1 == successors_.size()) return true;
     for (const std::size_t other : at_[first])
-      if ((from(other) == last || to(other) == last) && other != e && !engine.domains().assign(edges_[other], 0)) return false;
+      if ((from(other) == last || to(other) == last) && other != e && !engine.domains().assign(edges_[other], 0))
+        return false;
     return true;
   }
 
@@ -121,7 +125,8 @@ class CycleBound final : public Propagator {
  public:
   CycleBound(std::shared_ptr<const Graph> graph, Views edges, View length)
       : Propagator(Priority::costly), graph_(std::move(graph)), edges_(std::move(edges)), length_(length),
-        tree_(*graph_, OneTree::scale_of(*graph_)), use_(edges_.size()), multipliers_(static_cast<std::size_t>(graph_->cities)) {}
+        tree_(*graph_, OneTree::scale_of(*graph_)), use_(edges_.size()),
+        multipliers_(static_cast<std::size_t>(graph_->cities)) {}
 
   void attach(Engine& engine) override {
     first_multiplier_ = engine.trail().make(multipliers_.size(), 0);
@@ -135,7 +140,8 @@ class CycleBound final : public Propagator {
     read(engine);
     const bool is_first = !engine.trail().get(is_begun_);
     const Value upper = std::clamp(d.hi(length_), -kLimit, kLimit) * tree_.scale();
-    if (!tree_.ascend(use_, upper, is_first ? first_steps() : kSteps, multipliers_) || tree_.value() > upper) return Outcome::failed;
+    if (!tree_.ascend(use_, upper, is_first ? first_steps() : kSteps, multipliers_) || tree_.value() > upper)
+      return Outcome::failed;
     save(engine);
     if (!d.set_lo(length_, ceil_div(tree_.value(), tree_.scale()))) return Outcome::failed;
     const bool all = std::none_of(use_.begin(), use_.end(), [](Use use) { return use == Use::open; });
@@ -147,17 +153,22 @@ class CycleBound final : public Propagator {
   static constexpr int kSteps = 30;
 
   // Many edges must not hold up the search for seconds.
-  int first_steps() const { return static_cast<int>(std::clamp<std::size_t>(2'000'000 / (edges_.size() + 1), kSteps, 1000)); }
+  int first_steps() const {
+    return static_cast<int>(std::clamp<std::size_t>(2'000'000 / (edges_.size() + 1), kSteps, 1000));
+  }
 
   void read(const Engine& engine) {
     const Domains& d = engine.domains();
-    for (std::size_t e = 0; e < edges_.size(); ++e) use_[e] = d.lo(edges_[e]) == 1 ? Use::in : d.hi(edges_[e]) == 0 ? Use::out : Use::open;
-    for (std::size_t i = 0; i < multipliers_.size(); ++i) multipliers_[i] = engine.trail().number(first_multiplier_ + i);
+    for (std::size_t e = 0; e < edges_.size(); ++e)
+      use_[e] = d.lo(edges_[e]) == 1 ? Use::in : d.hi(edges_[e]) == 0 ? Use::out : Use::open;
+    for (std::size_t i = 0; i < multipliers_.size(); ++i)
+      multipliers_[i] = engine.trail().number(first_multiplier_ + i);
   }
 
   void save(Engine& engine) {
     engine.trail().set(is_begun_, 1);
-    for (std::size_t i = 0; i < multipliers_.size(); ++i) engine.trail().set_number(first_multiplier_ + i, multipliers_[i]);
+    for (std::size_t i = 0; i < multipliers_.size(); ++i)
+      engine.trail().set_number(first_multiplier_ + i, multipliers_[i]);
   }
 
   Length total() const {
@@ -184,7 +195,8 @@ class CycleBound final : public Propagator {
   void advise(Engine& engine, const std::vector<Length>& rises, Length slack) {
     std::vector<int> open(multipliers_.size(), 0);
     for (std::size_t e = 0; e < edges_.size(); ++e)
-      for (const int node : {graph_->from[e], graph_->to[e]}) open[static_cast<std::size_t>(node)] += use_[e] == Use::open;
+      for (const int node : {graph_->from[e], graph_->to[e]})
+        open[static_cast<std::size_t>(node)] += use_[e] == Use::open;
     for (std::size_t e = 0; e < edges_.size(); ++e) {
       if (use_[e] != Use::open) continue;
       double urgency = tree_.has()[e] ? 1 : 0;
@@ -217,15 +229,18 @@ Graph undirected_graph(const ConstraintCall& call) {
   for (std::size_t e = 0; e < from.size(); ++e) {
     const auto [least, most] = std::minmax(from[e], to[e]);
     if (least < 0 || most >= nodes || least == most)
-      call.refuse("edge " + std::to_string(from[e]) + " to " + std::to_string(to[e]) + " is not between two nodes of 0 to " + std::to_string(nodes - 1));
+      call.refuse("edge " + std::to_string(from[e]) + " to " + std::to_string(to[e]) +
+                  " is not between two nodes of 0 to " + std::to_string(nodes - 1));
     pairs.emplace_back(least, most);
     graph.from.push_back(static_cast<int>(least));
     graph.to.push_back(static_cast<int>(most));
   }
   std::sort(pairs.begin(), pairs.end());
   const auto twice = std::adjacent_find(pairs.begin(), pairs.end());
-  if (twice != pairs.end()) call.refuse("edge " + std::to_string(twice->first) + " to " + std::to_string(twice->second) + " is given twice");
-  if (OneTree::scale_of(graph) == 0) throw Refused("weighted_circuit: the lengths times the nodes are beyond 2^57: use smaller units");
+  if (twice != pairs.end())
+    call.refuse("edge " + std::to_string(twice->first) + " to " + std::to_string(twice->second) + " is given twice");
+  if (OneTree::scale_of(graph) == 0)
+    throw Refused("weighted_circuit: the lengths times the nodes are beyond 2^57: use smaller units");
   return graph;
 }
 

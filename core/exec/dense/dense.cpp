@@ -13,10 +13,12 @@
 namespace elimina {
 namespace {
 
-constexpr double kSmallWork = 4096;    // below: no tiles
-constexpr double kGivenWork = 64;      // the same for steps that are made while the program runs
-constexpr double kPollWork = 2e7;      // work before a poll: 0.5 to 10 ms, or 0.4 s where each page of memory is new to a virtual machine
-constexpr std::chrono::milliseconds kTurn{20};  // shorter turns become longer, because threads wait for each other at their ends
+constexpr double kSmallWork = 4096;  // below: no tiles
+constexpr double kGivenWork = 64;    // the same for steps that are made while the program runs
+constexpr double kPollWork =
+    2e7;  // work before a poll: 0.5 to 10 ms, or 0.4 s where each page of memory is new to a virtual machine
+constexpr std::chrono::milliseconds kTurn{
+    20};  // shorter turns become longer, because threads wait for each other at their ends
 constexpr double kStopped = -1;
 
 struct Choice {
@@ -49,7 +51,8 @@ bool has_near_cells(StepView step, i64 first) {
   i64 farthest = 0;
   for (i64 t = -1; t < step[kTables]; ++t) {
     i64 last = 0;
-    for (i64 axis = first; axis < step[kAxes]; ++axis) last += (step.size(axis) - 1) * (t < 0 ? step.out_stride(axis) : step.table(t).stride(axis));
+    for (i64 axis = first; axis < step[kAxes]; ++axis)
+      last += (step.size(axis) - 1) * (t < 0 ? step.out_stride(axis) : step.table(t).stride(axis));
     farthest = std::max(farthest, last);
   }
   return farthest <= std::numeric_limits<i32>::max();
@@ -113,12 +116,8 @@ bool use_dense_instruction_set(const std::string& name) {
 }
 
 DenseExecutor::DenseExecutor(const DenseRun& run, std::span<const i64> outputs)
-    : run_(run),
-      threads_(std::max(run.threads, 1)),
-      words_(run.words),
-      starts_(run.starts),
-      kernels_(choice.load()->make(run)),
-      slices_(run.words, run.starts, run.steps, outputs),
+    : run_(run), threads_(std::max(run.threads, 1)), words_(run.words), starts_(run.starts),
+      kernels_(choice.load()->make(run)), slices_(run.words, run.starts, run.steps, outputs),
       entries_(std::size_t(run.steps), Entry{0, kNew}) {}
 
 DenseExecutor::~DenseExecutor() = default;
@@ -149,7 +148,8 @@ void DenseExecutor::write_all() {
 DenseExecutor::Entry DenseExecutor::look_at(StepView step) {
   const double work = step_work(step);
   if (kernels_->levels && step[kVariable] == kLevel) return {float(work), kLevelled};
-  const bool is_translated = work < kSmallWork && step[kTables] > 0 && kernels_->translates(step) && has_near_cells(step, 0);
+  const bool is_translated =
+      work < kSmallWork && step[kTables] > 0 && kernels_->translates(step) && has_near_cells(step, 0);
   return {float(work), is_translated ? kUnseen : kOrdinary};
 }
 
@@ -227,7 +227,8 @@ bool DenseExecutor::large_step(StepView step, double work, double done, Peak& pe
   if (threads == 1 && work < kPollWork) return kernels_->run(0, items, 0, peak), true;
   return in_turns(items, fewest, work, done, poll, [&](i64 first, i64 last) {
     std::vector<Peak> own(static_cast<std::size_t>(threads));
-    share(threads, first, last, [&](i64 item, int thread) { kernels_->run(item, item + 1, thread, own[std::size_t(thread)]); });
+    share(threads, first, last,
+          [&](i64 item, int thread) { kernels_->run(item, item + 1, thread, own[std::size_t(thread)]); });
     for (const Peak& one : own) peak.see(one.high, one.low);
   });
 }

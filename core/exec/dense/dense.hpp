@@ -59,8 +59,9 @@ class DenseExecutor {
     i32 small;  // its number there, or:
   };
   static constexpr i32 kOrdinary = -1, kLevelled = -2;
-  static constexpr i32 kUnseen = -3, kSeen = -4;  // translated when they run for the second time: once costs less as they are
-  static constexpr i32 kNew = -5;                 // not looked at
+  static constexpr i32 kUnseen = -3,
+                       kSeen = -4;  // translated when they run for the second time: once costs less as they are
+  static constexpr i32 kNew = -5;   // not looked at
 
   // Valid until the next call.
   StepView view(i64 number) { return words_ ? StepView{words_ + starts_[number]} : written(number); }
@@ -78,7 +79,7 @@ class DenseExecutor {
   const i64* starts_;
   i64 last_ = -1;                      // the step whose record was written last
   std::vector<i64> own_, own_starts_;  // that record, or all
-  double* peaks_ = nullptr;  // of the program that runs
+  double* peaks_ = nullptr;            // of the program that runs
   std::unique_ptr<StepKernels> kernels_;
   Slices slices_;
   std::vector<Entry> entries_;

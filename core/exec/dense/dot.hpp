@@ -16,7 +16,7 @@ struct Dot {
   i64 streamed;
   const V* tables[kMostStreamed];
   const i32* offsets[kMostStreamed];  // of each cell
-  bool varies[kMostStreamed];        // with d
+  bool varies[kMostStreamed];         // with d
   V scale[kMostStreamed];
 };
 
@@ -30,10 +30,8 @@ class DotKernel {
   DotKernel(R ring, const Dot<V>& dot) : narrow_(ring), ring_(Wide<R>::ring(ring)), dot_(dot) {}
 
   void run(i64 cells, V* __restrict out) const {
-    if (dot_.domain <= lanes)
-      blocks<true>(cells, out);
-    else
-      blocks<false>(cells, out);
+    if (dot_.domain <= lanes) blocks<true>(cells, out);
+    else blocks<false>(cells, out);
   }
 
  private:
@@ -42,15 +40,11 @@ class DotKernel {
     for (i64 i = 0; i < cells; i += lanes) {
       Vec sums[lanes];
       for (int j = 0; j < lanes; ++j) sums[j] = cell<one_vector>(std::min(i + j, cells - 1));
-      if constexpr (kPermutes)
-        fold<1>(sums);
-      else
-        sums[0] = folded_lanes(sums);
+      if constexpr (kPermutes) fold<1>(sums);
+      else sums[0] = folded_lanes(sums);
       const Vec value = ring_.finish(sums[0]);
-      if (i + lanes <= cells)
-        store(out + i, value);
-      else
-        store_part(out + i, value, int(cells - i));
+      if (i + lanes <= cells) store(out + i, value);
+      else store_part(out + i, value, int(cells - i));
     }
   }
 
@@ -97,7 +91,8 @@ class DotKernel {
   __attribute__((always_inline)) void fold(Vec* sums) const {
     if constexpr (g < lanes) {
 #pragma GCC unroll 16
-      for (int j = 0; j < lanes / (2 * g); ++j) sums[j] = halves<g>(sums[2 * j], sums[2 * j + 1], std::make_index_sequence<lanes>{});
+      for (int j = 0; j < lanes / (2 * g); ++j)
+        sums[j] = halves<g>(sums[2 * j], sums[2 * j + 1], std::make_index_sequence<lanes>{});
       fold<2 * g>(sums);
     }
   }

@@ -3,8 +3,8 @@
 #include <limits>
 #include <memory>
 
-#include "exec/dense/dense.hpp"
 #include "elimina/program.hpp"
+#include "exec/dense/dense.hpp"
 
 namespace elimina {
 
@@ -38,7 +38,8 @@ class StepKernels {
   virtual i64 begin_level(StepView step) = 0;
   virtual void run_level(i64 first, i64 last) const = 0;
 
-  const bool scales, levels, multiplies;  // the semiring records output ranges; it has moment matching; it has matrix products
+  const bool scales, levels,
+      multiplies;  // the semiring records output ranges; it has moment matching; it has matrix products
 };
 
 // On x86, the baseline is for processors without AVX2: it has to run, not to be fast.
@@ -52,13 +53,13 @@ constexpr bool kBaselineHasVectors = true;
 namespace baseline {
 constexpr bool kHasVectors = kBaselineHasVectors, kHasLogSums = true;
 std::unique_ptr<StepKernels> make_kernels(const DenseRun& run);
-}
+}  // namespace baseline
 namespace avx2 {
 constexpr bool kHasVectors = true, kHasLogSums = false;
 std::unique_ptr<StepKernels> make_kernels(const DenseRun& run);
-}
+}  // namespace avx2
 namespace avx512 {
 constexpr bool kHasVectors = true, kHasLogSums = false;
 std::unique_ptr<StepKernels> make_kernels(const DenseRun& run);
-}
+}  // namespace avx512
 }  // namespace elimina

@@ -95,7 +95,8 @@ void TileLayout::index_lo() {
     packed_ += !dense_[t] && t >= b_;
   }
   dot_ = kind_.vectors && packed_ > 0 && domain_ >= kShortestDot && tables_ - b_ < kMostStreamed;
-  for (i64 t = 0; t < tables_; ++t) dot_ = dot_ && (step_.table(t).domain_stride() == 0 || step_.table(t).domain_stride() == 1);
+  for (i64 t = 0; t < tables_; ++t)
+    dot_ = dot_ && (step_.table(t).domain_stride() == 0 || step_.table(t).domain_stride() == 1);
   if (dot_) packed_ = 0;
   for (i64 t = a_; t < tables_; ++t) {
     if (dot_ || !dense_[t]) lo_[t].fill(step_, step_.table(t));
@@ -108,7 +109,8 @@ void TileLayout::index_mid() {
   const i64 first = step_[kOuterAxes], last = step_.lo_axis();
   mid_.resize((tables_ + 1) * mids_);
   for (i64 t = 0; t <= tables_; ++t)
-    fill_offsets(mid_.data() + t * mids_, step_, first, last, [&](i64 axis) { return t < tables_ ? step_.table(t).stride(axis) : step_.out_stride(axis); });
+    fill_offsets(mid_.data() + t * mids_, step_, first, last,
+                 [&](i64 axis) { return t < tables_ ? step_.table(t).stride(axis) : step_.out_stride(axis); });
 }
 
 }  // namespace elimina

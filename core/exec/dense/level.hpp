@@ -20,7 +20,8 @@ class LevelStep {
     step_ = step;
     ring_ = weighed(ring_, step.weight());
     row_cells_ = 1;
-    for (row_axis_ = step[kAxes]; row_axis_ > 0 && follows(row_axis_ - 1); --row_axis_) row_cells_ *= step.size(row_axis_ - 1);
+    for (row_axis_ = step[kAxes]; row_axis_ > 0 && follows(row_axis_ - 1); --row_axis_)
+      row_cells_ *= step.size(row_axis_ - 1);
     rows_ = step.cells() / row_cells_;
     rows_together_ = std::max<i64>(1, kCells / row_cells_);
     chunks_ = (row_cells_ + kCells - 1) / kCells;
@@ -83,20 +84,22 @@ class LevelStep {
     }
     const V* own = from[step_[kTablesA]];
     if constexpr (is_integer<V>) switch (step_[kTables]) {
-      case 2: return finish<2>(sums, largest, own, cells, out);
-      case 3: return finish<3>(sums, largest, own, cells, out);
-      case 4: return finish<4>(sums, largest, own, cells, out);
-      case 5: return finish<5>(sums, largest, own, cells, out);
-      case 6: return finish<6>(sums, largest, own, cells, out);
-    }
+        case 2: return finish<2>(sums, largest, own, cells, out);
+        case 3: return finish<3>(sums, largest, own, cells, out);
+        case 4: return finish<4>(sums, largest, own, cells, out);
+        case 5: return finish<5>(sums, largest, own, cells, out);
+        case 6: return finish<6>(sums, largest, own, cells, out);
+      }
     finish<0>(sums, largest, own, cells, out);
   }
 
   // Division of integers by a compile-time constant becomes a multiplication.
   template <int fixed_count>
-  void finish(const V* __restrict sums, const V* __restrict largest, const V* __restrict own, i64 cells, V* __restrict out) const {
+  void finish(const V* __restrict sums, const V* __restrict largest, const V* __restrict own, i64 cells,
+              V* __restrict out) const {
     const int number = int(step_[kTablesA]), count = fixed_count ? fixed_count : int(step_[kTables]);
-    for (i64 i = 0; i < cells; ++i) out[i] = level_cell(ring_, sums[i], is_integer<V> ? largest[i] : V(), own[i], number, count);
+    for (i64 i = 0; i < cells; ++i)
+      out[i] = level_cell(ring_, sums[i], is_integer<V> ? largest[i] : V(), own[i], number, count);
   }
 
   R ring_;

@@ -36,7 +36,8 @@ class Packer {
  public:
   // Cells [lo, lo + cells) of the index, lo a multiple of kLanes, to `to` with `stride` >= cells rounded up to whole vectors.
   Packer(const CellIndex& index, i64 lo, i64 cells, i64 domain, i64 domain_stride, V* to, i64 stride)
-      : index_(index), offsets_(index.offsets.data() + lo), lo_(lo), cells_(cells), domain_(domain), domain_stride_(domain_stride), to_(to), stride_(stride) {}
+      : index_(index), offsets_(index.offsets.data() + lo), lo_(lo), cells_(cells), domain_(domain),
+        domain_stride_(domain_stride), to_(to), stride_(stride) {}
 
   void pack(const V* data) const {
     if constexpr (kPermutes)
@@ -47,16 +48,17 @@ class Packer {
           permute_block(data, i);
           continue;
         }
-      if (index_.run >= kShortestRun)
-        copy_runs(data, i);
-      else
-        gather_block(data, i);
+      if (index_.run >= kShortestRun) copy_runs(data, i);
+      else gather_block(data, i);
     }
   }
 
   void count_paths_taken() const {
     if (transposes()) return count_path(Path::pack_transposed);
-    for (i64 i = 0; i < cells_; i += lanes) count_path(permutes(i) ? Path::pack_permuted : index_.run >= kShortestRun ? Path::pack_runs : Path::pack_gathered);
+    for (i64 i = 0; i < cells_; i += lanes)
+      count_path(permutes(i)                  ? Path::pack_permuted
+                 : index_.run >= kShortestRun ? Path::pack_runs
+                                              : Path::pack_gathered);
   }
 
  private:
@@ -101,7 +103,9 @@ class Packer {
 
   Vector<V> window(const V* from, i32 count, int number) const {
     const int left = count - number * lanes;
-    return left >= lanes ? load(from + number * lanes) : left > 0 ? load_part(from + number * lanes, left) : Vector<V>{};
+    return left >= lanes ? load(from + number * lanes)
+           : left > 0    ? load_part(from + number * lanes, left)
+                         : Vector<V>{};
   }
 
   void copy_runs(const V* data, i64 i) const {
@@ -109,7 +113,8 @@ class Packer {
     for (i64 length; i < end; i += length) {
       length = std::min(index_.run - (lo_ + i) % index_.run, end - i);
       const V* from = data + offsets_[i];
-      for (i64 d = 0; d < domain_; ++d, from += domain_stride_) store_part(to_ + d * stride_ + i, load_part(from, int(length)), int(length));
+      for (i64 d = 0; d < domain_; ++d, from += domain_stride_)
+        store_part(to_ + d * stride_ + i, load_part(from, int(length)), int(length));
     }
   }
 

@@ -8,7 +8,9 @@
 namespace elimina {
 
 template <class R>
-PlainKernels<R>::PlainKernels(const DenseRun& run, R ring) : StepKernels(R::scaled, elimina::levels<R>, elimina::multiplies<R>), ring_(ring), arena_(static_cast<V*>(run.arena)) {}
+PlainKernels<R>::PlainKernels(const DenseRun& run, R ring)
+    : StepKernels(R::scaled, elimina::levels<R>, elimina::multiplies<R>), ring_(ring),
+      arena_(static_cast<V*>(run.arena)) {}
 
 template <class R>
 PlainKernels<R>::~PlainKernels() = default;
@@ -33,7 +35,8 @@ Peak PlainKernels<R>::run_plain(StepView step, const double* peaks) {
     for (i64 d = 0; d < step[kDomain] && tables_ > 0; ++d) ring_.add(sum, value_at(d));
     const V value = tables_ > 0 ? ring_.finish(sum) : ring_.ones(step[kDomain]);
     *out = value;
-    if constexpr (R::scaled) peak.see(double(value), value > 0 ? double(value) : std::numeric_limits<double>::infinity());
+    if constexpr (R::scaled)
+      peak.see(double(value), value > 0 ? double(value) : std::numeric_limits<double>::infinity());
     for (i64 axis = axes - 1; axis >= 0; --axis) {
       const bool wraps = ++digits_[axis] == step.size(axis);
       const i64 moves = wraps ? 1 - step.size(axis) : 1;
@@ -81,10 +84,8 @@ void PlainKernels<R>::prepare(StepView step, const double* peaks) {
 
 template <class R>
 typename R::Value PlainKernels<R>::read(const Source<V>& source, i64 index) const {
-  if constexpr (R::scaled)
-    return source.data[index] * source.scale;
-  else
-    return source.data[index];
+  if constexpr (R::scaled) return source.data[index] * source.scale;
+  else return source.data[index];
 }
 
 template <class R>

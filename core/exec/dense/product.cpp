@@ -23,7 +23,8 @@ void multiply(const V* a, const V* b, i64 depth, V* tile) {
 #pragma GCC unroll 8
   for (int i = 0; i < kProductRows; ++i)
 #pragma GCC unroll 3
-    for (int j = 0; j < kProductVectors; ++j) std::memcpy(tile + (i * kProductVectors + j) * lanes, &sums[i][j], sizeof(Wide));
+    for (int j = 0; j < kProductVectors; ++j)
+      std::memcpy(tile + (i * kProductVectors + j) * lanes, &sums[i][j], sizeof(Wide));
 }
 
 }  // namespace

@@ -6,20 +6,21 @@
 #include <type_traits>
 #include <vector>
 
+#include "elimina/product.hpp"
 #include "exec/dense/product_tile.hpp"
 #include "exec/dense/tile.hpp"
 #include "exec/paths.hpp"
-#include "elimina/product.hpp"
 
 namespace elimina::ELIMINA_ISA {
 
 template <class R>
 class ProductStep {
   using V = typename R::Value;
-  static constexpr i64 kDepth = 1536 / i64(sizeof(V));          // values of d of a block
+  static constexpr i64 kDepth = 1536 / i64(sizeof(V));           // values of d of a block
   static constexpr i64 kBlockColumns = 16 * kProductColumns<V>;  // of a block of B, which stays in L2
   static constexpr i64 kBlockRows = 768;
-  static constexpr i64 kFewestRows = 64, kFewestColumns = 2 * kProductColumns<V>;  // of a block where there are threads to feed
+  static constexpr i64 kFewestRows = 64,
+                       kFewestColumns = 2 * kProductColumns<V>;  // of a block where there are threads to feed
   static_assert(kBlockRows / 16 % kProductRows == 0, "halves of blocks hold whole panels");
 
  public:
@@ -58,7 +59,8 @@ class ProductStep {
     for (i64 item = first; item < last; ++item) {
       const i64 column = item % column_blocks() * block_columns_, part = item / column_blocks();
       const i64 row = part % row_blocks() * block_rows_;
-      block(part / row_blocks(), row, std::min(block_rows_, rows_ - row), column, std::min(block_columns_, columns_ - column), a, b, peak);
+      block(part / row_blocks(), row, std::min(block_rows_, rows_ - row), column,
+            std::min(block_columns_, columns_ - column), a, b, peak);
     }
   }
 
@@ -86,8 +88,10 @@ class ProductStep {
     if (!are_paths_counted()) return;
     count_path(Path::product);
     if (batches_ > 1) count_path(Path::product_batch);
-    for (const char is_contiguous : row_a_.is_contiguous) count_path(is_contiguous ? Path::product_contiguous_rows : Path::product_scattered_rows);
-    for (const char is_contiguous : column_b_.is_contiguous) count_path(is_contiguous ? Path::product_contiguous_columns : Path::product_scattered_columns);
+    for (const char is_contiguous : row_a_.is_contiguous)
+      count_path(is_contiguous ? Path::product_contiguous_rows : Path::product_scattered_rows);
+    for (const char is_contiguous : column_b_.is_contiguous)
+      count_path(is_contiguous ? Path::product_contiguous_columns : Path::product_scattered_columns);
   }
 
   static i64 whole(i64 cells, i64 unit) { return (cells + unit - 1) / unit * unit; }
@@ -113,7 +117,8 @@ class ProductStep {
     for (i64 place = i64(batch_axes_.size()) - 1; place >= 0; --place) {
       const i64 axis = batch_axes_[place], digit = batch % step_.size(axis);
       batch /= step_.size(axis);
-      from_a += digit * a_->view.stride(axis), from_b += digit * b_->view.stride(axis), out += digit * step_.out_stride(axis);
+      from_a += digit * a_->view.stride(axis), from_b += digit * b_->view.stride(axis),
+          out += digit * step_.out_stride(axis);
     }
     for (i64 d = 0; d < domain_; d += kDepth) {
       const i64 depth = std::min(kDepth, domain_ - d);
@@ -123,7 +128,8 @@ class ProductStep {
         for (i64 j = 0; j < columns; j += kProductColumns<V>) {
           alignas(64) V tile[kProductRows * kProductColumns<V>];
           multiply_tile(a + i * depth, b + j * depth, depth, tile);
-          keep(tile, out + j, row_out_.data() + row + i, std::min<i64>(kProductRows, rows - i), std::min<i64>(kProductColumns<V>, columns - j), d == 0);
+          keep(tile, out + j, row_out_.data() + row + i, std::min<i64>(kProductRows, rows - i),
+               std::min<i64>(kProductColumns<V>, columns - j), d == 0);
         }
     }
     for (i64 i = 0; i < rows; ++i) see(peak, out + row_out_[row + i], columns);

@@ -57,7 +57,8 @@ StepView Slices::slice(i64 number) {
   keep_axes(whole);
   i64 out = whole[kOut];
   if (!packed)
-    for (i64 axis = 0; axis < whole[kAxes]; ++axis) out += std::max<i64>(given(whole.variable(axis)), 0) * whole.out_stride(axis);
+    for (i64 axis = 0; axis < whole[kAxes]; ++axis)
+      out += std::max<i64>(given(whole.variable(axis)), 0) * whole.out_stride(axis);
   record_.start(whole[kVariable], domain, out, whole[kWeight]);
   if (packed) pack_strides(whole);
   for (const i64 axis : axes_) {
@@ -83,7 +84,8 @@ void Slices::rewrite_table(StepView whole, i64 number, i64 domain) {
   const bool packed = table.source() >= 0 && is_packed(table.source());
   i64 offset = table.offset(), domain_stride = 0;
   if (!packed) {
-    for (i64 axis = 0; axis < whole[kAxes]; ++axis) offset += std::max<i64>(given(whole.variable(axis)), 0) * table.stride(axis);
+    for (i64 axis = 0; axis < whole[kAxes]; ++axis)
+      offset += std::max<i64>(given(whole.variable(axis)), 0) * table.stride(axis);
     offset += std::max<i64>(given(whole[kVariable]), 0) * table.domain_stride();
   }
   if (packed) pack_strides(view(table.source()));

@@ -28,9 +28,11 @@ class SmallSteps : public SmallProgram {
     const Window* windows = windows_.data() + step.first_window;
     const std::uint8_t* places = places_.data() + (kPermutes ? step.first_window * lanes : 0);
     Vec high{}, low = broadcast(std::numeric_limits<V>::infinity());
-    for (i64 block = 0; block < step.blocks; ++block, windows += step.tables, places += kPermutes ? step.tables * lanes : 0) {
+    for (i64 block = 0; block < step.blocks;
+         ++block, windows += step.tables, places += kPermutes ? step.tables * lanes : 0) {
       Vec sum = broadcast(narrow_.start());
-      for (i64 d = 0; d < step.domain; d += kTurn) turn(step, tables, windows, places, d, std::min(kTurn, step.domain - d), sum);
+      for (i64 d = 0; d < step.domain; d += kTurn)
+        turn(step, tables, windows, places, d, std::min(kTurn, step.domain - d), sum);
       const auto& to = blocks_[step.first_block + block];
       const Vec value = ring_.finish(sum);
       store_part(arena_ + to.out, value, int(to.cells));
@@ -42,7 +44,8 @@ class SmallSteps : public SmallProgram {
   }
 
  private:
-  void turn(const Step& step, const Table* tables, const Window* windows, const std::uint8_t* places, i64 d, i64 count, Vec& sum) const {
+  void turn(const Step& step, const Table* tables, const Window* windows, const std::uint8_t* places, i64 d, i64 count,
+            Vec& sum) const {
     Vec values[kTurn];
     if (!step.tables) std::fill(values, values + count, broadcast(narrow_.one()));
     for (i64 t = 0; t < step.tables; ++t) {
@@ -50,16 +53,15 @@ class SmallSteps : public SmallProgram {
       V scale = V(1);
       if constexpr (R::scaled)
         if (tables[t].source >= 0) scale = message_scale<V>(peaks_[2 * tables[t].source]);
-      if (t == 0)
-        join<true>(windows[t], places, data, tables[t].domain_stride, count, scale, values);
-      else
-        join<false>(windows[t], places + t * lanes, data, tables[t].domain_stride, count, scale, values);
+      if (t == 0) join<true>(windows[t], places, data, tables[t].domain_stride, count, scale, values);
+      else join<false>(windows[t], places + t * lanes, data, tables[t].domain_stride, count, scale, values);
     }
     for (i64 i = 0; i < count; ++i) ring_.add(sum, values[i]);
   }
 
   template <bool first>
-  void join(Window window, const std::uint8_t* permutation, const V* from, i64 stride, i64 count, V scale, Vec* values) const {
+  void join(Window window, const std::uint8_t* permutation, const V* from, i64 stride, i64 count, V scale,
+            Vec* values) const {
     const auto each = [&](auto fetch) __attribute__((always_inline)) {
       for (i64 i = 0; i < count; ++i, from += stride) {
         Vec value = fetch();
@@ -79,7 +81,9 @@ class SmallSteps : public SmallProgram {
     if constexpr (kPermutes) {
       const int span = window.span;
       const Vector<Index> places = indices(permutation);
-      const auto part = [&](int number) { return load_part(from + number * lanes, std::clamp(span - number * lanes, 0, lanes)); };
+      const auto part = [&](int number) {
+        return load_part(from + number * lanes, std::clamp(span - number * lanes, 0, lanes));
+      };
       if (span <= 2 * lanes) return each([&] { return __builtin_shuffle(part(0), part(1), places); });
       const Vector<Index> upper = places & Index(2 * lanes);
       each([&] {

@@ -6,14 +6,14 @@
 #include <type_traits>
 #include <vector>
 
+#include "elimina/program.hpp"
+#include "elimina/semiring.hpp"
 #include "exec/dense/isa.hpp"
 #include "exec/dense/level.hpp"
 #include "exec/dense/plain.hpp"
 #include "exec/dense/product.hpp"
 #include "exec/dense/small.hpp"
 #include "exec/dense/tile.hpp"
-#include "elimina/program.hpp"
-#include "elimina/semiring.hpp"
 
 namespace elimina::ELIMINA_ISA {
 
@@ -34,11 +34,7 @@ class Kernels final : public PlainKernels<R> {
 
  public:
   Kernels(const DenseRun& run, R ring)
-      : Plain(run, ring),
-        small_(ring, arena_, run.peaks),
-        tile_(ring, arena_),
-        product_(arena_),
-        level_(ring, arena_),
+      : Plain(run, ring), small_(ring, arena_, run.peaks), tile_(ring, arena_), product_(arena_), level_(ring, arena_),
         spaces_(std::max(run.threads, 1)) {}
 
   bool translates(StepView step) const override { return has_small && (step[kTablesA] == 0 || step[kTablesB] < 2); }

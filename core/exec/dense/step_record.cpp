@@ -49,20 +49,24 @@ i64 StepRecord::cells(i64 first, i64 last) const {
 // 0: lhs; 1: rhs; 2: streamed.
 int StepRecord::group(i64 table) const {
   const auto begin = strides_.begin() + table * axes();
-  const auto has = [&](i64 first, i64 last) { return std::any_of(begin + first, begin + last, [](i64 stride) { return stride != 0; }); };
+  const auto has = [&](i64 first, i64 last) {
+    return std::any_of(begin + first, begin + last, [](i64 stride) { return stride != 0; });
+  };
   return !has(lo_, axes()) ? 0 : lo_ > mid_ && !has(mid_, lo_) ? 1 : 2;
 }
 
 const std::vector<i64>& StepRecord::append_to(std::vector<i64>& words) {
   const i64 count = axes(), tables = i64(tables_.size()), table_words = kStrides + count;
-  const i64 start = i64(words.size()), first = start + kHeader + kAxisWords * count, length = first - start + tables * table_words;
+  const i64 start = i64(words.size()), first = start + kHeader + kAxisWords * count,
+            length = first - start + tables * table_words;
   places_.resize(tables_.size());
   groups_.resize(tables_.size());
   i64 found[3] = {};
   for (i64 t = 0; t < tables; ++t) ++found[groups_[t] = group(t)];
   words.resize(std::size_t(start + length));
-  const i64 header[kHeader] = {length, domain_, variable_, count, mid_, lo_ - mid_, cells(0, mid_), cells(mid_, lo_), cells(lo_, count), tables,
-                               found[0], found[1], out_, weight_};
+  const i64 header[kHeader] = {length,         domain_,          variable_,         count,  mid_,     lo_ - mid_,
+                               cells(0, mid_), cells(mid_, lo_), cells(lo_, count), tables, found[0], found[1],
+                               out_,           weight_};
   i64* to = std::copy(header, header + kHeader, words.begin() + start).base();
   for (const Axis& axis : axes_) *to++ = axis.size, *to++ = axis.stride, *to++ = axis.variable;
   i64 next[3] = {first, first + found[0] * table_words, first + (found[0] + found[1]) * table_words};

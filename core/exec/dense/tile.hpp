@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <vector>
 
+#include "elimina/program.hpp"
+#include "elimina/semiring.hpp"
 #include "exec/dense/dot.hpp"
 #include "exec/dense/layout.hpp"
 #include "exec/dense/pack.hpp"
 #include "exec/dense/plain.hpp"
 #include "exec/dense/vector.hpp"
 #include "exec/paths.hpp"
-#include "elimina/program.hpp"
-#include "elimina/semiring.hpp"
 
 namespace elimina::ELIMINA_ISA {
 
@@ -41,7 +41,8 @@ class TileStep : public TileLayout {
 
  public:
   TileStep(R ring, V* arena)
-      : TileLayout({sizeof(V), sizeof(Sum), lanes, Wide<R>::available, kPermutes, !R::scaled}), ring_(ring), arena_(arena) {}
+      : TileLayout({sizeof(V), sizeof(Sum), lanes, Wide<R>::available, kPermutes, !R::scaled}), ring_(ring),
+        arena_(arena) {}
 
   void begin(StepView step, const std::vector<Source<V>>& sources, i64 wanted_items) {
     ring_ = weighed(ring_, step.weight());
@@ -63,7 +64,8 @@ class TileStep : public TileLayout {
     space.rows.take(tables_);
     for (i64 item = first; item < last; ++item) {
       const i64 part = item % mid_parts_, tile = item / mid_parts_, lo = tile % chunks_ * chunk_;
-      rows(tile / chunks_, lo, std::min(chunk_, step_[kLoCells] - lo), part * mid_part_, std::min(mids_, (part + 1) * mid_part_), space, peak);
+      rows(tile / chunks_, lo, std::min(chunk_, step_[kLoCells] - lo), part * mid_part_,
+           std::min(mids_, (part + 1) * mid_part_), space, peak);
     }
     if (past_caches_) finish_stores_past_caches();
   }
@@ -76,7 +78,8 @@ class TileStep : public TileLayout {
     if (dot_) return count_path(b_ > a_ ? Path::tile_dot_rhs : Path::tile_dot);
     if (b_ > a_) count_path(Path::tile_rhs);
     for (i64 t = a_; t < tables_; ++t)
-      if (!dense_[t]) Packer<V>(lo_[t], 0, step_[kLoCells], domain_, sources_[t].domain_stride, nullptr, 0).count_paths_taken();
+      if (!dense_[t])
+        Packer<V>(lo_[t], 0, step_[kLoCells], domain_, sources_[t].domain_stride, nullptr, 0).count_paths_taken();
     if (a_ == tables_) count_path(Path::tile_constant);
     else if (!Wide<R>::available) count_path(Path::tile_scalar);
     else if (tables_ - b_ >= kMostStreamed) count_path(Path::tile_many_streamed);
@@ -84,10 +87,8 @@ class TileStep : public TileLayout {
   }
 
   V scaled(V value, i64 t) const {
-    if constexpr (R::scaled)
-      return value * sources_[t].scale;
-    else
-      return (void)t, value;
+    if constexpr (R::scaled) return value * sources_[t].scale;
+    else return (void)t, value;
   }
 
   void rows(i64 outer, i64 lo, i64 cells, i64 mid_first, i64 mid_last, Workspace<R>& space, Peak& peak) const {
@@ -99,10 +100,8 @@ class TileStep : public TileLayout {
     for (i64 mid = mid_first; mid < mid_last; ++mid) {
       build_a(mid, space);
       V* out = arena_ + out_base + mid_[tables_ * mids_ + mid];
-      if (dot_)
-        dot_row(space, b, lo, cells, mid, out);
-      else
-        lo_row(space, b, lo, cells, mid, out);
+      if (dot_) dot_row(space, b, lo, cells, mid, out);
+      else lo_row(space, b, lo, cells, mid, out);
       if constexpr (R::scaled) see(peak, out, cells);
     }
   }
@@ -152,7 +151,8 @@ class TileStep : public TileLayout {
       for (i64 i = 0; i < cells; ++i) {
         const V* from = sources_[t].data + space.base.data()[t] + lo_[t].offsets[lo + i];
         V* row = b + i * padded_;
-        for (i64 d = 0; d < domain_; ++d) row[d] = t == a_ ? scaled(from[d * stride], t) : ring_.combine(row[d], scaled(from[d * stride], t));
+        for (i64 d = 0; d < domain_; ++d)
+          row[d] = t == a_ ? scaled(from[d * stride], t) : ring_.combine(row[d], scaled(from[d * stride], t));
       }
     }
     return b;
@@ -194,10 +194,8 @@ class TileStep : public TileLayout {
       space.rows.data()[t - b_] = data;
       space.strides.data()[t - b_] = stride;
     }
-    if constexpr (Wide<R>::available)
-      vector_row(space, b, cells, out);
-    else
-      general_row(space, b, cells, out);
+    if constexpr (Wide<R>::available) vector_row(space, b, cells, out);
+    else general_row(space, b, cells, out);
   }
 
   void vector_row(Workspace<R>& space, const V* b, i64 cells, V* out) const {
@@ -225,7 +223,8 @@ class TileStep : public TileLayout {
       Sum sum = ring_.start();
       for (i64 d = 0; d < domain_; ++d) {
         V value = ring_.combine(space.a.data()[d], b ? b[d * chunk_stride_ + i] : ring_.one());
-        for (i64 t = b_; t < tables_; ++t) value = ring_.combine(value, scaled(space.rows.data()[t - b_][d * space.strides.data()[t - b_] + i], t));
+        for (i64 t = b_; t < tables_; ++t)
+          value = ring_.combine(value, scaled(space.rows.data()[t - b_][d * space.strides.data()[t - b_] + i], t));
         ring_.add(sum, value);
       }
       out[i] = ring_.finish(sum);

@@ -12,10 +12,10 @@
 #include <emmintrin.h>
 #endif
 
+#include "elimina/semiring.hpp"
 #include "exec/dense/isa.hpp"
 #include "exec/dense/lanes.hpp"
 #include "exec/dense/layout.hpp"
-#include "elimina/semiring.hpp"
 
 namespace elimina::ELIMINA_ISA {
 
@@ -44,9 +44,12 @@ inline void store(V* to, const Vector<V>& value) {
 template <class V>
 inline Vector<V> load_part(const V* from, int count) {
 #if defined(__AVX512BW__)
-  if constexpr (sizeof(V) == 8) return reinterpret_cast<Vector<V>>(_mm512_maskz_loadu_epi64(__mmask8((1u << count) - 1), from));
-  if constexpr (sizeof(V) == 4) return reinterpret_cast<Vector<V>>(_mm512_maskz_loadu_epi32(__mmask16((1u << count) - 1), from));
-  if constexpr (sizeof(V) == 2) return reinterpret_cast<Vector<V>>(_mm512_maskz_loadu_epi16(__mmask32((u64(1) << count) - 1), from));
+  if constexpr (sizeof(V) == 8)
+    return reinterpret_cast<Vector<V>>(_mm512_maskz_loadu_epi64(__mmask8((1u << count) - 1), from));
+  if constexpr (sizeof(V) == 4)
+    return reinterpret_cast<Vector<V>>(_mm512_maskz_loadu_epi32(__mmask16((1u << count) - 1), from));
+  if constexpr (sizeof(V) == 2)
+    return reinterpret_cast<Vector<V>>(_mm512_maskz_loadu_epi16(__mmask32((u64(1) << count) - 1), from));
 #else
   Vector<V> value{};
   std::memcpy(&value, from, count * sizeof(V));
@@ -57,9 +60,12 @@ inline Vector<V> load_part(const V* from, int count) {
 template <class V>
 inline void store_part(V* to, const Vector<V>& value, int count) {
 #if defined(__AVX512BW__)
-  if constexpr (sizeof(V) == 8) _mm512_mask_storeu_epi64(to, __mmask8((1u << count) - 1), reinterpret_cast<__m512i>(value));
-  if constexpr (sizeof(V) == 4) _mm512_mask_storeu_epi32(to, __mmask16((1u << count) - 1), reinterpret_cast<__m512i>(value));
-  if constexpr (sizeof(V) == 2) _mm512_mask_storeu_epi16(to, __mmask32((u64(1) << count) - 1), reinterpret_cast<__m512i>(value));
+  if constexpr (sizeof(V) == 8)
+    _mm512_mask_storeu_epi64(to, __mmask8((1u << count) - 1), reinterpret_cast<__m512i>(value));
+  if constexpr (sizeof(V) == 4)
+    _mm512_mask_storeu_epi32(to, __mmask16((1u << count) - 1), reinterpret_cast<__m512i>(value));
+  if constexpr (sizeof(V) == 2)
+    _mm512_mask_storeu_epi16(to, __mmask32((u64(1) << count) - 1), reinterpret_cast<__m512i>(value));
 #else
   std::memcpy(to, &value, count * sizeof(V));
 #endif
@@ -200,7 +206,8 @@ class RowKernel {
     const i64 streamed = any ? row_.streamed : fixed_streamed;
     Vec sums[vectors];
 #pragma GCC unroll 4
-    for (int v = 0; v < vectors; ++v) sums[v] = row_.before ? fetch<part>(row_.before + i + v * lanes, count) : broadcast(narrow_.start());
+    for (int v = 0; v < vectors; ++v)
+      sums[v] = row_.before ? fetch<part>(row_.before + i + v * lanes, count) : broadcast(narrow_.start());
     const V* s[any ? kMostStreamed : fixed_streamed + 1];
     for (i64 t = 0; t < streamed; ++t) s[t] = row_.tables[t] + i;
     for (i64 d = 0; d < row_.domain; ++d) {
@@ -209,7 +216,8 @@ class RowKernel {
       for (int v = 0; v < vectors; ++v) values[v] = broadcast(row_.a[d]);
       for (i64 t = 0; t < streamed; ++t) {
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) values[v] = ring_.combine(values[v], scaled(fetch<part>(s[t] + v * lanes, count), t));
+        for (int v = 0; v < vectors; ++v)
+          values[v] = ring_.combine(values[v], scaled(fetch<part>(s[t] + v * lanes, count), t));
         s[t] += row_.strides[t];
       }
 #pragma GCC unroll 4
@@ -227,7 +235,8 @@ class RowKernel {
 // `turns`, two rows of cells, holds the marginals of one turn, of so many values of d, for the next: two, since the vectors at the
 // end of a row overlap, and what a turn still reads must not be overwritten.
 template <class R>
-void run_row(R ring, Row<typename R::Value> row, i64 turn, i64 cells, typename R::Value* turns, typename R::Value* out, bool past_caches) {
+void run_row(R ring, Row<typename R::Value> row, i64 turn, i64 cells, typename R::Value* turns, typename R::Value* out,
+             bool past_caches) {
   const auto run = [&]<int streamed>() {
     for (i64 left = row.domain; left > 0; left -= turn) {
       const bool last = left <= turn;

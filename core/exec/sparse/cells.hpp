@@ -37,7 +37,8 @@ Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
 
 // The cells above `zero`, or below it, in the keys' order: `axes` are terms, the most significant field first.
 template <class Value>
-Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const i64* axes, const i64* sizes, int count) {
+Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const i64* axes, const i64* sizes,
+                   int count) {
   count_path(Path::rows_from_dense);
   i64 all = 1;
   for (int axis = 0; axis < count; ++axis) all *= sizes[axis];

@@ -13,7 +13,8 @@ i64 Readable::find(const std::array<u64, kMostWords>& place) const {
   const auto key = [&](i64 row) { return std::span(keys + row * words, std::size_t(words)); };
   const auto wanted = std::span(place).first(std::size_t(words));
   const auto numbers = std::views::iota(i64(0), rows);
-  const i64 row = std::ranges::partition_point(numbers, [&](i64 n) { return std::ranges::lexicographical_compare(key(n), wanted); }) -
+  const i64 row = std::ranges::partition_point(
+                      numbers, [&](i64 n) { return std::ranges::lexicographical_compare(key(n), wanted); }) -
                   numbers.begin();
   return row < rows && std::ranges::equal(key(row), wanted) ? row : -1;
 }
@@ -25,7 +26,8 @@ template <class V, class R>
 i64 best_value_in(const R& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment) {
   using Place = std::array<u64, kMostWords>;
   using Total = typename R::Value;
-  std::vector<std::array<Place, 2>> places(tables.size());  // at the variable's first value, and how far the next one is
+  std::vector<std::array<Place, 2>> places(
+      tables.size());  // at the variable's first value, and how far the next one is
   for (std::size_t n = 0; n < tables.size(); ++n)
     for (const auto& [v, word, stride] : tables[n].fields)
       places[n][v == variable][std::size_t(word)] += u64(stride) * (v == variable ? 1 : u64(assignment[v]));
@@ -40,14 +42,16 @@ i64 best_value_in(const R& ring, i64 variable, i64 domain, std::span<const Reada
       if (at < 0) return;
       total = ring.combine(total, Total(static_cast<const V*>(tables[n].values)[at]));
     }
-    if (best < 0 || ring.better(total, best_total) || (total == best_total && value < best)) best = value, best_total = total;
+    if (best < 0 || ring.better(total, best_total) || (total == best_total && value < best))
+      best = value, best_total = total;
   };
   // Only values that this table lists can be allowed: its tuples are read instead of the domain where they are fewer.
   const Readable* shortest = nullptr;
   const Readable::Field* field = nullptr;
   for (const Readable& table : tables) {
     const auto own = std::ranges::find(table.fields, variable, &Readable::Field::variable);
-    if (table.keys && own != table.fields.end() && (!shortest || table.rows < shortest->rows)) shortest = &table, field = &*own;
+    if (table.keys && own != table.fields.end() && (!shortest || table.rows < shortest->rows))
+      shortest = &table, field = &*own;
   }
   if (!shortest || shortest->rows >= domain) {
     for (i64 value = 0; value < domain; ++value) consider(value);
@@ -70,8 +74,10 @@ i64 best_value_in(const R& ring, i64 variable, i64 domain, std::span<const Reada
 
 i64 best_value(const Ring& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment) {
   return with_semiring<4>(ring, [&]<template <class> class R, class V>(const R<V>&) {
-    using Total = std::conditional_t<std::is_floating_point_v<V>, double, std::conditional_t<std::is_signed_v<V>, i64, V>>;
-    constexpr Total most = std::numeric_limits<Total>::has_infinity ? std::numeric_limits<Total>::infinity() : std::numeric_limits<Total>::max();
+    using Total =
+        std::conditional_t<std::is_floating_point_v<V>, double, std::conditional_t<std::is_signed_v<V>, i64, V>>;
+    constexpr Total most = std::numeric_limits<Total>::has_infinity ? std::numeric_limits<Total>::infinity()
+                                                                    : std::numeric_limits<Total>::max();
     return best_value_in<V>(semiring_of<R<Total>>(most), variable, domain, tables, assignment);
   });
 }

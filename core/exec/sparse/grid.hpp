@@ -37,7 +37,8 @@ class Grid {
     for (std::size_t m = 0; m + 1 < left_starts.size(); ++m)
       for (i64 n = 0, runs = runs_; n < runs; ++n)
         for (i64 i = left_starts[m]; i < left_starts[m + 1]; ++i) {
-          const Value value = ring.combine(left.values[i], right_[std::size_t(i64(left.keys[i].word[W - 1] & low_) * runs + n)]);
+          const Value value =
+              ring.combine(left.values[i], right_[std::size_t(i64(left.keys[i].word[W - 1] & low_) * runs + n)]);
           keys[rows] = left.keys[i] | keys_[std::size_t(n)];
           values[rows] = value;
           rows += feasible(ring, value);

@@ -108,7 +108,9 @@ class JoinBlocks {
     const i64 parts = std::clamp<i64>(left_rows_ / kBlock, 1, threads_);
     const std::vector<i64> cuts = group_cuts(left_, left_rows_, parts, group_);
     std::vector<std::vector<Block>> found(std::size_t(parts), std::vector<Block>{});
-    share(threads_, 0, parts, [&](i64 part, int) { cut_part({cuts[std::size_t(part)], cuts[std::size_t(part) + 1]}, found[std::size_t(part)]); });
+    share(threads_, 0, parts, [&](i64 part, int) {
+      cut_part({cuts[std::size_t(part)], cuts[std::size_t(part) + 1]}, found[std::size_t(part)]);
+    });
     std::vector<Block> blocks;
     for (const std::vector<Block>& some : found) blocks.insert(blocks.end(), some.begin(), some.end());
     return blocks;
@@ -198,13 +200,15 @@ class Join {
       bound += block.bound;
       if (bound > kMostPairs) throw std::overflow_error("the join has too many candidate rows");
     }
-    return write_blocks<W, Value>(i64(blocks.size()), threads, [&](i64 n) { return blocks[std::size_t(n)].bound; },
-                                  [&](i64 n, Writer<W, Value>& writer) { fill(blocks[std::size_t(n)], writer); }, bound, order_.most,
-                                  order_.goes_on);
+    return write_blocks<W, Value>(
+        i64(blocks.size()), threads, [&](i64 n) { return blocks[std::size_t(n)].bound; },
+        [&](i64 n, Writer<W, Value>& writer) { fill(blocks[std::size_t(n)], writer); }, bound, order_.most,
+        order_.goes_on);
   }
 
  private:
-  static constexpr i64 kMostCells = 1 << 12;  // rows of the right side of a product at most: what they add to cells stays in the cache
+  static constexpr i64 kMostCells =
+      1 << 12;  // rows of the right side of a product at most: what they add to cells stays in the cache
 
   void fill(const Block& block, Writer<W, Value>& writer) const {
     std::vector<i64> left_starts, right_starts;
@@ -272,7 +276,8 @@ class Join {
     const std::size_t tables = std::size_t(stage_.tables());
     cells.resize(std::size_t(r.rows() + 1) * tables);
     i64* const of_left = cells.data();
-    for (i64 j = r.begin; j < r.end; ++j) stage_.find_cells(right_.keys[j] & own_, 0, of_left + std::size_t(j - r.begin + 1) * tables);
+    for (i64 j = r.begin; j < r.end; ++j)
+      stage_.find_cells(right_.keys[j] & own_, 0, of_left + std::size_t(j - r.begin + 1) * tables);
     for (i64 i = l.begin; i < l.end; ++i) {
       stage_.find_cells(left_.keys[i], 1, of_left);
       const i64* of_right = of_left;

@@ -15,7 +15,8 @@ namespace {
 
 class Output {
  public:
-  Output(RowBytes bytes, i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on) : bytes_(bytes), most_(most), goes_on_(goes_on) {
+  Output(RowBytes bytes, i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on)
+      : bytes_(bytes), most_(most), goes_on_(goes_on) {
     made_.keys = Buffer(all_at_most * bytes.key);
     made_.values = Buffer(all_at_most * bytes.value);
   }
@@ -91,8 +92,8 @@ class Output {
 
 }  // namespace
 
-Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce, i64 all_at_most, i64 most,
-                  const std::function<bool(i64)>& goes_on) {
+Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce,
+                  i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on) {
   return Output(bytes, all_at_most, most, goes_on).run(blocks, threads, bound, produce);
 }
 

@@ -24,8 +24,8 @@ struct RowBytes {
 
 // The rows of `blocks` blocks: `bound(block)` at most are made by `produce(block, rows)`. More than `most`: std::overflow_error.
 // `goes_on`, if any, is told the candidates of each block; false: Stopped.
-Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce, i64 all_at_most, i64 most,
-                  const std::function<bool(i64)>& goes_on);
+Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce,
+                  i64 all_at_most, i64 most, const std::function<bool(i64)>& goes_on);
 
 template <int W, class V>
 struct Writer {

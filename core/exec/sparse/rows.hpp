@@ -7,8 +7,8 @@
 #include <new>
 #include <utility>
 
-#include "exec/dense/dense.hpp"
 #include "elimina/rows.hpp"
+#include "exec/dense/dense.hpp"
 #include "exec/pages.hpp"
 #include "stop.hpp"
 
@@ -94,7 +94,8 @@ struct JoinOrder {
   u64 low;           // bits of a variable of both tables that is the least significant one; 0: none
   bool eliminate;    // it leaves the tables
   i64 most;          // output rows, beyond which std::overflow_error is thrown
-  std::function<bool(i64)> goes_on{};  // told the candidates of each block by the thread that made it; false: Stopped is thrown
+  std::function<bool(i64)>
+      goes_on{};  // told the candidates of each block by the thread that made it; false: Stopped is thrown
 };
 
 struct StageOrder {
@@ -107,10 +108,11 @@ struct StageOrder {
 class RowsFunctions {
  public:
   virtual ~RowsFunctions() = default;
-  virtual Made join(const Ring& ring, const Table& left, const Table& right, const JoinOrder& order, const StageOrder& stage,
-                    int threads) const = 0;
+  virtual Made join(const Ring& ring, const Table& left, const Table& right, const JoinOrder& order,
+                    const StageOrder& stage, int threads) const = 0;
   virtual Made project(const Ring& ring, const Table& rows, u64 low, int threads) const = 0;
-  virtual Made semi_join(const Table& left, int value_bytes, const Table& right, const u64* group, int threads) const = 0;
+  virtual Made semi_join(const Table& left, int value_bytes, const Table& right, const u64* group,
+                         int threads) const = 0;
   virtual Made sort(const Table& rows, int value_bytes, int threads) const = 0;
   virtual bool sorted(const u64* keys, i64 rows, int threads) const = 0;
   // `axes`: as terms, the most significant field first; `sizes`: of these axes.

@@ -101,7 +101,8 @@ class Sorter {
   template <class Work>
   void each_part(i64 rows, const Work& work) const {
     share(threads_, 0, parts_, [&](i64 part, int) {
-      each_look(patience_, rows * part / parts_, rows * (part + 1) / parts_, [&](i64 begin, i64 end) { work(int(part), begin, end); });
+      each_look(patience_, rows * part / parts_, rows * (part + 1) / parts_,
+                [&](i64 begin, i64 end) { work(int(part), begin, end); });
     });
   }
 
@@ -123,7 +124,8 @@ class Sorter {
     int word = 0;
     while (!differing[std::size_t(word)]) ++word;
     u64& bits = differing[std::size_t(word)];
-    const int end = int(std::bit_width(bits)), wanted = std::clamp(int(std::bit_width(u64(rows_))) - kBucketBits, 1, 11);
+    const int end = int(std::bit_width(bits)),
+              wanted = std::clamp(int(std::bit_width(u64(rows_))) - kBucketBits, 1, 11);
     const int shift = std::max(end - wanted, int(std::countr_zero(bits)));
     const Digit top{word, shift, end - shift};
     bits &= ~top.mask();
@@ -157,7 +159,8 @@ class Sorter {
       for (int part = 0; part < parts_; ++part) start += std::exchange(next[std::size_t(part * kinds + kind)], start);
     }
     starts[std::size_t(kinds)] = start;
-    each_part(from.rows, [&](int part, i64 begin, i64 end) { scatter(digit, from, begin, end, next.data() + part * kinds, to); });
+    each_part(from.rows,
+              [&](int part, i64 begin, i64 end) { scatter(digit, from, begin, end, next.data() + part * kinds, to); });
     return starts;
   }
 

@@ -9,7 +9,9 @@ namespace {
 
 // Values of sparse tables have 4 or 8 bytes.
 template <class Use>
-auto with_ring(const Ring& ring, Use&& use) { return with_semiring<4>(ring, use); }
+auto with_ring(const Ring& ring, Use&& use) {
+  return with_semiring<4>(ring, use);
+}
 
 template <class V>
 V budget_of(const StageOrder& stage) {
@@ -29,16 +31,19 @@ class Functions final : public RowsFunctions {
   }
 
   Made project(const Ring& ring, const Table& rows, u64 low, int threads) const override {
-    return with_ring(ring, [&](const auto& r) { return project_rows<std::decay_t<decltype(r)>, W>(r, rows, low, threads); });
+    return with_ring(ring,
+                     [&](const auto& r) { return project_rows<std::decay_t<decltype(r)>, W>(r, rows, low, threads); });
   }
 
   Made semi_join(const Table& left, int value_bytes, const Table& right, const u64* group, int threads) const override {
-    return value_bytes == 4 ? semi_join_rows<W, u32>(left, right, group, threads) : semi_join_rows<W, u64>(left, right, group, threads);
+    return value_bytes == 4 ? semi_join_rows<W, u32>(left, right, group, threads)
+                            : semi_join_rows<W, u64>(left, right, group, threads);
   }
 
   Made sort(const Table& rows, int value_bytes, int threads) const override {
     const Sorter<W> sorter(reinterpret_cast<const Key<W>*>(rows.keys), rows.rows, threads);
-    return value_bytes == 4 ? sorter.run(static_cast<const u32*>(rows.values)) : sorter.run(static_cast<const u64*>(rows.values));
+    return value_bytes == 4 ? sorter.run(static_cast<const u32*>(rows.values))
+                            : sorter.run(static_cast<const u64*>(rows.values));
   }
 
   bool sorted(const u64* keys, i64 rows, int threads) const override {
@@ -48,7 +53,8 @@ class Functions final : public RowsFunctions {
   Made from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes, int count) const override {
     return with_ring(ring, [&]<class R>(const R& r) {
       using V = typename R::Value;
-      return rows_of_cells<V>(W, static_cast<const V*>(cells), r.finish(r.start()), r.better(V(1), V(0)), axes, sizes, count);
+      return rows_of_cells<V>(W, static_cast<const V*>(cells), r.finish(r.start()), r.better(V(1), V(0)), axes, sizes,
+                              count);
     });
   }
 

@@ -25,9 +25,9 @@ struct Bounds {
 struct Part {
   u32 members, count, words;
   i32 list;
-  u32 free, has_free;       // where the mask of values that no member has begins; whether there is one
-  u64 board, rows;          // where its scratch memory begins, in words of 64 bits
-  u32 first_loss, losses;   // room for what is found
+  u32 free, has_free;      // where the mask of values that no member has begins; whether there is one
+  u64 board, rows;         // where its scratch memory begins, in words of 64 bits
+  u32 first_loss, losses;  // room for what is found
   u32 first_label;
 };
 
@@ -80,16 +80,18 @@ struct Call {
   Loss* losses;
   Label* labels;
   Answer* answers;
-  u32* barriers;        // one for each part
-  u32* arrived;         // blocks and parts that are done with something, since the beginning
-  u32* done;            // the host's
-  u32 ticket, blocks, rounds, arrivals;   // what `done` becomes; of a part's team; most rounds; `arrived` before
+  u32* barriers;                         // one for each part
+  u32* arrived;                          // blocks and parts that are done with something, since the beginning
+  u32* done;                             // the host's
+  u32 ticket, blocks, rounds, arrivals;  // what `done` becomes; of a part's team; most rounds; `arrived` before
 };
 
 constexpr i32 kCounters = 16;
 
 // Words of 64 bits for what a part keeps beside its rows: four masks and a pivot; counters, a list of words, ten numbers a member.
-inline ELIMINA_HD u64 board_words(u64 count, u64 words) { return 4 * words + 1 + (kCounters + words + 10 * count + 1) / 2; }
+inline ELIMINA_HD u64 board_words(u64 count, u64 words) {
+  return 4 * words + 1 + (kCounters + words + 10 * count + 1) / 2;
+}
 
 // Writes what changed to the device's copies; the threads of all blocks share the work. The host's memory is far away, so each
 // kind begins with threads of its own: they wait at the same time.
@@ -266,7 +268,8 @@ class Division {
       const i32 value = match(k);
       const Bounds bounds = row(k).bounds;
       const bool is_fixed = bounds.lo == bounds.hi;
-      if ((is_fixed || has_core) && set(lost_, value) == 0) lost_words_[team_.take(counters_ + kLostWords)] = u32(value >> 6);
+      if ((is_fixed || has_core) && set(lost_, value) == 0)
+        lost_words_[team_.take(counters_ + kLostWords)] = u32(value >> 6);
       if (is_fixed) {
         state_[k] = kFixed;
         label(k, k);
@@ -324,7 +327,8 @@ class Division {
 
   ELIMINA_HD void choose_pivots(const i32* list, i32 alive) {
     for (i32 w = team_.thread(); w < words_; w += team_.threads()) backward_[w] = forward_[w] = 0;
-    for (i32 i = team_.thread(); i < alive; i += team_.threads()) pivot_[team_.load(colour_ + team_.load(list + i))] = -1;
+    for (i32 i = team_.thread(); i < alive; i += team_.threads())
+      pivot_[team_.load(colour_ + team_.load(list + i))] = -1;
     team_.sync();
     for (i32 i = team_.thread(); i < alive; i += team_.threads()) {
       const i32 j = team_.load(list + i);
@@ -349,7 +353,8 @@ class Division {
       u32 joining = 0, expanding = 0;
       for (i32 i = team_.group(); i < alive; i += team_.groups()) {
         const i32 j = list ? team_.load(list + i) : i, k = remaining(j), value = match(k);
-        const bool joins = j != pivot && !team_.any(has(backward_, value)) && (pivot < 0 ? meets(j) : meets(row(k), backward_));
+        const bool joins =
+            j != pivot && !team_.any(has(backward_, value)) && (pivot < 0 ? meets(j) : meets(row(k), backward_));
         const bool expands = team_.any(team_.load(state_ + k) == kOpen && (j == pivot || has(forward_, value)));
         if (expands && pivot < 0) expand(j);
         if (expands && pivot >= 0) expand(row(k));
@@ -406,7 +411,8 @@ class Division {
       bool some = false;
       for (i32 w = team_.lane(); w < words_; w += team_.lanes()) {
         const u64 b = team_.load(backward_ + w), f = team_.load(forward_ + w), own = w == value >> 6 ? bit(value) : 0;
-        const u64 word = (first_pivot < 0 ? team_.load(words + w) : r.word(w) & ~own) & (back ? b : ~b) & (fore ? f : ~f);
+        const u64 word =
+            (first_pivot < 0 ? team_.load(words + w) : r.word(w) & ~own) & (back ? b : ~b) & (fore ? f : ~f);
         words[w] = word;
         some |= word != 0;
       }

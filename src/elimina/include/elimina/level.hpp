@@ -27,10 +27,8 @@ ELIMINA_HD T level_cell(const R& ring, T sum, T largest, T own, int number, int 
     return allowed ? T(mean - own) : T(0);
   } else {
     T mean;
-    if constexpr (weighted<R>)
-      mean = sum * ring.weight;
-    else
-      mean = sum / T(count);
+    if constexpr (weighted<R>) mean = sum * ring.weight;
+    else mean = sum / T(count);
     return mean - mean == T(0) ? mean - own : T(0);
   }
 }

@@ -19,20 +19,20 @@
 namespace elimina {
 
 enum StepWord : int {
-  kWords,       // length of this record
-  kDomain,      // values of the eliminated variables together; 1 for a join or moment matching
-  kVariable,    // the eliminated variable, or the first one, kJoin or kLevel
-  kAxes,        // axes of the output, in the order slow, middle, fast; slow to fast within each group
+  kWords,     // length of this record
+  kDomain,    // values of the eliminated variables together; 1 for a join or moment matching
+  kVariable,  // the eliminated variable, or the first one, kJoin or kLevel
+  kAxes,      // axes of the output, in the order slow, middle, fast; slow to fast within each group
   kOuterAxes,
   kMidAxes,
   kOuterCells,
   kMidCells,
-  kLoCells,     // below 2^31
+  kLoCells,  // below 2^31
   kTables,
-  kTablesA,     // the first tables
-  kTablesB,     // the next ones; the rest are streamed
-  kOut,         // offset of the output in the arena, in elements
-  kWeight,      // the bits of a double: LogSumExp's weight; of no matter in other semirings
+  kTablesA,  // the first tables
+  kTablesB,  // the next ones; the rest are streamed
+  kOut,      // offset of the output in the arena, in elements
+  kWeight,   // the bits of a double: LogSumExp's weight; of no matter in other semirings
   kHeader
 };
 
@@ -64,7 +64,9 @@ struct StepView {
   ELIMINA_HD i64 size(i64 axis) const { return words[kHeader + axis * kAxisWords + kSize]; }
   ELIMINA_HD i64 out_stride(i64 axis) const { return words[kHeader + axis * kAxisWords + kOutStride]; }
   ELIMINA_HD i64 variable(i64 axis) const { return u32(words[kHeader + axis * kAxisWords + kAxisVariable]); }
-  ELIMINA_HD u32 reciprocal(i64 axis) const { return u32(u64(words[kHeader + axis * kAxisWords + kAxisVariable]) >> 32); }
+  ELIMINA_HD u32 reciprocal(i64 axis) const {
+    return u32(u64(words[kHeader + axis * kAxisWords + kAxisVariable]) >> 32);
+  }
   ELIMINA_HD TableView table(i64 number) const {
     return {words + kHeader + words[kAxes] * kAxisWords + number * (kStrides + words[kAxes])};
   }

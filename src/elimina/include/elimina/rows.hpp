@@ -69,7 +69,8 @@ template <int W>
 ELIMINA_HD i64 cell_of(const Key<W>& key, const i64* terms, i64 count) {
   i64 cell = 0;
   for (i64 n = 0; n < count; ++n, terms += kTermWords)
-    cell += i64(key.word[W == 1 ? 0 : terms[kTermWord]] >> terms[kTermShift] & u64(terms[kTermMask])) * terms[kTermStride];
+    cell +=
+        i64(key.word[W == 1 ? 0 : terms[kTermWord]] >> terms[kTermShift] & u64(terms[kTermMask])) * terms[kTermStride];
   return cell;
 }
 
@@ -135,8 +136,8 @@ struct Side {
 
 // Rows [i, i_end) and [j, j_end) that differ in the low field only: calls take(key, value) where they meet, in ascending order.
 template <class R, int W, class Take>
-ELIMINA_HD void meet(const Stage<R, W>& stage, u64 low, const Side<R, W>& a, i64 i, i64 i_end, const Side<R, W>& b, i64 j, i64 j_end,
-                     Take&& take) {
+ELIMINA_HD void meet(const Stage<R, W>& stage, u64 low, const Side<R, W>& a, i64 i, i64 i_end, const Side<R, W>& b,
+                     i64 j, i64 j_end, Take&& take) {
   while (i < i_end && j < j_end) {
     const u64 x = a.keys[i].word[W - 1] & low, y = b.keys[j].word[W - 1] & low;
     if (x == y) {

@@ -149,19 +149,16 @@ struct Count {
 // The semiring with a program's parameter, of weight 1.
 template <class R>
 ELIMINA_HD R semiring_of(typename R::Value parameter) {
-  if constexpr (!weighted<R> && requires { R{parameter}; })
-    return R{parameter};
-  else
-    return R{};
+  if constexpr (!weighted<R> && requires { R{parameter}; }) return R{parameter};
+  else return R{};
 }
 
 // The list of semirings: kind, name, class, and group of number types. `elimina/problem/semirings.py` has a record of the same name for each. `use` gets the further arguments, too.
-#define ELIMINA_SEMIRINGS(use, ...)                                    \
-  use(min_sum, "min-sum", MinSum, COSTS, __VA_ARGS__)                  \
-  use(min_max, "min-max", MinMax, COSTS, __VA_ARGS__)                  \
-  use(sum_product, "sum-product", SumProduct, FLOATS, __VA_ARGS__)     \
-  use(log_sum_exp, "log-sum-exp", LogSumExp, FLOATS, __VA_ARGS__)      \
-  use(count, "count", Count, WORDS, __VA_ARGS__)
+#define ELIMINA_SEMIRINGS(use, ...)                                                                       \
+  use(min_sum, "min-sum", MinSum, COSTS, __VA_ARGS__) use(min_max, "min-max", MinMax, COSTS, __VA_ARGS__) \
+      use(sum_product, "sum-product", SumProduct, FLOATS, __VA_ARGS__)                                    \
+          use(log_sum_exp, "log-sum-exp", LogSumExp, FLOATS, __VA_ARGS__)                                 \
+              use(count, "count", Count, WORDS, __VA_ARGS__)
 
 // Encodings of a model's values, as `Rule` of core/tables/encode.hpp:
 // support: 1 where the tables allow the assignment, else 0.
@@ -172,7 +169,8 @@ ELIMINA_HD R semiring_of(typename R::Value parameter) {
 #define ELIMINA_ENCODINGS(use) use(support) use(distances) use(costs) use(logs) use(products)
 
 #define ELIMINA_OF_FLOATS(use, kind, R) use(kind, R<float>) use(kind, R<double>)
-#define ELIMINA_OF_COSTS(use, kind, R) use(kind, R<i16>) use(kind, R<i32>) use(kind, R<i64>) ELIMINA_OF_FLOATS(use, kind, R)
+#define ELIMINA_OF_COSTS(use, kind, R) \
+  use(kind, R<i16>) use(kind, R<i32>) use(kind, R<i64>) ELIMINA_OF_FLOATS(use, kind, R)
 #define ELIMINA_OF_WORDS(use, kind, R) use(kind, R<u64>)
 
 // Each class with each of its number types: use(kind, class).
