@@ -19,7 +19,7 @@ from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.states import State
 from elimina.problem.tasks import described
-from elimina.system import cached_property
+from elimina.system import cached_property, frame_of
 
 if TYPE_CHECKING:
     from elimina.model.variable import Variable
@@ -301,8 +301,6 @@ class Result(Displayed):
         columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
         if library != "pandas" and len(set(map(type, columns["state"]))) > 1:
             columns["state"] = [str(state) for state in columns["state"]]
-        from elimina.system import frame_of
-
         return frame_of(columns, library)
 
     def _details(self) -> str:

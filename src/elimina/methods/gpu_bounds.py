@@ -23,6 +23,7 @@ from elimina.methods.join_graph import (
 )
 from elimina.planning.options import Options
 from elimina.result import Result
+from elimina.running.bounded_results import result_between
 from elimina.running.content_partition import partition_by_content
 from elimina.running.encoding import distances
 from elimina.running.host import host_memory
@@ -64,8 +65,6 @@ class _GpuBounds:
 
     def learn(self, bound: float, end: BeamResult | None = None, constant: float = 0.0) -> None:
         """Take a lower bound, and the assignment of a search in tables besides a constant, if they are better."""
-        from elimina.running.bounded_results import result_between
-
         is_better = end is not None and constant + end.cost < self._least
         if bound <= self.bound and not is_better:
             return

@@ -15,7 +15,7 @@ from elimina.display import bars_of, html_of, sample, text_of
 from elimina.model.variable import Variable
 from elimina.planning.packed_steps import Outputs, Steps
 from elimina.planning.step import Output, Step
-from elimina.system import cached_property
+from elimina.system import cached_property, frame_of
 
 if TYPE_CHECKING:
     from elimina.system import Library
@@ -274,7 +274,6 @@ class Posteriors(NamedTuple):
             InputError: It is another one, or not installed.
         """
         from elimina.io.posteriors import EVIDENCE, posterior_columns
-        from elimina.system import frame_of
 
         columns = [column for v in self.variables for column in self.marginals[v.name].T]
         named = dict(zip(posterior_columns(self.variables), columns, strict=True))

@@ -11,7 +11,7 @@ from pathlib import Path
 import elimina
 from tests.imports import layers
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text("utf-8")
 
 TRACE = """
