@@ -17,7 +17,7 @@ from elimina.cp.tsplib import read_tsp
 from elimina.generate import grid_model
 from elimina.reporting import graphs, junction_trees, writer
 from elimina.reporting.answers import costly_terms
-from elimina.reporting.charts import step_chart
+from elimina.reporting.page_charts import step_chart
 from elimina.viz.charts import Series, StepChart
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

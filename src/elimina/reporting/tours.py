@@ -9,7 +9,7 @@ import numpy as np
 
 from elimina.cp.tour_problem import TourProblem
 from elimina.display import seconds_text
-from elimina.reporting.charts import step_chart
+from elimina.reporting.page_charts import step_chart
 from elimina.reporting.html import Markup, figures, joined, paragraph
 from elimina.result import Bounds, Result
 from elimina.viz.charts import bounds_chart

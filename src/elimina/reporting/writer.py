@@ -25,7 +25,7 @@ from elimina.model.states import State, StateIndex, is_missing
 from elimina.model.variable import Variable, index_of
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.problem.tasks import Task, TaskName, task_of
-from elimina.reporting import agents, search, tours
+from elimina.reporting import page_agents, page_search, tours
 from elimina.reporting.answers import (
     Asked,
     answer_rows,
@@ -238,18 +238,18 @@ class _PageWriter:
         if result is not None:
             self._add_answer(result, model, [])
         self._add_graph(graph, model, result)
-        if agents.can_draw(problem):
-            self._draw("Pseudo-tree", lambda: agents.shown_pseudotree(problem, deliveries))
-        self._add("messages", "Messages of the agents", lambda: agents.messages_section(deliveries))
+        if page_agents.can_draw(problem):
+            self._draw("Pseudo-tree", lambda: page_agents.shown_pseudotree(problem, deliveries))
+        self._add("messages", "Messages of the agents", lambda: page_agents.messages_section(deliveries))
         return self._page(title if title is not None else model.name or "Distributed problem")
 
     def write_constraints(self, model: ConstraintModel, options: Options, title: str | None) -> Report:
         self._add("figures", "Figures", lambda: figures(figures_of(model)))
         profile, limit = search.Profile(), self._seconds(_SEARCH_SHARE)
-        result = self._result = self._made("answer", lambda: search.solve(model, profile, limit, options.threads))
+        result = self._result = self._made("answer", lambda: page_search.solve(model, profile, limit, options.threads))
         if result is not None:
             self._add("answer", "Answer", lambda: _constraint_answer(result))
-            self._add("search", "Profile of the search", lambda: search.search_section(result, profile))
+            self._add("search", "Profile of the search", lambda: page_search.search_section(result, profile))
         return self._page(title if title is not None else "Constraint model")
 
     def write_tour(self, problem: TourProblem, title: str | None) -> Report:

@@ -10,7 +10,7 @@ from elimina.cp.model import Model
 from elimina.cp.search_options import SearchOptions
 from elimina.cp.solution import Solution
 from elimina.display import seconds_text
-from elimina.reporting.charts import step_chart
+from elimina.reporting.page_charts import step_chart
 from elimina.reporting.html import Markup, figures, joined, paragraph
 from elimina.result import Result
 from elimina.viz.charts import Series, StepChart
