@@ -19,8 +19,8 @@ from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.step import JOIN, Step
 from elimina.problem.tasks import Task, described
-from elimina.reporting.page_charts import profile_chart, step_chart
 from elimina.reporting.html import Markup, bar, figures, html, joined, name_of, paragraph, short, table
+from elimina.reporting.page_charts import profile_chart, step_chart
 from elimina.result import Bounds, Result, log_text, number_text, probability_text
 from elimina.running.advice import advice_on
 from elimina.viz.charts import bounds_chart

@@ -10,8 +10,8 @@ from elimina.cp.model import Model
 from elimina.cp.search_options import SearchOptions
 from elimina.cp.solution import Solution
 from elimina.display import seconds_text
-from elimina.reporting.page_charts import step_chart
 from elimina.reporting.html import Markup, figures, joined, paragraph
+from elimina.reporting.page_charts import step_chart
 from elimina.result import Result
 from elimina.viz.charts import Series, StepChart
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from elimina.cp.tour_problem import TourProblem
 from elimina.display import seconds_text
-from elimina.reporting.page_charts import step_chart
 from elimina.reporting.html import Markup, figures, joined, paragraph
+from elimina.reporting.page_charts import step_chart
 from elimina.result import Bounds, Result
 from elimina.viz.charts import bounds_chart
 from elimina.viz.diagram import Diagram

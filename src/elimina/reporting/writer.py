@@ -245,7 +245,7 @@ class _PageWriter:
 
     def write_constraints(self, model: ConstraintModel, options: Options, title: str | None) -> Report:
         self._add("figures", "Figures", lambda: figures(figures_of(model)))
-        profile, limit = search.Profile(), self._seconds(_SEARCH_SHARE)
+        profile, limit = page_search.Profile(), self._seconds(_SEARCH_SHARE)
         result = self._result = self._made("answer", lambda: page_search.solve(model, profile, limit, options.threads))
         if result is not None:
             self._add("answer", "Answer", lambda: _constraint_answer(result))

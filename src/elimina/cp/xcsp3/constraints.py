@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from elimina._core import TextError
 from elimina.cp.expressions import Expression
-from elimina.cp.xcsp3.elements import Contents
+from elimina.cp.xcsp3.elements import ElementContents
 from elimina.cp.xcsp3.tables import post_table, rows_of_table
 from elimina.cp.xcsp3.terms import Operand, Terms, number, rows_of, span, together, tokens
 from elimina.errors import UnsupportedError
@@ -24,7 +24,7 @@ class Arguments:
         contents: Contents of its element.
     """
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: ElementContents) -> None:
         self.contents = contents
         self.name = contents.name
 
@@ -65,7 +65,7 @@ class Arguments:
         return terms.model.sum(self.weighted(terms))
 
 
-def _start(child: Contents, attribute: str = "startIndex") -> int:
+def _start(child: ElementContents, attribute: str = "startIndex") -> int:
     """Return the first index of a list."""
     return number(child.attribute(attribute, "0"))
 

@@ -10,7 +10,7 @@ _HARMLESS = frozenset({"id", "class", "note"})
 """Attributes that every element may have, and that change no meaning."""
 
 
-class Contents:
+class ElementContents:
     """The children, attributes and text of an element, each marked once it is asked for.
 
     Args:
@@ -23,7 +23,7 @@ class Contents:
         self.name, self.line = element.tag, element.line
         self._owner = owner or element.tag
         self._attributes = set(_HARMLESS)
-        self._children: dict[int, Contents] = {}
+        self._children: dict[int, ElementContents] = {}
         self._is_text_read = False
 
     @property
@@ -42,12 +42,12 @@ class Contents:
         self._attributes.add(name)
         return self._element.attributes.get(name, default)
 
-    def all(self, tag: str) -> list[Contents]:
+    def all(self, tag: str) -> list[ElementContents]:
         """Return the children of a name."""
         chosen = [(place, child) for place, child in enumerate(self._element.children) if child.tag == tag]
-        return [self._children.setdefault(place, Contents(child, self._owner)) for place, child in chosen]
+        return [self._children.setdefault(place, ElementContents(child, self._owner)) for place, child in chosen]
 
-    def get(self, tag: str) -> Contents | None:
+    def get(self, tag: str) -> ElementContents | None:
         """Return the child of a name; None if there is none.
 
         Raises:
@@ -58,7 +58,7 @@ class Contents:
             raise TextError(f"expected one <{tag}> in <{self.name}>, found {len(children)}")
         return children[0] if children else None
 
-    def child(self, tag: str) -> Contents:
+    def child(self, tag: str) -> ElementContents:
         """Return the only child of a name.
 
         Raises:
@@ -70,7 +70,7 @@ class Contents:
         return only
 
     @property
-    def main(self) -> Contents:
+    def main(self) -> ElementContents:
         """The list, or the element itself if it has no children."""
         return self.child("list") if self.has_children else self
 

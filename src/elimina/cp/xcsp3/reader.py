@@ -12,7 +12,7 @@ from elimina._core import TextError
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.cp.xcsp3.constraints import CONSTRAINTS, Arguments
-from elimina.cp.xcsp3.elements import Contents
+from elimina.cp.xcsp3.elements import ElementContents
 from elimina.cp.xcsp3.terms import MAX_ITEMS, Array, Terms, number, span, tokens
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.parsing import reraise
@@ -68,7 +68,7 @@ class Reader:
         return self._model
 
     def _variable(self, element: Element) -> None:
-        contents = Contents(element)
+        contents = ElementContents(element)
         kind = contents.attribute("type", "integer")
         if kind != "integer":
             raise UnsupportedError(f"variables of the type {kind} are not supported")
@@ -87,7 +87,7 @@ class Reader:
             raise TextError(f"expected <var> or <array>, found <{element.tag}>")
         contents.check()
 
-    def _domain_of(self, contents: Contents) -> str:
+    def _domain_of(self, contents: ElementContents) -> str:
         like = contents.attribute("as", "")
         if not like:
             return contents.text
@@ -95,7 +95,7 @@ class Reader:
             raise TextError(f"there is no variable {like[:40]!r} with the domain")
         return self._domains[like]
 
-    def _array(self, contents: Contents, name: str) -> None:
+    def _array(self, contents: ElementContents, name: str) -> None:
         size = contents.attribute("size", "")
         sizes = [number(size_text) for size_text in re.findall(r"\[([^\[\]]*)\]", size)]
         if not sizes or min(sizes) < 1:
@@ -126,7 +126,7 @@ class Reader:
         self._terms.arrays[name] = array
 
     def _spread(
-        self, parts: Sequence[Contents], name: str, array: Array, places: list[str], domains: list[str | None]
+        self, parts: Sequence[ElementContents], name: str, array: Array, places: list[str], domains: list[str | None]
     ) -> None:
         """Give the elements of an array the domains that are listed for them."""
         flat_of = {element_name: flat for flat, element_name in enumerate(places)}
@@ -166,7 +166,7 @@ class Reader:
         elif element.tag == "slide":
             self._slide(element)
         elif element.tag in CONSTRAINTS:
-            contents = Contents(element)
+            contents = ElementContents(element)
             CONSTRAINTS[element.tag](self._terms, Arguments(contents))
             contents.check()
         else:
@@ -179,7 +179,7 @@ class Reader:
         template = element.children[0]
         for replacement in element.children[1:]:
             self._document.line = replacement.line
-            contents = Contents(replacement)
+            contents = ElementContents(replacement)
             arguments = [name for token in tokens(contents.text) for name in self._terms.names(token)]
             contents.check()
             self._constraint(_filled(template, arguments, _highest(template)))
@@ -187,7 +187,7 @@ class Reader:
     def _slide(self, element: Element) -> None:
         if not element.children:
             raise TextError("expected a list and a constraint in <slide>")
-        contents = Contents(element)
+        contents = ElementContents(element)
         lists, template = contents.all("list"), element.children[-1]
         if not lists or len(lists) != len(element.children) - 1:
             raise TextError("expected lists and then a constraint in <slide>")
@@ -222,7 +222,7 @@ class Reader:
     def _objective(self, element: Element) -> None:
         if element.tag not in ("minimize", "maximize"):
             raise TextError(f"expected <minimize> or <maximize>, found <{element.tag}>")
-        contents = Contents(element)
+        contents = ElementContents(element)
         kind = contents.attribute("type", "expression")
         replacement = Arguments(contents)
         model, terms = self._model, self._terms
@@ -248,7 +248,7 @@ def _check_frame(element: Element, *attributes: str) -> None:
     """Check that an element whose children are read one by one has no other attribute and no text."""
     frame = Element(element.tag, element.attributes, element.line)
     frame.add_text(element.raw_text)
-    contents = Contents(frame)
+    contents = ElementContents(frame)
     for name in attributes:
         contents.attribute(name, "")
     contents.check()

@@ -14,6 +14,16 @@ from elimina.cp.model import Model
 from elimina.cp.operands import MAX_INTEGER
 from elimina.errors import UnsupportedError
 
+
+@dataclass
+class Array:
+    """An array of variables: its sizes, first indices, and elements in row-major order; None where there is none."""
+
+    sizes: list[int]
+    starts: list[int]
+    elements: list[Expression | None]
+
+
 Operand: TypeAlias = Expression | int
 
 MAX_ITEMS = 1 << 22
@@ -26,15 +36,6 @@ _REFERENCE = re.compile(r"([A-Za-z_]\w*)((?:\[[^\[\]]*\])*)")
 _CALL = re.compile(r"\s*(%?[A-Za-z_0-9.+\-][\w.+\-]*(?:\[[^\[\]]*\])*)\s*(\()?")
 _END = re.compile(r"\s*([,)])")
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
-
-
-@dataclass
-class Array:
-    """An array of variables: its sizes, first indices, and elements in row-major order; None where there is none."""
-
-    sizes: list[int]
-    starts: list[int]
-    elements: list[Expression | None]
 
 
 @dataclass
@@ -86,11 +87,11 @@ class Terms:
 
     def value(self, text: str) -> Operand:
         """Return the value of an expression; that of a condition is a Boolean."""
-        return self._value(Call.read(text))
+        return self._value(FunctionCall.read(text))
 
     def require(self, text: str) -> None:
         """Post an expression as a constraint."""
-        self._require(Call.read(text))
+        self._require(FunctionCall.read(text))
 
     def meet(self, left: Operand, condition: str) -> None:
         """Post a condition such as ``(le,5)`` on an operand."""
@@ -216,7 +217,7 @@ class Terms:
             raise TextError(f"{token[:40]} has no domain")
         return elements
 
-    def _require(self, call: Call) -> None:
+    def _require(self, call: FunctionCall) -> None:
         if call.operator in _COMPARISONS:
             values = [self._value(argument) for argument in call.arguments]
             call.takes(2, MAX_ITEMS)
@@ -244,10 +245,10 @@ class Terms:
         else:
             self.model.add(self.relation("ge", self._boolean(call), 1))
 
-    def _boolean(self, call: Call) -> Expression:
+    def _boolean(self, call: FunctionCall) -> Expression:
         return self.boolean(self._value(call))
 
-    def _values_of_set(self, call: Call) -> list[Operand]:
+    def _values_of_set(self, call: FunctionCall) -> list[Operand]:
         if call.operator != "set":
             raise TextError(f"expected set(...), found {(call.operator or call.name)[:40]!r}")
         return [self._value(argument) for argument in call.arguments]
@@ -259,7 +260,7 @@ class Terms:
             return self.is_in(x, numbers)
         return self.model.any_of([self.truth("eq", x, v) for v in values])
 
-    def _value(self, call: Call) -> Operand:
+    def _value(self, call: FunctionCall) -> Operand:
         if not call.operator:
             variables = self._named(call.name)
             if len(variables) != 1:
@@ -280,42 +281,42 @@ class Terms:
 
 
 @dataclass
-class Call:
+class FunctionCall:
     """A node of an expression: an operator and its arguments, or a name."""
 
     operator: str
     name: str
-    arguments: list[Call]
+    arguments: list[FunctionCall]
 
     @staticmethod
-    def read(text: str) -> Call:
+    def read(text: str) -> FunctionCall:
         """Parse an expression."""
-        call, end = Call._from(text, 0)
+        call, end = FunctionCall._from(text, 0)
         if text[end:].strip():
             raise TextError(f"expected the end of an expression, found {text[end:].strip()[:40]!r}")
         return call
 
     @staticmethod
-    def _from(text: str, position: int) -> tuple[Call, int]:
+    def _from(text: str, position: int) -> tuple[FunctionCall, int]:
         match = _CALL.match(text, position)
         if match is None:
             raise TextError(f"expected an expression, found {text[position:].strip()[:40]!r}")
         position = match.end()
         if match[2] is None:
-            return Call("", match[1], []), position
-        arguments: list[Call] = []
+            return FunctionCall("", match[1], []), position
+        arguments: list[FunctionCall] = []
         rest = _END.match(text, position)
         if rest is not None and rest[1] == ")":
-            return Call(match[1], "", arguments), rest.end()
+            return FunctionCall(match[1], "", arguments), rest.end()
         while True:
-            argument, position = Call._from(text, position)
+            argument, position = FunctionCall._from(text, position)
             arguments.append(argument)
             rest = _END.match(text, position)
             if rest is None:
                 raise TextError(f"expected a comma or a parenthesis, found {text[position : position + 40].strip()!r}")
             position = rest.end()
             if rest[1] == ")":
-                return Call(match[1], "", arguments), position
+                return FunctionCall(match[1], "", arguments), position
 
     def takes(self, min_count: int, max_count: int) -> None:
         """Check the number of arguments."""
