@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina.errors import InputError, MemoryLimitError
 from elimina.generate import grid_model, random_model
-from elimina.methods import bucket_elimination
+from elimina.methods import optimum
 from elimina.model.model import Model
 from elimina.model.states import StateIndex
 from elimina.model.table import FORBIDDEN, Table
@@ -212,7 +212,7 @@ class TestOptions:
         result = solve(model, time_limit=1e-4)
         assert (result.status, result.ended_by) in (("bounded", "time-limit"), ("optimal", None))
 
-    @pytest.mark.parametrize(("module", "phase"), [(sweep, "Encoder"), (bucket_elimination, "optimum")])
+    @pytest.mark.parametrize(("module", "phase"), [(sweep, "Encoder"), (optimum, "optimum_result")])
     def test_time_limit_in_phases_that_cannot_be_interrupted(self, monkeypatch, module, phase):
         whole = getattr(module, phase)
 

@@ -38,8 +38,10 @@ def make(rng: random.Random, setting: Setting) -> Case:
     case = solving.make(rng, setting)
     spec = case["model"]
     case["options"].pop("interrupt", None)
-    if case["task"] == "count":  # an upper bound of a file's head forbids what costs as much
+    if case["task"] in ("count", "bottleneck"):  # an upper bound of a file's head forbids what costs as much
         spec["upper_bound"] = None
+    if case["task"] == "bottleneck":  # a file's constant is a table
+        spec["constant"] = 0
     is_network = spec["children"] is not None and sorted(spec["children"]) == list(range(len(spec["variables"])))
     suffixes = SUFFIXES["network" if is_network and spec["variables"] else spec["sense"]]
     is_whole = isinstance(spec["constant"], int) and all(f["dtype"] == "int64" for f in spec["factors"])

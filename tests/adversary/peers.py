@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from elimina import from_pgmpy, from_pyagrum, read, solve, to_pyagrum
+from elimina import from_pgmpy, from_pyagrum, read, solve, to_pgmpy, to_pyagrum
 from elimina.errors import FormatError, ImpossibleEvidenceError, InputError
 from elimina.model.model import Model
 from tests.adversary.case import Case, Defect, Setting
@@ -373,9 +373,10 @@ def _pgmpy_joint(
 def _check_there_and_back(model: Model) -> None:
     """Compare a model with itself after a way through each installed package."""
     expected = _posteriors(model, {})
-    for package in ("pgmpy", "pyagrum"):
+    ways = {"pgmpy": (to_pgmpy, from_pgmpy), "pyagrum": (to_pyagrum, from_pyagrum)}
+    for package, (to_theirs, to_ours) in ways.items():
         if find_spec(package):
-            back = getattr(Model, f"from_{package}")(getattr(model, f"to_{package}")())
+            back = to_ours(to_theirs(model))
             ours = _posteriors(back, {})
             for variable in model.variables:
                 there = back[variable.name]

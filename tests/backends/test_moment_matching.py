@@ -24,7 +24,7 @@ from tests.reference import program as reference
 from tests.reference.planner import Bucket, Read, place
 from tests.reference.random_programs import Builder, one_levelling, planned_levelling
 
-KINDS = [(name, dtype) for name, ring in SEMIRINGS.items() if ring.levels for dtype in ring.dtypes]
+KINDS = [(name, dtype) for name, ring in SEMIRINGS.items() if ring.is_matched for dtype in ring.dtypes]
 
 
 def tables(builder, factors):

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 import elimina
@@ -103,6 +103,8 @@ def rows(draw):
     values = [
         draw(st.sampled_from(MISSING)) if x < 0 else v.state(x) for v, x in zip(model.variables, codes, strict=True)
     ]
+    # Arrays with a missing value hold floats, in which larger integers are not told apart.
+    assume(-1 not in codes or not any(isinstance(value, int) and value >= 2**53 for value in values))
     return model, values, codes
 
 

@@ -325,7 +325,8 @@ def test_a_plan_of_too_many_steps_is_refused_at_once_with_a_limit_that_is_enough
         calls.solve(chain(MANY), task, device="cpu", memory=memory)
     told = re.search(r"to list its steps takes .*; --memory (\d+MiB) would be enough$", str(caught.value))
     assert told is not None, caught.value
-    assert [record.getMessage().split(":")[0] for record in caplog.records] == ["plan"], "nothing else is tried"
+    steps = [record.getMessage().split(":")[0] for record in caplog.records]
+    assert [step for step in steps if step != "next"] == ["plan"], "nothing else is tried"
     assert calls.solve(chain(MANY), task, device="cpu", memory=told[1]).status in ("optimal", "exact")
 
 

@@ -61,7 +61,7 @@ def test_a_trace_and_its_picture(elimina):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "has no bounds"),
+        ("", "without bounds"),
         ("{]\n", "is not a trace"),
         ('{"a": 1}\n', "is not a trace of bounds, a JSON object with seconds, lower and upper on each line"),
         ('{"seconds": "1", "lower": 1, "upper": 2}\n', "is not a trace"),

@@ -102,7 +102,7 @@ def test_plot(elimina, square, tmp_path):
     assert elimina("plot", square, "--tour", "square.tour", "-o", "tour.svg") == (0, "", "")
     picture = (tmp_path / "tour.svg").read_text()
     assert "square: 5 cities, a tour of length 40" in picture
-    assert 'id="tour"' in picture
+    assert 'id="edges"' in picture
     assert elimina("plot", square, "-o", "cities.png") == (0, "", "")
     assert (tmp_path / "cities.png").read_bytes().startswith(b"\x89PNG")
 

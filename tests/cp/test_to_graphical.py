@@ -319,5 +319,5 @@ def test_real_costs(data_dir: Path, name: str) -> None:
 )
 def test_a_model_of_another_kind_names_its_command(tmp_path: Path, name: str, use: str) -> None:
     (tmp_path / name).write_text("name: meetings\n")
-    with pytest.raises(InputError, match=f"use '{use}'"):
+    with pytest.raises(InputError, match=f"'{use}'"):
         cp.read(tmp_path / name)

@@ -179,7 +179,7 @@ import os, signal
 from tests import calls
 from elimina.running import checkpoint, sweep
 from tests.running.test_checkpoint import grid
-checkpoint.SAVE_SECONDS = sweep.GROUP_SECONDS = sweep._PAYS = 0.0
+checkpoint.SAVE_SECONDS = sweep.GROUP_SECONDS = sweep._GROUP_SECONDS_PER_SAVING_SECOND = 0.0
 def kill(share):
     if share >= 0.7:
         os.kill(os.getpid(), signal.SIGKILL)

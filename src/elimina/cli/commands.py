@@ -15,7 +15,6 @@ from typing import Any
 import click
 from click.shell_completion import get_completion_class
 
-from elimina.arguments import names_like
 from elimina.cli import signals
 from elimina.cli.terminal import Command, CommandGroup, option, show_notices
 from elimina.errors import EliminaError, InputError
@@ -244,6 +243,8 @@ class _Commands(CommandGroup):
         """Return a command and its arguments; the error of an unknown name has those that are close to it."""
         name = args[0]
         if name not in _HOMES and not name.startswith("-") and not ctx.resilient_parsing:
+            from elimina.arguments import names_like
+
             hint = (
                 f": to solve a file, write 'elimina solve {name}'" if os.path.isfile(name) else names_like(name, _HOMES)
             )

@@ -154,11 +154,14 @@ ELIMINA_HD R semiring_of(typename R::Value parameter) {
 }
 
 // The list of semirings: kind, name, class, and group of number types. `elimina/problem/semirings.py` has a record of the same name for each. `use` gets the further arguments, too.
-#define ELIMINA_SEMIRINGS(use, ...)                                                                       \
-  use(min_sum, "min-sum", MinSum, COSTS, __VA_ARGS__) use(min_max, "min-max", MinMax, COSTS, __VA_ARGS__) \
-      use(sum_product, "sum-product", SumProduct, FLOATS, __VA_ARGS__)                                    \
-          use(log_sum_exp, "log-sum-exp", LogSumExp, FLOATS, __VA_ARGS__)                                 \
-              use(count, "count", Count, WORDS, __VA_ARGS__)
+// clang-format off
+#define ELIMINA_SEMIRINGS(use, ...)                                    \
+  use(min_sum, "min-sum", MinSum, COSTS, __VA_ARGS__)                  \
+  use(min_max, "min-max", MinMax, COSTS, __VA_ARGS__)                  \
+  use(sum_product, "sum-product", SumProduct, FLOATS, __VA_ARGS__)     \
+  use(log_sum_exp, "log-sum-exp", LogSumExp, FLOATS, __VA_ARGS__)      \
+  use(count, "count", Count, WORDS, __VA_ARGS__)
+// clang-format on
 
 // Encodings of a model's values, as `Rule` of core/tables/encode.hpp:
 // support: 1 where the tables allow the assignment, else 0.
