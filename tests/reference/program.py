@@ -12,6 +12,7 @@ from elimina.backends.protocols import RunOutput
 from elimina.planning.program import Program
 from elimina.planning.record import HEADER
 from elimina.planning.step import LEVEL
+from elimina.problem.semirings import SEMIRINGS
 
 (WORDS, DOMAIN, VARIABLE, AXES, OUTER_AXES, MID_AXES) = range(6)
 (TABLES, TABLES_A, TABLES_B, OUT, WEIGHT) = range(9, HEADER)
@@ -99,8 +100,7 @@ def _rows(program, words, arena, peaks):
     axes = words[AXES]
     sizes = [words[DOMAIN], *words[HEADER : HEADER + 3 * axes : 3]]
     at = HEADER + 3 * axes
-    ones = {"sum-product": 1, "count": 1, "min-max": -program.parameter}
-    one = program.dtype.type(ones.get(program.semiring, 0))
+    one = program.dtype.type(SEMIRINGS[program.semiring].one_of(program.dtype))
     groups: list[list] = [[], [], []]
     for table in range(words[TABLES]):
         offset, domain_stride, source, *strides = words[at : at + 3 + axes]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from elimina.planning.packed_steps import Steps
 from elimina.planning.program import Program
 from elimina.planning.step import JOIN, Operand, Step
+from elimina.problem.semirings import SEMIRINGS
 from tests.reference.program import _view, scale
 
 Form = dict[str, Any]
@@ -294,7 +295,7 @@ def expected(form: Form, fixed: Sequence[Sequence[int]] = ()) -> NDArray[np.gene
         return total % np.uint64(form["parameter"]) if semiring == "count" and form["parameter"] else total
     wide = np.zeros(sizes, np.int64 if dtype.kind == "i" else np.float64)
     if semiring == "min-max":
-        wide = wide - form["parameter"]
+        wide = wide + SEMIRINGS[semiring].one_of(dtype)
     for scope, table in zip(form["scopes"], tables, strict=True):
         shaped = table.reshape([sizes[v] if v in scope else 1 for v in range(len(sizes))])
         wide = np.maximum(wide, shaped) if semiring == "min-max" else wide + shaped

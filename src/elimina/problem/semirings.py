@@ -170,9 +170,9 @@ class Semiring(NamedTuple):
         """Return the number of what is forbidden in a dtype, where an integer stands for infinity."""
         return forbidden if math.isinf(self.zero) and np.dtype(dtype).kind == "i" else self.zero
 
-    def one_of(self, dtype: str | np.dtype[Any], forbidden: float) -> float:
-        """Return the number that changes no product in a dtype, where an integer stands for infinity."""
-        return -forbidden if math.isinf(self.one) and np.dtype(dtype).kind == "i" else self.one
+    def one_of(self, dtype: str | np.dtype[Any]) -> float:
+        """Return the number that changes no product in a dtype: the least integer instead of minus infinity."""
+        return int(np.iinfo(dtype).min) if math.isinf(self.one) and np.dtype(dtype).kind == "i" else self.one
 
 
 _ALL = (

@@ -115,7 +115,7 @@ class SparseTables:
     def lookup(self, rows: SparseTable, tables: Sequence[DenseLookup], keep: TupleFilter | None = None) -> JoinResult:
         """Join with dense tables over variables of the tuples, and drop tuples that the filter does not keep."""
         layout = rows.layout
-        one = SEMIRINGS[self.device.semiring].one_of(self.dtype, self.device.parameter)
+        one = SEMIRINGS[self.device.semiring].one_of(self.dtype)
         unit = SparseTable(
             layout,
             self.device.upload(np.zeros((1, layout.words), dtype=np.uint64)),

@@ -29,14 +29,18 @@ struct MinSum {
   ELIMINA_HD bool better(T a, T b) const { return a < b; }
 };
 
-// The worst cost of an assignment, at its best. Costs are above -infinity, so that it changes none of them.
+// The worst cost of an assignment, at its best. The unit of integers is a constant: the compiler of CUDA 13.0 drops the sign of
+// -infinity in a maximum of three (compute capability 9.0).
 template <class T>
 struct MinMax {
   using Value = T;
   using Sum = T;
   static constexpr bool scaled = false, is_arithmetic = true, is_empty_zero = true;
   T infinity;  // the smallest forbidden value
-  ELIMINA_HD T one() const { return T(-infinity); }
+  ELIMINA_HD T one() const {
+    if constexpr (is_integer<T>) return T(i64(-1) << (8 * sizeof(T) - 1));
+    else return -std::numeric_limits<T>::infinity();
+  }
   ELIMINA_HD T ones(i64) const { return one(); }
   ELIMINA_HD T combine(T a, T b) const { return a > b ? a : b; }
   ELIMINA_HD Sum start() const { return infinity; }
