@@ -7,7 +7,7 @@ import ctypes
 import gc
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, current_thread
@@ -15,11 +15,13 @@ from typing import Any, NamedTuple, TypeVar
 
 from elimina import system
 from elimina._core import Stop, Stopped, obey, stopped
-from elimina.errors import ClusterError, DeviceError, EliminaError, MemoryLimitError, TimeLimitError
-from elimina.result import Bounds, EndedBy, Result, phase_seconds
+from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError
+from elimina.result import Bounds, EndedBy, Result
 from elimina.running.budget import Budget
 from elimina.running.call_thread import CallThread, abandon_thread, do_in_thread, is_shielded, stop_thread
 from elimina.running.combination import combine
+from elimina.strategies.causes import cause_of
+from elimina.strategies.clock import Clock
 
 T = TypeVar("T")
 
@@ -48,14 +50,6 @@ _LISTENER_SECONDS = 5.0
 """Seconds for the work to end by itself when a listener has raised an exception."""
 
 
-class _Frame(NamedTuple):
-    """A phase that is running: its name, its start, and the seconds that the phases within it took."""
-
-    name: str
-    started: float
-    inner: list[float]
-
-
 class _Event(NamedTuple):
     """A call of a listener; a lock, if there is one, is released after it."""
 
@@ -64,7 +58,7 @@ class _Event(NamedTuple):
     returned: Lock | None
 
 
-class Call:
+class Call(Clock):
     """One call, and the bounds and assignment so far.
 
     The work runs in a thread of its own, and the caller's thread waits for it. So an interrupt never comes between two
@@ -80,7 +74,6 @@ class Call:
     Attributes:
         best_result: Best result so far, replaced as a whole.
         sign: 1 where values are minimised, -1 where they are maximised.
-        deadline: Deadline by ``time.monotonic``; None if there is no time limit.
         fallback: Bounds that are made only if the call ends before anything better is known; it is given the seconds
             that it may take, and returns None where they do not suffice. None while they are being made.
         fallback_after: Age in seconds of a call that has found nothing, from which they are made.
@@ -94,9 +87,8 @@ class Call:
         gap: float = 0.0,
         begun: float | None = None,
     ) -> None:
-        self.started = time.monotonic() if begun is None else begun
+        super().__init__(time_limit, begun)
         self._resident = system.resident_memory()
-        self.deadline = None if time_limit is None else self.started + time_limit
         self.task, self.gap = task, gap
         self.sign = 1
         self.best_result: Result | None = None
@@ -105,8 +97,6 @@ class Call:
         self._listener = listener
         self._stop = Stop()
         self._events: SimpleQueue[_Event | None] = SimpleQueue()
-        self._clock: dict[str, float] = {}
-        self._frames: tuple[_Frame, ...] = ()
         self._error: BaseException | None = None
         self._bounding: Thread | None = None
         self._bounding_stop = Stop()
@@ -119,19 +109,9 @@ class Call:
     # What the work calls.
 
     @property
-    def seconds(self) -> float:
-        """Seconds until the deadline."""
-        return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
-
-    @property
     def is_over(self) -> bool:
         """True if the work is to end."""
         return stopped() or self.seconds <= 0
-
-    @property
-    def age(self) -> float:
-        """Seconds since the call began."""
-        return time.monotonic() - self.started
 
     def report(self, found: Result) -> None:
         """Keep improvements of the bounds and the assignment, and tell the listener what is new."""
@@ -157,18 +137,6 @@ class Call:
             if stopped():
                 raise Stopped
 
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[dict[str, float]]:
-        """Time a phase. What the dictionary is given names parts of it; phases within it count for themselves."""
-        parts: dict[str, float] = {}
-        frame = _Frame(name, time.perf_counter(), [])
-        self._frames = (*self._frames, frame)
-        try:
-            yield parts
-        finally:
-            self._frames = self._frames[:-1]
-            self._book(frame, parts, self._frames)
-
     @property
     def held(self) -> int:
         """Bytes by which the process has grown since the call began; 0 where the system does not tell."""
@@ -188,17 +156,6 @@ class Call:
             return False
         is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
         return found.status != "bounded" or is_close or self.is_over
-
-    def _book(self, frame: _Frame, parts: Mapping[str, float], outer: tuple[_Frame, ...]) -> None:
-        elapsed = time.perf_counter() - frame.started
-        left = elapsed - sum(frame.inner)
-        for name, seconds in parts.items():
-            share = min(max(0.0, seconds), max(0.0, left))
-            self._clock[name] = self._clock.get(name, 0.0) + share
-            left -= share
-        self._clock[frame.name] = self._clock.get(frame.name, 0.0) + max(0.0, left)
-        if outer:
-            outer[-1].inner.append(elapsed)
 
     # What the caller calls.
 
@@ -388,7 +345,7 @@ class Call:
             return self._with_seconds(known)
         is_strategy_limit = False
         if ended_by is None and self._error is not None:
-            ended_by = _reason(self._error)
+            ended_by = cause_of(self._error)
             if ended_by is None or (ended_by != "time-limit" and known is None):
                 raise self._error
             if is_strategy_limit := ended_by == "time-limit" and self.seconds > 0:
@@ -421,11 +378,7 @@ class Call:
         return "time-limit" if self.deadline is not None and time.monotonic() >= self.deadline else None
 
     def _with_seconds(self, known: Result) -> Result:
-        for number in reversed(range(len(self._frames))):
-            self._book(self._frames[number], {}, self._frames[:number])
-        self._frames = ()
-        seconds = phase_seconds(self._clock, self.age)
-        return known.replace(stats={**known.stats, "seconds": seconds})
+        return known.replace(stats={**known.stats, "seconds": self.phase_seconds()})
 
 
 class InnerCall(Call):
@@ -458,18 +411,3 @@ class InnerCall(Call):
         with self._whole.phase(f"{self._name} {name}") as outer:
             yield parts
             outer.update({f"{self._name} {part}": seconds for part, seconds in parts.items()})
-
-
-_REASONS: dict[type[BaseException], EndedBy] = {
-    KeyboardInterrupt: "interrupt",
-    TimeLimitError: "time-limit",
-    Stopped: "time-limit",
-    MemoryError: "memory-limit",
-    DeviceError: "device-error",
-    ClusterError: "worker-lost",
-}
-
-
-def _reason(error: BaseException) -> EndedBy | None:
-    """Return the cause of the run's end that an exception means; None if it is a failure."""
-    return next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)

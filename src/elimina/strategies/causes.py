@@ -1,0 +1,21 @@
+"""Causes for which a call ends early, by the exception that ends its work."""
+
+from __future__ import annotations
+
+from elimina._core import Stopped
+from elimina.errors import ClusterError, DeviceError, TimeLimitError
+from elimina.result import EndedBy
+
+_CAUSES: dict[type[BaseException], EndedBy] = {
+    KeyboardInterrupt: "interrupt",
+    TimeLimitError: "time-limit",
+    Stopped: "time-limit",
+    MemoryError: "memory-limit",
+    DeviceError: "device-error",
+    ClusterError: "worker-lost",
+}
+
+
+def cause_of(error: BaseException) -> EndedBy | None:
+    """Return the cause of the call's end that an exception means; None if it is a failure."""
+    return next((cause for kind, cause in _CAUSES.items() if isinstance(error, kind)), None)

@@ -1,0 +1,37 @@
+"""A call in the caller's thread, of an engine that looks at the clock and for signals itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from elimina.result import EndedBy, Result
+from elimina.strategies.causes import cause_of
+from elimina.strategies.clock import Clock
+
+_PROVEN = ("optimal", "exact", "infeasible", "unbounded")
+"""Statuses of answers that are complete, whatever ended the work."""
+
+
+class DirectCall(Clock):
+    """A call without a thread of its own: to hand over work takes 0.3 ms, four times as long as a small search."""
+
+    def answer(self, work: Callable[[], Result], early: Callable[[EndedBy], Result | None]) -> Result:
+        """Do the work; if something ends it early, return the answer so far.
+
+        Args:
+            work: Work that raises ``TimeLimitError`` soon after the deadline, and ``KeyboardInterrupt`` soon after a
+                signal, or returns what it has by then.
+            early: Function that returns the answer so far, by the cause of the end; None: the exception is raised.
+
+        Raises:
+            KeyboardInterrupt: The user interrupted, and nothing is known.
+            EliminaError: The work failed, or nothing is known.
+        """
+        try:
+            return work()
+        except BaseException as error:
+            cause = cause_of(error)
+            result = None if cause is None else early(cause)
+            if result is None:
+                raise
+        return result.replace(ended_by=None if result.status in _PROVEN else cause)
