@@ -432,9 +432,13 @@ def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]
         phases: Seconds by phase.
         total: Wall time of the call in seconds.
     """
-    known = {phase: round(seconds, 6) for phase, seconds in phases.items() if phase not in ("other", "total")}
-    total = round(max(total, sum(known.values())), 6)
-    return {**known, "other": round(total - sum(known.values()), 6), "total": total}
+    # Whole microseconds: to round to decimals takes four times as long, a tenth of a small search.
+    micros = {phase: round(1e6 * seconds) for phase, seconds in phases.items() if phase not in ("other", "total")}
+    timed_micros = sum(micros.values())
+    total_micros = max(round(1e6 * total), timed_micros)
+    micros["other"] = total_micros - timed_micros
+    micros["total"] = total_micros
+    return {phase: count / 1e6 for phase, count in micros.items()}
 
 
 def with_reading(result: Result, seconds: float) -> Result:

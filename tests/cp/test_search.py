@@ -331,6 +331,21 @@ def test_interruption() -> None:
         timer.join()
 
 
+def test_interruption_while_constraints_are_posted() -> None:
+    model = cp.Model()
+    xs = model.int_vars(400, 0, 9)
+    for x, y in itertools.combinations(xs, 2):
+        model.add(x != y)
+    started = time.monotonic()
+    timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    result = model.solve()
+    timer.join()
+    assert (result.status, result.ended_by) == ("unknown", "interrupt")
+    assert time.monotonic() - started < 2.0
+    assert set(result.stats["seconds"]) == {"post", "other", "total"}
+
+
 def test_restarts_and_statistics() -> None:
     model, xs = queens(30)
     model.search(xs, "input_order", "indomain_random")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -390,12 +389,13 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         is_first = solution_limit is None and not all_solutions and aim is None
         run.progress = options.progress
         with memory_in_words(threads):
-            try:
-                search = self._start(threads, device, settings, run)
-            except TimeLimitError:
-                return run.result({}, "time-limit")
-            result = run.search(search, 1 if is_first else solution_limit, all_solutions, on_solution)
-        return result.replace(ended_by=None) if is_first and result.ended_by == "solution-limit" else result
+            return run.answer(
+                lambda: self._start(threads, device, settings, run),
+                1 if is_first else solution_limit,
+                all_solutions,
+                on_solution,
+                is_enough=is_first,
+            )
 
     def solutions(
         self, *, time_limit: float | None = None, free: bool = False, seed: int = 0, device: Device = "auto"
@@ -476,7 +476,7 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         )
         return tabulate(posted, self._build()[0], min(whole(rows, "a number of rows"), _MAX_TUPLES))
 
-    def _build(self, deadline: float = math.inf) -> tuple[CpSolver, ViewRows | None]:
+    def _build(self, deadline: float | None = None) -> tuple[CpSolver, ViewRows | None]:
         aim = None if self._objective is None else self._objective * self._sign
         return build_solver(self._variables, self._posts, aim, deadline)
 
@@ -502,7 +502,10 @@ class Model(CopyableModel, GlobalConstraints, Displayed):
         return np.concatenate([xs for xs, _, _ in self._rules]) if self._rules else self._all_views(), None
 
     def _all_views(self) -> ViewRows:
-        return np.array([(var, 1, 0) for var in range(len(self._variables))], dtype=np.int64).reshape(-1, 3)
+        views = np.zeros((len(self._variables), 3), dtype=np.int64)
+        views[:, 0] = np.arange(len(views))
+        views[:, 1] = 1
+        return views
 
     def solution_of(self, search: CpSearch) -> Solution:
         """Return the values that a search has found last."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
@@ -33,7 +32,7 @@ def build_solver(
     variables: Iterable[Declaration],
     posts: Iterable[tuple[str, Sequence[Numbers]]],
     objective: Expression | None,
-    deadline: float,
+    deadline: float | None,
 ) -> tuple[CpSolver, ViewRows | None]:
     """Return the solver and a view of the objective; a sum gets a variable that only the solver has.
 
@@ -41,7 +40,7 @@ def build_solver(
         variables: Variables of the model.
         posts: Names of constraints in the core, and their arguments.
         objective: Objective to be minimised; None without one.
-        deadline: Deadline by ``time.monotonic``.
+        deadline: Deadline by ``time.monotonic``; None: there is none.
 
     Raises:
         InputError: The core refuses a constraint, or the objective is too large.
@@ -99,11 +98,11 @@ def call_core(function: Callable[..., Any], *arguments: Any) -> Any:
         raise InputError(f"an option has the wrong type: {arguments[2:]}") from None
 
 
-def check_time(deadline: float) -> None:
+def check_time(deadline: float | None) -> None:
     """Check the time limit while constraints are posted.
 
     Raises:
         TimeLimitError: The deadline passed.
     """
-    if deadline < math.inf and time.monotonic() > deadline:
+    if deadline is not None and time.monotonic() > deadline:
         raise TimeLimitError("the time limit passed while the constraints were posted; allow more time")

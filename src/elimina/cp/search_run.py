@@ -15,7 +15,8 @@ from elimina.cp.expressions import Expression
 from elimina.cp.solution import Solution
 from elimina.cp.unbounded import warn_of_missing_bounds
 from elimina.errors import InputError
-from elimina.result import EndedBy, Result, Status, phase_seconds
+from elimina.result import EndedBy, Result, Status
+from elimina.strategies.direct_call import DirectCall
 from elimina.system import InWords, memory_errors_in_words
 
 _UNLIMITED = 10**18
@@ -54,11 +55,12 @@ class SearchRun:
         self, model: SearchedModel, task: str, time_limit: float | None, node_limit: int | None, fail_limit: int | None
     ) -> None:
         self._model, self._task = model, task
-        self._started = self._posted = time.monotonic()
-        self._seconds = limit_of("time_limit", time_limit)
+        seconds = limit_of("time_limit", time_limit)
+        self._call = DirectCall(None if seconds == math.inf else seconds)
         self._nodes = limit_of("node_limit", node_limit)
         self._failures = limit_of("fail_limit", fail_limit)
         self.progress: Callable[[dict[str, Any]], object] | None = None
+        self._search: CpSearch | None = None
         self._last: Solution | None = None
         self._solutions: list[Solution] = []
         self._is_complete = False
@@ -66,42 +68,50 @@ class SearchRun:
     @property
     def limits(self) -> tuple[float, float, float]:
         """Remaining seconds, nodes and failures, as the core takes them."""
-        return max(0.0, self.deadline - time.monotonic()), self._nodes, self._failures
+        return self._call.seconds, self._nodes, self._failures
 
     @property
-    def deadline(self) -> float:
-        """Time, by ``time.monotonic``, at which the search ends."""
-        return self._started + self._seconds
+    def deadline(self) -> float | None:
+        """Time, by ``time.monotonic``, at which the search ends; None if there is no time limit."""
+        return self._call.deadline
 
-    def search(
-        self, search: CpSearch, limit: int | None, keep_all: bool, on_solution: Callable[[Solution], object] | None
+    def answer(
+        self,
+        start: Callable[[], CpSearch],
+        limit: int | None,
+        keep_all: bool,
+        on_solution: Callable[[Solution], object] | None,
+        is_enough: bool = False,
     ) -> Result:
-        """Search to the end, or to a limit.
+        """Post the constraints, and search to the end or to a limit.
 
         Args:
-            search: The search, which has not begun.
+            start: Function that posts the constraints and returns a search that has not begun.
             limit: Number of solutions to end after; None if there is no limit.
             keep_all: True if all solutions are part of the answer.
             on_solution: Function to call with each solution; it ends the search by returning False.
+            is_enough: True if so many solutions are all that the task asks for.
 
         Raises:
             MemoryError: Memory ran out before there was a solution.
         """
-        self._posted = time.monotonic()
-        try:
+
+        def work() -> Result:
+            self._search = search = start()
+            self._call.mark("post")
             ended_by = self._search_to_limit(search, limit, keep_all, on_solution)
-        except KeyboardInterrupt:
-            ended_by = "interrupt"
-        except MemoryError:
-            if self._last is None:
-                raise
-            ended_by = "memory-limit"
-        return self.result(search.statistics(), ended_by)
+            return self._result(None if is_enough and ended_by == "solution-limit" else ended_by)
+
+        return self._call.answer(work, self._early_result)
+
+    def _early_result(self, cause: EndedBy) -> Result | None:
+        is_lost = cause == "device-error" or (cause == "memory-limit" and self._last is None)
+        return None if is_lost else self._result(cause)
 
     def _search_to_limit(
         self, search: CpSearch, limit: int | None, keep_all: bool, on_solution: Callable[[Solution], object] | None
     ) -> EndedBy | None:
-        count, progress = 0, self.progress
+        count, progress, deadline = 0, self.progress, self.deadline
 
         def report_progress() -> bool:
             if progress is not None:
@@ -120,7 +130,7 @@ class SearchRun:
             if on_solution is not None and on_solution(solution) is False:
                 return "interrupt"
             # The core measures the time of the search alone, not that of on_solution.
-            if count != limit and time.monotonic() > self.deadline:
+            if deadline is not None and count != limit and time.monotonic() > deadline:
                 return "time-limit"
         return "solution-limit"
 
@@ -130,8 +140,9 @@ class SearchRun:
             return "node-limit"
         return "failure-limit" if figures["failures"] >= self._failures else "time-limit"
 
-    def result(self, figures: dict[str, Any], ended_by: EndedBy | None) -> Result:
-        """Return the answer, given the search's figures."""
+    def _result(self, ended_by: EndedBy | None) -> Result:
+        stats = {} if self._search is None else self._search.statistics()
+        self._call.mark("post" if self._search is None else "search")
         aim, last = self._model.objective, self._last
         value = None if last is None or aim is None else last[aim]
         names = self._model.unproven_limits(value) if self._is_complete else []
@@ -146,10 +157,9 @@ class SearchRun:
             status = "unbounded" if is_unbounded else status
         lower = value if status == "optimal" or self._task == "maximise" else None
         upper = value if status == "optimal" or self._task == "minimise" else None
-        now = time.monotonic()
-        phases = {"post": self._posted - self._started, "search": now - self._posted}
-        counts = {name: figure for name, figure in figures.items() if name not in ("seconds", "interrupted")}
-        stats = {**counts, "complete": self._is_complete, "seconds": phase_seconds(phases, now - self._started)}
+        for name in ("seconds", "interrupted"):
+            stats.pop(name, None)
+        stats["complete"], stats["seconds"] = self._is_complete, self._call.phase_seconds()
         return Result(
             status, self._task, value, lower, upper, last, ended_by=ended_by, stats=stats, solutions=self._solutions
         )

@@ -20,13 +20,15 @@ class Clock:
     Attributes:
         started: Start of the call by ``time.monotonic``.
         deadline: Deadline by ``time.monotonic``; None if there is no time limit.
+        innermost: Phase that is running; None between phases.
     """
 
     def __init__(self, time_limit: float | None = None, begun: float | None = None) -> None:
         self.started = time.monotonic() if begun is None else begun
         self.deadline = None if time_limit is None else self.started + time_limit
         self._booked: dict[str, float] = {}
-        self._phases: tuple[_Phase, ...] = ()
+        self._marked = self.started
+        self.innermost: _Phase | None = None
 
     @property
     def seconds(self) -> float:
@@ -42,32 +44,31 @@ class Clock:
         """Time a phase. What the dictionary is given names parts of it; phases within it count for themselves."""
         return _Phase(self, name)
 
-    def begin(self, phase: _Phase) -> None:
-        """Make a phase the innermost one."""
-        self._phases = (*self._phases, phase)
-
-    def end(self, phase: _Phase) -> None:
-        """Book the innermost phase."""
-        self._phases = self._phases[:-1]
-        self._book(phase, phase.parts, self._phases)
+    def mark(self, name: str) -> None:
+        """Book the time since the last mark, or the start: phases that follow each other need no block."""
+        now = time.monotonic()
+        self._booked[name] = self._booked.get(name, 0.0) + now - self._marked
+        self._marked = now
 
     def phase_seconds(self) -> dict[str, float]:
         """Return the seconds by phase for ``stats["seconds"]``; phases that are running end here."""
-        for number in reversed(range(len(self._phases))):
-            self._book(self._phases[number], {}, self._phases[:number])
-        self._phases = ()
+        phase, self.innermost = self.innermost, None
+        while phase is not None:
+            self.book(phase, {})
+            phase = phase.outer
         return phase_seconds(self._booked, self.age)
 
-    def _book(self, phase: _Phase, parts: Mapping[str, float], outer: tuple[_Phase, ...]) -> None:
+    def book(self, phase: _Phase, parts: Mapping[str, float]) -> None:
+        """Book the seconds of a phase up to now, except those that belong to its parts or to phases within it."""
         elapsed = time.perf_counter() - phase.started
-        remaining = elapsed - phase.inner_seconds
+        remaining, booked = elapsed - phase.inner_seconds, self._booked
         for name, seconds in parts.items():
             share = min(max(0.0, seconds), max(0.0, remaining))
-            self._booked[name] = self._booked.get(name, 0.0) + share
+            booked[name] = booked.get(name, 0.0) + share
             remaining -= share
-        self._booked[phase.name] = self._booked.get(phase.name, 0.0) + max(0.0, remaining)
-        if outer:
-            outer[-1].inner_seconds += elapsed
+        booked[phase.name] = booked.get(phase.name, 0.0) + (remaining if remaining > 0.0 else 0.0)
+        if phase.outer is not None:
+            phase.outer.inner_seconds += elapsed
 
 
 class _Phase:
@@ -78,18 +79,21 @@ class _Phase:
         parts: Seconds of its parts by their names.
         started: Start by ``time.perf_counter``.
         inner_seconds: Seconds that the phases within it took.
+        outer: Phase within which it runs; None if there is none.
     """
 
-    __slots__ = ("_clock", "inner_seconds", "name", "parts", "started")
+    __slots__ = ("_clock", "inner_seconds", "name", "outer", "parts", "started")
 
     def __init__(self, clock: Clock, name: str) -> None:
         self._clock, self.name, self.inner_seconds = clock, name, 0.0
         self.parts: dict[str, float] = {}
 
     def __enter__(self) -> dict[str, float]:
+        clock = self._clock
         self.started = time.perf_counter()
-        self._clock.begin(self)
+        self.outer, clock.innermost = clock.innermost, self
         return self.parts
 
     def __exit__(self, *_: object) -> None:
-        self._clock.end(self)
+        self._clock.innermost = self.outer
+        self._clock.book(self, self.parts)
