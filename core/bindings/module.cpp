@@ -15,6 +15,7 @@ NB_MODULE(_core, m) {
   elimina::filter::bind_filter(m);
   elimina::network::bind_local_search(m);
   elimina::search::bind_search(m);
+  elimina::approx::bind_approx(m);
   elimina::consistency::bind_consistency(m);
   elimina::cp::bind_cp(m);
   elimina::tsp::bind_tsp(m);

@@ -37,6 +37,9 @@ void bind_local_search(nanobind::module_& m);
 namespace search {
 void bind_search(nanobind::module_& m);
 }
+namespace approx {
+void bind_approx(nanobind::module_& m);
+}
 namespace consistency {
 void bind_consistency(nanobind::module_& m);
 }

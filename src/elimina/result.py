@@ -41,7 +41,11 @@ JUNCTION_TREE = "junction tree"
 SCHEMA = 1
 """Version of the JSON object that ``Result.to_json`` writes."""
 
-Status = Literal["optimal", "exact", "bounded", "feasible", "infeasible", "unbounded", "unknown"]
+Status = Literal["optimal", "exact", "bounded", "estimated", "feasible", "infeasible", "unbounded", "unknown"]
+
+OPEN_STATUSES: tuple[Status, ...] = ("bounded", "estimated", "feasible")
+"""Statuses of answers that more time may improve."""
+
 EndedBy = Literal[
     "interrupt",
     "termination",
@@ -188,9 +192,9 @@ class Result(Displayed):
 
     Attributes:
         status: ``optimal``: an optimum is proven; ``exact``: sums, marginals and counts are exact; ``bounded``: between
-            its bounds; ``feasible``: an assignment without a bound; ``infeasible``: no assignment is allowed (or the
-            evidence has probability 0); ``unbounded``: every assignment can be improved; ``unknown``: nothing is
-            known.
+            its bounds; ``estimated``: approximate, with an estimate of the error; ``feasible``: an assignment without a
+            bound; ``infeasible``: no assignment is allowed (or the evidence has probability 0); ``unbounded``: every
+            assignment can be improved; ``unknown``: nothing is known.
         task: The task that was answered: one of ``solve``; ``dcop``; ``tsp``; ``satisfy``, ``minimise`` and
             ``maximise`` of constraint models.
         value: Value of the assignment in the model's units (a cost, the natural logarithm of a probability, or the
@@ -207,6 +211,8 @@ class Result(Displayed):
             and which raises an InputError with the reason when it is read.
         log10_z: Base-10 logarithm of the partition function or of the evidence's probability; minus infinity if that
             is 0.
+        error: Estimated error of an estimate: the mean Hellinger distance of the marginals from the exact ones, or for
+            ``pr`` and ``count`` the error of the base-10 logarithm. None if the numbers are not estimated.
         ended_by: Cause that ended the run early; None if nothing did.
         solutions: All solutions in the order found, if a constraint search was asked for them; not part of the JSON
             object.
@@ -227,6 +233,7 @@ class Result(Displayed):
     count: int | None = None
     marginals: Mapping[str, Mapping[Any, float]] = NoMarginals()
     log10_z: float | None = None
+    error: float | None = None
     ended_by: EndedBy | None = None
     stats: Mapping[str, Any] = field(default_factory=dict)
     solutions: Sequence[Mapping[str, Any]] = ()
@@ -263,7 +270,8 @@ class Result(Displayed):
         """Return the answer as one JSON object on one line.
 
         ``docs/reference/answers.md`` describes its keys. If a key does not apply, or a number is not finite, the value
-        is null. Only the task ``tsp`` has the key ``tour``, and only ``count-optima`` the key ``count``.
+        is null. Only the task ``tsp`` has the key ``tour``, only ``count-optima`` the key ``count``, and only an
+        estimate the key ``error``.
         """
         known = {"schema": SCHEMA, **{one.name: getattr(self, one.name) for one in dataclasses.fields(self)}}
         del known["solutions"]
@@ -273,6 +281,8 @@ class Result(Displayed):
             del known["tour"]
         if self.count is None:
             del known["count"]
+        if self.status != "estimated":
+            del known["error"]
         return "{" + ", ".join(f'"{key}": {_json(value)}' for key, value in known.items()) + "}"
 
     def to_frame(self, library: Library = "pandas") -> Any:
@@ -312,7 +322,7 @@ class Result(Displayed):
     def _figures(self) -> list[tuple[str, str]]:
         rows = [("task", self.task), *self.outcome()]
         if self.log10_z is not None:
-            rows.append(("log10 Z", log_text(self.log10_z)))
+            rows.append(self.log10_z_row())
         if self.assignment:
             states = (f"{name}={state}" for name, state in self.assignment.items())
             rows.append(("assignment", sample(states, len(self.assignment))))
@@ -341,15 +351,32 @@ class Result(Displayed):
         """Return the row of the bounds; those on a sum are bounds on its logarithm."""
         return "log10 Z" if self.task == "pr" else "bounds", ends_text(self.lower_bound, self.upper_bound)
 
+    def log10_z_row(self) -> tuple[str, str]:
+        """Return the row of the base-10 logarithm of the sum, with its error if it is estimated."""
+        assert self.log10_z is not None
+        text = log_text(self.log10_z)
+        if self.status != "estimated":
+            return "log10 Z", text
+        error = self.stats.get("log10_z_error")
+        return "log10 Z", f"about {self.log10_z:.6g}" + ("" if error is None else f", error about {error:.1g}")
+
     def outcome(self) -> list[tuple[str, str]]:
         """Return the rows that texts of an answer begin with: the status, the value, the bounds and the early end."""
         ended = [] if self.ended_by is None else [("ended by", self.ended_by)]
-        return [("status", self.status), *self._values(), *ended]
+        return [("status", self.status), *self.error_row(), *self._values(), *ended]
+
+    def error_row(self) -> list[tuple[str, str]]:
+        """Return the row of the estimated error, if the numbers are estimated."""
+        if self.status != "estimated":
+            return []
+        size = "unknown" if self.error is None else f"about {self.error:.1g}"
+        method = self.stats.get("method")
+        return [("error", size if method is None else f"{size} ({method})")]
 
     def __str__(self) -> str:
-        rows = [("task", self.task), ("status", self.status), *self._values()]
+        rows = [("task", self.task), ("status", self.status), *self.error_row(), *self._values()]
         if self.log10_z is not None:
-            rows.append(("log10 Z", log_text(self.log10_z)))
+            rows.append(self.log10_z_row())
         if self.assignment:
             rows.append(("assignment", assignment_text(self.assignment)))
         lines = [f"{name + ':':12}{text}" for name, text in rows]

@@ -34,6 +34,7 @@ OTHER_VALUES = {
     "shift": "none",
     "partition": "scope",
     "method": "eliminate",
+    "exact": True,
     "upper_bound": 9,
     "hint": {0: 1},
     "gap": 0.5,

@@ -179,9 +179,10 @@ def _option_of(record: OptionRecord) -> Callable[[Decorated], Decorated]:
     return option(
         *record.command_line,
         record.name,
-        type=_type_of(record.values),
+        type=None if record.values.is_flag else _type_of(record.values),
+        is_flag=record.values.is_flag,
         default=None if record.values.is_repeatable else record.default,
-        show_default=record.default is not None,
+        show_default=record.default is not None and not record.values.is_flag,
         multiple=record.values.is_repeatable,
         metavar=record.metavar,
         group=record.group,

@@ -53,7 +53,6 @@ from elimina.result import (
     NoMarginals,
     Result,
     assignment_text,
-    log_text,
     marginals_table,
     number_text,
     with_reading,
@@ -284,7 +283,7 @@ def _reason(model: Model, is_observed: bool, upper_bound: float | None) -> str:
 
 
 def _human(result: Result, model: Model, reason: str) -> str:
-    rows = [("status", str(result.status))]
+    rows = [("status", str(result.status)), *result.error_row()]
     if result.status == "infeasible":
         rows.append(("reason", reason))
     if result.ended_by is not None:
@@ -297,7 +296,7 @@ def _human(result: Result, model: Model, reason: str) -> str:
     if "structure" in result.stats:
         rows.append(("structure", result.stats["structure"]))
     if result.log10_z is not None:
-        rows.append(("log10 Z", log_text(result.log10_z)))
+        rows.append(result.log10_z_row())
         if result.value is not None:
             rows.append(("Z", f"{result.value:.12g}"))
     stats = result.stats

@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from elimina.display import bytes_text, sample, seconds_text
 from elimina.errors import MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.junction_structure import MarginalQuery
+from elimina.methods.sum_estimate import SumEstimate
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
@@ -25,6 +27,7 @@ from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Marginals, Result
 from elimina.running.advice import check_fits, check_kept
+from elimina.running.combination import NO_PLAN
 from elimina.running.execution import Execution, statistics
 from elimina.running.plan_choice import plan_problem
 from elimina.running.planned_problem import PlannedProblem
@@ -67,8 +70,31 @@ def posteriors(inquiry: MarginalQuery, execution: Execution, options: Options, s
     stats = {**statistics(execution, clock), "structure": inquiry.structure.name}
     if log10_z == -math.inf:
         return Result("infeasible", "mar", log10_z=log10_z, stats=stats)
-    found = _marginals(inquiry, execution.problem, execution.plan, answer)
-    return Result("exact", "mar", log10_z=log10_z, marginals=found, stats=stats)
+    marginals = _propagated(inquiry, execution.problem, execution.plan, answer)
+    return Result("exact", "mar", log10_z=log10_z, marginals=marginals, stats=stats)
+
+
+def estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Result:
+    """Return the answer that an estimate for an inquiry's structure gives.
+
+    Args:
+        inquiry: Posteriors that are asked for.
+        estimate: Estimate of the sum of the structure's problem, and of its marginals.
+    """
+    structure, problem = inquiry.structure, inquiry.structure.problem
+    stats: dict[str, Any] = {**NO_PLAN, "method": estimate.method, **estimate.figures}
+    if estimate.log_z == -math.inf:
+        return Result("infeasible", "mar", log10_z=-math.inf, stats=stats)
+    assert estimate.shares is not None
+    sizes = _integers([problem.model.sizes[v] for v in problem.free])
+    starts = np.full(len(problem.model.variables), -1)
+    starts[_integers(problem.free)] = np.cumsum(sizes) - sizes
+    marginals = _collected(inquiry, starts, estimate.shares)
+    log10_z = None
+    if estimate.log_z is not None and structure.trees == 1 and inquiry.complete:
+        log10_z = (estimate.log_z + structure.log_states) / math.log(10)
+        stats["log10_z_error"] = estimate.log_z_error / math.log(10)
+    return Result("estimated", "mar", log10_z=log10_z, marginals=marginals, error=estimate.error, stats=stats)
 
 
 def _propagate(execution: Execution, clock: dict[str, float]) -> PropagatedTables:
@@ -150,13 +176,23 @@ def _is_contradicted(
     return False
 
 
-def _marginals(inquiry: MarginalQuery, problem: Problem, plan: Plan, answer: PropagatedTables) -> Marginals:
-    """Return the marginals that are asked for; a known state has probability 1."""
+def _propagated(inquiry: MarginalQuery, problem: Problem, plan: Plan, answer: PropagatedTables) -> Marginals:
+    """Return the marginals that are asked for, from a propagation."""
     shares, starts = answer.shares()
-    outputs, model = Outputs.packed(plan.outputs), inquiry.model
-    # The start of a variable's marginal, first by the problem's variables, then by the model's.
     begins = np.full(len(problem.model.variables), -1)
-    begins[outputs.scopes.members] = starts
+    begins[Outputs.packed(plan.outputs).scopes.members] = starts
+    return _collected(inquiry, begins, shares)
+
+
+def _collected(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: NDArray[np.float64]) -> Marginals:
+    """Return the marginals that are asked for; a known state has probability 1.
+
+    Args:
+        inquiry: Posteriors that are asked for.
+        begins: Start of the marginal of each variable of the structure's problem; -1: it has none.
+        shares: Marginals, those of one variable after another.
+    """
+    model = inquiry.model
     variables, sources = inquiry.structure.wanted
     places, known = np.full(len(model.variables), -1), np.zeros(len(model.variables), dtype=np.int64)
     places[_integers(variables)] = begins[_integers(sources)]

@@ -34,6 +34,7 @@ class Values(NamedTuple):
         limits: Least and largest value, if all values are whole numbers.
         is_path: True for paths of files and directories.
         is_repeatable: True if a command line may give several, which are merged.
+        is_flag: True if the option is a word alone on a command line.
     """
 
     check: Callable[[str, Any], Any]
@@ -42,6 +43,7 @@ class Values(NamedTuple):
     limits: tuple[int, int] | None = None
     is_path: bool = False
     is_repeatable: bool = False
+    is_flag: bool = False
 
 
 def word_of(words: tuple[str, ...]) -> Values:
@@ -192,6 +194,13 @@ def check_progress(name: str, progress: Any) -> Any:
     return progress if isinstance(progress, bool) else check_function(name, progress)
 
 
+def check_truth(name: str, value: Any) -> bool:
+    """Return a Boolean."""
+    if not isinstance(value, bool):
+        raise arguments.wrong_type(name, value, "True or False")
+    return value
+
+
 DEVICE = Values(check_device, read_device)
 BYTES = Values(arguments.memory_size, arguments.parse_size)
 ORDER = Values(check_order)
@@ -203,6 +212,7 @@ GAP = Values(arguments.share, read_gap)
 ASSIGNMENT = Values(check_assignment, is_repeatable=True)
 FUNCTION = Values(check_function)
 PROGRESS = Values(check_progress)
+FLAG = Values(check_truth, is_flag=True)
 SLICES = word_or_number(("auto", "never"), "slices", "auto, never or the most slices allowed")
 IBOUND = word_or_number(("auto",), "variables", "auto, a number of variables, or None", MAX_IBOUND, is_optional=True)
 

@@ -98,6 +98,7 @@ class Options(NamedTuple):
             - ``auto``: for ``mpe``, filtered elimination and search come first if a plan takes long, and alternate if
               no plan fits; with a checkpoint, neither is used. For ``pr`` and ``mmap``, elimination, or bounds
               within about a minute if no plan fits.
+        exact: True: no estimate, but an error where the exact answer does not fit the memory or the time.
         upper_bound: Cost of a known solution (``mpe``), with decimals if the costs have some; assignments that cost
             more are ignored. If all do, the answer is ``infeasible``, and its lower bound is the next higher cost (of
             costs with decimals: this cost).
@@ -127,6 +128,7 @@ class Options(NamedTuple):
     shift: Shift = "all"
     partition: Division = "auto"
     method: OptimumMethod = "auto"
+    exact: bool = False
     upper_bound: float | None = None
     hint: Evidence | None = None
     gap: float | str = 0.0
@@ -583,6 +585,13 @@ OPTIONS: tuple[OptionRecord, ...] = (
                 "the method {method} cannot answer the task {task}: use auto or eliminate",
             ),
         ),
+    ),
+    OptionRecord(
+        "exact",
+        values.FLAG,
+        False,
+        "run",
+        "No estimates, but an error where the exact answer does not fit.",
     ),
     OptionRecord(
         "upper_bound",

@@ -21,7 +21,7 @@ from elimina.planning.step import JOIN, Step
 from elimina.problem.tasks import Task, described
 from elimina.reporting.html import Markup, bar, figures, html, joined, name_of, paragraph, short, table
 from elimina.reporting.page_charts import profile_chart, step_chart
-from elimina.result import Bounds, Result, log_text, number_text, probability_text
+from elimina.result import Bounds, Result, number_text, probability_text
 from elimina.running.advice import advice_on
 from elimina.viz.charts import bounds_chart
 
@@ -33,6 +33,7 @@ _MAX_FACTORS = 40
 def answer_rows(result: Result) -> list[tuple[str, object]]:
     """Return the figures of an answer."""
     rows: list[tuple[str, object]] = [("task", result.task), ("status", result.status)]
+    rows += result.error_row()
     if result.ended_by is not None:
         rows.append(("ended by", result.ended_by))
     if result.value is not None:
@@ -41,7 +42,7 @@ def answer_rows(result: Result) -> list[tuple[str, object]]:
         ends = (result.lower_bound, result.upper_bound)
         rows.append(("bounds", " to ".join("unknown" if end is None else short(number_text(end)) for end in ends)))
     if result.log10_z is not None:
-        rows.append(("log10 Z", log_text(result.log10_z)))
+        rows.append(result.log10_z_row())
     stats = result.stats
     if stats.get("method") is not None:
         rows.append(("method", stats["method"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from elimina.result import Result
+from elimina.result import OPEN_STATUSES, Result
 from elimina.running.bounded_results import bounds_meet, sum_between
 
 NO_PLAN: dict[str, Any] = {
@@ -27,10 +27,12 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
         found: Newer answer.
         sign: 1 where values are minimised, -1 where they are maximised.
     """
-    if known is None or found.status not in ("bounded", "feasible"):
+    if known is None or found.status not in OPEN_STATUSES:
         return found
-    if known.status not in ("bounded", "feasible"):
+    if known.status not in OPEN_STATUSES:
         return known.replace(stats=found.stats)
+    if found.status == "estimated":
+        return found if _error_of(found) <= _error_of(known) else known
     lower = max((end for end in (known.lower_bound, found.lower_bound) if end is not None), default=None)
     upper = min((end for end in (known.upper_bound, found.upper_bound) if end is not None), default=None)
     if found.task == "pr" and lower is not None and upper is not None:
@@ -42,6 +44,10 @@ def combine(known: Result | None, found: Result, sign: int) -> Result:
     if best.value is not None and bound is not None and bounds_meet(bound, best.value):
         return best.replace(status="optimal", lower_bound=best.value, upper_bound=best.value, stats=found.stats)
     return best.replace(status="bounded", lower_bound=lower, upper_bound=upper, stats=found.stats)
+
+
+def _error_of(estimate: Result) -> float:
+    return math.inf if estimate.error is None else estimate.error
 
 
 def _is_better(one: Result, other: Result, sign: int) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 from elimina import system
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError
-from elimina.result import Bounds, EndedBy, Result
+from elimina.result import OPEN_STATUSES, Bounds, EndedBy, Result
 from elimina.running.budget import Budget
 from elimina.running.call_thread import CallThread, abandon_thread, do_in_thread, is_shielded, stop_thread
 from elimina.running.combination import combine
@@ -155,7 +155,7 @@ class Call(Clock):
         if found is None:
             return False
         is_close = Bounds(0.0, found.lower_bound, found.upper_bound).gap <= self.gap
-        return found.status != "bounded" or is_close or self.is_over
+        return found.status not in ("bounded", "estimated") or is_close or self.is_over
 
     # What the caller calls.
 
@@ -341,7 +341,7 @@ class Call(Clock):
 
     def _finish(self, ended_by: EndedBy | None) -> Result:
         known = self.best_result
-        if known is not None and known.status not in ("bounded", "feasible"):
+        if known is not None and known.status not in OPEN_STATUSES:
             return self._with_seconds(known)
         is_strategy_limit = False
         if ended_by is None and self._error is not None:
@@ -359,7 +359,7 @@ class Call(Clock):
                 known = first if known is None else combine(first, known, self.sign)
         if known is None:
             raise self._nothing_known(ended_by)
-        if known.status not in ("bounded", "feasible"):
+        if known.status not in OPEN_STATUSES:
             ended_by = None
         return self._with_seconds(known.replace(ended_by=ended_by))
 

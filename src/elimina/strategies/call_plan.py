@@ -88,7 +88,7 @@ def plan_call(
     if first is None:
         observed = observe(model, task, {} if evidence is None else evidence, asked)
         if described(task).is_marginal:
-            inquiry = _inquire(model, observed, asked, options)
+            inquiry = inquire(model, observed, asked, options)
             first = Preparation(inquiry.structure.problem, inquiry.structure.rough, inquiry=inquiry)
         else:
             first = Preparation(prepare(observed.model, described(task).problem or task, observed.values, asked))
@@ -115,7 +115,8 @@ def plan_call(
     return PlannedCall(first, planned._replace(seconds=seconds), original)
 
 
-def _inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> MarginalQuery:
+def inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> MarginalQuery:
+    """Return the posteriors that are asked for, with the structure that gives them."""
     from elimina.methods.junction_structure import MarginalQuery, choose_structure
 
     asked = range(len(model.variables)) if query is None else query

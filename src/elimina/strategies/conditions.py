@@ -62,6 +62,9 @@ NO_CHECKPOINT = Condition("no checkpoint is kept", lambda facts: not facts.has_c
 METHOD_IS_AUTO = Condition("the method is open", lambda facts: facts.options.method == "auto")
 METHOD_IS_MBE = Condition("mini-buckets are asked for", lambda facts: facts.options.method == "mbe")
 MAY_BE_BOUNDED = Condition("bounds may stand for the sum", lambda facts: facts.options.method in ("auto", "mbe"))
+ESTIMATES_ARE_ALLOWED = Condition(
+    "estimates are allowed", lambda facts: facts.options.method == "auto" and not facts.options.exact
+)
 SEARCH_IS_ASKED = Condition(
     "search is asked for, or an upper bound that it alone can use",
     lambda facts: facts.options.method == "search" or facts.needs_search,
@@ -113,6 +116,10 @@ QUICK_ORDER_FITS = Condition(
     "its tables fit the memory", lambda facts: 2 * facts.quick_order.largest_table < facts.memory_bytes
 )
 QUICK_ORDER_DOES_NOT_FIT = no(QUICK_ORDER_FITS, "its tables do not fit the memory")
+ORDER_IS_FAR_TOO_LARGE = Condition(
+    lambda facts: f"an order has a table of {count_text(facts.searched_order.largest_table)} cells",
+    lambda facts: facts.searched_order.largest_table > facts.memory_bytes,
+)
 SEARCH_IS_QUICKER = Condition(
     lambda facts: f"search starts before it ends, with {count_text(facts.variables)} variables",
     lambda facts: (

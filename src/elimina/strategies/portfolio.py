@@ -36,11 +36,12 @@ from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_problem, without_lost_devices
 from elimina.running.planned_problem import PlannedProblem
 from elimina.strategies.call import FIRST_BOUNDS_AGE_SECONDS, Call
-from elimina.strategies.call_plan import PlannedCall, Preparation, plan_call
+from elimina.strategies.call_plan import PlannedCall, Preparation, inquire, plan_call
 from elimina.strategies.strategy import Strategy
 
 if TYPE_CHECKING:
     from elimina.methods.cost_shifting import ShiftedProblem
+    from elimina.methods.estimation import Estimation
     from elimina.methods.junction_structure import MarginalQuery
     from elimina.running.checkpoint import Checkpoint
 
@@ -74,31 +75,36 @@ class Solver:
 
     Attributes:
         paused: State of the searches, each of which continues where the one before ended.
+        estimation: State of the approximate methods, likewise; None: none has begun.
     """
 
     def __init__(self, question: Question, options: Options, run: Call, checkpoint: Checkpoint | None = None) -> None:
         self.question, self.options, self.run, self.checkpoint = question, options, run, checkpoint
         run.sign = question.model.sign
         self.paused = PausedSearch()
+        self.estimation: Estimation | None = None
         self._first: Preparation | None = None
         self._ladder: Iterator[PlannedProblem] | None = None
         self._grown = 0  # bytes, while it prepared and found orders: a plan counts them as its own
 
     def begin(self) -> None:
-        """Prepare the problem, but that of marginals, which their plan prepares."""
+        """Prepare the problem."""
         model, task, _, query = self.question
         asked = indices_asked(model, task, query)
         self.options = self.options._replace(upper_bound=known_total(model, self.options.upper_bound))
-        if not described(task).is_marginal:
-            self._prepare(asked)
+        self._prepare(asked)
 
     @without_collection()
     def _prepare(self, asked: tuple[int, ...] | None) -> None:
         model, task, evidence, _ = self.question
         with self.run.phase("prepare"), self._for_planning():
             observed = observe(model, task, evidence, asked)
-            problem = prepare(observed.model, described(task).problem or task, observed.values, asked)
-            self._first = Preparation(problem)
+            if described(task).is_marginal:
+                inquiry = inquire(model, observed, asked, self.options)
+                self._first = Preparation(inquiry.structure.problem, inquiry.structure.rough, inquiry=inquiry)
+            else:
+                problem = prepare(observed.model, described(task).problem or task, observed.values, asked)
+                self._first = Preparation(problem)
 
     @without_collection()
     def provide_bounds(self, memory_share: float) -> None:
@@ -140,6 +146,13 @@ class Solver:
         """The prepared problem."""
         assert self._first is not None
         return self._first.problem
+
+    @property
+    def inquiry(self) -> MarginalQuery:
+        """The marginals that are asked for."""
+        assert self._first is not None
+        assert self._first.inquiry is not None
+        return self._first.inquiry
 
     def next_rung(self) -> Strategy | None:
         """Return the next run of the ladder of mini-buckets; None at its end."""

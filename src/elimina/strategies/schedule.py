@@ -5,6 +5,7 @@ from __future__ import annotations
 from elimina.planning.machine import cpu_machine
 from elimina.strategies import conditions as when
 from elimina.strategies import elimination as eliminate
+from elimina.strategies import estimate_strategies as estimate
 from elimina.strategies import optimum_strategies as optimum
 from elimina.strategies.facts import Facts
 from elimina.strategies.optimum_strategies import LONGEST_SEARCH_SECONDS
@@ -26,6 +27,10 @@ ROUND_SECONDS_PER_SECOND = 4.0
 FRESH_MEMORY_FACTOR = 2.0
 """Times by which new memory may take longer than is estimated, as it does on virtual machines."""
 
+FIRST_ESTIMATES_SECONDS, ESTIMATES_SECONDS = 1.0, 1.5
+"""Seconds of estimates before a plan that may be exact, and of those that are the answer where there is no time limit:
+it is there within two seconds."""
+
 LONGEST_CLUSTERS_SECONDS, CLUSTERS_TIME_SHARE = 40.0, 0.5
 """Seconds of passes over clusters on a GPU: the most, and a share of the time that remains."""
 
@@ -46,6 +51,11 @@ def seconds_of_plan(facts: Facts) -> float:
     """Return about the seconds that the plan takes."""
     doubtful = (FRESH_MEMORY_FACTOR - 1) * facts.plan.peak_bytes / cpu_machine(1).fresh
     return min(facts.plan.seconds + doubtful, LONGEST_SEARCH_SECONDS)
+
+
+def seconds_of_estimates(facts: Facts) -> float:
+    """Return the seconds of estimates that are the answer: all that a time limit leaves."""
+    return ESTIMATES_SECONDS if facts.call.deadline is None else facts.call.seconds
 
 
 def seconds_of_clusters(facts: Facts) -> float:
@@ -351,9 +361,45 @@ SUM: Rows = (
 
 ELIMINATION: Rows = (*BEGIN, Row("elimination", "it is exact", eliminate.elimination, ends="always", rows=PLAN_AND_RUN))
 
+MARGINAL_PLANS: Rows = (
+    Row("plan", "elimination is the only exact method", eliminate.plan_as_asked, ends="failed"),
+    Row(
+        "estimates before the plan runs",
+        "a call that is ended early still answers",
+        estimate.estimates,
+        (when.ESTIMATES_ARE_ALLOWED, when.PLAN_FITS, when.PLAN_IS_LONG),
+        seconds=FIRST_ESTIMATES_SECONDS,
+    ),
+    Row(
+        "estimates instead of a late plan",
+        "elimination has no answer before its end",
+        estimate.estimates,
+        (when.ESTIMATES_ARE_ALLOWED, when.PLAN_FITS, when.PLAN_ENDS_TOO_LATE),
+        seconds=seconds_of_estimates,
+        ends="answered",
+    ),
+    RUN,
+)
+
 MARGINALS: Rows = (
     HINT,
-    Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=PLAN_AND_RUN),
+    Row(
+        "estimates instead of a plan",
+        "a longer search for an order would not make a plan fit",
+        estimate.estimates,
+        (when.ESTIMATES_ARE_ALLOWED, when.ORDER_IS_OPEN, when.ORDER_IS_FAR_TOO_LARGE, when.NO_SHORT_PLAN_ON_TUPLES),
+        seconds=seconds_of_estimates,
+        ends="answered",
+    ),
+    Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=MARGINAL_PLANS),
+    Row(
+        "estimates",
+        "no plan fits",
+        estimate.estimates,
+        (when.ESTIMATES_ARE_ALLOWED, when.ELIMINATION_DID_NOT_FIT),
+        seconds=seconds_of_estimates,
+        ends="always",
+    ),
 )
 
 SCHEDULE: dict[str, Rows] = {"mpe": OPTIMUM, "pr": SUM, "mar": MARGINALS}

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from elimina import system
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.planning.plan import Plan
-from elimina.result import Result
+from elimina.result import OPEN_STATUSES, Result
 from elimina.running.advice import does_not_fit
 from elimina.running.budget import Budget
 from elimina.strategies.call import Call
@@ -112,7 +112,9 @@ def pursue(run: Call, portfolio: Portfolio) -> None:
 
 def _described(found: Result) -> str:
     """Return the status and bounds of a result, for the log."""
-    if found.status not in ("bounded", "feasible"):
+    if found.status == "estimated":
+        return f"estimated: error {found.error}"
+    if found.status not in OPEN_STATUSES:
         return found.status
     ends = ("unknown" if end is None else f"{end:.12g}" for end in (found.lower_bound, found.upper_bound))
     return f"{found.status}: {' to '.join(ends)}"

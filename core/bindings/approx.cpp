@@ -1,0 +1,96 @@
+#include "approx/join_graph.hpp"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "arrays.hpp"
+#include "module.hpp"
+#include "stop.hpp"
+#include "unlocked.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace elimina::approx {
+namespace {
+
+JoinGraph::Lists lists_of(const Words<const std::int64_t>& starts, const Words<const std::int32_t>& members,
+                          std::size_t variables) {
+  JoinGraph::Lists lists{list_of(starts), list_of(members)};
+  if (lists.starts.empty() || lists.starts.front() != 0 || !std::ranges::is_sorted(lists.starts) ||
+      lists.starts.back() != static_cast<std::int64_t>(lists.members.size()))
+    throw nb::value_error("the starts go from 0 to the number of members");
+  for (std::size_t number = 0; number < lists.count(); ++number) {
+    std::vector<std::int32_t> scope(lists[number].begin(), lists[number].end());
+    std::ranges::sort(scope);
+    if (scope.size() > 60 || std::ranges::adjacent_find(scope) != scope.end())
+      throw nb::value_error("a scope has at most 60 variables, each once");
+    if (!scope.empty() && (scope.front() < 0 || static_cast<std::size_t>(scope.back()) >= variables))
+      throw nb::index_error("there is no such variable");
+  }
+  return lists;
+}
+
+void make_graph(JoinGraph* self, Words<const std::int64_t> sizes, Words<const std::int64_t> starts,
+                Words<const std::int32_t> members, Words<const std::int32_t> ends,
+                Words<const std::int64_t> separator_starts, Words<const std::int32_t> separator_members) {
+  if (std::ranges::any_of(span_of(sizes), [](std::int64_t size) { return size < 1; }))
+    throw nb::value_error("each variable has a value");
+  JoinGraph::Lists scopes = lists_of(starts, members, sizes.size());
+  JoinGraph::Lists separators = lists_of(separator_starts, separator_members, sizes.size());
+  if (ends.size() != 2 * separators.count()) throw nb::value_error("an edge has two ends and a separator");
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends(i) < 0 || static_cast<std::size_t>(ends(i)) >= scopes.count())
+      throw nb::index_error("there is no such cluster");
+    const std::span scope = scopes[ends(i)];
+    for (const std::int32_t v : separators[i / 2])
+      if (std::ranges::find(scope, v) == scope.end()) throw nb::value_error("a separator is part of both clusters");
+  }
+  new (self) JoinGraph(list_of(sizes), std::move(scopes), list_of(ends), std::move(separators));
+}
+
+}  // namespace
+
+void bind_approx(nb::module_& m) {
+  nb::class_<JoinGraph>(m, "JoinGraph", "Propagation of sums on a join graph.")
+      .def("__init__", &make_graph, "sizes"_a, "starts"_a, "members"_a, "ends"_a, "separator_starts"_a,
+           "separator_members"_a)
+      .def(
+          "multiply",
+          [](JoinGraph& graph, Words<const std::int64_t> clusters, Words<const std::int64_t> starts,
+             Words<const std::int32_t> members, Words<const double> values) {
+            if (!graph.multiply(span_of(clusters), {list_of(starts), list_of(members)}, span_of(values)))
+              throw nb::value_error("a factor does not fit its cluster");
+          },
+          "clusters"_a, "starts"_a, "members"_a, "values"_a,
+          "Multiply clusters' tables by factors over some of their variables, slow to fast.")
+      .def(
+          "run",
+          [](JoinGraph& graph, double tolerance, double damping, std::uint64_t updates, double seconds) {
+            if (!(tolerance >= 0) || !(damping >= 0 && damping < 1))
+              throw nb::value_error("the tolerance is at least 0, the damping in [0, 1)");
+            return unlocked([&] {
+              const TimeLimit limit(seconds);
+              return graph.run(tolerance, damping, updates);
+            });
+          },
+          "tolerance"_a, "damping"_a, "updates"_a, "seconds"_a,
+          "Update clusters until no message changes by more than the tolerance; return whether none does.")
+      .def(
+          "log_sum", [](JoinGraph& graph) { return unlocked([&] { return graph.log_sum(); }); },
+          "Bethe's approximation of the sum's logarithm.")
+      .def(
+          "marginals",
+          [](JoinGraph& graph, Words<const std::int32_t> variables) {
+            return array_of(unlocked([&] { return graph.marginals(span_of(variables)); }));
+          },
+          "variables"_a, "Marginals, one after another.")
+      .def_prop_ro("residual", &JoinGraph::residual, "Largest change of a message that waits for its reader.")
+      .def_prop_ro("is_impossible", &JoinGraph::is_impossible,
+                   "True if the messages show that no assignment is possible.");
+}
+
+}  // namespace elimina::approx

@@ -1,0 +1,213 @@
+"""Join-graph propagation: loopy belief propagation, and with larger clusters better and better approximations.
+
+The clusters are mini-buckets (Mateescu, Kask, Gogate and Dechter 2010, "Join-graph propagation algorithms", section 3).
+With messages of one variable it is belief propagation; where no bucket is divided it is exact.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import JoinGraph, PlannedTree
+from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
+from elimina.model.table import Scopes
+from elimina.planning.options import Options
+from elimina.planning.ordering import rough_order
+from elimina.planning.tree import plan_tree
+from elimina.problem.preparation import Problem
+
+METHOD = "join-graph propagation"
+
+TOLERANCE = 1e-6
+"""Change of a message that does not count."""
+
+CELL_BYTES = 16
+"""Bytes of a cell of a cluster: its own, and those of messages and of the joined table."""
+
+CELL_GROWTH = 3.0
+"""Cells of a graph, for each cell of the one before, from which it is worth its time."""
+
+FREE_UPDATES, MAX_UPDATES = 50, 300
+"""Updates of each cluster before messages are damped, and the most: what oscillates by then seldom settles."""
+
+RUNG_TIME_SHARE = 0.3
+"""Share of the time that remains for one graph: one that does not settle leaves most of it to larger ones."""
+
+DAMPING = 0.5
+"""Share of the message before in a damped one."""
+
+UNKNOWN_ERROR = 0.5
+"""Estimated error of the first graph's marginals, which are compared with no others."""
+
+
+class FactorList(NamedTuple):
+    """Factors of a problem with their values, those of one after another.
+
+    Attributes:
+        groups: Group of each factor.
+        scopes: Places of the variables among the free ones, slow to fast.
+        values: Values, each factor's over its largest one.
+        log_scale: Natural logarithm of what was divided out, and of the constants; minus infinity: the sum is 0.
+    """
+
+    groups: NDArray[np.int64]
+    scopes: Scopes
+    values: NDArray[np.float64]
+    log_scale: float
+
+
+def factors_of(problem: Problem) -> FactorList:
+    """Return the factors of a sum of products."""
+    place = np.full(len(problem.model.sizes), -1, dtype=np.int64)
+    place[list(problem.free)] = np.arange(len(problem.free))
+    tables = [(number, problem.tables[t]) for number, group in enumerate(problem.groups) for t in group.members]
+    constants = [float(problem.tables[c].values) for c in problem.constants]
+    starts, members = Scopes.of([table.scope for _, table in tables])
+    values = [np.asarray(table.dense(), dtype=np.float64).reshape(-1) for _, table in tables]
+    peaks = [float(cells.max()) for cells in values]
+    log_scale = -math.inf
+    if all(constants) and all(peaks) and problem.model.constant > -math.inf:
+        log_scale = math.fsum([problem.model.constant, *map(math.log, constants), *map(math.log, peaks)])
+        values = [cells / peak for cells, peak in zip(values, peaks, strict=True)]
+    return FactorList(
+        np.array([number for number, _ in tables], dtype=np.int64),
+        Scopes(starts, place[members]),
+        np.concatenate([*values, np.zeros(0)]),
+        log_scale,
+    )
+
+
+class Rung(NamedTuple):
+    """Mini-buckets of one size.
+
+    Attributes:
+        ibound: Most variables of a message.
+        tree: Mini-buckets over places of the free variables.
+        cells: Cells of all clusters.
+        is_exact: True if no bucket is divided.
+    """
+
+    ibound: int
+    tree: PlannedTree
+    cells: float
+    is_exact: bool
+
+
+def rungs(scopes: Scopes, sizes: NDArray[np.int64], order: Sequence[int], most_cells: float) -> Iterator[Rung]:
+    """Yield larger and larger mini-buckets, up to so many cells; the smallest ones in any case.
+
+    Args:
+        scopes: Scopes of groups of factors.
+        sizes: Number of states of each variable.
+        order: Variables in elimination order.
+        most_cells: Most cells of all clusters.
+    """
+    last: Rung | None = None
+    cells = 0.0
+    for ibound in range(1, len(order) + 2):
+        tree = plan_tree(scopes, sizes.tolist(), order, ibound=ibound)
+        rung = Rung(ibound, tree, _cells(tree, sizes), len(tree.variables) == len(order))
+        if last is not None and (rung.cells > most_cells or rung.cells >= CELL_GROWTH * cells):
+            yield last
+            cells, last = last.cells, None
+        if rung.cells > most_cells and cells:
+            return
+        last = rung
+        if rung.is_exact:
+            break
+    if last is not None:
+        yield last
+
+
+def _scopes_of(tree: PlannedTree) -> Scopes:
+    """Return the scopes of the clusters: each bucket's variable, and those of its message."""
+    starts, members = tree.separators
+    return Scopes(starts + np.arange(len(starts)), np.insert(members, starts[:-1], tree.variables).astype(np.int64))
+
+
+def _cells(tree: PlannedTree, sizes: NDArray[np.int64]) -> float:
+    starts, members = _scopes_of(tree)
+    return float(np.multiply.reduceat(sizes[members].astype(np.float64), starts[:-1]).sum()) if len(members) else 0.0
+
+
+def graph_of(factors: FactorList, rung: Rung, sizes: NDArray[np.int64]) -> JoinGraph:
+    """Return a join graph.
+
+    There is an edge from each mini-bucket to the reader of its message, and to the next mini-bucket of its variable.
+    """
+    tree = rung.tree
+    scopes, parents, variables = _scopes_of(tree), tree.parents, tree.variables
+    starts, members = tree.separators
+    children = np.flatnonzero(parents >= 0)
+    firsts = np.flatnonzero(variables[:-1] == variables[1:])
+    lengths = np.concatenate([np.diff(starts)[children], np.ones(len(firsts), dtype=np.int64)])
+    of_children = np.concatenate([members[starts[c] : starts[c + 1]] for c in children.tolist()] or [members[:0]])
+    graph = JoinGraph(
+        sizes,
+        scopes.starts,
+        scopes.members.astype(np.int32),
+        np.stack([np.concatenate([children, firsts]), np.concatenate([parents[children], firsts + 1])], axis=1)
+        .astype(np.int32)
+        .reshape(-1),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.concatenate([of_children, variables[firsts]]).astype(np.int32),
+    )
+    cluster_of = np.zeros(len(factors.groups) and int(factors.groups.max()) + 1, dtype=np.int64)
+    holders, groups = tree.factors
+    cluster_of[groups] = np.repeat(np.arange(len(variables)), np.diff(holders))
+    starts, members = factors.scopes
+    graph.multiply(cluster_of[factors.groups], starts, members.astype(np.int32), factors.values)
+    return graph
+
+
+def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+    """Yield the estimates of larger and larger join graphs.
+
+    Args:
+        problem: Problem of a sum of products.
+        options: Options of the order of elimination.
+        limits: Limits of time and memory.
+    """
+    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    factors = factors_of(problem)
+    if factors.log_scale == -math.inf:
+        yield SumEstimate(METHOD, -math.inf, 0.0)
+        return
+    place = {v: number for number, v in enumerate(problem.free)}
+    order = [place[v] for v in rough_order(problem, options).order]
+    scopes = Scopes.of([[place[v] for v in group.scope] for group in problem.groups])
+    before: NDArray[np.float64] | None = None
+    log_before = math.inf
+    for rung in rungs(scopes, sizes, order, limits.memory_bytes / CELL_BYTES):
+        graph = graph_of(factors, rung, sizes)
+        until = time.monotonic() + RUNG_TIME_SHARE * limits.seconds
+        updates, is_settled = 0, False
+        while not is_settled:
+            damping = 0.0 if updates < FREE_UPDATES else DAMPING
+            seconds = min(limits.seconds, until - time.monotonic())
+            is_settled = graph.run(TOLERANCE, damping, FREE_UPDATES * len(rung.tree.variables), seconds)
+            updates += FREE_UPDATES
+            is_settled |= graph.is_impossible or updates >= MAX_UPDATES or time.monotonic() >= until
+            if not is_settled and not limits.is_over:
+                continue
+            log_z, shares = graph.log_sum() + factors.log_scale, graph.marginals(np.arange(len(sizes), dtype=np.int32))
+            if log_z == -math.inf:
+                # Messages that have left the range of floats prove nothing.
+                if rung.is_exact:
+                    yield SumEstimate(METHOD, -math.inf, 0.0)
+                break
+            errors = np.full(len(sizes), UNKNOWN_ERROR)
+            if before is not None:
+                errors = hellinger_distances(shares, before, sizes)
+            errors, log_error = errors + graph.residual, abs(log_z - log_before)
+            if rung.is_exact and graph.residual <= TOLERANCE:
+                errors, log_error = np.zeros(len(sizes)), 0.0
+            figures = {"ibound": rung.ibound, "cells": int(rung.cells), "residual": graph.residual}
+            yield SumEstimate(METHOD, log_z, log_error, shares, errors, figures=figures)
+        before, log_before = shares, log_z

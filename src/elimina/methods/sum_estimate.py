@@ -1,0 +1,100 @@
+"""Estimates of sums and of marginals: what approximate methods yield, and the limits that they are given."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina._core import stopped
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem
+
+
+@dataclass(slots=True)
+class Limits:
+    """Limits of an approximate method.
+
+    Attributes:
+        deadline: End of the method's turn by ``time.monotonic``; infinity: there is none. It may be moved between two
+            estimates: then the method goes on.
+        memory_bytes: Bytes of its tables, messages and samples.
+        seed: Seed of what is drawn at random.
+    """
+
+    deadline: float
+    memory_bytes: int
+    seed: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the deadline."""
+        return max(0.0, self.deadline - time.monotonic())
+
+    @property
+    def is_over(self) -> bool:
+        """True if the method has to yield what it has."""
+        return stopped() or time.monotonic() >= self.deadline
+
+
+class SumEstimate(NamedTuple):
+    """Estimate of the sum of a problem's products, and of the marginals of its free variables.
+
+    Attributes:
+        method: Name, as in ``Result.stats["method"]``.
+        log_z: Natural logarithm of the sum, constants included; None if the method has none. Minus infinity: the sum
+            is 0.
+        log_z_error: Estimated error of it; of samples, the standard error.
+        shares: Marginals of ``problem.free``, those of one variable after another; None if the method has none.
+        errors: Estimated Hellinger distance of each variable's marginal from the exact one, shape
+            ``(len(problem.free),)``.
+        lower: Lower bound on ``log_z``.
+        upper: Upper bound on ``log_z``.
+        figures: Further entries of ``Result.stats``.
+    """
+
+    method: str
+    log_z: float | None = None
+    log_z_error: float = math.inf
+    shares: NDArray[np.float64] | None = None
+    errors: NDArray[np.float64] | None = None
+    lower: float = -math.inf
+    upper: float = math.inf
+    figures: Mapping[str, int | float | str] = MappingProxyType({})
+
+    @property
+    def error(self) -> float:
+        """Mean of the estimated errors of the marginals; infinity if there are none."""
+        if self.errors is None:
+            return math.inf
+        return float(self.errors.mean()) if len(self.errors) else 0.0
+
+
+EstimateMethod = Callable[[Problem, Options, Limits], Iterator[SumEstimate]]
+"""A method: yields better and better estimates, and what it has at its deadline; ends when it has no better ones."""
+
+
+def hellinger_distances(
+    shares: NDArray[np.float64], others: NDArray[np.float64], sizes: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return the Hellinger distance of each variable's two marginals.
+
+    Args:
+        shares: Marginals, those of one variable after another.
+        others: Other marginals of the same variables.
+        sizes: Number of states of each variable, at least 1.
+
+    Examples:
+        >>> hellinger_distances(np.array([1.0, 0.0]), np.array([0.0, 1.0]), np.array([2]))
+        array([1.])
+    """
+    if not len(sizes):
+        return np.zeros(0)
+    squares = (np.sqrt(shares) - np.sqrt(others)) ** 2
+    return np.sqrt(np.minimum(np.add.reduceat(squares, np.cumsum(sizes) - sizes) / 2, 1.0))
