@@ -27,9 +27,12 @@ ROUND_SECONDS_PER_SECOND = 4.0
 FRESH_MEMORY_FACTOR = 2.0
 """Times by which new memory may take longer than is estimated, as it does on virtual machines."""
 
-FIRST_ESTIMATES_SECONDS, ESTIMATES_SECONDS = 1.0, 1.5
-"""Seconds of estimates before a plan that may be exact, and of those that are the answer where there is no time limit:
-it is there within two seconds."""
+FIRST_ESTIMATES_SECONDS, FIRST_ESTIMATES_TIME_SHARE = 0.3, 0.25
+"""Seconds of estimates before a search for an order, and before a plan that may be exact: the most, and as a share of
+the time that remains."""
+
+ESTIMATES_SECONDS = 1.0
+"""Seconds of estimates that are the answer, where there is no time limit: it is there within two seconds."""
 
 LONGEST_CLUSTERS_SECONDS, CLUSTERS_TIME_SHARE = 40.0, 0.5
 """Seconds of passes over clusters on a GPU: the most, and a share of the time that remains."""
@@ -51,6 +54,11 @@ def seconds_of_plan(facts: Facts) -> float:
     """Return about the seconds that the plan takes."""
     doubtful = (FRESH_MEMORY_FACTOR - 1) * facts.plan.peak_bytes / cpu_machine(1).fresh
     return min(facts.plan.seconds + doubtful, LONGEST_SEARCH_SECONDS)
+
+
+def seconds_of_first_estimates(facts: Facts) -> float:
+    """Return the seconds of estimates before an exact answer is tried."""
+    return min(FIRST_ESTIMATES_SECONDS, FIRST_ESTIMATES_TIME_SHARE * facts.call.seconds)
 
 
 def seconds_of_estimates(facts: Facts) -> float:
@@ -368,7 +376,7 @@ MARGINAL_PLANS: Rows = (
         "a call that is ended early still answers",
         estimate.estimates,
         (when.ESTIMATES_ARE_ALLOWED, when.PLAN_FITS, when.PLAN_IS_LONG),
-        seconds=FIRST_ESTIMATES_SECONDS,
+        seconds=seconds_of_first_estimates,
     ),
     Row(
         "estimates instead of a late plan",
@@ -383,6 +391,13 @@ MARGINAL_PLANS: Rows = (
 
 MARGINALS: Rows = (
     HINT,
+    Row(
+        "first estimates",
+        "the search for an order takes longer, and a call that is ended early still answers",
+        estimate.estimates,
+        (when.ESTIMATES_ARE_ALLOWED, when.ORDER_IS_OPEN, when.QUICK_ORDER_DOES_NOT_FIT),
+        seconds=seconds_of_first_estimates,
+    ),
     Row(
         "estimates instead of a plan",
         "a longer search for an order would not make a plan fit",
