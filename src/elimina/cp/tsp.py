@@ -14,7 +14,8 @@ from elimina.cp.fixed_edges import with_fixed_edges
 from elimina.cp.model import Model
 from elimina.cp.tour_problem import Distances, TourProblem
 from elimina.planning.machine import PROOF_EDGE_SECONDS, PROOF_SECONDS
-from elimina.result import EndedBy, Result, Status, phase_seconds, timed
+from elimina.result import EndedBy, Result, Status
+from elimina.strategies.direct_call import DirectCall
 from elimina.system import memory_errors_in_words
 
 _KICKS_PER_CITY, _FIRST_LOCAL_SEARCH_SECONDS = 200, 20.0
@@ -73,14 +74,7 @@ def solve_tsp(
         expected = "an elimina.cp.tour_problem.TourProblem (elimina.cp.tsplib.read_tsp reads one)"
         raise wrong_type("problem", problem, expected)
     shift, distances = with_fixed_edges(problem)
-    run = _TourRun(problem, distances, shift, time_limit, seed, on_improvement)
-    try:
-        run.run()
-    except KeyboardInterrupt:
-        return run.result("interrupt")
-    except MemoryError:
-        return run.result("memory-limit")
-    return run.result("time-limit")
+    return _TourRun(problem, distances, shift, time_limit, seed, on_improvement).answer()
 
 
 class _TourRun:
@@ -94,57 +88,58 @@ class _TourRun:
         on_improvement: Callable[[TourState], object],
     ) -> None:
         self._problem, self._distances, self._shift = problem, distances, shift
-        self._limit, self._seed, self._on_improvement = time_limit, seed, on_improvement
-        self._started = time.monotonic()
+        self._call = DirectCall(time_limit)
+        self._seed, self._on_improvement = seed, on_improvement
         self._nodes = 0
-        self._clock: dict[str, float] = {}
         self._steps = _FIRST_ASCENT_STEPS
         self.tour = list(range(problem.cities))
         self.length = problem.length(self.tour) - shift
         self.bound: int | None = None
 
-    def result(self, ended_by: EndedBy) -> Result:
-        """Return the result of the run; ``ended_by`` is left out where the tour is proven shortest."""
+    def answer(self) -> Result:
+        """Search until the tour is proven shortest, or to the end of the call."""
+
+        def work() -> Result:
+            self._search()
+            return self._result("time-limit")
+
+        return self._call.answer(work, self._result)
+
+    def _result(self, ended_by: EndedBy) -> Result:
+        """Return the result so far; ``ended_by`` is left out where the tour is proven shortest."""
         length = self.length + self._shift
         bound = None if self.bound is None else min(self.bound, self.length) + self._shift
         status: Status = "feasible" if bound is None else "optimal" if bound == length else "bounded"
-        stats = {
-            "cities": self._problem.cities,
-            "nodes": self._nodes,
-            "seconds": phase_seconds(self._clock, time.monotonic() - self._started),
-        }
+        stats = {"cities": self._problem.cities, "nodes": self._nodes, "seconds": self._call.phase_seconds()}
         tour = [city + 1 for city in self.tour]
         cause = None if status == "optimal" else ended_by
         return Result(status, "tsp", length, bound, length, tour=tour, ended_by=cause, stats=stats)
 
-    def run(self) -> None:
+    def _search(self) -> None:
         if self._problem.cities <= 3:
             self._update_bounds(bound=self.length + 0)
             return
-        if self._remaining_seconds() <= 0:
+        if self._call.seconds <= 0:
             self._update_bounds()
             return
-        with timed(self._clock, "search"):
-            search = TourSearch(self._distances, self._seed, self._remaining_seconds() / 2)
+        with self._call.phase("search"):
+            search = TourSearch(self._distances, self._seed, self._call.seconds / 2)
         self._adopt_tour(search)
-        if self._remaining_seconds() <= 0:
+        if self._call.seconds <= 0:
             return
-        with timed(self._clock, "bound"):
-            self._root = RootBound(self._distances, *search.edges, self._remaining_seconds())
-        self._improve_bound(self._remaining_seconds() / 4)
+        with self._call.phase("bound"):
+            self._root = RootBound(self._distances, *search.edges, self._call.seconds)
+        self._improve_bound(self._call.seconds / 4)
         self._improve_tour(
             search,
-            min(_FIRST_LOCAL_SEARCH_SECONDS, self._remaining_seconds() / 2),
+            min(_FIRST_LOCAL_SEARCH_SECONDS, self._call.seconds / 2),
             _KICKS_PER_CITY * self._problem.cities,
         )
         self._bound_at_root()
         self._prove(search)
 
-    def _remaining_seconds(self) -> float:
-        return float("inf") if self._limit is None else self._limit - (time.monotonic() - self._started)
-
     def _is_open(self) -> bool:
-        return (self.bound is None or self.bound < self.length) and self._remaining_seconds() > 0
+        return (self.bound is None or self.bound < self.length) and self._call.seconds > 0
 
     def _update_bounds(self, tour: list[int] | None = None, bound: int | None = None) -> None:
         if tour is not None:
@@ -153,7 +148,7 @@ class _TourRun:
         if bound is not None:
             self.bound = bound
         shown = None if self.bound is None else min(self.bound, self.length) + self._shift
-        self._on_improvement(TourState(time.monotonic() - self._started, self.length + self._shift, shown))
+        self._on_improvement(TourState(self._call.age, self.length + self._shift, shown))
 
     def _adopt_tour(self, search: TourSearch) -> None:
         if self.tour == list(range(len(self.tour))) or search.length < self.length:
@@ -164,7 +159,7 @@ class _TourRun:
         end = time.monotonic() + seconds
         while count > 0 and self._is_open() and (remaining := end - time.monotonic()) > 0:
             try:
-                with timed(self._clock, "search"):
+                with self._call.phase("search"):
                     search.kick(min(count, _KICKS_PER_UPDATE), min(remaining, _UPDATE_SECONDS))
             finally:
                 self._adopt_tour(search)
@@ -173,7 +168,7 @@ class _TourRun:
     def _improve_bound(self, seconds: float) -> bool:
         """Improve the bound by an ascent; return False if nothing changed."""
         try:
-            with timed(self._clock, "bound"):
+            with self._call.phase("bound"):
                 return self._root.improve(self.length, self._steps, seconds)
         finally:
             bound = self._root.bound
@@ -183,8 +178,8 @@ class _TourRun:
     def _bound_at_root(self) -> None:
         """Improve the bound by longer and longer ascents, until they gain little."""
         if self.bound is None:
-            self._improve_bound(self._remaining_seconds())
-        end = time.monotonic() + min(_ROOT_ASCENTS_SECONDS, self._remaining_seconds() / 2)
+            self._improve_bound(self._call.seconds)
+        end = time.monotonic() + min(_ROOT_ASCENTS_SECONDS, self._call.seconds / 2)
         while self.bound is not None and self._is_open() and (remaining := end - time.monotonic()) > 0:
             self._steps = min(4 * self._steps, _MAX_ASCENT_STEPS)
             before = self.bound
@@ -200,21 +195,21 @@ class _TourRun:
         while self._is_open():
             target = min(self.bound + step - 1, self.length - 1)
             max_edges = min(_EDGES_PER_CITY * self._problem.cities, _MAX_EDGES)
-            edges = self._root.survivors(target, max_edges, self._remaining_seconds())
-            if edges is not None and self._remaining_seconds() < PROOF_SECONDS + len(edges[0]) * PROOF_EDGE_SECONDS:
-                self._improve_tour(search, self._remaining_seconds(), _UNLIMITED_KICKS)
+            edges = self._root.survivors(target, max_edges, self._call.seconds)
+            if edges is not None and self._call.seconds < PROOF_SECONDS + len(edges[0]) * PROOF_EDGE_SECONDS:
+                self._improve_tour(search, self._call.seconds, _UNLIMITED_KICKS)
                 return
-            if edges is not None and self._rule_out(edges, target, min(seconds, self._remaining_seconds())):
+            if edges is not None and self._rule_out(edges, target, min(seconds, self._call.seconds)):
                 step *= 2
                 continue
             step = max(1, step // 2)
             if edges is not None or step == 1:
-                self._improve_bound(min(seconds, self._remaining_seconds() / 2))
+                self._improve_bound(min(seconds, self._call.seconds / 2))
                 if self.length < search.length:
                     search.start(self.tour)
                 self._improve_tour(
                     search,
-                    min(seconds, self._remaining_seconds()),
+                    min(seconds, self._call.seconds),
                     _UNLIMITED_KICKS if edges is None else _KICKS_PER_CITY * self._problem.cities,
                 )
                 seconds *= 2
@@ -241,7 +236,7 @@ class _TourRun:
         model.minimize(length)
         model.search(has, "dom_w_deg", "indomain_max")
         model.search(successors, "input_order", "indomain_min")
-        with timed(self._clock, "proof"):
+        with self._call.phase("proof"):
             outcome = model.solve(
                 time_limit=seconds,
                 seed=self._seed,
