@@ -172,7 +172,7 @@ class Engine:
         threads: Number of CPU threads; None for all.
 
     Attributes:
-        deadline: Deadline by ``time.perf_counter``.
+        deadline: Deadline by ``time.monotonic``.
         received: Bytes of the tables that came from other GPUs.
 
     Raises:
@@ -278,7 +278,7 @@ class Engine:
 
     def _look_up(self, share: float = 0.0) -> None:
         """Keep the time limit within an elimination."""
-        if time.perf_counter() > self.deadline:
+        if time.monotonic() > self.deadline:
             raise TimeLimitError("the time limit passed within an elimination")
 
     def rows(self, forbidden: int, dtype: str) -> SparseTables:

@@ -29,11 +29,12 @@ from elimina.planning.options import MOST_THREADS
 from elimina.problem.preparation import prepare
 from elimina.problem.rewriting import is_rewritten, with_needed_values
 from elimina.problem.unpacked import rows_of
-from elimina.result import Delivery, EndedBy, Result, phase_seconds
+from elimina.result import Delivery, EndedBy, Result
 from elimina.running.bounded_results import result_between
 from elimina.running.combination import combine
 from elimina.running.garbage_collection import without_collection
 from elimina.running.rounding import check_sum, check_value, epsilon
+from elimina.strategies.direct_call import DirectCall
 from elimina.system import memory_errors_in_words
 
 logger = logging.getLogger("elimina")
@@ -185,7 +186,7 @@ def solve(
         DeviceError: The device is missing, unusable or out of memory.
         DcopError: Messages were lost for good, or an agent did not come back.
     """
-    started = time.perf_counter()
+    begun = time.monotonic()
     if not isinstance(problem, Problem):
         taken = "an elimina.dcop.Problem (elimina.dcop.read reads one; Problem.from_model makes one of a Model)"
         raise arguments.wrong_type("problem", problem, taken)
@@ -203,34 +204,31 @@ def solve(
     if device == "auto":
         raise InputError("agents compute on cpu or GPUs, not on 'auto': name them, such as cuda or cuda:0,cuda:1")
     engine, *cards = _engines(device.split(","), threads)
+    call = DirectCall(time_limit, begun)
     for each in (engine, *cards):
-        each.deadline = math.inf if time_limit is None else started + time_limit
-    run = _SimulatedRun(problem, started)
-    given = {"algorithm": algorithm, "ibound": options.ibound, "filtering": options.filtering, "device": device}
-    try:
+        each.deadline = math.inf if call.deadline is None else call.deadline
+    labels = {"algorithm": algorithm, "ibound": options.ibound, "filtering": options.filtering, "device": device}
+    run = _SimulatedRun(problem, call, labels)
+
+    def work() -> Result:
         with names_in_errors(problem.model):
             agreement = _agreement(problem, settings, network, options, engine.deadline)
             # On several GPUs agents are those of the devices.
             if agreement is not None and not cards and algorithm == "dpop" and options.filtering is None:
-                run.begun = time.perf_counter()
-                watch = _Watch(engine.deadline)
-                together = solve_together(problem, settings, agreement, network, engine, watch)
+                run.begin()
+                together = solve_together(problem, settings, agreement, network, engine, _Watch(engine.deadline))
                 if together is not None:
                     result, tree, efforts, figures = together
-                    stats = {**_statistics_on(tree, len(problem.agents), efforts, figures), **given}
-                    return result.replace(stats={**stats, "seconds": run.seconds()})
+                    return run.completed(result, _statistics_on(tree, len(problem.agents), efforts, figures))
             agents, figures = _simulated(run, problem, settings, agreement, network, options, (engine, *cards), threads)
-    except KeyboardInterrupt:
-        return run.ended("interrupt", given)
-    except TimeLimitError:
-        return run.ended("time-limit", given)
-    result = answer(problem, agents)
-    stats = {**statistics(problem, agents, figures), **given}
-    if cards:
-        stats.update(cards=run.cards, bytes_between_cards=sum(card.received for card in cards))
-    if options.filtering is not None:
-        stats.update(_rows(problem, agents))
-    return result.replace(stats={**stats, "seconds": run.seconds()})
+        stats = statistics(problem, agents, figures)
+        if cards:
+            stats.update(cards=run.cards, bytes_between_cards=sum(card.received for card in cards))
+        if options.filtering is not None:
+            stats.update(_rows(problem, agents))
+        return run.completed(answer(problem, agents), stats)
+
+    return call.answer(work, run.early_result)
 
 
 def _agreement(
@@ -294,9 +292,9 @@ def _engines(names: Sequence[str], threads: int | None) -> list[Engine]:
 class _SimulatedRun:
     """A run of agents, and the answer where it is ended before they have finished."""
 
-    def __init__(self, problem: Problem, started: float) -> None:
-        self._problem, self._started = problem, started
-        self.begun: float | None = None
+    def __init__(self, problem: Problem, call: DirectCall, labels: Mapping[str, Any]) -> None:
+        self._problem, self._call, self._labels = problem, call, labels
+        self._has_begun = False
         self.cards = 0
         self.simulation: Simulation | None = None
 
@@ -326,29 +324,31 @@ class _SimulatedRun:
 
     def _run(self, simulation: Simulation) -> tuple[list[Agent], Figures]:
         self.simulation = simulation
-        self.begun = self.begun or time.perf_counter()
+        self.begin()
         figures = simulation.run()
         return simulation.agents, figures
 
-    def seconds(self) -> dict[str, float]:
-        """By phase."""
-        now = time.perf_counter()
-        begun = now if self.begun is None else self.begun
-        return phase_seconds({"setup": begun - self._started, "run": now - begun}, now - self._started)
+    def begin(self) -> None:
+        """End the setup, where that has not been done."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._call.mark("setup")
 
-    def ended(self, ended_by: EndedBy, given: Mapping[str, Any]) -> Result:
+    def completed(self, result: Result, stats: Mapping[str, Any]) -> Result:
+        """Return a result with all its figures."""
+        self.begin()
+        self._call.mark("run")
+        return result.replace(stats={**stats, **self._labels, "seconds": self._call.phase_seconds()})
+
+    def early_result(self, cause: EndedBy) -> Result | None:
         """Return the result of a run that was ended: its bounds and assignment, and the work so far."""
+        if cause not in ("interrupt", "time-limit"):
+            return None
         simulation = self.simulation
         agents = [] if simulation is None else simulation.agents
         figures = Figures(0.0, 0, {}, {}, 0, 0) if simulation is None else simulation.figures()
-        result = early_answer(self._problem, agents)
-        cause = None if result.status == "optimal" else ended_by
-        stats = {
-            **partial_statistics(len(self._problem.agents), _efforts(agents), figures),
-            **given,
-            "seconds": self.seconds(),
-        }
-        return result.replace(ended_by=cause, stats=stats)
+        stats = partial_statistics(len(self._problem.agents), _efforts(agents), figures)
+        return self.completed(early_answer(self._problem, agents), stats)
 
 
 class _Watch:
@@ -367,7 +367,7 @@ class _Watch:
     def __call__(self, operations: int) -> None:
         self._done += operations
         share = min(1.0, self._done / self._all) if self._all else None
-        if time.perf_counter() > self._deadline:
+        if time.monotonic() > self._deadline:
             raise TimeLimitError("the time limit passed")
         if self._progress is not None and share is not None:
             self._progress(share)
