@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import pickle
 import time
 import uuid
@@ -12,6 +11,8 @@ from collections.abc import Sequence
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from elimina import arguments
+from elimina._core import Stopped, stopped
 from elimina.dcop.dpop import Efforts
 from elimina.dcop.problem import AgentView, Problem, Settings, names_in_errors, views
 from elimina.dcop.simulator import Figures
@@ -27,9 +28,10 @@ from elimina.dcop.solve import (
 )
 from elimina.distributed.agent_host import AgentHost, News, Outcome, Places, Start, Traffic
 from elimina.distributed.cluster import known_workers, workers_for
-from elimina.errors import ClusterError, EliminaError, InputError, InternalError, TimeLimitError
+from elimina.errors import ClusterError, EliminaError, InputError, InternalError
 from elimina.planning.order import pseudo_tree_order
-from elimina.result import EndedBy, Result, phase_seconds
+from elimina.result import Result
+from elimina.strategies.call import Call
 
 if TYPE_CHECKING:
     from distributed import Actor, Client, Future
@@ -63,8 +65,8 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
 
 
 _POLL = 0.01
-_TICK = 0.1
-"""Seconds between two looks at whether workers are there."""
+_TICK = 0.04
+"""Seconds between two looks at workers, and at the end of the call, which waits 0.05 s for its work."""
 
 _NEWS_SECONDS = 2.0
 """Seconds after which all agent hosts are asked for news, should an event have been lost."""
@@ -115,51 +117,39 @@ def solve_agents(
         DeviceError: The device is missing, unusable or out of memory.
         ClusterError: There are no usable workers (any more).
     """
-    started = time.perf_counter()
+    call = Call("dcop", arguments.seconds("time_limit", time_limit))
+    call.fallback = lambda _: early_answer(problem)
     settings = settings_of(problem.model, algorithm, options, memory)
     if options.agents not in ("cpu", "cuda"):
         raise InputError(f"on a cluster, agents compute on cpu or cuda, not on {options.agents!r}")
     if options.filtering is not None:
         raise InputError("filtering is not supported on a cluster: leave out --filter")
-    run = _ClusterRun(client, problem, settings, options.agents, threads)
-    begun = time.perf_counter()
-    given = {"algorithm": algorithm, "ibound": options.ibound, "device": options.agents}
-    ended_by: EndedBy
-    is_done = False
+    with call.phase("setup"):
+        run = _ClusterRun(client, problem, settings, options.agents, threads)
+    stats: dict[str, Any] = partial_statistics(len(problem.agents), Efforts(), Figures(0.0, 0, {}, {}, 0, 0))
+    transferred = 0
+
+    def work() -> None:
+        nonlocal stats, transferred
+        with call.phase("run"), names_in_errors(problem.model):
+            outcomes = run.outcomes()
+        traffic = run.traffic()
+        result = answer(problem, outcomes)
+        figures = Figures(0.0, 0, traffic.messages, traffic.bytes, traffic.largest, 0)
+        complete = statistics(problem, outcomes, figures)
+        for name in ("simulated_seconds", "nonconcurrent_operations", "repeated"):
+            del complete[name]
+        stats, transferred = complete, traffic.transferred
+        call.report(result)
+
     try:
-        with names_in_errors(problem.model):
-            outcomes = run.outcomes(math.inf if time_limit is None else started + time_limit)
-        is_done = True
-    except (KeyboardInterrupt, TimeLimitError) as error:
-        ended_by = "time-limit" if isinstance(error, TimeLimitError) else "interrupt"
-        found = early_answer(problem)
-        phases = {"setup": begun - started, "run": time.perf_counter() - begun}
-        stats = {
-            **partial_statistics(len(problem.agents), Efforts(), Figures(0.0, 0, {}, {}, 0, 0)),
-            **run.figures,
-            **given,
-        }
-        seconds = phase_seconds(phases, time.perf_counter() - started)
-        return found.replace(
-            ended_by=None if found.status == "optimal" else ended_by, stats={**stats, "seconds": seconds}
-        )
+        result = call.answer(work)
     finally:
-        run.close(is_done)
-    ended = time.perf_counter()
-    traffic = run.traffic()
-    result = answer(problem, outcomes)
-    figures = Figures(0.0, 0, traffic.messages, traffic.bytes, traffic.largest, 0)
-    stats = statistics(problem, outcomes, figures)
-    for name in ("simulated_seconds", "nonconcurrent_operations", "repeated"):
-        del stats[name]
+        run.close(call.best_result is not None)
+    labels = {"algorithm": algorithm, "ibound": options.ibound, "device": options.agents}
+    seconds = result.stats["seconds"]
     return result.replace(
-        stats={
-            **stats,
-            **given,
-            **run.figures,
-            "transferred_bytes": traffic.transferred,
-            "seconds": phase_seconds({"setup": begun - started, "run": ended - begun}, time.perf_counter() - started),
-        }
+        stats={**stats, **labels, **run.figures, "transferred_bytes": transferred, "seconds": seconds}
     )
 
 
@@ -216,25 +206,21 @@ class _ClusterRun:
             "lost_workers": self.lost,
             "joined_workers": self.joined,
             "restarted_agents": self.restarted,
-            "transferred_bytes": 0,
         }
 
-    def outcomes(self, deadline: float) -> list[Outcome]:
+    def outcomes(self) -> list[Outcome]:
         """Run until all agents are done; return their results.
 
-        Args:
-            deadline: Deadline by ``time.perf_counter``.
-
         Raises:
-            TimeLimitError: The deadline passed.
+            Stopped: The call has ended.
         """
         if not self._posts:
             self._wait_for_workers()
         self._begin()
         asked = time.monotonic()
         while any(post.outcomes is None for post in self._posts.values()):
-            if time.perf_counter() > deadline:
-                raise TimeLimitError("the time limit passed while agents worked")
+            if stopped():
+                raise Stopped
             try:
                 keys = {self._events.get(timeout=_TICK)}
             except Empty:
