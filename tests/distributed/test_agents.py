@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -23,6 +24,8 @@ from tests.dcop.running import random_problem
 from tests.distributed.clusters import addresses, cluster_of, count_calls, kill_at, slow_down, workers
 
 AGENT = ("elimina.dcop.agent", "Agent")
+AGENT_WORK = (*AGENT, "work")
+AGENT_HOST_BEGIN = ("elimina.distributed.agent_host", "AgentHost", "begin")
 
 
 def narrow_problem(variables: int, seed: int, domain: int = 3, reach: int = 25) -> Problem:
@@ -149,6 +152,29 @@ def test_all_workers_lost(monkeypatch) -> None:
         kill_at(client, addresses(client)[0], *AGENT, "work", 3)
         with pytest.raises(ClusterError, match=r"all 1 workers were lost, and no other one came within 0\.5 s"):
             solve_agents(narrow_problem(20, 1), client=client)
+
+
+@pytest.mark.parametrize("slow", [AGENT_HOST_BEGIN, AGENT_WORK], ids=["start", "work"])
+@pytest.mark.parametrize("cause", ["interrupt", "time-limit"])
+def test_the_end_of_a_call(tmp_path, slow, cause) -> None:
+    """The best assignment of a local search and a bound, also while a worker does not answer."""
+    problem = narrow_problem(30, 1)
+    with cluster_of(2) as client:
+        slow_down(client, *slow, 0.0, str(tmp_path / "end"))
+        interrupt = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
+        if cause == "interrupt":
+            interrupt.start()
+        started = time.monotonic()
+        try:
+            found = solve_agents(problem, client=client, time_limit=1.0 if cause == "time-limit" else None)
+        finally:
+            interrupt.cancel()
+            (tmp_path / "end").touch()
+    assert found.stats["seconds"]["total"] <= time.monotonic() - started
+    assert 0.9 < found.stats["seconds"]["total"] < 3.0
+    assert (found.task, found.status, found.ended_by) == ("dcop", "bounded", cause)
+    assert found.lower_bound <= solve(problem.model).value <= found.value
+    assert found.stats["agents"] == 30
 
 
 def test_nannies_replace_the_only_worker() -> None:
