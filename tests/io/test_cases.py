@@ -260,7 +260,7 @@ def test_many_rows(tmp_path):
 
 def test_blank_lines(tmp_path, monkeypatch):
     """However many there are; in one column, Arrow writes a missing cell as a blank line, other packages skip it."""
-    monkeypatch.setattr("elimina.io.cases._ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("elimina.io.cases._ROWS_PER_BLOCK", 2)
     path = tmp_path / "c.csv"
     path.write_text("HR,age\nLOW,1\n\n\n\n\nHIGH,2\n\n")
     np.testing.assert_array_equal(read_cases(path, MODEL).values, [[0, 1], [2, 2]])

@@ -90,7 +90,7 @@ def test_functions_that_are_read_at_once_are_those_read_one_by_one(text, most):
     found = []
     for read_plain in (wcsp._FunctionReader.read_plain, lambda *_: 0):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(wcsp, "_MOST_AT_ONCE", most)
+            patch.setattr(wcsp, "_MAX_FUNCTIONS_PER_ARRAY", most)
             patch.setattr(wcsp._FunctionReader, "read_plain", read_plain)
             given_text = wcsp.CODEC.open_text(text.encode())
             try:

@@ -47,19 +47,19 @@ def parse_bif(text: Text) -> Model:
     return builder.model()
 
 
-def _expect(text: Text, *wanted: bytes) -> bytes:
-    what = " or ".join(f"'{w.decode()}'" for w in wanted)
-    found = text.token(what)
-    if found not in wanted or text.quoted:
-        raise TextError(f"expected {what}, found {token_text(found)}")
-    return found
+def _expect(text: Text, *expected: bytes) -> bytes:
+    what = " or ".join(f"'{w.decode()}'" for w in expected)
+    token = text.token(what)
+    if token not in expected or text.quoted:
+        raise TextError(f"expected {what}, found {token_text(token)}")
+    return token
 
 
 def _word(text: Text, what: str) -> str:
-    found = text.token(what)
-    if not text.quoted and len(found) == 1 and found in _MARKS.encode():
-        raise TextError(f"expected {what}, found {found.decode()!r}")
-    return found.decode()
+    token = text.token(what)
+    if not text.quoted and len(token) == 1 and token in _MARKS.encode():
+        raise TextError(f"expected {what}, found {token.decode()!r}")
+    return token.decode()
 
 
 def _at(text: Text, mark: bytes) -> bool:
@@ -165,8 +165,8 @@ def render_bif(model: Model) -> Iterator[str]:
     names = [_quoted(v.name) for v in model.variables]
     states = [[_quoted(text) for text in texts_of(v)] for v in model.variables]
     yield f"network {_quoted(model.name or 'unknown')} {{\n}}\n"
-    for name, variable, own in zip(names, model.variables, states, strict=True):
-        yield f"variable {name} {{\n  type discrete [ {variable.size} ] {{ {', '.join(own)} }};\n}}\n"
+    for name, variable, labels in zip(names, model.variables, states, strict=True):
+        yield f"variable {name} {{\n  type discrete [ {variable.size} ] {{ {', '.join(labels)} }};\n}}\n"
     for scope, values in tables:
         yield from _render_block(scope, values, names, states)
 
@@ -181,8 +181,8 @@ def _render_block(
         yield f"  table {', '.join(map(repr, values.tolist()))};\n"
     else:
         for key in np.ndindex(*values.shape[:-1]):
-            given = ", ".join(states[p][x] for p, x in zip(parents, key, strict=True))
-            yield f"  ({given}) {', '.join(map(repr, values[key].tolist()))};\n"
+            condition = ", ".join(states[p][x] for p, x in zip(parents, key, strict=True))
+            yield f"  ({condition}) {', '.join(map(repr, values[key].tolist()))};\n"
     yield "}\n"
 
 

@@ -37,14 +37,14 @@ _TEXTS_THAT_PANDAS_DROPS = frozenset(
 )
 """Texts that pandas.read_csv reads as missing cells by default."""
 
-_ROWS_AT_ONCE = 8192
+_ROWS_PER_BLOCK = 8192
 
 _logger = logging.getLogger(__name__)
 
 Codes = NDArray[np.int32]
 
 
-_TAKEN = "a data frame, a mapping from names to sequences, a list of mappings, an array or Cases"
+_ACCEPTED_FORMS = "a data frame, a mapping from names to sequences, a list of mappings, an array or Cases"
 
 
 class Cases(NamedTuple):
@@ -91,14 +91,14 @@ class _StateIndices(dict[str, int]):
 
     def __missing__(self, cell: str) -> int:
         text = cell if find_text(self._variable, cell) is not None else cell.strip()
-        found = find_text(self._variable, text)
-        if found is None and (whole := _WHOLE_FLOAT.fullmatch(text)):
+        index = find_text(self._variable, text)
+        if index is None and (whole := _WHOLE_FLOAT.fullmatch(text)):
             # A column of integers with a gap is one of floats where pandas writes it.
-            found = find_text(self._variable, whole[1])
-        if found is None:
-            found = UNOBSERVED if text in MISSING else index_of_text(self._variable, text)
-        self[cell] = found
-        return found
+            index = find_text(self._variable, whole[1])
+        if index is None:
+            index = UNOBSERVED if text in MISSING else index_of_text(self._variable, text)
+        self[cell] = index
+        return index
 
 
 def _read_csv(path: Path, model: Model, ignore_extra: bool) -> Cases:
@@ -116,7 +116,7 @@ def _read_csv(path: Path, model: Model, ignore_extra: bool) -> Cases:
         cells = {place: _StateIndices(model.variables[v]) for place, v in columns.items()}
         chunks: list[Codes] = []
         filled = _filled(reader, len(header))
-        while rows := list(islice(filled, _ROWS_AT_ONCE)):
+        while rows := list(islice(filled, _ROWS_PER_BLOCK)):
             chunks.append(_encode(rows, cells, header))
     except (csv.Error, InputError) as error:
         line = _line_of(text, error.row + sum(map(len, chunks))) if isinstance(error, _CellError) else reader.line_num
@@ -175,7 +175,7 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
         try:
             model.index(names[extra[0]])
         except InputError as error:
-            raise InputError(f"{error}; remove the column, or ignore extra columns {_IGNORING}") from None
+            raise InputError(f"{error}; remove the column, or ignore extra columns {_IGNORE_EXTRA_HINT}") from None
     if extra and len(extra) == len(names):
         raise InputError(f"none of the {len(names)} columns is a variable of the model; the first one is {names[0]!r}")
     places = sorted({*range(len(names))}.difference(extra))
@@ -185,7 +185,7 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
     return dict(zip(places, variables, strict=True))
 
 
-_IGNORING = "(ignore_extra=True of JunctionTree.batch, --ignore-extra)"
+_IGNORE_EXTRA_HINT = "(ignore_extra=True of JunctionTree.batch, --ignore-extra)"
 
 
 def _is_extra(name: Any, model: Model) -> bool:
@@ -252,31 +252,31 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False, ignore_
     if isinstance(frame, np.ndarray) and frame.dtype.names is None:
         return _from_array(frame, model, indices)
     if isinstance(frame, np.ndarray):
-        named: dict[Any, Any] = {name: frame[name] for name in frame.dtype.names or ()}
+        columns: dict[Any, Any] = {name: frame[name] for name in frame.dtype.names or ()}
     elif hasattr(frame, "columns") and hasattr(frame, "iloc"):
-        named = {}
+        columns = {}
         for i, name in enumerate(frame.columns):
-            if name in named and not (ignore_extra and _is_extra(name, model)):
+            if name in columns and not (ignore_extra and _is_extra(name, model)):
                 raise InputError(f"two columns of the frame are named {name!r}")
-            named[name] = frame.iloc[:, i]
-        if not named:
+            columns[name] = frame.iloc[:, i]
+        if not columns:
             return _unobserved(len(frame))
-        found = _from_columns(named, model, indices, ignore_extra)
+        cases = _from_columns(columns, model, indices, ignore_extra)
         if not indices:
-            _warn_of_dropped_states(found, model)
-        return found
+            _warn_of_dropped_states(cases, model)
+        return cases
     elif hasattr(frame, "__arrow_c_stream__") or hasattr(frame, "__dataframe__"):
         return _from_arrow(frame, model, indices, ignore_extra)
     elif isinstance(frame, Mapping):
-        named = dict(frame)
+        columns = dict(frame)
     elif isinstance(frame, Sequence) and not isinstance(frame, str) and all(isinstance(r, Mapping) for r in frame):
         names = dict.fromkeys(name for record in frame for name in record)
-        named = {name: [record.get(name) for record in frame] for name in names}
-        if not named:
+        columns = {name: [record.get(name) for record in frame] for name in names}
+        if not columns:
             return _unobserved(len(frame))
     else:
-        raise arguments.wrong_type("cases", frame, _TAKEN)
-    return _from_columns(named, model, indices, ignore_extra)
+        raise arguments.wrong_type("cases", frame, _ACCEPTED_FORMS)
+    return _from_columns(columns, model, indices, ignore_extra)
 
 
 def _warn_of_dropped_states(cases: Cases, model: Model) -> None:
@@ -305,7 +305,7 @@ def _from_arrow(frame: Any, model: Model, indices: bool, ignore_extra: bool) -> 
             table = arrow.RecordBatchReader.from_stream(frame).read_all()
         except arrow.ArrowInvalid:
             # A stream of one column, such as a Series.
-            raise arguments.wrong_type("cases", frame, _TAKEN) from None
+            raise arguments.wrong_type("cases", frame, _ACCEPTED_FORMS) from None
     else:
         table = require("pyarrow.interchange", "frames", purpose).from_dataframe(frame)
     columns = _columns(table.column_names, model, ignore_extra) if table.num_columns else {}
@@ -373,17 +373,17 @@ def _from_array(array: NDArray[Any], model: Model, indices: bool) -> Cases:
 def _column_codes(variable: Variable, column: Any, indices: bool) -> Codes:
     """Return the indices of a column's states, -1 for missing cells; distinct cells are looked up once."""
     if hasattr(column, "isna"):
-        missing = np.asarray(column.isna(), dtype=bool)
-        column = np.ma.masked_array(column.to_numpy(dtype=object), missing)
+        is_missing = np.asarray(column.isna(), dtype=bool)
+        column = np.ma.masked_array(column.to_numpy(dtype=object), is_missing)
     if isinstance(column, str | bytes | Set) or not isinstance(column, Collection):
         raise arguments.wrong_type(f"the column {variable.name!r}", column, "a sequence with a cell for each case")
     values = column if isinstance(column, np.ndarray) else np.fromiter(column, dtype=object, count=len(column))
     if values.ndim != 1:
         raise InputError(f"the column {variable.name!r} has the shape {values.shape}; a column has one dimension")
     observed = np.flatnonzero(~np.ma.getmaskarray(values))
-    known = np.ma.getdata(values)[observed]
+    observed_cells = np.ma.getdata(values)[observed]
     codes = np.full(len(values), UNOBSERVED, dtype=np.int32)
-    codes[observed] = (_checked_indices if indices else _known_codes)(variable, known, observed)
+    codes[observed] = (_checked_indices if indices else _known_codes)(variable, observed_cells, observed)
     return codes
 
 
@@ -414,7 +414,7 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
         firsts[inverse[::-1]] = rows[::-1]
         table = [_checked(variable, x, row) for x, row in zip(distinct.tolist(), firsts.tolist(), strict=True)]
         return np.array(table, dtype=np.int32)[inverse]
-    known: dict[tuple[type, Any], int] = {}
+    code_of_cell: dict[tuple[type, Any], int] = {}
 
     def codes() -> Iterator[int]:
         for row, value in zip(rows, values, strict=True):
@@ -428,9 +428,9 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
                 )
             # The type is part of the key: 1, 1.0 and True are equal.
             key = (type(value), value)
-            if key not in known:
-                known[key] = _checked(variable, value, int(row))
-            yield known[key]
+            if key not in code_of_cell:
+                code_of_cell[key] = _checked(variable, value, int(row))
+            yield code_of_cell[key]
 
     return np.fromiter(codes(), dtype=np.int32, count=len(values))
 

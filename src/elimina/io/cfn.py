@@ -36,17 +36,17 @@ _logger = logging.getLogger("elimina")
 
 _BOUND = re.compile(rb"([<>])([+-]?\d{1,400})(?:\.(\d{0,400}))?")
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_INFINITE = b"inf"
+_FORBIDDEN_WORD = b"inf"
 """The cost of forbidden assignments, also where costs are maximised."""
-_EXACT_POWER = 22
-_LONGEST_INDEX = 18
-_LONGEST_INTEGER = 400
-_EXACT_INTEGER = 2**52
+_MAX_EXACT_DECIMALS = 22
+_MAX_INDEX_DIGITS = 18
+_MAX_INTEGER_CHARACTERS = 400
+_MAX_EXACT_INTEGER = 2**52
 
-_FAR = 10**12
+_MIN_TOTAL_TO_DOUBLE = 10**12
 """Float total from which on a bound that is larger by 1 may be taken for the same number (1e-13 of it)."""
 
-_LARGEST = Fraction(np.finfo(np.float64).max.item())
+_MAX_FLOAT = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
 _open_text = partial(Text, blanks=",:", marks="{}[]", quotes=True, block_comments=True, line_comments=True)
 
@@ -76,9 +76,9 @@ def parse(text: Text) -> Model:
 
 
 def _open(text: Text) -> None:
-    found = text.token("'{' or '['")
-    if found not in (b"{", b"[") or text.quoted:
-        raise TextError(f"expected '{{' or '[', found {token_text(found)}")
+    token = text.token("'{' or '['")
+    if token not in (b"{", b"[") or text.quoted:
+        raise TextError(f"expected '{{' or '[', found {token_text(token)}")
 
 
 def _at_close(text: Text) -> bool:
@@ -86,25 +86,25 @@ def _at_close(text: Text) -> bool:
 
 
 def _close(text: Text) -> None:
-    found = text.token("'}' or ']'")
-    if found not in (b"}", b"]") or text.quoted:
-        raise TextError(f"expected '}}' or ']', found {token_text(found)}")
+    token = text.token("'}' or ']'")
+    if token not in (b"}", b"]") or text.quoted:
+        raise TextError(f"expected '}}' or ']', found {token_text(token)}")
 
 
 def _tag(text: Text, tag: bytes) -> None:
     """Read a field's name, which may be missing before its object."""
     if text.peek() in (b"{", b"[") and not text.quoted:
         return
-    found = text.token(f"'{tag.decode()}'")
-    if found != tag:
-        raise TextError(f"expected '{tag.decode()}', found {token_text(found)}")
+    token = text.token(f"'{tag.decode()}'")
+    if token != tag:
+        raise TextError(f"expected '{tag.decode()}', found {token_text(token)}")
 
 
 def _word(text: Text, what: str) -> bytes:
-    found = text.token(what)
-    if not text.quoted and found in (b"{", b"}", b"[", b"]"):
-        raise TextError(f"expected {what}, found {token_text(found)}")
-    return found
+    token = text.token(what)
+    if not text.quoted and token in (b"{", b"}", b"[", b"]"):
+        raise TextError(f"expected {what}, found {token_text(token)}")
+    return token
 
 
 def _read_problem(text: Text) -> tuple[str, int, int | float | None, int]:
@@ -233,16 +233,16 @@ class _NamedFunctionReader:
     def _variable(self, word: bytes) -> int:
         if word in self.index:
             return self.index[word]
-        if word.isdigit() and len(word) <= _LONGEST_INDEX and int(word) < len(self.variables):
+        if word.isdigit() and len(word) <= _MAX_INDEX_DIGITS and int(word) < len(self.variables):
             return int(word)
         raise TextError(f"expected a variable's name or index, found {token_text(word)}")
 
     def _number(self, word: bytes) -> int | float:
-        if word == _INFINITE:
+        if word == _FORBIDDEN_WORD:
             return self.forbidden
         if not _NUMBER.fullmatch(word):
             raise TextError(f"expected a cost, found {token_text(word)}")
-        whole = word.lstrip(b"+-").isdigit() and len(word) <= _LONGEST_INTEGER and abs(int(word)) <= FORBIDDEN
+        whole = word.lstrip(b"+-").isdigit() and len(word) <= _MAX_INTEGER_CHARACTERS and abs(int(word)) <= FORBIDDEN
         value = np.array([int(word) if whole else float(word)])
         if value.dtype.kind not in "if" or not np.isfinite(value).all():
             raise TextError(f"expected a cost that fits 64 bits, found {token_text(word)}")
@@ -255,11 +255,11 @@ class _NamedFunctionReader:
 
     def _cut(self, values: _Values) -> _Values:
         """Cut off the decimals that the bound does not have, and note the first loss."""
-        left = _cut(values, self.decimals)
-        if self.cut is None and left is not values and (lost := left != values).any():
-            place = lost.argmax()
-            self.cut = values[place].item(), left[place].item()
-        return left
+        cut_values = _cut(values, self.decimals)
+        if self.cut is None and cut_values is not values and (is_changed := cut_values != values).any():
+            first_change = is_changed.argmax()
+            self.cut = values[first_change].item(), cut_values[first_change].item()
+        return cut_values
 
     def _read_full(self, scope: list[int]) -> Table:
         costs = self.text.bracket_items()
@@ -301,14 +301,16 @@ class _NamedFunctionReader:
 
     def _value(self, v: int, word: bytes) -> int:
         if v not in self.codes:
-            named = self.variables[v].states is not None
-            self.codes[v] = {text.encode(): i for i, text in enumerate(texts_of(self.variables[v]) if named else ())}
-        found = self.codes[v].get(word)
-        if found is None and word.isdigit() and len(word) <= _LONGEST_INDEX:
+            has_states = self.variables[v].states is not None
+            self.codes[v] = {
+                text.encode(): i for i, text in enumerate(texts_of(self.variables[v]) if has_states else ())
+            }
+        code = self.codes[v].get(word)
+        if code is None and word.isdigit() and len(word) <= _MAX_INDEX_DIGITS:
             return int(word)
-        if found is None:
+        if code is None:
             raise TextError(f"expected a value of variable {self.variables[v].name!r}, found {token_text(word)}")
-        return found
+        return code
 
 
 def _as_reals(costs: Any) -> _Values:
@@ -326,14 +328,14 @@ def _in_units(table: Table, decimals: int) -> Table:
 
 def _cut(values: _Values, decimals: int) -> _Values:
     """Cut off the decimals that the bound does not have; integers stay integers, and become so without decimals."""
-    if values.dtype.kind == "i" or decimals > _EXACT_POWER:
+    if values.dtype.kind == "i" or decimals > _MAX_EXACT_DECIMALS:
         return values
     if decimals == 0 and (np.abs(values) < FORBIDDEN).all():
         return np.trunc(values).astype(np.int64)
     power = 10.0**decimals
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = values * power
-        exact = (np.rint(scaled) / power == values) | (np.abs(scaled) >= _EXACT_INTEGER)
+        exact = (np.rint(scaled) / power == values) | (np.abs(scaled) >= _MAX_EXACT_INTEGER)
         return np.where(exact, values, np.trunc(scaled) / power)
 
 
@@ -351,8 +353,8 @@ def _exact(value: Any) -> Fraction:
 
 
 def _lowest(table: Table, sign: int) -> Fraction:
-    known = sign * _finite(table)
-    return _exact(known.min()) if known.size else Fraction(0)
+    costs = sign * _finite(table)
+    return _exact(costs.min()) if costs.size else Fraction(0)
 
 
 def _forbid_above(table: Table, sign: int, exact_limit: Fraction) -> Table:
@@ -363,7 +365,7 @@ def _forbid_above(table: Table, sign: int, exact_limit: Fraction) -> Table:
     if integral:
         limit = min(max(math.ceil(exact_limit), -FORBIDDEN), FORBIDDEN)
     else:
-        limit = float(min(max(exact_limit, -_LARGEST), _LARGEST))
+        limit = float(min(max(exact_limit, -_MAX_FLOAT), _MAX_FLOAT))
         limit = limit if limit >= exact_limit else math.nextafter(limit, math.inf)
     return table.mapped(lambda values: np.where(sign * values >= limit, forbidden, values))
 
@@ -383,7 +385,9 @@ def render(model: Model) -> Iterator[str]:
     if model.upper_bound is None:
         reached = 1 + math.ceil(sum((_exact(c.max()) for c in costs if c.size), Fraction(0)))
         # A bound of floats is met by what is close to it.
-        bound = str(sign * (reached if model.is_integer or abs(reached) < _FAR else reached + abs(reached)))
+        bound = str(
+            sign * (reached if model.is_integer or abs(reached) < _MIN_TOTAL_TO_DOUBLE else reached + abs(reached))
+        )
     else:
         bound = _plain(model.upper_bound)
     reach = sign * Fraction(bound) - sum((min(_exact(c.min()), Fraction(0)) for c in costs if c.size), Fraction(0))
@@ -402,9 +406,9 @@ def render(model: Model) -> Iterator[str]:
 
 def _finite(table: Table) -> _Values:
     """Return all costs of a table that are not forbidden, its default too."""
-    known = np.isfinite(table.values) if table.values.dtype.kind == "f" else np.abs(table.values) != FORBIDDEN
+    is_finite = np.isfinite(table.values) if table.values.dtype.kind == "f" else np.abs(table.values) != FORBIDDEN
     default = [] if table.default is None or abs(table.default) in (FORBIDDEN, math.inf) else [table.default]
-    values: _Values = np.append(table.values[known], np.array(default, dtype=table.values.dtype))
+    values: _Values = np.append(table.values[is_finite], np.array(default, dtype=table.values.dtype))
     return values
 
 
@@ -426,17 +430,17 @@ def _forbidden_cost(table: Table, sign: int, reach: Fraction) -> str:
     cost = max(math.ceil(reach), 0)
     if table.values.dtype.kind == "i":
         return str(sign * min(cost, FORBIDDEN))
-    if cost > _EXACT_INTEGER:
+    if cost > _MAX_EXACT_INTEGER:
         cost *= 2
-    if cost > _LARGEST:
+    if cost > _MAX_FLOAT:
         raise InputError("the costs are so large that a CFN file has no number for forbidden entries")
     return f"{sign * cost}.0"
 
 
 def _function(name: str, table: Table, variables: Sequence[Variable], forbidden: str) -> str:
     def text(values: _Values) -> list[str]:
-        known = np.isfinite(values) if values.dtype.kind == "f" else np.abs(values) != FORBIDDEN
-        return [_plain(v) if ok else forbidden for v, ok in zip(values.tolist(), known.tolist(), strict=True)]
+        is_finite = np.isfinite(values) if values.dtype.kind == "f" else np.abs(values) != FORBIDDEN
+        return [_plain(v) if ok else forbidden for v, ok in zip(values.tolist(), is_finite.tolist(), strict=True)]
 
     head = f'"{name}": {{"scope": [{", ".join(_quoted(variables[v].name) for v in table.scope)}], '
     if table.rows is None:

@@ -70,24 +70,24 @@ class _ParameterReader:
 
     def named(self) -> dict[str, Any]:
         """Read named parameters."""
-        found = self.text.token("'{'")
-        if found not in _OPEN:
-            raise TextError(f"expected '{{', found {token_text(found)}")
-        wanted = GLOBAL[self.keyword][0].split()
-        given: dict[str, Any] = {}
+        token = self.text.token("'{'")
+        if token not in _OPEN:
+            raise TextError(f"expected '{{', found {token_text(token)}")
+        names = GLOBAL[self.keyword][0].split()
+        parameters: dict[str, Any] = {}
         while (word := self.text.token("a parameter's name or '}'")) not in _CLOSE or self.text.quoted:
             name = word.decode(errors="replace")
-            if name not in wanted or name in given:
+            if name not in names or name in parameters:
                 raise TextError(
-                    f"expected one of the parameters {', '.join(wanted)} once each, found {token_text(word)}"
+                    f"expected one of the parameters {', '.join(names)} once each, found {token_text(word)}"
                 )
-            given[name] = self._converted(name, self._tree())
-        if "deltacosts" in wanted:  # older files lack it
-            given.setdefault("deltacosts", [])
-        missing = [name for name in wanted if name not in given]
+            parameters[name] = self._converted(name, self._tree())
+        if "deltacosts" in names:  # older files lack it
+            parameters.setdefault("deltacosts", [])
+        missing = [name for name in names if name not in parameters]
         if missing:
             raise TextError(f"{self.keyword!r} lacks the parameter {missing[0]!r}")
-        return given
+        return parameters
 
     def _tree(self, depth: int = 0) -> Any:
         """Read a word, or a list of such trees."""

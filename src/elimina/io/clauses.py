@@ -70,10 +70,10 @@ def integer_of(word: bytes, what: str) -> int:
 
 Clause = tuple[list[int], int]
 
-_MOST_VARIABLES = 2**22
+_MAX_VARIABLES_OF_SHORT_FILES = 2**22
 """Variables that a file may have, however short it is: a variable of a file may be in no clause or term."""
 
-_LARGEST_WEIGHT = 2**53
+_MAX_WEIGHT = 2**53
 """Weights of which a sum of hundreds is still far from ``FORBIDDEN``."""
 
 
@@ -217,9 +217,9 @@ def variable_names(count: int, size: int) -> list[str]:
     Raises:
         TextError: There are far more variables than the file can be about.
     """
-    most = max(_MOST_VARIABLES, size)
-    if count > most:
-        raise TextError(f"expected at most {most:,} variables in a file of this size, found {count:,}")
+    max_variables = max(_MAX_VARIABLES_OF_SHORT_FILES, size)
+    if count > max_variables:
+        raise TextError(f"expected at most {max_variables:,} variables in a file of this size, found {count:,}")
     return [f"x{i}" for i in range(1, count + 1)]
 
 
@@ -243,7 +243,7 @@ def _weighted(words: Sequence[bytes], top: int | None) -> Clause:
         raise TextError(f"expected a weight of at least 0, found {weight}")
     if top is not None and weight >= top:
         return literals[:-1], FORBIDDEN
-    if weight > _LARGEST_WEIGHT:
+    if weight > _MAX_WEIGHT:
         raise TextError(f"expected a weight of at most 2^53, found {weight}")
     return literals[:-1], weight
 

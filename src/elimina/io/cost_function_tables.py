@@ -274,24 +274,26 @@ class CostFunctionTables:
             )
         # Span of variables -> symbol -> the cost of deriving each word of the span.
         costs: dict[tuple[int, int], dict[int, NDArray[np.int64]]] = {}
-        here: dict[int, NDArray[np.int64]]
+        words: dict[int, NDArray[np.int64]]
         for i, size in enumerate(sizes):
-            costs[i, i] = here = {}
+            costs[i, i] = words = {}
             for symbol, value, cost in terminals:
                 changed = np.where(np.arange(size) == value, 0, min(change, _NO_DERIVATION))
                 word = np.minimum(changed + min(cost, _NO_DERIVATION), _NO_DERIVATION)
-                here[symbol] = np.minimum(here.get(symbol, word), word)
+                words[symbol] = np.minimum(words.get(symbol, word), word)
         for length in range(2, len(sizes) + 1):
             for i in range(len(sizes) - length + 1):
                 j = i + length - 1
-                costs[i, j] = here = {}
-                for k, (symbol, left, right, cost) in itertools.product(range(i, j), pairs):
-                    if left in costs[i, k] and right in costs[k + 1, j]:
-                        total = np.add.outer(costs[i, k][left], costs[k + 1, j][right]) + min(cost, _NO_DERIVATION)
+                costs[i, j] = words = {}
+                for k, (symbol, first_symbol, second_symbol, cost) in itertools.product(range(i, j), pairs):
+                    if first_symbol in costs[i, k] and second_symbol in costs[k + 1, j]:
+                        total = np.add.outer(costs[i, k][first_symbol], costs[k + 1, j][second_symbol]) + min(
+                            cost, _NO_DERIVATION
+                        )
                         word = np.minimum(total, _NO_DERIVATION)
-                        here[symbol] = np.minimum(here.get(symbol, word), word)
-        none = np.full(sizes, _NO_DERIVATION, dtype=np.int64)
-        word = costs[0, len(sizes) - 1].get(start, none)
+                        words[symbol] = np.minimum(words.get(symbol, word), word)
+        underivable = np.full(sizes, _NO_DERIVATION, dtype=np.int64)
+        word = costs[0, len(sizes) - 1].get(start, underivable)
         self.add_dense(scope, np.where(word == _NO_DERIVATION, FORBIDDEN, word))
 
     def regular(

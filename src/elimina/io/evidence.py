@@ -45,36 +45,36 @@ def parse_assignments(text: str, model: Model) -> NamedEvidence:
     return merge(parts)
 
 
-def merge(parts: Iterable[tuple[str, NamedEvidence]], what: str = "evidence") -> NamedEvidence:
+def merge(pieces: Iterable[tuple[str, NamedEvidence]], what: str = "evidence") -> NamedEvidence:
     """Combine pieces of evidence.
 
     Args:
-        parts: Origin of each piece, for errors, and the piece.
+        pieces: Origin of each piece, for errors, and the piece.
         what: Name of the evidence in errors.
 
     Raises:
         InputError: Two pieces name different states of a variable, or both are about it and one of them is soft.
     """
-    found: NamedEvidence = {}
+    merged: NamedEvidence = {}
     sources: dict[str, str] = {}
-    for source, given in parts:
-        for name, known in given.items():
-            if name in found:
-                _check_agreement(what, name, (sources[name], found[name]), (source, known))
-            found[name], sources[name] = known, source
-    return found
+    for source, evidence in pieces:
+        for name, state in evidence.items():
+            if name in merged:
+                _check_agreement(what, name, (sources[name], merged[name]), (source, state))
+            merged[name], sources[name] = state, source
+    return merged
 
 
-def _check_agreement(what: str, name: str, one: tuple[str, Any], other: tuple[str, Any]) -> None:
-    if isinstance(one[1], np.ndarray) or isinstance(other[1], np.ndarray):
+def _check_agreement(what: str, name: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
+    if isinstance(first[1], np.ndarray) or isinstance(second[1], np.ndarray):
         raise InputError(
-            f"{what} is about variable {name!r} twice, in {one[0]!r} and in {other[0]!r}, "
+            f"{what} is about variable {name!r} twice, in {first[0]!r} and in {second[0]!r}, "
             "and likelihoods are not combined; give one of them"
         )
-    if one[1] != other[1]:
+    if first[1] != second[1]:
         raise InputError(
-            f"{what} gives variable {name!r} two states: {str(one[1])!r} in {one[0]!r} and {str(other[1])!r} in "
-            f"{other[0]!r}"
+            f"{what} gives variable {name!r} two states: {str(first[1])!r} in {first[0]!r} and {str(second[1])!r} in "
+            f"{second[0]!r}"
         )
 
 

@@ -52,10 +52,12 @@ def unpacked(path: Path, data: bytes) -> bytes:
     """
     suffix = path.suffix.lower()
     if suffix not in COMPRESSIONS:
-        suffix = next((known for known, magic in _MAGIC.items() if data.startswith(magic)), "")
+        suffix = next((ending for ending, magic in _MAGIC.items() if data.startswith(magic)), "")
     if not suffix:
-        if other := _OTHER_COMPRESSIONS.match(data):
-            raise TextError(f"the file holds {other.lastgroup} data, and only gzip and xz are read: unpack it first")
+        if other_kind := _OTHER_COMPRESSIONS.match(data):
+            raise TextError(
+                f"the file holds {other_kind.lastgroup} data, and only gzip and xz are read: unpack it first"
+            )
         return data.removeprefix(BOM_UTF8)
     kind = {".gz": "gzip", ".xz": "xz"}[suffix]
     if not data:
@@ -75,8 +77,8 @@ def _similar_file_hint(path: Path) -> str:
         return ""
     import difflib
 
-    found = difflib.get_close_matches(path.name, [name for name in names if name != path.name], 1)
-    return f"; close to it: {path.parent / found[0]}" if found else ""
+    matches = difflib.get_close_matches(path.name, [name for name in names if name != path.name], 1)
+    return f"; close to it: {path.parent / matches[0]}" if matches else ""
 
 
 @functools.cache

@@ -50,40 +50,40 @@ def add_binary(target: CostFunctionTables, keyword: str, scope: Sequence[int], n
         target.special_disjunction(scope, shifts[:2], shifts[2:], costs)
 
 
-def add_global(target: CostFunctionTables, keyword: str, scope: Sequence[int], given: Parameters) -> None:
+def add_global(target: CostFunctionTables, keyword: str, scope: Sequence[int], parameters: Parameters) -> None:
     """Add a function of any number of variables.
 
     Args:
         target: Receiver of the tables.
         keyword: Keyword, one of ``GLOBAL``.
         scope: Variables of the function.
-        given: Each parameter of the keyword: an integer, a word, or a list of integers or of lists of them.
+        parameters: Each parameter of the keyword: an integer, a word, or a list of integers or of lists of them.
 
     Raises:
         TextError: The parameters do not fit the keyword or the scope.
         UnsupportedError: The function is too large to be written out.
     """
-    if given.get("cost", 0) < 0 or given.get("defaultcost", 0) < 0:
+    if parameters.get("cost", 0) < 0 or parameters.get("defaultcost", 0) < 0:
         raise TextError(f"expected a cost of at least 0 after {keyword!r}")
     if sum(target.sizes[v] for v in scope) > _MAX_VALUES:
         raise UnsupportedError(
             f"{keyword!r} over variables of more than {_MAX_VALUES} values in all is not written out"
         )
-    GLOBAL[keyword][1](target, scope, given)
+    GLOBAL[keyword][1](target, scope, parameters)
 
 
-def _metric(given: Parameters, *known: str) -> str:
-    metric: str = given["metric"]
-    if metric not in known:
-        raise TextError(f"expected the metric {' or '.join(known)}, found {metric[:40]!r}")
+def _metric(parameters: Parameters, *metrics: str) -> str:
+    metric: str = parameters["metric"]
+    if metric not in metrics:
+        raise TextError(f"expected the metric {' or '.join(metrics)}, found {metric[:40]!r}")
     return metric
 
 
-def _all_different(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    if _metric(given, "var", "dec", "decbi", "hard") == "var" and given["cost"] < target.limit:
-        _once_each(target, scope, penalty("lin", given["cost"]))
+def _all_different(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    if _metric(parameters, "var", "dec", "decbi", "hard") == "var" and parameters["cost"] < target.limit:
+        _once_each(target, scope, penalty("lin", parameters["cost"]))
     else:
-        target.different_pairs(scope, given["cost"])
+        target.different_pairs(scope, parameters["cost"])
 
 
 def _once_each(target: CostFunctionTables, scope: Sequence[int], cost: Callable[[int], int]) -> None:
@@ -91,65 +91,67 @@ def _once_each(target: CostFunctionTables, scope: Sequence[int], cost: Callable[
     target.cardinality(scope, dict.fromkeys(values, (0, 1)), lambda _, short, over: cost(short + over))
 
 
-def _weighted_all_different(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    if given["cost"] >= target.limit:
+def _weighted_all_different(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    if parameters["cost"] >= target.limit:
         target.different_pairs(scope, FORBIDDEN)
     else:
-        _once_each(target, scope, penalty(given["metric"], given["cost"]))
+        _once_each(target, scope, penalty(parameters["metric"], parameters["cost"]))
 
 
-def _hard_all_different(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    _check_deltas(given)
-    target.different_pairs(scope, FORBIDDEN, given["exceptedvalues"])
+def _hard_all_different(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    _check_deltas(parameters)
+    target.different_pairs(scope, FORBIDDEN, parameters["exceptedvalues"])
 
 
-def _check_deltas(given: Parameters) -> None:
-    if given["deltacosts"]:
+def _check_deltas(parameters: Parameters) -> None:
+    if parameters["deltacosts"]:
         raise UnsupportedError("the costs that toulbar2's propagation has moved (deltacosts) are not handled")
 
 
-def _bounded_all_different(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    _metric(given, "hard", "hardeq", "hardge")
+def _bounded_all_different(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    _metric(parameters, "hard", "hardeq", "hardge")
     target.different_pairs(scope, FORBIDDEN)
 
 
-def _bounds(given: Parameters) -> dict[int, tuple[int, int]]:
-    bounds = {value: (low, high) for value, low, high, *_ in given["bounds"]}
-    if len(bounds) != len(given["bounds"]):
+def _bounds(parameters: Parameters) -> dict[int, tuple[int, int]]:
+    bounds = {value: (low, high) for value, low, high, *_ in parameters["bounds"]}
+    if len(bounds) != len(parameters["bounds"]):
         raise TextError("a value is bounded twice")
     return bounds
 
 
-def _cardinality(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    cost, metric = given["cost"], _metric(given, "var", "dec", "wdec")
+def _cardinality(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    cost, metric = parameters["cost"], _metric(parameters, "var", "dec", "wdec")
     if metric == "var":
-        target.cardinality_by_variables(scope, _bounds(given), cost)
+        target.cardinality_by_variables(scope, _bounds(parameters), cost)
     elif metric == "dec":
-        target.cardinality(scope, _bounds(given), lambda _, short, over: cost * (short + over))
+        target.cardinality(scope, _bounds(parameters), lambda _, short, over: cost * (short + over))
     else:
-        weights = {row[0]: (row[3], row[4]) for row in given["bounds"]}
+        weights = {row[0]: (row[3], row[4]) for row in parameters["bounds"]}
         if any(w < 0 for pair in weights.values() for w in pair):
             raise TextError("expected weights of at least 0")
-        target.cardinality(scope, _bounds(given), lambda v, short, over: weights[v][0] * short + weights[v][1] * over)
+        target.cardinality(
+            scope, _bounds(parameters), lambda v, short, over: weights[v][0] * short + weights[v][1] * over
+        )
 
 
-def _weighted_cardinality(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    cost = penalty("lin" if given["metric"] == "var" else given["metric"], given["cost"])
-    target.cardinality(scope, _bounds(given), lambda _, short, over: cost(short + over))
+def _weighted_cardinality(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    cost = penalty("lin" if parameters["metric"] == "var" else parameters["metric"], parameters["cost"])
+    target.cardinality(scope, _bounds(parameters), lambda _, short, over: cost(short + over))
 
 
-def _bounded_cardinality(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    _metric(given, "hard")
-    target.cardinality(scope, _bounds(given), lambda _, short, over: FORBIDDEN if short + over else 0)
+def _bounded_cardinality(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    _metric(parameters, "hard")
+    target.cardinality(scope, _bounds(parameters), lambda _, short, over: FORBIDDEN if short + over else 0)
 
 
-def _hard_cardinality(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    _check_deltas(given)
-    target.cardinality(scope, _bounds(given), lambda _, short, over: FORBIDDEN if short + over else 0)
+def _hard_cardinality(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    _check_deltas(parameters)
+    target.cardinality(scope, _bounds(parameters), lambda _, short, over: FORBIDDEN if short + over else 0)
 
 
-def _same(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    first, second, cost = given["vars1"], given["vars2"], given["cost"]
+def _same(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    first, second, cost = parameters["vars1"], parameters["vars2"], parameters["cost"]
     if sorted((*first, *second)) != sorted(scope) or len(first) != len(second):
         raise TextError("expected two lists of as many variables each, which together are the scope")
     target.same(first, second, lambda difference: cost * max(0, difference))
@@ -161,33 +163,35 @@ def _halves(scope: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:
     return scope[: len(scope) // 2], scope[len(scope) // 2 :]
 
 
-def _weighted_same(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    target.same(*_halves(scope), penalty(given["metric"], given["cost"]))
+def _weighted_same(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    target.same(*_halves(scope), penalty(parameters["metric"], parameters["cost"]))
 
 
-def _weighted_same_cardinality(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    _weighted_same(target, scope, given)
+def _weighted_same_cardinality(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    _weighted_same(target, scope, parameters)
     for half in _halves(scope):
-        _weighted_cardinality(target, half, given)
+        _weighted_cardinality(target, half, parameters)
 
 
-def _regular(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    _metric(given, "var")
-    starts, ends = (dict.fromkeys(given[name], 0) for name in ("starts", "ends"))
-    transitions = [(source, value, state, 0) for source, value, state in given["transitions"]]
-    _check_states(given["nb_states"], [*starts, *ends, *(s for a, _, b, _ in transitions for s in (a, b))])
-    target.regular(scope, starts, ends, transitions, given["cost"])
+def _regular(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    _metric(parameters, "var")
+    starts, ends = (dict.fromkeys(parameters[name], 0) for name in ("starts", "ends"))
+    transitions = [(source, value, state, 0) for source, value, state in parameters["transitions"]]
+    _check_states(parameters["nb_states"], [*starts, *ends, *(s for a, _, b, _ in transitions for s in (a, b))])
+    target.regular(scope, starts, ends, transitions, parameters["cost"])
 
 
-def _weighted_regular(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    starts, ends = (dict(given[name]) for name in ("starts", "ends"))
-    _check_states(given["nb_states"], [*starts, *ends, *(s for a, _, b, _ in given["transitions"] for s in (a, b))])
-    lowest = min([0, *starts.values(), *ends.values(), *(cost for *_, cost in given["transitions"])])
+def _weighted_regular(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    starts, ends = (dict(parameters[name]) for name in ("starts", "ends"))
+    _check_states(
+        parameters["nb_states"], [*starts, *ends, *(s for a, _, b, _ in parameters["transitions"] for s in (a, b))]
+    )
+    lowest = min([0, *starts.values(), *ends.values(), *(cost for *_, cost in parameters["transitions"])])
     if lowest < 0 and not target.can_be_negative:
         raise TextError(
             f"expected costs of at least 0 in the automaton, found {lowest}; a CFN file may have negative ones"
         )
-    target.regular(scope, starts, ends, given["transitions"])
+    target.regular(scope, starts, ends, parameters["transitions"])
 
 
 def _check_states(count: int, states: Sequence[int]) -> None:
@@ -196,10 +200,10 @@ def _check_states(count: int, states: Sequence[int]) -> None:
             raise TextError(f"expected a state from 0 to {count - 1}, found {state}")
 
 
-def _among(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    low, high = given["min"], given["max"]
-    cost = penalty("lin" if given["metric"] == "var" else given["metric"], given["cost"])
-    weights = dict.fromkeys(given["values"], 1)
+def _among(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    low, high = parameters["min"], parameters["max"]
+    cost = penalty("lin" if parameters["metric"] == "var" else parameters["metric"], parameters["cost"])
+    weights = dict.fromkeys(parameters["values"], 1)
     target.add_sums(scope, [weights] * len(scope), lambda n: cost(max(0, low - n, n - high)))
 
 
@@ -209,55 +213,55 @@ def _last_as_bound(target: CostFunctionTables, scope: Sequence[int]) -> dict[int
     return {x: -x for x in range(target.sizes[scope[-1]])}
 
 
-def _variable_among(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    cost = penalty(_metric(given, "hard"), given["cost"])
-    weights = [dict.fromkeys(given["values"], 1)] * (len(scope) - 1)
+def _variable_among(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    cost = penalty(_metric(parameters, "hard"), parameters["cost"])
+    weights = [dict.fromkeys(parameters["values"], 1)] * (len(scope) - 1)
     target.add_sums(scope, [*weights, _last_as_bound(target, scope)], cost)
 
 
-def _overlap(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    gap, cost = gap_to(given["comparator"], given["to"]), penalty(given["metric"], given["cost"])
+def _overlap(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    gap, cost = gap_to(parameters["comparator"], parameters["to"]), penalty(parameters["metric"], parameters["cost"])
     target.overlap(*_halves(scope), lambda count: cost(gap(count)))
 
 
-def _sum(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    gap, cost = gap_to(given["comparator"], given["to"]), penalty(given["metric"], given["cost"])
+def _sum(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    gap, cost = gap_to(parameters["comparator"], parameters["to"]), penalty(parameters["metric"], parameters["cost"])
     weights = [{x: x for x in range(target.sizes[v])} for v in scope]
     target.add_sums(scope, weights, lambda total: cost(gap(total)))
 
 
-def _variable_sum(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    gap, cost = gap_to(given["comparator"], 0), penalty(_metric(given, "hard"), given["cost"])
+def _variable_sum(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    gap, cost = gap_to(parameters["comparator"], 0), penalty(_metric(parameters, "hard"), parameters["cost"])
     last = _last_as_bound(target, scope)
     weights = [{x: x for x in range(target.sizes[v])} for v in scope[:-1]]
     target.add_sums(scope, [*weights, last], lambda total: cost(gap(total)))
 
 
-def _largest(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
+def _largest(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
     costs: dict[tuple[int, int], int] = {}
-    for v, value, cost in given["tuples"]:
+    for v, value, cost in parameters["tuples"]:
         if v not in scope or cost < 0:
             raise TextError(
                 f"expected a variable of the scope, a value and a cost of at least 0, found {v} {value} {cost}"
             )
         costs[scope.index(v), value] = cost
-    target.largest(scope, given["defaultcost"], costs)
+    target.largest(scope, parameters["defaultcost"], costs)
 
 
-def _knapsack(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    if len(given["weights"]) != len(scope):
-        raise TextError(f"expected {len(scope)} weights, found {len(given['weights'])}")
+def _knapsack(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    if len(parameters["weights"]) != len(scope):
+        raise TextError(f"expected {len(scope)} weights, found {len(parameters['weights'])}")
     if any(target.sizes[v] > 2 for v in scope):
         raise TextError("expected variables of 2 values in a knapsack")
-    capacity = given["capacity"]
-    weights = [{1: weight} for weight in given["weights"]]
+    capacity = parameters["capacity"]
+    weights = [{1: weight} for weight in parameters["weights"]]
     target.add_sums(scope, weights, lambda total: 0 if total >= capacity else FORBIDDEN)
 
 
-def _knapsack_of_values(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    capacity = given["capacity"]
+def _knapsack_of_values(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    capacity = parameters["capacity"]
     weights: list[dict[int, int]] = [{} for _ in scope]
-    for v, value, weight in given["weightedvalues"]:
+    for v, value, weight in parameters["weightedvalues"]:
         if v not in scope or weights[scope.index(v)].setdefault(value, weight) != weight:
             raise TextError(
                 f"expected a variable of the scope and one weight of each value, found {v} {value} {weight}"
@@ -265,35 +269,36 @@ def _knapsack_of_values(target: CostFunctionTables, scope: Sequence[int], given:
     target.add_sums(scope, weights, lambda total: 0 if total >= capacity else FORBIDDEN)
 
 
-def _diverse(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    if len(given["values"]) != len(scope):
-        raise TextError(f"expected {len(scope)} values, found {len(given['values'])}")
-    distance = given["distance"]
+def _diverse(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    if len(parameters["values"]) != len(scope):
+        raise TextError(f"expected {len(scope)} values, found {len(parameters['values'])}")
+    distance = parameters["distance"]
     weights = [
-        {x: 1 for x in range(target.sizes[v]) if x != value} for v, value in zip(scope, given["values"], strict=True)
+        {x: 1 for x in range(target.sizes[v]) if x != value}
+        for v, value in zip(scope, parameters["values"], strict=True)
     ]
     target.add_sums(scope, weights, lambda total: 0 if total >= distance else FORBIDDEN)
 
 
-def _grammar(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    metric = _metric(given, "var", "weight")
+def _grammar(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    metric = _metric(parameters, "var", "weight")
     if not scope:
         raise TextError("expected at least one variable")
-    terminals = [(*rule, 0)[:3] for rule in given["terminals"]]
-    pairs = [(*rule, 0)[:4] for rule in given["non_terminals"]]
+    terminals = [(*rule, 0)[:3] for rule in parameters["terminals"]]
+    pairs = [(*rule, 0)[:4] for rule in parameters["non_terminals"]]
     if min([0, *(rule[-1] for rule in (*terminals, *pairs))]) < 0:
         raise TextError("expected costs of at least 0 in the grammar")
-    symbols = [given["start"], *(rule[0] for rule in terminals), *(s for rule in pairs for s in rule[:3])]
-    _check_states(given["nb_symbols"], symbols)
-    target.grammar(scope, given["start"], terminals, pairs, given["cost"] if metric == "var" else FORBIDDEN)
+    symbols = [parameters["start"], *(rule[0] for rule in terminals), *(s for rule in pairs for s in rule[:3])]
+    _check_states(parameters["nb_symbols"], symbols)
+    target.grammar(scope, parameters["start"], terminals, pairs, parameters["cost"] if metric == "var" else FORBIDDEN)
 
 
-def _clique(target: CostFunctionTables, scope: Sequence[int], given: Parameters) -> None:
-    if len(given["values"]) != len(scope):
-        raise TextError(f"expected values for each of {len(scope)} variables, found {len(given['values'])}")
-    most = given["rhs"]
-    weights = [dict.fromkeys(values, 1) for values in given["values"]]
-    target.add_sums(scope, weights, lambda total: 0 if total <= most else FORBIDDEN)
+def _clique(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
+    if len(parameters["values"]) != len(scope):
+        raise TextError(f"expected values for each of {len(scope)} variables, found {len(parameters['values'])}")
+    max_count = parameters["rhs"]
+    weights = [dict.fromkeys(values, 1) for values in parameters["values"]]
+    target.add_sums(scope, weights, lambda total: 0 if total <= max_count else FORBIDDEN)
 
 
 GLOBAL: dict[str, tuple[str, Callable[[CostFunctionTables, Sequence[int], Parameters], None]]] = {

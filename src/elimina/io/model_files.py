@@ -44,9 +44,16 @@ def _codec_of(path: Path, name: str | None, *, writing: bool = False) -> Codec[M
         raise InputError("models are not written to standard output: name a file with one of the suffixes " + names)
     label, kind = (suffix and f".{suffix}", "suffix") if name is None else (name, "format")
     problem = f"{label!r} is only read, not written" if suffix in FORMATS else f"unknown {kind} {label!r}"
-    other = next((other for other in ALL_FORMATS if suffix in other.suffixes and other.content != "model"), None)
-    if other is not None:
-        problem += f" of a model ({other.use})"
+    other_format = next(
+        (
+            other_format
+            for other_format in ALL_FORMATS
+            if suffix in other_format.suffixes and other_format.content != "model"
+        ),
+        None,
+    )
+    if other_format is not None:
+        problem += f" of a model ({other_format.use})"
     culprit = f"{path}: {problem}" if name is None else problem
     raise InputError(f"{culprit}; name one of {names} (a file may also end in .gz or .xz)")
 
@@ -133,8 +140,8 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
 
 def _report_losses(model: Model, path: Path, codec: Codec[Model]) -> None:
     """Warn about content that a file cannot hold."""
-    own = (v.states is not None or v.name != f"x{i}" for i, v in enumerate(model.variables))
-    if "names" not in codec.holds and any(own):
+    is_named = (v.states is not None or v.name != f"x{i}" for i, v in enumerate(model.variables))
+    if "names" not in codec.holds and any(is_named):
         _logger.warning("%s lacks the names of variables and states: the format has no place for them", path)
     if "names" in codec.holds:
         _report_states(model, path, codec)

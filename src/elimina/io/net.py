@@ -29,12 +29,12 @@ _TOKEN = re.compile(
 )
 _TO_SEMICOLON = re.compile(rb"(?:[^;%/]++|" + _COMMENT.pattern + rb"|/)*+;")
 _NO_PARENTHESIS = bytes(set(range(256)) - set(b"()"))
-_ROUNDING = 1e-3
+_MAX_SUM_ERROR = 1e-3
 """Distance of a row's sum from 1 that is the rounding of decimals, as for other formats."""
 
 _logger = logging.getLogger("elimina")
 
-_OTHER_NODES = ("continuous", "decision", "utility", "function", "instance")
+_UNSUPPORTED_NODES = ("continuous", "decision", "utility", "function", "instance")
 
 
 class Tokens:
@@ -71,28 +71,28 @@ class Tokens:
 
     def token(self, what: str) -> bytes:
         """Read the next token."""
-        found = self.peek()
-        if not found:
+        token = self.peek()
+        if not token:
             raise TextError(f"expected {what}, but the file ends here")
-        self._next = self._mark + len(found)
-        return found
+        self._next = self._mark + len(token)
+        return token
 
-    def expect(self, *wanted: bytes) -> bytes:
+    def expect(self, *expected: bytes) -> bytes:
         """Read a token, which must be one of the given ones."""
-        what = " or ".join(f"'{w.decode()}'" for w in wanted)
-        found = self.token(what)
-        if found not in wanted:
-            raise TextError(f"expected {what}, found {token_text(found)}")
-        return found
+        what = " or ".join(f"'{w.decode()}'" for w in expected)
+        token = self.token(what)
+        if token not in expected:
+            raise TextError(f"expected {what}, found {token_text(token)}")
+        return token
 
     def word(self, what: str) -> str:
         """Read a word or a quotation, the latter without its marks."""
-        found = self.token(what)
-        if found in (b"(", b")", b"{", b"}", b"=", b";", b"|"):
-            raise TextError(f"expected {what}, found {token_text(found)}")
-        if found[:1] == b'"':
-            found = re.sub(rb"\\(.)", rb"\1", found[1:-1], flags=re.DOTALL)
-        return found.decode()
+        token = self.token(what)
+        if token in (b"(", b")", b"{", b"}", b"=", b";", b"|"):
+            raise TextError(f"expected {what}, found {token_text(token)}")
+        if token[:1] == b'"':
+            token = re.sub(rb"\\(.)", rb"\1", token[1:-1], flags=re.DOTALL)
+        return token.decode()
 
     def skip_value(self) -> None:
         """Read past the rest of an attribute."""
@@ -120,7 +120,7 @@ def parse(text: Tokens) -> Model:
             _read_potential(text, builder)
         elif word in ("node", "discrete"):
             _read_node(text, word, builder)
-        elif word in _OTHER_NODES:
+        elif word in _UNSUPPORTED_NODES:
             kind = [word]
             while text.peek() not in (b"{", b":", b""):
                 kind.append(text.word("a node's name"))
@@ -183,7 +183,7 @@ def _read_potential(text: Tokens, builder: NetworkBuilder) -> None:
     child, scope = builder.index(owner), [builder.index(parent) for parent in parents]
     shape = builder.shape(scope, child)
     text.expect(b"{")
-    found = False
+    has_data = False
     while text.peek() != b"}":
         attribute = text.word("an attribute or '}'")
         text.expect(b"=")
@@ -191,13 +191,13 @@ def _read_potential(text: Tokens, builder: NetworkBuilder) -> None:
             raise UnsupportedError(f"the potential of {owner!r} is given by expressions ({attribute}), not by data")
         if attribute != "data":
             text.skip_value()
-        elif found:
+        elif has_data:
             raise TextError(f"the potential of {owner!r} has its data twice")
         else:
-            found = True
+            has_data = True
             _read_data(text, builder, scope, child, owner, shape)
     text.expect(b"}")
-    if not found:
+    if not has_data:
         builder.add_distribution(scope, child, np.full(shape, 1.0 / shape[-1]))
 
 
@@ -227,7 +227,7 @@ def _normalised(values: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
     totals = scaled.sum(axis=-1, keepdims=True)
     with np.errstate(over="ignore"):
         sums = totals * peaks
-    is_off = np.abs(sums - 1) > _ROUNDING
+    is_off = np.abs(sums - 1) > _MAX_SUM_ERROR
     if is_off.any():
         _logger.warning(
             "rows of %r do not sum to 1 (the first such one to %g): they are normalised, as Hugin does",

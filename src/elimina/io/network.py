@@ -18,7 +18,7 @@ from elimina.model.variable import Variable, texts_of
 Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 """The parents and then the child, and the values with the axes in that order."""
 
-LARGEST_TABLE = 10**8
+MAX_TABLE_CELLS = 10**8
 """Most cells of a table that is written out."""
 
 NOT_A_NETWORK = (
@@ -73,8 +73,10 @@ class NetworkBuilder:
         if len({*parents, child}) != len(parents) + 1:
             raise TextError(f"the head of the distribution of {name!r} repeats a variable")
         shape = tuple(self._variables[v].size for v in (*parents, child))
-        if math.prod(shape) > LARGEST_TABLE:
-            raise UnsupportedError(f"the distribution of {name!r} has {math.prod(shape)} entries, over {LARGEST_TABLE}")
+        if math.prod(shape) > MAX_TABLE_CELLS:
+            raise UnsupportedError(
+                f"the distribution of {name!r} has {math.prod(shape)} entries, over {MAX_TABLE_CELLS}"
+            )
         return shape
 
     def add_distribution(self, parents: Sequence[int], child: int, values: NDArray[np.float64]) -> None:
@@ -119,9 +121,9 @@ def conditional_tables(model: Model) -> Iterator[Conditional]:
         InputError: A factor is too large to be written densely.
     """
     for i, factor in enumerate(model.factors):
-        if factor.cells > LARGEST_TABLE:
+        if factor.cells > MAX_TABLE_CELLS:
             raise InputError(
-                f"factor {i} has {factor.cells} entries; this format holds full tables of up to {LARGEST_TABLE}"
+                f"factor {i} has {factor.cells} entries; this format holds full tables of up to {MAX_TABLE_CELLS}"
             )
         values = np.asarray(factor.dense(), dtype=np.float64)
         if model.children is None:
@@ -146,9 +148,9 @@ def read_probabilities(
     source: Located, data: bytes, count: int, owner: str, *, blanks: str = ""
 ) -> NDArray[np.float64]:
     """Read exactly ``count`` non-negative numbers; an error moves the source's line to the culprit's."""
-    found = int(number_starts(data, blanks.encode()).sum())
-    if found != count:
-        raise TextError(f"expected {count} probabilities of {owner!r}, found {found}")
+    number_count = int(number_starts(data, blanks.encode()).sum())
+    if number_count != count:
+        raise TextError(f"expected {count} probabilities of {owner!r}, found {number_count}")
     text = Text(data, blanks=blanks)
     try:
         values: NDArray[np.float64] = text.reals(count, f"a probability of {owner!r}")

@@ -263,8 +263,8 @@ def _split(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
     while at < len(numbers):
         size, v = numbers[at], len(result)
         if size < 1 or size != int(size) or at + size >= len(numbers):
-            left = len(numbers) - at - 1
-            raise TextError(f"expected a number of values from 1 to {left} of variable {v}, found {size:g}")
+            remaining = len(numbers) - at - 1
+            raise TextError(f"expected a number of values from 1 to {remaining} of variable {v}, found {size:g}")
         values = numbers[at + 1 : at + 1 + int(size)]
         if values.min() < 0:
             raise TextError(f"expected non-negative probabilities of variable {v}, found {values.min()}")

@@ -89,14 +89,14 @@ def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "ev
     if isinstance(evidence, str | os.PathLike):
         return read_evidence(evidence, model)
     if not hasattr(evidence, "items") or getattr(evidence, "ndim", None) != 1:
-        taken = "a mapping from variables to states, such as {'A': 'yes'}, a pandas Series, or the path of a file"
-        raise arguments.wrong_type(argument, evidence, taken)
-    found: dict[Any, Any] = {}
+        accepted = "a mapping from variables to states, such as {'A': 'yes'}, a pandas Series, or the path of a file"
+        raise arguments.wrong_type(argument, evidence, accepted)
+    states: dict[Any, Any] = {}
     for name, cell in evidence.items():
-        if name in found:
+        if name in states:
             raise InputError(f"the evidence names {name!r} twice: give each variable one state")
-        found[name] = _cell_state(model.variables[model.index(name)], cell)
-    return found
+        states[name] = _cell_state(model.variables[model.index(name)], cell)
+    return states
 
 
 def _cell_state(variable: Variable, cell: Any) -> Any:

@@ -27,8 +27,8 @@ from elimina.model.variable import MAX_STATES, Variable
 
 logger = logging.getLogger("elimina")
 
-_LARGEST_EXPONENT = 700.0
-_MOST_CONSTANTS = 64
+_MAX_EXPONENT = 700.0
+_MAX_CONSTANTS = 64
 """Tables that a constant may become."""
 
 
@@ -144,13 +144,13 @@ def _as_factors(log_constant: float) -> list[float]:
         return []
     if log_constant == -math.inf:
         return [0.0]
-    count = max(1, math.ceil(min(abs(log_constant) / _LARGEST_EXPONENT, _MOST_CONSTANTS + 1)))
-    if count > _MOST_CONSTANTS:
+    count = max(1, math.ceil(min(abs(log_constant) / _MAX_EXPONENT, _MAX_CONSTANTS + 1)))
+    if count > _MAX_CONSTANTS:
         logger.warning(
             "the constant factor exp(%.6g) is not written: it would take over %d numbers; the best assignments stay "
             "the same, but add %.6g to log scores and log Z",
             log_constant,
-            _MOST_CONSTANTS,
+            _MAX_CONSTANTS,
             log_constant,
         )
         return []

@@ -49,10 +49,10 @@ def read_function(text: Text, scope: list[int], target: CostFunctionTables) -> N
         add_binary(target, keyword, scope, text.integers(BINARY[keyword], "a parameter").tolist())
     elif keyword in GLOBAL:
         reader = _WordReader(text, keyword, scope)
-        given: dict[str, Any] = {}
+        parameters: dict[str, Any] = {}
         for name in GLOBAL[keyword][0].split():
-            given[name] = reader.read(name, given)
-        add_global(target, keyword, scope, given)
+            parameters[name] = reader.read(name, parameters)
+        add_global(target, keyword, scope, parameters)
     else:
         raise UnsupportedError(f"the keyword {token_text(word)} is not handled; give the function by its tuples")
 
@@ -63,12 +63,12 @@ class _WordReader:
         self.second = 0
         self.pairs: list[list[int]] = []
 
-    def read(self, name: str, given: dict[str, Any]) -> Any:
-        """Read a parameter; ``given`` holds those before it."""
+    def read(self, name: str, parameters: dict[str, Any]) -> Any:
+        """Read a parameter; ``parameters`` holds those before it."""
         if name in ("metric", "comparator"):
             return self.text.token(f"a {name}").decode(errors="replace")
         special: dict[str, Callable[[], Any]] = {
-            "bounds": lambda: self._rows(5 if given.get("metric") == "wdec" else 3),
+            "bounds": lambda: self._rows(5 if parameters.get("metric") == "wdec" else 3),
             "tuples": lambda: self._rows(3),
             "exceptedvalues": self._list,
             # These are a later addition to the format, which only the line's end tells from the next function.
@@ -149,10 +149,10 @@ def parse(text: Text) -> Model:
     sizes = _read_sizes(text, count, largest)
     reader = _FunctionReader(text, sizes, bound)
     while functions:
-        most = min(functions, _MOST_AT_ONCE)
-        plain = reader.read_plain(most)
-        functions -= plain
-        if plain < most:
+        max_functions = min(functions, _MAX_FUNCTIONS_PER_ARRAY)
+        plain_functions = reader.read_plain(max_functions)
+        functions -= plain_functions
+        if plain_functions < max_functions:
             reader.read()
             functions -= 1
     upper_bound = None if bound == FORBIDDEN else bound
@@ -178,7 +178,7 @@ def _read_sizes(text: Text, count: int, largest: int) -> list[int]:
     return sizes
 
 
-_MOST_AT_ONCE = 4096
+_MAX_FUNCTIONS_PER_ARRAY = 4096
 """Functions whose tables share one array: some milliseconds of work between two looks at stop requests."""
 
 
@@ -192,10 +192,10 @@ class _FunctionReader:
         # Made once: a file may have as many variables as functions that are read one by one.
         self.flat_sizes = np.array(sizes, dtype=np.int64)
 
-    def read_plain(self, most: int) -> int:
+    def read_plain(self, max_functions: int) -> int:
         """Read functions up to the first one that ``read`` has to look at; return how many."""
         limits = self.bound, FORBIDDEN, MAX_DENSE_CELLS, DENSE_CELLS_PER_TUPLE
-        starts, members, costs = self.text.functions(most, self.flat_sizes, *limits)
+        starts, members, costs = self.text.functions(max_functions, self.flat_sizes, *limits)
         at = 0
         names = members.tolist()
         for first, last in itertools.pairwise(starts.tolist()):
@@ -309,8 +309,8 @@ def _render_function(table: Table, bound: int) -> Iterator[str]:
 
 
 def _most_common(values: NDArray[np.int64] | NDArray[np.float64]) -> int:
-    found, counts = np.unique(values, return_counts=True)
-    return int(found[counts.argmax()]) if len(found) else 0
+    distinct, counts = np.unique(values, return_counts=True)
+    return int(distinct[counts.argmax()]) if len(distinct) else 0
 
 
 CODEC = Codec(("min-cost",), partial(Text, glued_minus=True), parse, render, holds=("upper bound",))

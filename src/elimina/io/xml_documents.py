@@ -24,9 +24,9 @@ def checked_xml(name: str) -> str:
     Raises:
         InputError: It cannot.
     """
-    found = not_xml().search(name)
-    if found:
-        raise InputError(f"an XML file cannot hold the name {name!r}: it has the character {found.group()!r}")
+    invalid = not_xml().search(name)
+    if invalid:
+        raise InputError(f"an XML file cannot hold the name {name!r}: it has the character {invalid.group()!r}")
     return name
 
 
@@ -142,9 +142,9 @@ class Document:
         Raises:
             TextError: There is none, or another.
         """
-        found = [child for child in element.children if child.tag == tag]
-        self.line = found[1].line if len(found) > 1 else element.line
-        if len(found) != 1:
-            raise TextError(f"expected one <{tag}> in {owner}, found {len(found) or 'none'}")
-        self.line = found[0].line
-        return found[0]
+        children = [child for child in element.children if child.tag == tag]
+        self.line = children[1].line if len(children) > 1 else element.line
+        if len(children) != 1:
+            raise TextError(f"expected one <{tag}> in {owner}, found {len(children) or 'none'}")
+        self.line = children[0].line
+        return children[0]

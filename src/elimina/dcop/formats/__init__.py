@@ -25,10 +25,10 @@ FORMATS = by_suffix("distributed problem")
 def _codec_of(path: Path, name: str | None) -> Codec[Problem]:
     suffix = suffix_of(path) if name is None else name
     if suffix not in FORMATS:
-        given, culprit = (
+        label, culprit = (
             (f"suffix {suffix and '.' + suffix!r}", f"{path}: ") if name is None else (f"format {name!r}", "")
         )
-        raise InputError(f"{culprit}unknown {given} of a distributed problem; name one of {', '.join(FORMATS)}")
+        raise InputError(f"{culprit}unknown {label} of a distributed problem; name one of {', '.join(FORMATS)}")
     codec: Codec[Problem] = import_module(f"elimina.dcop.formats.{FORMATS[suffix].name}").CODEC
     return codec
 

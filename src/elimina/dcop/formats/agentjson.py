@@ -79,8 +79,8 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def _fail(what: str, found: object) -> NoReturn:
-    raise TextError(f"expected {what}, found {json.dumps(found)[:40]}")
+def _fail(what: str, value: object) -> NoReturn:
+    raise TextError(f"expected {what}, found {json.dumps(value)[:40]}")
 
 
 def _object(value: Any, what: str) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def _read_variables(builder: Builder, variables: dict[str, Any], agents: dict[st
             if owner_of.setdefault(owned, name) != name:
                 raise TextError(f"variable {owned!r} belongs to agents {owner_of[owned]!r} and {name!r}")
     domains: dict[tuple[tuple[type, State], ...], Domain] = {}
-    for name, given in variables.items():
-        variable = _object(given, f"variable {name!r}")
+    for name, entry in variables.items():
+        variable = _object(entry, f"variable {name!r}")
         values = [_value(value, name) for value in _list(variable, "domain", f"variable {name!r}")]
         key = tuple((type(value), value) for value in values)
         if key not in domains:
@@ -184,7 +184,9 @@ def render(problem: Problem) -> Iterator[str]:
         yield f'"name": {json.dumps(model.name)},\n'
     if model.sense == "max-cost":
         yield '"objective": "max",\n'
-    yield from _rendered("agents", ((a.name, {"vars": mine}) for a, mine in zip(problem.agents, owned, strict=True)))
+    yield from _rendered(
+        "agents", ((a.name, {"vars": variables}) for a, variables in zip(problem.agents, owned, strict=True))
+    )
     yield ",\n"
     yield from _rendered("variables", _variables(problem, constraints))
     yield ",\n"

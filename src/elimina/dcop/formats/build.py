@@ -16,7 +16,7 @@ from elimina._core import TextError
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.errors import InputError, MemoryLimitError
 from elimina.io.listed_tuples import table_of_tuples
-from elimina.io.network import LARGEST_TABLE
+from elimina.io.network import MAX_TABLE_CELLS
 from elimina.model.model import Model
 from elimina.model.states import State, integer_of
 from elimina.model.table import FORBIDDEN, Sense, Table, forbidden_value
@@ -166,8 +166,8 @@ class Builder:
         except OverflowError:
             raise TextError("a cost is beyond the range of a double") from None
         if np.isnan(reals).any() or (np.isinf(reals) & (reals != worst)).any():
-            found = reals[np.isnan(reals) | (np.isinf(reals) & (reals != worst))][0]
-            raise TextError(f"expected costs that are numbers or, where forbidden, {worst}; found {found}")
+            invalid = reals[np.isnan(reals) | (np.isinf(reals) & (reals != worst))][0]
+            raise TextError(f"expected costs that are numbers or, where forbidden, {worst}; found {invalid}")
         infinite = np.isinf(reals)
         finite = np.where(infinite, 0, reals)
         forbidden = int(forbidden_value(self.sense, np.int64))
@@ -257,17 +257,17 @@ class Builder:
             upper_bound=self.upper_bound,
             name=self.name,
         )
-        known = {agent.name: i for i, agent in enumerate(agents)}
-        everyone = list(agents)
-        places = []
+        index_of_agent = {agent.name: i for i, agent in enumerate(agents)}
+        all_agents = list(agents)
+        owner_indices = []
         for variable, owner in zip(self.variables, owners, strict=True):
-            if owner is None and variable.name not in known:
-                known[variable.name] = len(everyone)
-                everyone.append(AgentProfile(variable.name))
-            if (name := variable.name if owner is None else owner) not in known:
+            if owner is None and variable.name not in index_of_agent:
+                index_of_agent[variable.name] = len(all_agents)
+                all_agents.append(AgentProfile(variable.name))
+            if (name := variable.name if owner is None else owner) not in index_of_agent:
                 raise TextError(f"variable {variable.name!r} belongs to agent {name!r}, which is not declared")
-            places.append(known[name])
-        return Problem(model, everyone, places)
+            owner_indices.append(index_of_agent[name])
+        return Problem(model, all_agents, owner_indices)
 
 
 def check_listed(cells: int, name: str) -> None:
@@ -276,8 +276,8 @@ def check_listed(cells: int, name: str) -> None:
     Raises:
         MemoryLimitError: It has more cells than a file may list.
     """
-    if cells > LARGEST_TABLE:
-        raise MemoryLimitError(f"function {name!r} has {cells} costs; up to {LARGEST_TABLE} can be listed")
+    if cells > MAX_TABLE_CELLS:
+        raise MemoryLimitError(f"function {name!r} has {cells} costs; up to {MAX_TABLE_CELLS} can be listed")
 
 
 def constant_of(model: Model) -> int | float:

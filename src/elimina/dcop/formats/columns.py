@@ -19,9 +19,9 @@ from elimina.errors import UnsupportedError
 
 Column = NDArray[Any]
 EXACT = 2**53
-MOST_BITS = 1024
+MAX_INTEGER_BITS = 1024
 _LARGEST_PLACES = 400
-_LONGEST_NUMBER = 40
+_MAX_NUMBER_CHARACTERS = 40
 
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -60,12 +60,12 @@ def constant(value: Any, count: int) -> Column:
     return np.repeat(column([value]), count)
 
 
-def merged(mask: NDArray[np.bool_], chosen: Column, other: Column) -> Column:
-    """Return the values of ``chosen`` where the mask is set, those of ``other`` elsewhere, in order."""
-    kinds = {part.dtype.kind for part in (chosen, other)}
+def merged(mask: NDArray[np.bool_], chosen: Column, otherwise: Column) -> Column:
+    """Return the values of ``chosen`` where the mask is set, those of ``otherwise`` elsewhere, in order."""
+    kinds = {part.dtype.kind for part in (chosen, otherwise)}
     dtype = object if "O" in kinds else float if "f" in kinds else np.int64 if "i" in kinds else bool
     result = np.empty(len(mask), dtype=dtype)
-    result[mask], result[~mask] = chosen, other
+    result[mask], result[~mask] = chosen, otherwise
     return result
 
 
@@ -74,41 +74,41 @@ def truth(values: Column) -> NDArray[np.bool_]:
     return values.astype(bool)
 
 
-def compare(kind: type[ast.cmpop], left: Column, right: Column) -> NDArray[np.bool_]:
+def compare(kind: type[ast.cmpop], lhs: Column, rhs: Column) -> NDArray[np.bool_]:
     """Compare element by element.
 
     Raises:
         TextError: Values without an order are compared by it.
     """
     compared = _COMPARISONS[kind]
-    if left.dtype.kind != "O" and right.dtype.kind != "O":
-        result: NDArray[np.bool_] = compared(left, right)
+    if lhs.dtype.kind != "O" and rhs.dtype.kind != "O":
+        result: NDArray[np.bool_] = compared(lhs, rhs)
         return result
     try:
-        pairs = zip(left.tolist(), right.tolist(), strict=True)
-        return np.fromiter((compared(a, b) for a, b in pairs), dtype=bool, count=len(left))
+        pairs = zip(lhs.tolist(), rhs.tolist(), strict=True)
+        return np.fromiter((compared(a, b) for a, b in pairs), dtype=bool, count=len(lhs))
     except TypeError as error:
         raise TextError(f"the expression compares what has no order: {error}") from None
 
 
-def arithmetic(kind: type[ast.operator], left: Column, right: Column) -> Column:
+def arithmetic(kind: type[ast.operator], lhs: Column, rhs: Column) -> Column:
     """Add, subtract, multiply, divide or raise to a power.
 
     Raises:
         TextError: A divisor is 0, or the result is not a real number.
         UnsupportedError: A value is not a number, or an integer gets too large.
     """
-    if kind in (ast.Div, ast.FloorDiv, ast.Mod) and not truth(right).all():
+    if kind in (ast.Div, ast.FloorDiv, ast.Mod) and not truth(rhs).all():
         raise TextError("the expression divides by zero")
-    left, right = _number(left), _number(right)
-    if "O" not in (left.dtype.kind, right.dtype.kind) and kind is not ast.Pow:
-        whole = left.dtype.kind == right.dtype.kind == "i"
-        if not (whole and kind is ast.Mult and _largest(left) * _largest(right) > EXACT):
+    lhs, rhs = _number(lhs), _number(rhs)
+    if "O" not in (lhs.dtype.kind, rhs.dtype.kind) and kind is not ast.Pow:
+        whole = lhs.dtype.kind == rhs.dtype.kind == "i"
+        if not (whole and kind is ast.Mult and _largest(lhs) * _largest(rhs) > EXACT):
             with np.errstate(all="ignore"):
-                result: Column = _ARITHMETIC[kind](left, right)
+                result: Column = _ARITHMETIC[kind](lhs, rhs)
             if result.dtype.kind == "f" or _largest(result) <= EXACT:
                 return result
-    pairs = zip(left.tolist(), right.tolist(), strict=True)
+    pairs = zip(lhs.tolist(), rhs.tolist(), strict=True)
     return column(_exact(kind, a, b) for a, b in pairs)
 
 
@@ -163,30 +163,30 @@ def _largest(values: Column) -> int:
     return max(-int(values.min()), int(values.max())) if values.size else 0
 
 
-def _exact(kind: type[ast.operator], left: Any, right: Any) -> Any:
-    whole = isinstance(left, int) and isinstance(right, int)
-    if kind is ast.Pow and whole and right > 0 and left.bit_length() * right > 2 * MOST_BITS:
-        raise UnsupportedError(f"an expression raises an integer to the power {str(right)[:20]}, which is too large")
+def _exact(kind: type[ast.operator], lhs: Any, rhs: Any) -> Any:
+    whole = isinstance(lhs, int) and isinstance(rhs, int)
+    if kind is ast.Pow and whole and rhs > 0 and lhs.bit_length() * rhs > 2 * MAX_INTEGER_BITS:
+        raise UnsupportedError(f"an expression raises an integer to the power {str(rhs)[:20]}, which is too large")
     try:
-        result = _ARITHMETIC[kind](left, right)
+        result = _ARITHMETIC[kind](lhs, rhs)
     except ZeroDivisionError:
         raise TextError("the expression divides by zero") from None
     except OverflowError as error:
         raise UnsupportedError(f"an expression gets too large: {error.args[-1]}") from None
     if isinstance(result, complex):
-        raise TextError(f"the expression raises {left} to the power {right}, which is not a real number")
-    if isinstance(result, int) and result.bit_length() > MOST_BITS:
+        raise TextError(f"the expression raises {lhs} to the power {rhs}, which is not a real number")
+    if isinstance(result, int) and result.bit_length() > MAX_INTEGER_BITS:
         raise UnsupportedError(
-            f"an expression has an integer of {result.bit_length()} bits; up to {MOST_BITS} are handled"
+            f"an expression has an integer of {result.bit_length()} bits; up to {MAX_INTEGER_BITS} are handled"
         )
     return result
 
 
 def _extreme(better: type[ast.cmpop], arguments: Sequence[Column]) -> Column:
     best = arguments[0]
-    for other in arguments[1:]:
-        mask = compare(better, other, best)
-        best = merged(mask, other[mask], best[~mask])
+    for candidate in arguments[1:]:
+        mask = compare(better, candidate, best)
+        best = merged(mask, candidate[mask], best[~mask])
     return best
 
 
@@ -199,7 +199,7 @@ def _rounded(values: Column) -> Column:
 
 
 def _to_int(value: Any, convert: Callable[[Any], int] = int) -> int:
-    if isinstance(value, str) and len(value) > _LONGEST_NUMBER:
+    if isinstance(value, str) and len(value) > _MAX_NUMBER_CHARACTERS:
         raise UnsupportedError(f"an expression reads a number from {len(value)} characters, which is not handled")
     try:
         return convert(value)

@@ -214,12 +214,12 @@ def tabulate(expression: Expression, names: Sequence[str], domains: Sequence[Col
     total = math.prod(sizes)
     parts = []
     for start in range(0, total, _BLOCK):
-        place: NDArray[np.int64] = np.arange(start, min(start + _BLOCK, total))
-        known: dict[str, Column] = {}
+        indices: NDArray[np.int64] = np.arange(start, min(start + _BLOCK, total))
+        cells: dict[str, Column] = {}
         for name, domain in zip(reversed(names), reversed(domains), strict=True):
-            place, digit = np.divmod(place, len(domain))
-            known[name] = domain[digit]
-        parts.append(_result(expression, _Cells(known, len(place))))
+            indices, digit = np.divmod(indices, len(domain))
+            cells[name] = domain[digit]
+        parts.append(_result(expression, _Cells(cells, len(indices))))
     kind = object if any(part.dtype.kind == "O" for part in parts) else None
     return np.concatenate([part.astype(kind) if kind else part for part in parts])
 
@@ -252,13 +252,13 @@ def _run(statements: Sequence[ast.stmt], cells: _Cells) -> Column:
     raise TextError("the expression ends without a return")
 
 
-def _either(mask: Mask, chosen: Branch, other: Branch, cells: _Cells) -> Column:
+def _either(mask: Mask, chosen: Branch, otherwise: Branch, cells: _Cells) -> Column:
     """Evaluate one branch where the mask is set and another one elsewhere, each only where it is needed."""
     if mask.all():
         return chosen(cells)
     if not mask.any():
-        return other(cells)
-    return columns.merged(mask, chosen(cells.where(mask)), other(cells.where(~mask)))
+        return otherwise(cells)
+    return columns.merged(mask, chosen(cells.where(mask)), otherwise(cells.where(~mask)))
 
 
 def _evaluate(node: ast.expr, cells: _Cells) -> Column:
@@ -300,23 +300,23 @@ def _connect(is_and: bool, values: Column, rest: Sequence[ast.expr], cells: _Cel
     return _either(open_cells, following, lambda _: values[~open_cells], cells)
 
 
-def _compare(left: Column, ops: Sequence[ast.cmpop], comparators: Sequence[ast.expr], cells: _Cells) -> Column:
+def _compare(lhs: Column, ops: Sequence[ast.cmpop], comparators: Sequence[ast.expr], cells: _Cells) -> Column:
     """Return a chain of comparisons; each one is evaluated only where those before it hold."""
     op, comparator = ops[0], comparators[0]
     if isinstance(comparator, _DISPLAYS):
-        right = left
+        rhs = lhs
         held = np.zeros(cells.count, dtype=bool)
         for element in comparator.elts:
-            held |= columns.compare(ast.Eq, left, _evaluate(element, cells))
+            held |= columns.compare(ast.Eq, lhs, _evaluate(element, cells))
         held = held if isinstance(op, ast.In) else ~held
     else:
-        right = _evaluate(comparator, cells)
-        held = columns.compare(type(op), left, right)
+        rhs = _evaluate(comparator, cells)
+        held = columns.compare(type(op), lhs, rhs)
     if len(ops) == 1:
         return held
 
     def following(part: _Cells) -> Column:
-        return _compare(right[held], ops[1:], comparators[1:], part)
+        return _compare(rhs[held], ops[1:], comparators[1:], part)
 
     return _either(held, following, lambda _: held[~held], cells)
 
@@ -404,12 +404,12 @@ class Expressions:
         if _NOT_WORDS.search(text):
             return text, {}
         index, external = self.builder.index, self.external
-        known = [w for w in dict.fromkeys(_WORD.findall(text)) if w in index or w in external]
-        if any(word in FUNCTIONS or keyword.iskeyword(word) or not word.isidentifier() for word in known):
+        variables = [w for w in dict.fromkeys(_WORD.findall(text)) if w in index or w in external]
+        if any(word in FUNCTIONS or keyword.iskeyword(word) or not word.isidentifier() for word in variables):
             return text, {}
-        places = {word: f"ξ{place}" for place, word in enumerate(known)}
-        template = _WORD.sub(lambda word: places.get(word[0], word[0]), text)
-        return template, {place: word for word, place in places.items()}
+        slots = {word: f"ξ{number}" for number, word in enumerate(variables)}
+        template = _WORD.sub(lambda word: slots.get(word[0], word[0]), text)
+        return template, {number: word for word, number in slots.items()}
 
     def _domain(self, name: str) -> tuple[Column, str]:
         """Return the values of a variable, and a key that differs for different values."""

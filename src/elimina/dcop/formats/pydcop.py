@@ -162,9 +162,9 @@ class _YamlReader:
     def _field(self, node: MappingNode, name: str, owner: str) -> YamlNode:
         if name not in node.entries:
             self.file.fail(node, f"expected '{name}' of {owner}, found none")
-        found = node.entries[name][1]
-        self.file.at(found)
-        return found
+        field = node.entries[name][1]
+        self.file.at(field)
+        return field
 
     def _read_objective(self) -> None:
         if "objective" in self.top.entries:
@@ -176,16 +176,16 @@ class _YamlReader:
 
     def _read_domain(self, name: str, node: MappingNode) -> None:
         self.file.check_keys(node, ("values", "type", "initial_value"))
-        given = self._field(node, "values", f"domain {name!r}")
-        items = given.items if isinstance(given, SequenceNode) else [given]
+        field = self._field(node, "values", f"domain {name!r}")
+        items = field.items if isinstance(field, SequenceNode) else [field]
         values = [self.file.value(item, "a value (a number, a string or a boolean)") for item in items]
-        self.file.at(given)
-        if len(values) == 1 and isinstance(values[0], str) and (found := _RANGE.fullmatch(values[0])):
-            first, last = map(int, found.groups())
+        self.file.at(field)
+        if len(values) == 1 and isinstance(values[0], str) and (bounds := _RANGE.fullmatch(values[0])):
+            first, last = map(int, bounds.groups())
             if not 0 <= last - first < LARGEST_DOMAIN:
                 raise TextError(f"expected 1 to {LARGEST_DOMAIN} values of domain {name!r}, found {values[0].strip()}")
             values = list(range(first, last + 1))
-        elif not isinstance(given, SequenceNode):
+        elif not isinstance(field, SequenceNode):
             raise TextError(f"expected a list of values of domain {name!r}, found {str(values[0])[:40]!r}")
         self.builder.add_domain(Domain.of(name, [v if isinstance(v, str | int) else str(v) for v in values]))
         self.expressions.values[name] = columns.column(values)
@@ -201,8 +201,8 @@ class _YamlReader:
         self.builder.add_variable(name, domain)
 
     def _initial(self, node: MappingNode, name: str, domain: Domain) -> int:
-        given = self._field(node, "initial_value", f"variable {name!r}")
-        return domain.code(str(self.file.value(given, "a value")))
+        field = self._field(node, "initial_value", f"variable {name!r}")
+        return domain.code(str(self.file.value(field, "a value")))
 
     def _read_external(self, name: str, node: MappingNode) -> None:
         self.file.check_keys(node, ("domain", "initial_value"))
@@ -248,9 +248,9 @@ class _YamlReader:
             raise type(error)(f"{owner!r}: {error}") from None
 
     def _read_extension(self, name: str, node: MappingNode) -> None:
-        given = self._field(node, "variables", f"constraint {name!r}")
-        is_list = isinstance(given, SequenceNode)
-        items = given.items if isinstance(given, SequenceNode) else [given]
+        field = self._field(node, "variables", f"constraint {name!r}")
+        is_list = isinstance(field, SequenceNode)
+        items = field.items if isinstance(field, SequenceNode) else [field]
         external = self.expressions.external
         texts = [self.file.text(item, "the name of a variable") for item in items]
         names = [text if text in self.builder.index or text in external else text.strip() for text in texts]
@@ -262,9 +262,9 @@ class _YamlReader:
         self.file.at(node)
         fixed = {axis: external[n][1] for axis, n in enumerate(names) if n in external}
         if fixed:
-            here = (rows[:, list(fixed)] == list(fixed.values())).all(axis=1)
-            rows = rows[here][:, [axis for axis in range(len(names)) if axis not in fixed]]
-            costs = [cost for cost, is_here in zip(costs, here.tolist(), strict=True) if is_here]
+            is_consistent = (rows[:, list(fixed)] == list(fixed.values())).all(axis=1)
+            rows = rows[is_consistent][:, [axis for axis in range(len(names)) if axis not in fixed]]
+            costs = [cost for cost, is_kept in zip(costs, is_consistent.tolist(), strict=True) if is_kept]
         self.builder.add_rows(decisions, rows, costs, default, name)
 
 
@@ -315,7 +315,7 @@ def _values(variable: Variable) -> tuple[str, ...]:
 
 
 def _quoted(text: str) -> str:
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def _key(name: str) -> str:
@@ -359,9 +359,9 @@ def _agents(problem: Problem) -> Iterator[str]:
         owned[owner].append(_key(variable.name))
     if any(owned):
         yield "\ndistribution_hints:\n  must_host:\n"
-    for agent, mine in zip(agents, owned, strict=True):
-        if mine:
-            yield f"    {_key(agent.name)}: [{', '.join(mine)}]\n"
+    for agent, variables in zip(agents, owned, strict=True):
+        if variables:
+            yield f"    {_key(agent.name)}: [{', '.join(variables)}]\n"
 
 
 CODEC = Codec(("min-cost", "max-cost"), YamlFile, parse, render, holds=("capacities",))

@@ -112,9 +112,9 @@ class AgentReader:
         return name
 
     def _read_agents(self) -> None:
-        given = self.top.entries["agents"][1] if "agents" in self.top.entries else None
-        if isinstance(given, SequenceNode):
-            for item, name in self._items(given, "the name of an agent"):
+        listed_agents = self.top.entries["agents"][1] if "agents" in self.top.entries else None
+        if isinstance(listed_agents, SequenceNode):
+            for item, name in self._items(listed_agents, "the name of an agent"):
                 if name in self.names:
                     self.file.fail(item, f"a second agent is named {name[:40]!r}")
                 self.names[name] = None

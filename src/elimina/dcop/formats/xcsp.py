@@ -138,10 +138,10 @@ class _XcspReader:
 
     def _read_domain(self, element: Element) -> None:
         name = self._attribute(element, "name")
-        given = element.attributes.get("nbValues")
-        count = None if given is None else int(given) if re.fullmatch(r"\d{1,10}", given) else -1
+        text = element.attributes.get("nbValues")
+        count = None if text is None else int(text) if re.fullmatch(r"\d{1,10}", text) else -1
         if count is not None and not 1 <= count <= LARGEST_DOMAIN:
-            raise TextError(f"expected nbValues from 1 to {LARGEST_DOMAIN} of domain {name!r}, found {given!r}")
+            raise TextError(f"expected nbValues from 1 to {LARGEST_DOMAIN} of domain {name!r}, found {text!r}")
         words = element.text.split() if element.text or count is None else [f"1..{count}"]
         texts: list[str] = []
         for word in words:
@@ -184,16 +184,16 @@ class _XcspReader:
         arity = self._arity(element)
         texts: list[str] = []
         costs: list[int | float] = []
-        known: dict[str, int | float] = {}
+        cost_of_text: dict[str, int | float] = {}
         text = element.raw_text.rstrip().removesuffix("|")
         for part in text.split("|") if text.strip() else ():
             head, colon, words = part.rpartition(":")
             if colon:
                 if semantics != "soft":
                     raise TextError(f"relation {name!r} has semantics {semantics!r}, but a cost: {part.strip()[:40]!r}")
-                if head not in known:
-                    known[head] = self._cost(head, element, text, len(costs))
-                first = known[head]
+                if head not in cost_of_text:
+                    cost_of_text[head] = self._cost(head, element, text, len(costs))
+                first = cost_of_text[head]
             values = words.split()
             arity = len(values) if arity is None else arity
             if len(values) != arity or first is None:
@@ -205,10 +205,10 @@ class _XcspReader:
         self.relations[name] = _Relation(element, arity or 0, texts, costs, rest)
 
     def _arity(self, element: Element) -> int | None:
-        given = element.attributes.get("arity")
-        if given is not None and not re.fullmatch(r"\d{1,5}", given):
-            raise TextError(f"expected an arity of <{element.tag}>, found {given[:40]!r}")
-        return None if given is None else int(given)
+        text = element.attributes.get("arity")
+        if text is not None and not re.fullmatch(r"\d{1,5}", text):
+            raise TextError(f"expected an arity of <{element.tag}>, found {text[:40]!r}")
+        return None if text is None else int(text)
 
     def _cost(self, word: str, element: Element, text: str, before: int) -> int | float:
         try:
@@ -234,8 +234,8 @@ class _XcspReader:
             )
         domains = [self.builder.domain_of[v] for v in scope]
         key = (reference, *(domain.name for domain in domains), *(scope.index(v) for v in scope))
-        if (known := self.tables.get(key)) is not None:
-            self.builder.tables.append(known.over(list(dict.fromkeys(scope))))
+        if (table := self.tables.get(key)) is not None:
+            self.builder.tables.append(table.over(list(dict.fromkeys(scope))))
         else:
             self.builder.add_rows(scope, self._rows(relation, domains), relation.costs, relation.default, name)
             self.tables[key] = self.builder.tables[-1]
@@ -266,7 +266,7 @@ def _lines_before(text: str, tuples: int) -> int:
     return "|".join(text.split("|", tuples + 1)[: tuples + 1]).rstrip().count("\n")
 
 
-_LONGEST = 18
+_MAX_INTEGER_CHARACTERS = 18
 """Digits of an end of a range."""
 _NOT_A_VALUE = re.compile(r"[\s|:]|^$|^[+-]?\d{1,18}\.\.[+-]?\d{1,18}$")
 
@@ -324,7 +324,7 @@ def _variable(variable: Variable) -> str:
 
 
 def _values(texts: Sequence[str]) -> str:
-    if all(len(text) <= _LONGEST and integer_of(text) is not None for text in texts):
+    if all(len(text) <= _MAX_INTEGER_CHARACTERS and integer_of(text) is not None for text in texts):
         first, last = int(texts[0]), int(texts[-1])
         if [int(text) for text in texts] == list(range(first, last + 1)):
             return f"{first}..{last}"

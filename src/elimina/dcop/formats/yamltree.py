@@ -18,7 +18,7 @@ from elimina.errors import UnsupportedError
 from elimina.system import require
 
 _DEEPEST = 100
-_LONGEST_NUMBER = 400
+_MAX_NUMBER_CHARACTERS = 400
 _SIMILARITY = 0.82
 """Share of letters in common from which on a key is a misspelt one."""
 _SIMPLE = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?")
@@ -194,7 +194,7 @@ class YamlFile:
         """Return a node that has to be a number, a string or a boolean, as YAML resolves it."""
         text = self.text(node, what)
         assert isinstance(node, ScalarNode)
-        if not node.is_plain or len(text) > _LONGEST_NUMBER:
+        if not node.is_plain or len(text) > _MAX_NUMBER_CHARACTERS:
             return text
         if match := _SIMPLE.fullmatch(text):
             return float(text) if match[1] else int(text)
