@@ -27,9 +27,9 @@ _found_variables: Callable[..., Any] = import_package("cpmpy", "cpmpy.transforma
 def register() -> None:
     """Add elimina to CPMpy's solvers; a second call changes nothing."""
     lookup = import_package("cpmpy", "cpmpy.solvers.utils").SolverLookup
-    known = lookup.base_solvers
-    if all(name != NAME for name, _ in known()):
-        lookup.base_solvers = classmethod(lambda cls: [*known(), (NAME, CPM_elimina)])
+    base_solvers = lookup.base_solvers
+    if all(name != NAME for name, _ in base_solvers()):
+        lookup.base_solvers = classmethod(lambda cls: [*base_solvers(), (NAME, CPM_elimina)])
 
 
 class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
@@ -122,10 +122,10 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
             )
         # Solutions may differ in variables that only the decompositions have.
         variables, seen = list(self.user_vars), set()
-        own = self.solver_vars(variables)
+        expressions = self.solver_vars(variables)
 
         def note(solution: Solution) -> bool:
-            values = tuple(solution[own])
+            values = tuple(solution[expressions])
             if values not in seen:
                 seen.add(values)
                 self._show(solution, display)
@@ -165,19 +165,19 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
             return 1 - self.solver_var(cpm_var._bv)
         if cpm_var.name not in self._varmap:
             self._varmap[cpm_var.name] = self._model.int_var(int(cpm_var.lb), int(cpm_var.ub), cpm_var.name)
-        found: Expression = self._varmap[cpm_var.name]
-        return found
+        expression: Expression = self._varmap[cpm_var.name]
+        return expression
 
     def transform(self, cpm_expr: Any) -> list[Any]:
         """Return constraints of CPMpy without those that elimina does not have."""
         constraints = _safen.no_partial_functions(_normalize.toplevel_list(cpm_expr))
-        found: list[Any] = _decompose.decompose_in_tree(
+        decomposed: list[Any] = _decompose.decompose_in_tree(
             constraints,
             supported=self.supported_global_constraints,
             supported_reified=self.supported_reified_global_constraints,
             csemap=self._csemap,
         )
-        return found
+        return decomposed
 
     def add(self, cpm_expr: Any) -> CPM_elimina:
         """Post a constraint, or several."""
@@ -203,28 +203,28 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
             variable._value = bool(value) if variable.is_bool() else value
 
     def _post(self, constraint: Any) -> None:
-        name, own = getattr(constraint, "name", ""), self._model
+        name, model = getattr(constraint, "name", ""), self._model
         if name in _RELATIONS and not isinstance(constraint, _variables._NumVarImpl):
-            own.add(self._relation(constraint))
+            model.add(self._relation(constraint))
         elif name == "or":
-            own.clause(self._numbers(constraint.args))
+            model.clause(self._numbers(constraint.args))
         elif name == "->":
             condition, then = constraint.args
-            own.clause([self._number(then)], [self._number(condition)])
+            model.clause([self._number(then)], [self._number(condition)])
         elif name in _GLOBALS and not isinstance(constraint, _variables._NumVarImpl):
             _GLOBALS[name](self, constraint)
         elif name == "and":
-            for one in constraint.args:
-                self._post(one)
+            for argument in constraint.args:
+                self._post(argument)
         else:
-            own.add(own.expression(self._number(constraint)) >= 1)
+            model.add(model.expression(self._number(constraint)) >= 1)
 
     def _relation(self, constraint: Any) -> Any:
-        left, right = (self._model.expression(self._number(one)) for one in constraint.args)
-        return getattr(left, _RELATIONS[constraint.name])(right)
+        lhs, rhs = (self._model.expression(self._number(argument)) for argument in constraint.args)
+        return getattr(lhs, _RELATIONS[constraint.name])(rhs)
 
     def _numbers(self, expressions: Iterable[Any]) -> list[Any]:
-        return [self._number(one) for one in expressions]
+        return [self._number(expression) for expression in expressions]
 
     def _number(self, expression: Any) -> Any:
         """Return the value of an expression; that of a condition is a Boolean."""
@@ -244,33 +244,33 @@ _RELATIONS = {"==": "__eq__", "!=": "__ne__", "<=": "__le__", "<": "__lt__", ">=
 Solver = CPM_elimina
 
 
-def _sum(solver: Solver, given: Any) -> Any:
-    weights, items = given.args if given.name == "wsum" else ([1] * len(given.args), given.args)
+def _sum(solver: Solver, expression: Any) -> Any:
+    weights, items = expression.args if expression.name == "wsum" else ([1] * len(expression.args), expression.args)
     return solver._model.sum(int(w) * x for w, x in zip(weights, solver._numbers(items), strict=True))
 
 
-def _element(solver: Solver, given: Any) -> Any:
-    items, index = given.args
+def _element(solver: Solver, expression: Any) -> Any:
+    items, index = expression.args
     return solver._model.element(solver._numbers(items), solver._number(index))
 
 
-def _count(solver: Solver, given: Any) -> Any:
-    items, value = given.args
+def _count(solver: Solver, expression: Any) -> Any:
+    items, value = expression.args
     return solver._model.count(solver._numbers(items), solver._number(value))
 
 
-def _product(solver: Solver, given: Any) -> Any:
-    left, right = solver._numbers(given.args)
-    return left * right
+def _product(solver: Solver, expression: Any) -> Any:
+    first, second = solver._numbers(expression.args)
+    return first * second
 
 
-def _minus(solver: Solver, given: Any) -> Any:
-    values = solver._numbers(given.args)
+def _minus(solver: Solver, expression: Any) -> Any:
+    values = solver._numbers(expression.args)
     return -values[0] if len(values) == 1 else values[0] - values[1]
 
 
-def _implies(solver: Solver, given: Any) -> Any:
-    condition, then = solver._numbers(given.args)
+def _implies(solver: Solver, expression: Any) -> Any:
+    condition, then = solver._numbers(expression.args)
     return solver._model.any_of([1 - condition, then])
 
 
@@ -296,8 +296,8 @@ _FUNCTIONS: dict[str, Callable[[Solver, Any], Any]] = {
 
 
 def _chain(relation: str) -> Callable[[Solver, Any], None]:
-    def post(solver: Solver, given: Any) -> None:
-        xs = [solver._model.expression(x) for x in solver._numbers(given.args)]
+    def post(solver: Solver, constraint: Any) -> None:
+        xs = [solver._model.expression(x) for x in solver._numbers(constraint.args)]
         for x, y in itertools.pairwise(xs):
             solver._model.add(getattr(x, relation)(y))
 
@@ -305,29 +305,29 @@ def _chain(relation: str) -> Callable[[Solver, Any], None]:
 
 
 def _each_other(method: str) -> Callable[[Solver, Any], None]:
-    def post(solver: Solver, given: Any) -> None:
-        getattr(solver._model, method)(*(solver._numbers(xs) for xs in given.args))
+    def post(solver: Solver, constraint: Any) -> None:
+        getattr(solver._model, method)(*(solver._numbers(xs) for xs in constraint.args))
 
     return post
 
 
-def _tasks(solver: Solver, given: Any) -> None:
+def _tasks(solver: Solver, constraint: Any) -> None:
     """Post <cumulative> or <no_overlap>, with or without the ends of tasks."""
-    args = list(given.args)
-    demands, capacity = ([1] * len(args[0]), 1) if given.name == "no_overlap" else (args.pop(-2), args.pop())
+    args = list(constraint.args)
+    demands, capacity = ([1] * len(args[0]), 1) if constraint.name == "no_overlap" else (args.pop(-2), args.pop())
     starts, durations = solver._numbers(args[0]), solver._numbers(args[1])
-    own = solver._model
+    model = solver._model
     for x in (*durations, *solver._numbers(demands)):
-        own.add(own.expression(x) >= 0)
+        model.add(model.expression(x) >= 0)
     for start, duration, end in zip(starts, durations, solver._numbers(args[2]) if len(args) > 2 else (), strict=False):
-        own.add(own.expression(start) + duration == end)
-    own.cumulative(starts, durations, solver._numbers(demands), solver._number(capacity))
+        model.add(model.expression(start) + duration == end)
+    model.cumulative(starts, durations, solver._numbers(demands), solver._number(capacity))
 
 
-def _cardinality(solver: Solver, given: Any) -> None:
-    xs, values, counts = given.args
+def _cardinality(solver: Solver, constraint: Any) -> None:
+    xs, values, counts = constraint.args
     pairs = zip(map(int, values), solver._numbers(counts), strict=True)
-    solver._model.cardinality(solver._numbers(xs), dict(pairs), bool(given.closed))
+    solver._model.cardinality(solver._numbers(xs), dict(pairs), bool(constraint.closed))
 
 
 _GLOBALS: dict[str, Callable[[Solver, Any], None]] = {

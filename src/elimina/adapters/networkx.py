@@ -60,8 +60,8 @@ def from_networkx(graph: Any) -> Model:
     lacking = next((node for node in graph.nodes if "states" not in graph.nodes[node]), None)
     if lacking is not None:
         raise InputError(f"node {lacking!r} has no attribute 'states'")
-    states = {v: _listed(v, "states", known) for v, known in graph.nodes(data="states")}
-    variables = [Variable(str(v), len(known), known) for v, known in states.items()]
+    states = {v: _listed(v, "states", labels) for v, labels in graph.nodes(data="states")}
+    variables = [Variable(str(v), len(labels), labels) for v, labels in states.items()]
     if not graph.is_directed():
         costs = [(f"node {v!r}", [index[v]], data) for v, data in graph.nodes.items()]
         costs += [(f"edge {(u, v)!r}", sorted((index[u], index[v])), data) for u, v, data in graph.edges(data=True)]
@@ -92,7 +92,7 @@ def _table(where: str, variables: Sequence[Variable], scope: Sequence[int], valu
     return table
 
 
-def _listed(node: Any, attribute: str, given: Any) -> list[Any]:
-    if isinstance(given, str | set | frozenset) or not isinstance(given, Iterable):
-        raise InputError(f"the attribute {attribute!r} of node {node!r} is {arguments.shown(given)}; give a list")
-    return list(given)
+def _listed(node: Any, attribute: str, value: Any) -> list[Any]:
+    if isinstance(value, str | set | frozenset) or not isinstance(value, Iterable):
+        raise InputError(f"the attribute {attribute!r} of node {node!r} is {arguments.shown(value)}; give a list")
+    return list(value)

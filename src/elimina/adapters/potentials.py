@@ -76,8 +76,8 @@ class LogPartition:
             self._holders.append(holder)
             variables.append(Variable(f"f{number}", math.prod(shape)))
             states = np.indices(shape).reshape(len(scope), -1)
-            for v, own in zip(scope, states, strict=True):
-                links.append(Table([holder, v], (own[:, None] == np.arange(sizes[v])).astype(np.float64)))
+            for v, axis_states in zip(scope, states, strict=True):
+                links.append(Table([holder, v], (axis_states[:, None] == np.arange(sizes[v])).astype(np.float64)))
         self._names = [v.name for v in variables]
         self._device, self._memory = device, memory
         self._residents: dict[str, Resident] = {}
@@ -109,10 +109,10 @@ class LogPartition:
             self._tree.set_evidence({holder: np.exp(values - peaks[holder]) for holder, values in logs.items()})
             if self._tree.log10_evidence == -math.inf:
                 raise ImpossibleEvidenceError(_NOTHING)
-            found = self._tree.marginals(list(logs))
+            marginals = self._tree.marginals(list(logs))
             log_z = self._tree.log10_evidence * math.log(10) + math.fsum(peaks.values())
         pairs = zip(self._holders, self.shapes, strict=True)
-        return log_z, [found[self._names[holder]].reshape(shape) for holder, shape in pairs]
+        return log_z, [marginals[self._names[holder]].reshape(shape) for holder, shape in pairs]
 
     def device_of(self, tables: Sequence[Any]) -> str | None:
         """Return the name of the CUDA device that holds all tables; None if there is none, or its use is not allowed.
@@ -159,9 +159,9 @@ class LogPartition:
         return log_z, [shares[span].reshape(shape) for span, shape in zip(spans, self.shapes, strict=True)]
 
 
-def _check_shape(number: int, found: tuple[int, ...], wanted: tuple[int, ...]) -> None:
-    if found != wanted:
-        raise InputError(f"table {number} has the shape {found}; its scope has {wanted}")
+def _check_shape(number: int, shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    if shape != expected:
+        raise InputError(f"table {number} has the shape {shape}; its scope has {expected}")
 
 
 def torch_log_z(partition: LogPartition) -> Callable[..., Any]:
@@ -178,14 +178,14 @@ def torch_log_z(partition: LogPartition) -> Callable[..., Any]:
         @staticmethod
         def forward(context: Any, *tables: Any) -> Any:
             """Return log Z."""
-            first, given = tables[0], [table.detach() for table in tables]
-            device = partition.device_of(given)
+            first, detached = tables[0], [table.detach() for table in tables]
+            device = partition.device_of(detached)
             if device is None:
-                log_z, marginals = partition([table.cpu().numpy() for table in given])
+                log_z, marginals = partition([table.cpu().numpy() for table in detached])
             else:
-                log_z, marginals = partition.on_device(device, given, torch.cat)
-            found = [torch.as_tensor(p) if device is None else torch.from_dlpack(p) for p in marginals]
-            context.save_for_backward(*(p.to(table) for p, table in zip(found, tables, strict=True)))
+                log_z, marginals = partition.on_device(device, detached, torch.cat)
+            gradients = [torch.as_tensor(p) if device is None else torch.from_dlpack(p) for p in marginals]
+            context.save_for_backward(*(p.to(table) for p, table in zip(gradients, tables, strict=True)))
             return torch.tensor(log_z, dtype=first.dtype, device=first.device)
 
         @staticmethod
@@ -215,8 +215,8 @@ def jax_log_z(partition: LogPartition) -> Callable[..., Any]:
             return [jax.device_put(np.asarray(log_z, kind), tables[0].device), found]
         shapes = [jax.ShapeDtypeStruct((), kind), [jax.ShapeDtypeStruct(shape, kind) for shape in partition.shapes]]
 
-        def compute(*given: Any) -> Any:
-            log_z, marginals = partition([np.asarray(table) for table in given])
+        def compute(*arrays: Any) -> Any:
+            log_z, marginals = partition([np.asarray(table) for table in arrays])
             return [np.asarray(log_z, kind), [p.astype(kind) for p in marginals]]
 
         return jax.pure_callback(compute, shapes, *tables)

@@ -115,10 +115,10 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
     def _fitted(self, model: Model, X: Any, y: Any) -> Model:
         if y is None:
             raise InputError("fit needs the labels y beside the cases X")
-        known = np.asarray(y, dtype=object)
-        if known.ndim == 2 and known.shape[1] == 1:
-            known = known[:, 0]
-        features, labels = self._features(X, model), as_cases({self.target: known}, model)
+        targets = np.asarray(y, dtype=object)
+        if targets.ndim == 2 and targets.shape[1] == 1:
+            targets = targets[:, 0]
+        features, labels = self._features(X, model), as_cases({self.target: targets}, model)
         if len(features.values) != len(labels.values):
             raise InputError(f"fit needs a label for each case: X has {len(features.values)}, y {len(labels.values)}")
         columns, codes = features.columns + labels.columns, np.hstack([features.values, labels.values])

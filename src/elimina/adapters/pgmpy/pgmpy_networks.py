@@ -93,8 +93,8 @@ def _states_of_factors(factors: Sequence[Any]) -> dict[Any, list[Any]]:
 
 
 def _state(state: Any) -> State:
-    known = native(state)
-    return known if isinstance(known, str | int) else str(state)
+    native_state = native(state)
+    return native_state if isinstance(native_state, str | int) else str(state)
 
 
 def _check_one_each(nodes: list[Any], children: list[Any]) -> None:
@@ -115,12 +115,12 @@ def _check_have_states(nodes: list[Any], states: Mapping[Any, list[Any]]) -> Non
 def _values(factor: Any, states: dict[Any, list[Any]]) -> NDArray[np.float64]:
     values = np.asarray(factor.values, dtype=np.float64)
     for axis, v in enumerate(factor.variables):
-        own = list(factor.state_names[v])
-        if own == states[v]:
+        factor_states = list(factor.state_names[v])
+        if factor_states == states[v]:
             continue
-        if len(own) != len(states[v]) or any(s not in own for s in states[v]):
-            raise InputError(f"variable {v!r} has the states {states[v]} in one factor and {own} in another")
-        values = np.take(values, [own.index(s) for s in states[v]], axis=axis)
+        if len(factor_states) != len(states[v]) or any(s not in factor_states for s in states[v]):
+            raise InputError(f"variable {v!r} has the states {states[v]} in one factor and {factor_states} in another")
+        values = np.take(values, [factor_states.index(s) for s in states[v]], axis=axis)
     return np.moveaxis(values, 0, -1) if values.ndim else values
 
 
@@ -146,9 +146,11 @@ def to_pgmpy(model: Model) -> Any:
         *parents, child = (names[v] for v in scope)
         result.add_edges_from([(parent, child) for parent in parents])
         rows = np.moveaxis(values, -1, 0).reshape(values.shape[-1], -1)
-        own = {v: states[v] for v in (child, *parents)}
+        scope_states = {v: states[v] for v in (child, *parents)}
         sizes = values.shape[:-1]
-        result.add_cpds(factors.TabularCPD(child, len(rows), rows, parents or None, sizes or None, state_names=own))
+        result.add_cpds(
+            factors.TabularCPD(child, len(rows), rows, parents or None, sizes or None, state_names=scope_states)
+        )
     return result
 
 
@@ -156,7 +158,9 @@ def _markov(model: Model, models: Any, factors: Any, names: list[str], states: d
     result = (getattr(models, "DiscreteMarkovNetwork", None) or models.MarkovNetwork)()
     result.add_nodes_from(names)
     for scope, values in factors_of(model):
-        own = [names[v] for v in scope]
-        result.add_edges_from([(u, v) for i, v in enumerate(own) for u in own[:i]])
-        result.add_factors(factors.DiscreteFactor(own, values.shape, values, state_names={v: states[v] for v in own}))
+        scope_names = [names[v] for v in scope]
+        result.add_edges_from([(u, v) for i, v in enumerate(scope_names) for u in scope_names[:i]])
+        result.add_factors(
+            factors.DiscreteFactor(scope_names, values.shape, values, state_names={v: states[v] for v in scope_names})
+        )
     return result

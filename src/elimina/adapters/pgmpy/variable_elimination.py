@@ -90,10 +90,10 @@ class VariableElimination:
         observed = self._observed(evidence)
         if not names:
             raise InputError("variables is empty: a query must contain at least one variable")
-        known = self._evidence(evidence, virtual_evidence)
+        evidence_by_name = self._evidence(evidence, virtual_evidence)
         self._get_elimination_order(names, observed, elimination_order)
         with self._tree.lock:
-            self._tree.set_evidence(known)
+            self._tree.set_evidence(evidence_by_name)
             total = self._total()
             if joint:
                 answers = {tuple(names): self._tree.joint(names) if total else self._zeros(names)}
@@ -126,23 +126,23 @@ class VariableElimination:
                 of these variables or leaves one out.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        asked = self._unobserved("variables", [] if variables is None else variables, evidence)
+        queried = self._unobserved("variables", [] if variables is None else variables, evidence)
         observed = self._observed(evidence)
-        known = self._evidence(evidence, virtual_evidence)
-        free = [v.name for v in self.model.variables if v.name not in observed]
-        if asked:
-            self._get_elimination_order(asked, observed, elimination_order)
+        evidence_by_name = self._evidence(evidence, virtual_evidence)
+        unobserved = [v.name for v in self.model.variables if v.name not in observed]
+        if queried:
+            self._get_elimination_order(queried, observed, elimination_order)
         else:
-            asked = free
-        if set(asked) >= set(free):
-            result = api.solve(self.model, "mpe", evidence=known)
+            queried = unobserved
+        if set(queried) >= set(unobserved):
+            result = api.solve(self.model, "mpe", evidence=evidence_by_name)
         else:
-            result = api.solve(self.model, "mmap", query=asked, evidence=known)
+            result = api.solve(self.model, "mmap", query=queried, evidence=evidence_by_name)
         if result.assignment is None:
             raise ImpossibleEvidenceError(
                 "the evidence has probability 0, so there are no posteriors: change the evidence"
             )
-        indices = {name: self.model[name].index(result.assignment[name]) for name in asked}
+        indices = {name: self.model[name].index(result.assignment[name]) for name in queried}
         return {self._nodes[name]: self._states[name][index] for name, index in indices.items()}
 
     def max_marginal(
@@ -168,15 +168,15 @@ class VariableElimination:
             InputError: There is no such variable or state, or a variable of the query is observed.
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        asked = self._unobserved("variables", [] if variables is None else variables, evidence)
+        queried = self._unobserved("variables", [] if variables is None else variables, evidence)
         observed = self._observed(evidence)
-        known = self._evidence(evidence, None)
-        names = list(dict.fromkeys(self.model[name].name for name in asked))
+        evidence_by_name = self._evidence(evidence, None)
+        names = list(dict.fromkeys(self.model[name].name for name in queried))
         if names:
             self._get_elimination_order(names, observed, elimination_order)
         is_network = self.model.children is not None
-        model = _ancestral(self.model, [*names, *known]) if names and is_network else self.model
-        best = api.solve(model, "mpe", evidence=known).value
+        model = _ancestral(self.model, [*names, *evidence_by_name]) if names and is_network else self.model
+        best = api.solve(model, "mpe", evidence=evidence_by_name).value
         if best is None:
             raise ImpossibleEvidenceError("the evidence has probability 0, so there are no max-marginals")
         if not names or not is_network:
@@ -184,7 +184,7 @@ class VariableElimination:
         *others, last = names
         total, tree = 0.0, JunctionTree(model)
         for states in itertools.product(*(range(model[name].size) for name in others)):
-            tree.set_evidence({**known, **{v: StateIndex(x) for v, x in zip(others, states, strict=True)}})
+            tree.set_evidence({**evidence_by_name, **{v: StateIndex(x) for v, x in zip(others, states, strict=True)}})
             with suppress(ImpossibleEvidenceError):
                 relative = tree.max_marginals([last])[last].sum()
                 total += math.exp(tree.mpe()[1] - best) * float(relative)
@@ -301,17 +301,17 @@ class VariableElimination:
         """
         pandas = require("pandas", "frames", "predict_probability")
         missing = self._missing(data)
-        known = data.rename(columns=str)
-        for name in known.columns:
+        cases = data.rename(columns=str)
+        for name in cases.columns:
             variable = self.model[name]
             if self._states[name] != list(variable.all_states):
                 names = dict(zip(self._states[name], variable.all_states, strict=True))
-                known = known.assign(**{name: [names.get(cell, cell) for cell in known[name]]})
+                cases = cases.assign(**{name: [names.get(cell, cell) for cell in cases[name]]})
         with self._tree.lock:
             self._tree.set_evidence({})
-            found = self._tree.batch(known, missing)
+            posteriors = self._tree.batch(cases, missing)
         columns = {
-            f"{name}_{state}": found.marginals[name][:, place]
+            f"{name}_{state}": posteriors.marginals[name][:, place]
             for name in missing
             for place, state in enumerate(self.model[name].all_states)
         }
@@ -335,14 +335,14 @@ class VariableElimination:
         for number, row in enumerate(data.itertuples(index=False, name=None)):
             key = tuple(None if self._is_missing(name, cell) else cell for name, cell in zip(columns, row, strict=True))
             if key not in answers:
-                known: dict[Hashable, Any] = {
+                observations: dict[Hashable, Any] = {
                     name: cell for name, cell in zip(columns, key, strict=True) if cell is not None
                 }
                 try:
-                    best = self.map_query(evidence=known)
+                    best = self.map_query(evidence=observations)
                 except ImpossibleEvidenceError as error:
                     raise ImpossibleEvidenceError(f"row {number}: {error}") from None
-                answers[key] = {**best, **{self._nodes[str(v)]: x for v, x in known.items()}}
+                answers[key] = {**best, **{self._nodes[str(v)]: x for v, x in observations.items()}}
             rows.append(answers[key])
         order = [*data.columns, *(self._nodes[name] for name in missing)]
         pandas = require("pandas", "frames", "predict")
@@ -361,22 +361,22 @@ class VariableElimination:
         return missing
 
     def _evidence(self, evidence: Mapping[Hashable, Any] | None, virtual: Sequence[Any] | None) -> dict[Any, Any]:
-        known = self._observed(evidence)
+        combined = self._observed(evidence)
         if not isinstance(virtual, list | tuple | None):
             raise arguments.wrong_type("virtual_evidence", virtual, "a list of distributions over one variable each")
         for factor in virtual or ():
             name, likelihoods = self._likelihoods(factor)
-            before = known.get(name, 1.0)
-            if not isinstance(before, float | np.ndarray):
-                before = np.arange(len(likelihoods)) == self.model[name].index(before)
-            known[name] = before * likelihoods
-        return known
+            previous = combined.get(name, 1.0)
+            if not isinstance(previous, float | np.ndarray):
+                previous = np.arange(len(likelihoods)) == self.model[name].index(previous)
+            combined[name] = previous * likelihoods
+        return combined
 
     def _observed(self, evidence: Mapping[Hashable, Any] | None) -> dict[Any, Any]:
         """Return the observed states in elimina's terms, without those that are missing."""
         check_mapping("evidence", {} if evidence is None else evidence)
-        given = {self.model[str(v)].name: state for v, state in (evidence or {}).items()}
-        return {name: self._known(name, state) for name, state in given.items() if not self._is_missing(name, state)}
+        states = {self.model[str(v)].name: state for v, state in (evidence or {}).items()}
+        return {name: self._known(name, state) for name, state in states.items() if not self._is_missing(name, state)}
 
     def _unobserved(self, argument: str, variables: Any, evidence: Any) -> list[str]:
         """Return the names of variables that are asked for, none of which may be observed."""
@@ -390,7 +390,7 @@ class VariableElimination:
 
     def _is_missing(self, name: str, state: Any) -> bool:
         """Return whether a value stands for no state: None may be a state of pgmpy."""
-        return is_missing(state) and not any(state is other for other in self._states[name])
+        return is_missing(state) and not any(state is model_state for model_state in self._states[name])
 
     def _likelihoods(self, factor: Any) -> tuple[str, NDArray[np.float64]]:
         """Return the variable of virtual evidence, and the likelihoods of its states in the model's order."""
@@ -398,11 +398,15 @@ class VariableElimination:
         if len(variables) != 1:
             names = ", ".join(map(repr, variables)) or arguments.shown(factor)
             raise InputError(f"virtual evidence is about {names}; give distributions over one variable each")
-        name, own = self.model[str(variables[0])].name, list(factor.state_names[variables[0]])
-        if len(own) != len(self._states[name]) or any(state not in own for state in self._states[name]):
-            raise InputError(f"virtual evidence about {name!r} has the states {own}; it has {self._states[name]}")
+        name, factor_states = self.model[str(variables[0])].name, list(factor.state_names[variables[0]])
+        if len(factor_states) != len(self._states[name]) or any(
+            state not in factor_states for state in self._states[name]
+        ):
+            raise InputError(
+                f"virtual evidence about {name!r} has the states {factor_states}; it has {self._states[name]}"
+            )
         values = np.asarray(factor.values, dtype=np.float64).ravel()
-        return name, values[[own.index(state) for state in self._states[name]]]
+        return name, values[[factor_states.index(state) for state in self._states[name]]]
 
     def _known(self, name: str, state: Any) -> Any:
         """Return a state in elimina's terms: states of pgmpy are found by Python's equality."""

@@ -154,11 +154,11 @@ class LazyPropagation:
             ImpossibleEvidenceError: The evidence has probability 0.
         """
         states, log_score = self._tree.mpe()
-        found = import_package("pyagrum", "pyagrum").Instantiation()
+        instantiation = import_package("pyagrum", "pyagrum").Instantiation()
         for v in self._tree.model.variables:
-            found.add(self._network.variable(v.name))
-            found.chgVal(v.name, v.index(states[v.name]))
-        return found, log_score / math.log(2) - self._tree.log10_evidence * math.log2(10)
+            instantiation.add(self._network.variable(v.name))
+            instantiation.chgVal(v.name, v.index(states[v.name]))
+        return instantiation, log_score / math.log(2) - self._tree.log10_evidence * math.log2(10)
 
     def H(self, variable: Name) -> float:
         """Return the entropy of a variable's posterior, in bits."""
@@ -183,13 +183,13 @@ class LazyPropagation:
 
     def _read(self, evidence: Mapping[Any, Any]) -> dict[str, Any]:
         check_mapping("evidence", evidence)
-        known: dict[str, Any] = {}
-        for v, what in evidence.items():
+        observations: dict[str, Any] = {}
+        for v, observation in evidence.items():
             name = self._name(v)
-            if name in known:
+            if name in observations:
                 raise InputError(f"the evidence is about variable {name!r} twice, by its name and by its id")
-            known[name] = self._known(name, what)
-        return known
+            observations[name] = self._known(name, observation)
+        return observations
 
     def _known(self, name: str, what: Any) -> Any:
         """Return evidence in elimina's terms: in pyAgrum, an integer is an index, also where labels are integers."""

@@ -43,8 +43,8 @@ def from_pyagrum(network: Any, *, check: bool = True) -> Model:
             f"{type(network).__name__}"
         )
     nodes = sorted(network.nodes())
-    found = [network.variable(v) for v in nodes]
-    variables = [Variable(v.name(), len(v.labels()), _states(v)) for v in found]
+    network_variables = [network.variable(v) for v in nodes]
+    variables = [Variable(v.name(), len(v.labels()), _states(v)) for v in network_variables]
     index = {v.name: i for i, v in enumerate(variables)}
     if hasattr(network, "cpt"):
         tables = [_table(network.cpt(v), index) for v in nodes]
@@ -131,8 +131,8 @@ def to_pyagrum(model: Model) -> Any:
                 result.addArc(parent, child)
             _fill(result.cpt(child), [*parents, child], values)
         return result
-    for own, values in _merged(model, names).items():
-        _fill(result.addFactor(own), own, values)
+    for factor_scope, values in _merged(model, names).items():
+        _fill(result.addFactor(factor_scope), factor_scope, values)
     return result
 
 
