@@ -218,13 +218,13 @@ class Agent:
         bucket = self._buckets[variable]
         if engine is None:
             raise DcopError(f"agent {self.name!r} has no engine; set one before it starts")
-        memory, before = self._view.settings.memory, bucket.effort.operations
-        held = 0 if memory is None else sum(own.held for own in self._buckets.values())
+        memory, operations_before = self._view.settings.memory, bucket.effort.operations
+        held_bytes = 0 if memory is None else sum(other.held for other in self._buckets.values())
         try:
-            bucket.eliminate(engine, None if memory is None else memory - held, self._send[variable])
+            bucket.eliminate(engine, None if memory is None else memory - held_bytes, self._send[variable])
         except MemoryLimitError as error:
             raise self._completed(error) from error
-        self.operations += bucket.effort.operations - before
+        self.operations += bucket.effort.operations - operations_before
 
     def _pass(self, source: int, target: int, body: Body) -> None:
         owner = self._owners[target]
@@ -353,16 +353,18 @@ def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
     scopes = [table.scope for table in problem.model.factors if table.scope]
     cuts: list[set[int]] = []
     for node in tree.nodes:
-        below = {v for child in node.children for v in cuts[child]} - {node.variable}
-        cuts.append(cut_ancestors({v: sizes[v] for v in reversed(node.separator)}, below, settings.most_cells))
-    contexts = [math.prod(sizes[v] for v in own) for own in cuts]
+        below_cuts = {v for child in node.children for v in cuts[child]} - {node.variable}
+        cuts.append(cut_ancestors({v: sizes[v] for v in reversed(node.separator)}, below_cuts, settings.most_cells))
+    contexts = [math.prod(sizes[v] for v in context) for context in cuts]
     tables = combinations = operations = 0
     for number, node in enumerate(tree.nodes):
-        made = contexts[number] + _again(tree, cuts, sizes, number)
+        tables_made = contexts[number] + _again(tree, cuts, sizes, number)
         cells = math.prod(sizes[v] for v in node.separator if v not in cuts[number]) * sizes[node.variable]
-        tables += made
-        combinations += made * cells
-        operations += made * cells * max(1, len({frozenset(scopes[f]) for f in node.factors}) + len(node.children))
+        tables += tables_made
+        combinations += tables_made * cells
+        operations += (
+            tables_made * cells * max(1, len({frozenset(scopes[f]) for f in node.factors}) + len(node.children))
+        )
     try:
         seconds = tables * CONTEXT_SECONDS + combinations / cpu_machine(threads).combinations
     except OverflowError:
@@ -398,9 +400,9 @@ def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: b
 
 def _again(tree: Tree, cuts: Sequence[set[int]], sizes: Sequence[int], number: int) -> int:
     """Return the most tables that a variable makes again once an ancestor knows its value; the last ones are kept."""
-    found, ancestor = 0, tree.nodes[number].parent if cuts[number] else -1
+    count, ancestor = 0, tree.nodes[number].parent if cuts[number] else -1
     while ancestor >= 0:
         if cuts[ancestor]:
-            found += math.prod(sizes[v] for v in cuts[number] - cuts[ancestor])
+            count += math.prod(sizes[v] for v in cuts[number] - cuts[ancestor])
         ancestor = tree.nodes[ancestor].parent
-    return found
+    return count

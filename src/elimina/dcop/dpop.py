@@ -165,22 +165,24 @@ class Bucket:
         return mini_buckets([table.scope for table in self._tables], self._settings.ibound)
 
     def _collect(
-        self, heard: Mapping[int, Util], own: list[Utility], best: int | float, possible: bool
+        self, messages: Mapping[int, Util], own_tables: list[Utility], best: int | float, possible: bool
     ) -> tuple[list[Utility], list[int | float], bool]:
         """Keep the variable's own tables; return the tables to pass on, the constant to add, and the possible values.
 
         Args:
-            heard: Messages of the children.
-            own: Tables of cost functions.
+            messages: Messages of the children.
+            own_tables: Tables of cost functions.
             best: Best costs of these messages.
             possible: True if they allow anything.
         """
-        utils = [heard[child] for child in self._place.children]
-        passed = [table for util in utils for table in util.tables]
-        arrived = sorted((t for t in passed if self._variable in t.scope), key=lambda t: (-t.origin[0], t.origin[1]))
-        self._tables = [*own, *arrived]
-        sent = [table for table in passed if self._variable not in table.scope]
-        return sent, [best, *(util.best for util in utils)], possible and all(util.possible for util in utils)
+        utils = [messages[child] for child in self._place.children]
+        child_tables = [table for util in utils for table in util.tables]
+        bucket_tables = sorted(
+            (t for t in child_tables if self._variable in t.scope), key=lambda t: (-t.origin[0], t.origin[1])
+        )
+        self._tables = [*own_tables, *bucket_tables]
+        other_tables = [table for table in child_tables if self._variable not in table.scope]
+        return other_tables, [best, *(util.best for util in utils)], possible and all(util.possible for util in utils)
 
     def decide(self, value: Value, send: Send) -> None:
         """Choose the own value, given those of ancestors, and tell the children."""
@@ -191,13 +193,16 @@ class Bucket:
 
     def _tell(self, value: Value, send: Send) -> dict[int, int] | None:
         """Choose the variable's value, and send the values that children need; return all known values."""
-        known = None
+        assignment = None
         if value.values is not None:
-            known = dict(value.values)
-            self.value = known[self._variable] = int(self._costs(known).argmin())
+            assignment = dict(value.values)
+            self.value = assignment[self._variable] = int(self._costs(assignment).argmin())
         for child in self._place.children:
-            send(child, Value(None if known is None else tuple((v, known[v]) for v in self._needs(child))))
-        return known
+            send(
+                child,
+                Value(None if assignment is None else tuple((v, assignment[v]) for v in self._needs(child))),
+            )
+        return assignment
 
     def _needs(self, child: int) -> Iterable[int]:
         """Return the variables that a child's subtree depends on."""
@@ -215,12 +220,12 @@ class Bucket:
     @property
     def combinations(self) -> int:
         """Combinations of a mini-bucket at most."""
-        settings, own = self._settings, self._variable
-        tables = [*self._own_costs()[0], *(table for table in self.arrived() if own in table.scope)]
+        settings, variable = self._settings, self._variable
+        tables = [*self._own_costs()[0], *(table for table in self.arrived() if variable in table.scope)]
         sizes = {v: n for table in tables for v, n in zip(table.scope, table.values.shape, strict=True)}
         count = len(sizes) if settings.ibound is None else settings.ibound + 1
-        most: int = math.prod(sorted(sizes.values(), reverse=True)[:count])
-        return most if settings.most_cells is None else min(most, settings.most_cells * self._sizes[own])
+        cells: int = math.prod(sorted(sizes.values(), reverse=True)[:count])
+        return cells if settings.most_cells is None else min(cells, settings.most_cells * self._sizes[variable])
 
     def _own_costs(self) -> tuple[list[Utility], int | float, bool]:
         """Return the functions that only ancestors share, their best costs, and whether they allow anything."""
@@ -239,23 +244,25 @@ class Bucket:
         settings, tables, bests, possible = self._settings, [], [], True
         for group in groups.values():
             scope = tuple(sorted(group[0].scope, key=visits.__getitem__, reverse=True))
-            listed = TableList(group)
-            spread, forbidden = self._range(allowed_ranges(listed, settings.sense))
+            tables_of_scope = TableList(group)
+            spread, forbidden = self._range(allowed_ranges(tables_of_scope, settings.sense))
             sizes = tuple(self._sizes[v] for v in scope)
             limit = int(forbidden) if settings.is_integer else None
-            known = distances_of(listed, scope, sizes, settings.sense, limit)
-            possible = possible and known.possible
-            bests.append(known.offset)
+            distances = distances_of(tables_of_scope, scope, sizes, settings.sense, limit)
+            possible = possible and distances.possible
+            bests.append(distances.offset)
             order = tuple(visits[v] for v in scope)
-            tables.append(Utility(scope, order, known.costs.reshape(sizes), forbidden, spread, (math.inf, 0)))
+            tables.append(Utility(scope, order, distances.costs.reshape(sizes), forbidden, spread, (math.inf, 0)))
         return tables, sum(bests) if settings.is_integer else math.fsum(bests), possible
 
     def _range(self, ranges: Sequence[tuple[float, float] | None]) -> tuple[int | float, int | float]:
         """Return the largest spread of costs in functions of one scope, and the number that stands for 'forbidden'."""
-        known = [ends for ends in ranges if ends is not None]
+        finite_ranges = [ends for ends in ranges if ends is not None]
         if not self._settings.is_integer:
-            return sum((max(-float(low), float(high), float(high) - float(low)) for low, high in known), 0.0), math.inf
-        spread = sum(high - low for low, high in known)
+            return sum(
+                (max(-float(low), float(high), float(high) - float(low)) for low, high in finite_ranges), 0.0
+            ), math.inf
+        spread = sum(high - low for low, high in finite_ranges)
         if spread >= WIDEST:
             problem = f"add up to {spread:.3g}, more than 64-bit integers add exactly; scale them down, and write "
             raise CostsError("variable", self._variable, f"{problem}forbidden ones as such")
@@ -283,14 +290,14 @@ class Bucket:
         order = tuple(visits[v] for v in separator)
         return Utility(separator, order, made.values, made.forbidden, made.spread, (self._place.visit, number))
 
-    def _costs(self, known: dict[int, int]) -> NDArray[np.generic]:
+    def _costs(self, assignment: dict[int, int]) -> NDArray[np.generic]:
         """Return the cost of each value, given the ancestors' values; forbidden ones cost more than all others."""
         total: NDArray[Any] = np.zeros(
             self._sizes[self._variable], dtype=np.int64 if self._settings.is_integer else np.float64
         )
         forbidden = np.zeros(len(total), dtype=bool)
         for table in self._tables:
-            cells = row(table, tuple(slice(None) if v == self._variable else known[v] for v in table.scope))
+            cells = row(table, tuple(slice(None) if v == self._variable else assignment[v] for v in table.scope))
             total += cells
             forbidden |= cells >= table.forbidden
         total[forbidden] = LARGEST["int64"] if self._settings.is_integer else math.inf
@@ -310,9 +317,9 @@ def cut_ancestors(separator: Mapping[int, int], below: Iterable[int], most_cells
         most_cells: Limit on the cells of the message.
     """
     cuts = set(below)
-    left = [v for v in separator if v not in cuts]
-    while math.prod(separator[v] for v in left) > most_cells:
-        cuts.add(left.pop(0))
+    uncut = [v for v in separator if v not in cuts]
+    while math.prod(separator[v] for v in uncut) > most_cells:
+        cuts.add(uncut.pop(0))
     return cuts
 
 
@@ -444,7 +451,7 @@ class CycleBucket(Bucket):
             return Util((), 0, False)
         best = min(util.best for util in allowed)
         tables = [util.tables[0] if util.possible and util.tables else None for util in slices]
-        known = [table for table in tables if table is not None]
+        present_tables = [table for table in tables if table is not None]
         spread = max(
             util.best - best + (table.spread if table is not None else 0)
             for util, table in zip(slices, tables, strict=True)
@@ -452,7 +459,7 @@ class CycleBucket(Bucket):
         )
         dtype = bucket_dtype(1, spread)
         forbidden = spread + 1 if self._settings.is_integer else math.inf
-        shape = known[0].values.shape if known else ()
+        shape = present_tables[0].values.shape if present_tables else ()
         size = len(slices) * math.prod(shape) * np.dtype(dtype).itemsize
         if room is not None and size > room:
             raise MemoryLimitError(f"needs {bytes_text(size)} for a child's tables, and {bytes_text(room)} are left")
@@ -464,21 +471,21 @@ class CycleBucket(Bucket):
                 stacked[number] = np.where(cells < table.forbidden, added, forbidden)
             elif util.possible:
                 stacked[number] = util.best - best
-        scope = (self._variable, *(known[0].scope if known else ()))
-        visits = (self._place.visit, *(known[0].visits if known else ()))
-        origin = known[0].origin if known else (math.inf, 0)
+        scope = (self._variable, *(present_tables[0].scope if present_tables else ()))
+        visits = (self._place.visit, *(present_tables[0].visits if present_tables else ()))
+        origin = present_tables[0].origin if present_tables else (math.inf, 0)
         return Util((Utility(scope, visits, stacked, forbidden, spread, origin),), best, True)
 
     def _collect(
-        self, heard: Mapping[int, Util], own: list[Utility], best: int | float, possible: bool
+        self, messages: Mapping[int, Util], own_tables: list[Utility], best: int | float, possible: bool
     ) -> tuple[list[Utility], list[int | float], bool]:
         """Collect tables as ``Bucket`` does, in the present context."""
         assert self._context is not None
         fixed = {
             child: util._replace(tables=tuple(_fixed(table, self._context) for table in util.tables))
-            for child, util in heard.items()
+            for child, util in messages.items()
         }
-        return super()._collect(fixed, [_fixed(table, self._context) for table in own], best, possible)
+        return super()._collect(fixed, [_fixed(table, self._context) for table in own_tables], best, possible)
 
     def _needs(self, child: int) -> Iterable[int]:
         """Return the variables that a child's subtree depends on, those that are cut among them."""
@@ -489,9 +496,9 @@ def _fixed(table: Utility, context: Mapping[int, int]) -> Utility:
     """Return a table in a context: a view."""
     if not any(v in context for v in table.scope):
         return table
-    left = [number for number, v in enumerate(table.scope) if v not in context]
+    free_axes = [number for number, v in enumerate(table.scope) if v not in context]
     return table._replace(
-        scope=tuple(table.scope[n] for n in left),
-        visits=tuple(table.visits[n] for n in left),
+        scope=tuple(table.scope[n] for n in free_axes),
+        visits=tuple(table.visits[n] for n in free_axes),
         values=table.values[tuple(context.get(v, slice(None)) for v in table.scope)],
     )

@@ -224,8 +224,8 @@ class Engine:
             sizes, tuple(scope for scope, _ in tables), dtype
         )
         if size > NOTICEABLE:
-            left = backend.memory()
-            room = left if room is None else min(left, room)
+            free_bytes = backend.memory()
+            room = free_bytes if room is None else min(free_bytes, room)
         if room is not None and size > room:
             raise MemoryLimitError(
                 f"needs {bytes_text(size)} for a message over {len(sizes) - 1} variables, and {bytes_text(room)} "

@@ -153,8 +153,8 @@ class Settings(NamedTuple):
 
     def rank(self, variable: int, degree: int) -> int:
         """Return the rank of a variable: variables of higher rank are closer to the root."""
-        own = zlib.crc32(f"{self.seed} {variable}".encode()) if self.heuristic == "random" else 0
-        return own + self.degree_weight * degree
+        random_rank = zlib.crc32(f"{self.seed} {variable}".encode()) if self.heuristic == "random" else 0
+        return random_rank + self.degree_weight * degree
 
 
 class AgentView(NamedTuple):
@@ -180,18 +180,18 @@ class AgentView(NamedTuple):
 def views(problem: Problem, settings: Settings) -> list[AgentView]:
     """Give each agent its part of a problem; functions without variables belong to no agent."""
     model = problem.model
-    own: list[list[int]] = [[] for _ in problem.agents]
+    variables_of: list[list[int]] = [[] for _ in problem.agents]
     for variable, owner in enumerate(problem.owners):
-        own[owner].append(variable)
+        variables_of[owner].append(variable)
     functions: list[list[Table]] = [[] for _ in problem.agents]
     for table in model.factors:
         for owner in {problem.owners[v] for v in table.scope}:
             functions[owner].append(table)
     result = []
-    for profile, variables, tables in zip(problem.agents, own, functions, strict=True):
-        known = dict.fromkeys([*variables, *(v for table in tables for v in table.scope)])
-        owners = {v: problem.agents[problem.owners[v]].name for v in known}
-        sizes = {v: model.variables[v].size for v in known}
+    for profile, variables, tables in zip(problem.agents, variables_of, functions, strict=True):
+        visible = dict.fromkeys([*variables, *(v for table in tables for v in table.scope)])
+        owners = {v: problem.agents[problem.owners[v]].name for v in visible}
+        sizes = {v: model.variables[v].size for v in visible}
         result.append(AgentView(profile.name, settings, tuple(variables), owners, sizes, tuple(tables)))
     return result
 

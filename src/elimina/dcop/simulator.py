@@ -103,8 +103,8 @@ class Network(NamedTuple):
             raise arguments.wrong_type("crashes", self.crashes, "a mapping from agents to numbers of messages")
         for name, number in self.crashes.items():
             if name not in names:
-                known = ", ".join(sorted(names)[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
-                raise InputError(f"there is no agent {name!r} that could crash; agents are {known}")
+                listing = ", ".join(sorted(names)[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
+                raise InputError(f"there is no agent {name!r} that could crash; agents are {listing}")
             if arguments.integer(f"crashes[{name!r}]", number) < 1:
                 raise InputError(f"agent {name!r} is to crash at its message {number}; they count from 1 on")
 
@@ -301,25 +301,25 @@ class Simulation:
         for host in self._hosts.values():
             self._start(host, 0.0)
         hosts, is_reliable = self._hosts, self._is_reliable
-        take = self._queue.take if self._cards is None else partial(self._take, self._cards)
+        next_event = self._queue.take if self._cards is None else partial(self._take, self._cards)
         watch, patience = self._watch, _PATIENCE
-        while (event := take()) is not None:
-            arrival, what = event
+        while (event := next_event()) is not None:
+            arrival, content = event
             patience -= 1
             if not patience and watch is not None:
                 patience = _PATIENCE
                 watch(0)
             if is_reliable:
-                self._work(hosts[what.receiver], arrival, what)
-            elif isinstance(what, _Transmission):
-                self._arrive(arrival, what)
+                self._work(hosts[content.receiver], arrival, content)
+            elif isinstance(content, _Transmission):
+                self._arrive(arrival, content)
             else:
-                what(arrival)
-        left = [name for name, host in self._hosts.items() if not host.agent.is_done]
-        if left:
-            names = ", ".join(map(repr, left[:_SHOWN])) + (", ..." if len(left) > _SHOWN else "")
+                content(arrival)
+        unfinished = [name for name, host in self._hosts.items() if not host.agent.is_done]
+        if unfinished:
+            names = ", ".join(map(repr, unfinished[:_SHOWN])) + (", ..." if len(unfinished) > _SHOWN else "")
             raise DcopError(
-                f"{len(left)} of {len(self._hosts)} agents did not finish ({names}), and no message is left"
+                f"{len(unfinished)} of {len(self._hosts)} agents did not finish ({names}), and no message is left"
             )
         return self.figures()
 

@@ -158,11 +158,11 @@ def _plan_work(work: AgentWork, unplanned: Sequence[tuple[int, int]], model: Mod
         work.plan(number, *engine.planned_effort(shape, DTYPES[dtype]))
 
 
-def _shape(tree: Tree, node: Node, own: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> Shape:
+def _shape(tree: Tree, node: Node, own_scopes: Sequence[tuple[int, ...]], sizes: Sequence[int]) -> Shape:
     """Return the shape of a bucket whose own tables have these scopes."""
     scope = (node.variable, *node.separator)
     place = {v: number for number, v in enumerate(scope)}
-    scopes = dict.fromkeys([tuple(sorted([place[v] for v in scope])) for scope in own])
+    scopes = dict.fromkeys([tuple(sorted([place[v] for v in scope])) for scope in own_scopes])
     arrived = [tuple([place[v] for v in tree.nodes[child].separator]) for child in reversed(node.children)]
     return tuple([sizes[v] for v in scope]), (*scopes, *arrived)
 

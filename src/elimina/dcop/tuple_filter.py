@@ -45,12 +45,12 @@ class _Scale(NamedTuple):
     @staticmethod
     def of(limit: Limit, best: int, spread: int, variable: int) -> _Scale | None:
         """Return the scale of costs above ``best`` up to a spread; None if there is no better solution."""
-        most = spread if limit.worst is None else min(spread, limit.worst - 1 - best)
-        if most < 0:
+        largest = spread if limit.worst is None else min(spread, limit.worst - 1 - best)
+        if largest < 0:
             return None
         for dtype, widest in _WIDEST.items():
-            if most < widest:
-                return _Scale(most + 1, dtype)
+            if largest < widest:
+                return _Scale(largest + 1, dtype)
         problem = (
             f"are up to {spread} apart, more than 64-bit integers can hold; scale them down, or leave out --filter"
         )
@@ -125,10 +125,10 @@ class FilterBucket(Bucket):
             super().decide(value, send)
             self._listed = {}
             return
-        known = self._tell(value, send)
-        assert known is not None
+        assignment = self._tell(value, send)
+        assert assignment is not None
         tables, best, _ = self._own_costs()
-        cells = [(row(t, tuple(known[v] for v in t.scope)).item(), t.forbidden) for t in tables]
+        cells = [(row(t, tuple(assignment[v] for v in t.scope)).item(), t.forbidden) for t in tables]
         if all(cell < forbidden for cell, forbidden in cells):
             self._spent = int(best) + sum(cell for cell, _ in cells)
         self._add_up(send)
@@ -162,40 +162,40 @@ class FilterBucket(Bucket):
 
     def _limit_of(self, child: int, limit: Limit, engine: Engine) -> Limit:
         """Return the limit on a child's tuples: bounds of all other tables, over its message's variables."""
-        own, own_best, _ = self._own_costs()
-        others = [util for other, util in self._heard.items() if other != child]
-        tables = [*own, *(table for util in others for table in util.tables)]
-        best = limit.best + int(own_best) + sum(int(util.best) for util in others)
+        own_tables, own_best, _ = self._own_costs()
+        sibling_utils = [util for sibling, util in self._heard.items() if sibling != child]
+        tables = [*own_tables, *(table for util in sibling_utils for table in util.tables)]
+        best = limit.best + int(own_best) + sum(int(util.best) for util in sibling_utils)
         spread = limit.spread + sum(int(table.spread) for table in tables)
         scale = _Scale.of(limit, best + int(self._heard[child].best), spread, self._variable)
         if scale is None:
             assert limit.worst is not None
             return Limit(limit.worst, limit.worst, (), 0)
-        rest = [*scale.bounds(limit), *map(scale.table, tables)]
+        bounds = [*scale.bounds(limit), *map(scale.table, tables)]
         # Of messages down, no table is larger than the largest one up.
-        most = max((bound.cells.size for bound in rest), default=1)
-        guard = BoundFilters(engine.rows(*scale).device, scale.forbidden, rest, {}, [], 0, most)
+        max_cells = max((bound.cells.size for bound in bounds), default=1)
+        guard = BoundFilters(engine.rows(*scale).device, scale.forbidden, bounds, {}, [], 0, max_cells)
         keep = guard(frozenset(self._needs(child)), ())
         best += scale.forbidden - 1 - int(keep.budget)
         return Limit(limit.worst, best, tuple((table.scope, table.cells) for table in keep.bounds), spread)
 
     def _send_rows(self, limit: Limit, engine: Engine, room: int | None, send: Send) -> None:
         """Join the children's tuples, without those beyond the limits; a root knows the optimum then."""
-        own, own_best, _ = self._own_costs()
+        own_tables, own_best, _ = self._own_costs()
         best = int(own_best) + sum(listed.best for listed in self._listed.values())
-        spread = sum(int(table.spread) for table in own) + sum(listed.spread for listed in self._listed.values())
+        spread = sum(int(table.spread) for table in own_tables) + sum(listed.spread for listed in self._listed.values())
         scale = _Scale.of(limit, limit.best + best, limit.spread + spread, self._variable)
         # Values are chosen by these and by the rows.
-        self._tables = own
+        self._tables = own_tables
         if scale is None or not all(len(listed.rows.values) for listed in self._listed.values()):
-            made = _NOTHING
+            message = _NOTHING
         else:
-            made = self._joined(scale, limit, engine, room)
+            message = self._joined(scale, limit, engine, room)
         if self._place.parent >= 0:
-            self.effort = self.effort._replace(rows=self.effort.rows + len(made.values))
-            send(self._place.parent, Listed(made, best, spread))
-        elif len(made.values):
-            self.bound = best + int(made.values[0])
+            self.effort = self.effort._replace(rows=self.effort.rows + len(message.values))
+            send(self._place.parent, Listed(message, best, spread))
+        elif len(message.values):
+            self.bound = best + int(message.values[0])
             self.decide(Value(()), send)
         else:
             self.bound = math.inf if limit.worst is None else limit.worst
@@ -205,56 +205,59 @@ class FilterBucket(Bucket):
         """Return the variable's message as tuples; those that cannot be optimal are dropped at once."""
         tables = self._finder = engine.rows(*scale)
         parts: list[SparseTable] = []
-        under: dict[int, list[DenseLookup]] = {}
+        bounds_of_part: dict[int, list[DenseLookup]] = {}
         for child, listed in self._listed.items():
             parts.append(scale.rows(listed.rows))
             util = self._heard[child]
-            above = min(int(util.best) - listed.best, scale.forbidden)
-            under[id(parts[-1])] = [DenseLookup((), np.array(above, scale.dtype)), *map(scale.table, util.tables)]
-        known = {v for part in parts for v in part.layout.scope}
+            bound_above = min(int(util.best) - listed.best, scale.forbidden)
+            bounds_of_part[id(parts[-1])] = [
+                DenseLookup((), np.array(bound_above, scale.dtype)),
+                *map(scale.table, util.tables),
+            ]
+        joined_variables = {v for part in parts for v in part.layout.scope}
         lookups: list[DenseLookup] = []
         for bound in sorted(map(scale.table, self._tables), key=lambda bound: -len(bound.scope)):
-            if known.issuperset(bound.scope):
+            if joined_variables.issuperset(bound.scope):
                 lookups.append(bound)
             else:
-                known.update(bound.scope)
+                joined_variables.update(bound.scope)
                 parts.append(tables.from_dense(bound.scope, np.ascontiguousarray(bound.cells)))
-                under[id(parts[-1])] = [bound]
-        guard = BoundFilters(tables.device, scale.forbidden, scale.bounds(limit), under, lookups, 0)
-        left = engine.memory() if room is None else min(room, engine.memory())
+                bounds_of_part[id(parts[-1])] = [bound]
+        guard = BoundFilters(tables.device, scale.forbidden, scale.bounds(limit), bounds_of_part, lookups, 0)
+        available_bytes = engine.memory() if room is None else min(room, engine.memory())
         try:
-            made = tables.join_all(
+            joined = tables.join_all(
                 parts,
                 eliminate=self._variable,
                 tables=[DenseLookup(bound.scope, np.ascontiguousarray(bound.cells)) for bound in lookups],
                 guard=guard,
-                most=max(left // _BYTES_OF_A_ROW, 1),
+                max_tuples=max(available_bytes // _BYTES_OF_A_ROW, 1),
             )
         except MemoryLimitError as error:
             raise MemoryLimitError(
-                f"needs more than the {bytes_text(left)} that are left for the tuples of a message over "
-                f"{len(known) - 1} variables"
+                f"needs more than the {bytes_text(available_bytes)} that are left for the tuples of a message over "
+                f"{len(joined_variables) - 1} variables"
             ) from error
-        before, rows = self.effort, len(made.rows.values)
+        before, rows = self.effort, len(joined.rows.values)
         self.effort = before._replace(
-            operations=before.operations + made.candidates * len(parts),
+            operations=before.operations + joined.candidates * len(parts),
             bytes=max(before.bytes, self.held + _BYTES_OF_A_ROW * rows),
-            width=max(before.width, len(known) - 1),
+            width=max(before.width, len(joined_variables) - 1),
             cells=max(before.cells, rows),
             parts=1,
             dtypes=before.dtypes | {scale.dtype},
         )
-        return made.rows
+        return joined.rows
 
-    def _costs(self, known: dict[int, int]) -> NDArray[np.generic]:
+    def _costs(self, assignment: dict[int, int]) -> NDArray[np.generic]:
         """Return costs as ``Bucket`` does; values that no tuple of a child allows cost more than all others."""
-        total: NDArray[Any] = super()._costs(known)
+        total: NDArray[Any] = super()._costs(assignment)
         if self._limit is None or self._finder is None:
             return total
         worst = np.iinfo(np.int64).max
         for listed in self._listed.values():
             for x in range(len(total)):
-                at = self._finder.find(listed.rows, {**known, self._variable: x})
+                at = self._finder.find(listed.rows, {**assignment, self._variable: x})
                 total[x] = worst if at is None or total[x] == worst else total[x] + listed.rows.values[at]
         return total
 
