@@ -242,7 +242,7 @@ class GpuBackend(Backend, Protocol):
     count: int
     keeps_memory: bool
 
-    def reaches(self, other: int) -> bool:
+    def reaches(self, peer: int) -> bool:
         """Return whether this GPU reads the memory of another one."""
         ...
 

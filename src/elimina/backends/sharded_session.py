@@ -77,13 +77,13 @@ class ShardedSession:
         return runs[0]._replace(seconds={"upload": self._upload, "run": ran, "exchange": exchange})
 
     def _queue(self, sessions: Sequence[PeerSession]) -> None:
-        others = [[other for other in sessions if other is not session] for session in sessions]
+        peers_of_sessions = [[peer for peer in sessions if peer is not session] for session in sessions]
 
         def meet() -> None:
-            for session, peers in zip(sessions, others, strict=True):
+            for session, peers in zip(sessions, peers_of_sessions, strict=True):
                 session.follow(peers)
 
-        done = 0
+        work = 0
         meet()
         for phase in self._shards.phases:
             if stopped():
@@ -93,13 +93,13 @@ class ShardedSession:
                     self._copy(phase, gpu)
                 meet()
             numbers = np.arange(phase.first, phase.end)
-            done += work_of(self._program, numbers)
+            work += work_of(self._program, numbers)
             for session in sessions:
-                session.queue(numbers, done / self._program.work)
+                session.queue(numbers, work / self._program.work)
             meet()
             if phase.joined:
                 # The phase ends with its only divided step. Others may have run before, or run later.
-                for session, peers in zip(sessions, others, strict=True):
+                for session, peers in zip(sessions, peers_of_sessions, strict=True):
                     session.join_peaks(peers, phase.end - 1)
 
     def load(self, offset: int, values: NDArray[np.generic]) -> None:
@@ -142,9 +142,9 @@ class ShardedSession:
 
         futures = [self._pool.submit(obeying, gpu) for gpu in range(self._shards.cards)]
         try:
-            left: set[Future[Result]] = set(futures)
-            while left and not any(future.done() and future.exception() for future in futures):
-                _, left = wait(futures, _LOOK_SECONDS, FIRST_EXCEPTION)
+            pending: set[Future[Result]] = set(futures)
+            while pending and not any(future.done() and future.exception() for future in futures):
+                _, pending = wait(futures, _LOOK_SECONDS, FIRST_EXCEPTION)
                 if stopped():
                     raise Stopped
         finally:

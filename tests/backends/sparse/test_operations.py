@@ -170,7 +170,7 @@ def test_joins(make, joined, semiring, dtype, seed):
     check(tables, apart.rows, marginal)
     if joint.rows:
         with pytest.raises(MemoryLimitError, match="more than"):
-            tables.join(left, right, tables=dense, keep=keep, most=len(joint.rows) - 1)
+            tables.join(left, right, tables=dense, keep=keep, max_tuples=len(joint.rows) - 1)
 
 
 @pytest.mark.parametrize(("semiring", "dtype"), KINDS)

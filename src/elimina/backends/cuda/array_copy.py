@@ -49,13 +49,15 @@ def cell_rows(sizes: Sequence[int], strides: Sequence[int]) -> CellRows | None:
     return CellRows(rows, columns, pitch)
 
 
-def copy_array(backend: CudaDevice, given: Any, to: Any, limit: float | None = None, forbidden: float = 0) -> bool:
+def copy_array(
+    backend: CudaDevice, source_array: Any, target_array: Any, limit: float | None = None, forbidden: float = 0
+) -> bool:
     """Copy an array on the device to another one of its shape, in the current stream.
 
     Args:
         backend: Backend of the device.
-        given: Cells of the array to copy.
-        to: Destination, possibly of another dtype.
+        source_array: Cells of the array to copy.
+        target_array: Destination, possibly of another dtype.
         limit: Cells from here on become ``forbidden``; None: all are copied.
         forbidden: A number of the other dtype.
 
@@ -64,11 +66,11 @@ def copy_array(backend: CudaDevice, given: Any, to: Any, limit: float | None = N
     """
     ends = [
         cell_rows(array.shape, [stride // array.itemsize for stride in array.strides]) if array.ndim else None
-        for array in (given, to)
+        for array in (source_array, target_array)
     ]
     source, target = ends
-    has_kernel = all(array.dtype.name in kernels.CELL_TYPES for array in (given, to))
-    if given.size < MIN_COPY_CELLS or source is None or target is None or not has_kernel:
+    has_kernel = all(array.dtype.name in kernels.CELL_TYPES for array in (source_array, target_array))
+    if source_array.size < MIN_COPY_CELLS or source is None or target is None or not has_kernel:
         return False
     # What has no gaps has rows of any length.
     if source.rows == 1:
@@ -77,11 +79,11 @@ def copy_array(backend: CudaDevice, given: Any, to: Any, limit: float | None = N
         target = CellRows(source.rows, source.columns, source.columns)
     if source[:2] != target[:2] or source.columns < MIN_ROW_CELLS:
         return False
-    kernel = backend.function(kernels.place_kernel(given.dtype, to.dtype, limit is not None))
+    kernel = backend.function(kernels.place_kernel(source_array.dtype, target_array.dtype, limit is not None))
     threads = kernels.THREADS
     blocks = min(-(-source.columns // threads), MAX_GRID[0]), min(source.rows, MAX_GRID[1])
-    ends_of_copy = given, np.int64(source.pitch), to, np.int64(target.pitch), np.int64(source.rows)
-    bound = given.dtype.type(limit or 0), to.dtype.type(forbidden)
+    ends_of_copy = source_array, np.int64(source.pitch), target_array, np.int64(target.pitch), np.int64(source.rows)
+    bound = source_array.dtype.type(limit or 0), target_array.dtype.type(forbidden)
     kernel(blocks, (threads,), (*ends_of_copy, np.int64(source.columns), *bound))
     return True
 

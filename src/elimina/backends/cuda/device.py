@@ -112,18 +112,18 @@ class CudaDevice:
             idle = self.device_memory.idle_bytes()
         return max(0, int(free) + idle - RESERVED_BYTES)
 
-    def reaches(self, other: int) -> bool:
+    def reaches(self, peer: int) -> bool:
         """Return whether this GPU reads the memory of another one."""
         with self.failing(0):
-            return other == self.number or bool(self.cupy.cuda.runtime.deviceCanAccessPeer(self.number, other))
+            return peer == self.number or bool(self.cupy.cuda.runtime.deviceCanAccessPeer(self.number, peer))
 
-    def reach(self, other: CudaDevice) -> None:
+    def reach(self, peer: CudaDevice) -> None:
         """Let this GPU, which is the current one, read the memory of another one from now on."""
-        if other.number not in self._reached:
+        if peer.number not in self._reached:
             with contextlib.suppress(self.cupy.cuda.runtime.CUDARuntimeError):
                 # It may be so already in this process.
-                self.cupy.cuda.runtime.deviceEnablePeerAccess(other.number)
-            self._reached.add(other.number)
+                self.cupy.cuda.runtime.deviceEnablePeerAccess(peer.number)
+            self._reached.add(peer.number)
 
     def lay_out(self, program: Program, steps: NDArray[np.int64] | None = None) -> DeviceLayout:
         """Return a program, or some of its steps, prepared for this device."""
@@ -175,10 +175,10 @@ class CudaDevice:
         if self.keeps_memory:
             return
         with self.failing(0), self._device:
-            left = self.device_memory.idle_bytes()
-        if left > KEPT_BYTES:
+            idle = self.device_memory.idle_bytes()
+        if idle > KEPT_BYTES:
             self._give_back_after(
-                idle_memory.SHORT_LINGER_SECONDS if left > self._most_left else idle_memory.LINGER_SECONDS
+                idle_memory.SHORT_LINGER_SECONDS if idle > self._most_left else idle_memory.LINGER_SECONDS
             )
 
     def _give_back_after(self, seconds: float) -> None:
@@ -222,14 +222,14 @@ class CudaDevice:
             return
         compilation.cache_folder()  # the same one for all threads
         pool = ThreadPoolExecutor(min(len(missing), processors()), "elimina")
-        made: list[Future[object]] = []
+        futures: list[Future[object]] = []
         try:
             # Without threads, each is compiled when it is used.
             with contextlib.suppress(RuntimeError):
                 for name in missing:
-                    made.append(pool.submit(compilation.compiled, self.cupy, name, self._architecture))
-            for one in made:
-                one.result()
+                    futures.append(pool.submit(compilation.compiled, self.cupy, name, self._architecture))
+            for future in futures:
+                future.result()
         finally:
             pool.shutdown(cancel_futures=True)
 

@@ -88,8 +88,8 @@ def faces_cuts(shape: FacesShape, semiring: str, dtype: np.dtype[np.generic]) ->
     for kernel in faces_kernels(semiring, dtype):
         for columns in range(1, min(kernel.threads, -(-shape.lo_cells // kernel.cells)) + 1):
             for rows in range(1, min(kernel.threads // columns, -(-shape.mid_cells // kernel.rows)) + 1):
-                most = min(kernel.threads // columns // rows, -(-shape.sharing // kernel.outers))
-                for groups in range(1, most + 1):
+                max_groups = min(kernel.threads // columns // rows, -(-shape.sharing // kernel.outers))
+                for groups in range(1, max_groups + 1):
                     outers, batch, chunk = groups * kernel.outers, rows * kernel.rows, columns * kernel.cells
                     workers = -(-columns * rows * groups // WARP_THREADS) * WARP_THREADS
                     if outers * (batch + chunk) + batch * chunk > kernel.items * (kernel.threads - workers):

@@ -258,9 +258,9 @@ def extremes_kernel(semiring: str, dtype: np.dtype[np.generic], cells: int) -> s
     return f"elimina::extremes<{semiring_type(semiring, dtype)}, {cells}>"
 
 
-def place_kernel(given: np.dtype[np.generic], to: np.dtype[np.generic], bounded: bool) -> str:
+def place_kernel(source: np.dtype[np.generic], target: np.dtype[np.generic], bounded: bool) -> str:
     """Return the name expression of the kernel that copies rows of cells; ``bounded``: some become forbidden."""
-    types = ("elimina::" + CELL_TYPES[dtype.name] for dtype in (given, to))
+    types = ("elimina::" + CELL_TYPES[dtype.name] for dtype in (source, target))
     name = f"elimina::place<{', '.join(types)}, {str(bounded).lower()}>"
     return name.replace("elimina::float", "float").replace("elimina::double", "double")
 

@@ -121,12 +121,12 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
     calls = math.prod(sizes[axis] for axis in others[:-1])
     if calls > MAX_CALLS or min(sizes[row], columns) < LIBRARY_SIDE or work < LIBRARY_WORK:
         return None
-    left = _operand(lhs, strides[row][0], hops[0], depth, sizes[row])
-    right = _operand(rhs, strides[lo][1], hops[1], depth, columns)
-    if left is None or right is None or strides[row][2] < columns:
+    lhs_operand = _operand(lhs, strides[row][0], hops[0], depth, sizes[row])
+    rhs_operand = _operand(rhs, strides[lo][1], hops[1], depth, columns)
+    if lhs_operand is None or rhs_operand is None or strides[row][2] < columns:
         return None
     out = MatrixOperand(merged[12], strides[row][2], False, hops[2])
-    if max(sizes[row], columns, depth, batch, left.pitch, right.pitch, out.pitch) > MAX_SIZE:
+    if max(sizes[row], columns, depth, batch, lhs_operand.pitch, rhs_operand.pitch, out.pitch) > MAX_SIZE:
         return None
     places = tuple(
         tuple(sum(digit * strides[axis][k] for digit, axis in zip(numbers, others, strict=False)) for k in range(3))
@@ -143,8 +143,8 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
         columns,
         depth,
         batch,
-        left,
-        right,
+        lhs_operand,
+        rhs_operand,
         out,
         places,
         (lhs[2], rhs[2]),

@@ -77,18 +77,18 @@ class PeerSession(CudaSession):
         Raises:
             DeviceError: A device failed, or does not reach another one's memory.
         """
-        item, here = self._program.dtype.itemsize, self._backend.number
+        item, number = self._program.dtype.itemsize, self._backend.number
         with self._here():
             ends = [self._cuda.Event() for _ in range(2)]
             ends[0].record(self._stream)
             self._local.wait_event(ends[0])
-            for other, source, target in boxes:
-                self._backend.reach(other._backend)
+            for peer, source, target in boxes:
+                self._backend.reach(peer._backend)
                 word, sizes, source_strides, target_strides = copy_words(source, target, item)
                 # CuPy takes the other GPU's memory as this one's, whose kernel reads it.
-                cells = other.view(WORD_TYPES[word], item * source.offset, sizes, source_strides, here)
-                with self._local if other is self else self._stream:
-                    self.view(WORD_TYPES[word], item * target.offset, sizes, target_strides, here)[...] = cells
+                cells = peer.view(WORD_TYPES[word], item * source.offset, sizes, source_strides, number)
+                with self._local if peer is self else self._stream:
+                    self.view(WORD_TYPES[word], item * target.offset, sizes, target_strides, number)[...] = cells
             self._stream.wait_event(self._passed(self._local))
             ends[1].record(self._stream)
             self._copies.append(ends)
@@ -103,15 +103,15 @@ class PeerSession(CudaSession):
             self.launch_steps(phase, False)
             self._marks.append((self._passed(self._stream), share))
 
-    def join_peaks(self, others: Sequence[Any], step: int) -> None:
+    def join_peaks(self, peers: Sequence[Any], step: int) -> None:
         """Queue the join of the output range of a step's part with those of its parts in other sessions."""
         cupy = self._backend.cupy
         with self._here():
             high, low = (self._peaks_of(self, step)[end : end + 1] for end in range(2))
-            for other in others:
-                theirs = self._peaks_of(other, step)
-                cupy.maximum(high, theirs[:1], out=high)
-                cupy.minimum(low, theirs[1:], out=low)
+            for peer in peers:
+                peer_peaks = self._peaks_of(peer, step)
+                cupy.maximum(high, peer_peaks[:1], out=high)
+                cupy.minimum(low, peer_peaks[1:], out=low)
 
     def _peaks_of(self, session: PeerSession, step: int) -> Any:
         """Return the output range of a step in a session, as an array of this GPU."""
@@ -119,13 +119,13 @@ class PeerSession(CudaSession):
         memory = self._cuda.UnownedMemory(at, RANGE_BYTES, session._memory, self._backend.number)
         return self._backend.cupy.ndarray((2,), np.float64, self._cuda.MemoryPointer(memory, 0))
 
-    def follow(self, others: Sequence[Any]) -> None:
+    def follow(self, peers: Sequence[Any]) -> None:
         """Let what is queued from now on wait, on the GPU, for all that other sessions have queued by now."""
         with self._here():
-            for other in others:
-                self._backend.reach(other._backend)
-                with other._here():
-                    passed = self._passed(other._stream)
+            for peer in peers:
+                self._backend.reach(peer._backend)
+                with peer._here():
+                    passed = self._passed(peer._stream)
                 self._stream.wait_event(passed)
 
     def _passed(self, stream: Any) -> Any:

@@ -146,8 +146,8 @@ def _cut_columns(
         return None
     if not whole:
         kernel = product_kernel(semiring, dtype, kernel.word, False, form)
-        most = max(4, (room - 8 * rows) // (chunk * item + rows * kernel.lane_bytes))
-        slab = -(-shape.domain // -(-shape.domain // most))
+        max_slab = max(4, (room - 8 * rows) // (chunk * item + rows * kernel.lane_bytes))
+        slab = -(-shape.domain // -(-shape.domain // max_slab))
     cell = READ_BYTE_COST * item if kernel.word else GATHERED_CELL_COST
     build_a, build_b = (cell * side.tables * n * shape.domain for side, n in ((shape.a, rows), (shape.b, chunk)))
     # Threads without cells of their own wait, but so do others of other blocks for them.
@@ -179,9 +179,9 @@ def _cut_columns(
 
 
 @functools.lru_cache(maxsize=1024)
-def _passes_of_a_block(passes: int, most: int) -> tuple[int, ...]:
-    """Return the passes that a block may take, the most first, for up to ``most`` blocks that share so many."""
-    splits = *range(1, min(passes, MAX_SPLITS, most) + 1), min(passes, most)
+def _passes_of_a_block(passes: int, max_splits: int) -> tuple[int, ...]:
+    """Return the passes that a block may take, the most first, for up to ``max_splits`` blocks that share so many."""
+    splits = *range(1, min(passes, MAX_SPLITS, max_splits) + 1), min(passes, max_splits)
     return tuple(sorted({-(-passes // split) for split in splits}, reverse=True))
 
 

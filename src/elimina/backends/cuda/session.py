@@ -293,7 +293,7 @@ class CudaSession:
         key = steps.tobytes()
         if key not in self._parts:
             if len(self._parts) > MAX_PARTIAL_LAYOUTS:
-                del self._parts[next(other for other in self._parts if other is not None)]
+                del self._parts[next(steps_key for steps_key in self._parts if steps_key is not None)]
             self._parts[key] = ResidentSteps(self, self._backend.lay_out(self._program, steps))
         return self._parts[key]
 
@@ -463,9 +463,9 @@ class CudaSession:
 
     def _stop(self, part: ResidentSteps) -> None:
         """Cancel queued launches, and wait for the running one."""
-        other = self._cuda.Stream(non_blocking=True)
-        self._cuda.runtime.memsetAsync(part.state_at, 1, FLAG_BYTES, other.ptr)
-        other.synchronize()
+        stream = self._cuda.Stream(non_blocking=True)
+        self._cuda.runtime.memsetAsync(part.state_at, 1, FLAG_BYTES, stream.ptr)
+        stream.synchronize()
         self._stream.synchronize()
         self._cuda.runtime.memsetAsync(part.state_at, 0, FLAG_BYTES, self._stream.ptr)
         self._stream.synchronize()

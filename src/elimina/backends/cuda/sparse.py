@@ -48,8 +48,8 @@ class CudaSparseDevice:
     def download(self, array: Any) -> NDArray[Any]:
         """Return a copy on the host."""
         with self._working(0):
-            found: NDArray[Any] = array.get()
-            return found
+            cells: NDArray[Any] = array.get()
+            return cells
 
     def address(self, array: Any) -> int:
         """Return the address of the first element."""
@@ -76,45 +76,45 @@ class CudaSparseDevice:
             order = None
             for word in reversed(range(keys.shape[1])):
                 column = keys[:, word] if order is None else keys[:, word][order]
-                found = self._cupy.argsort(self._cupy.ascontiguousarray(column))
-                order = found if order is None else order[found]
+                permutation = self._cupy.argsort(self._cupy.ascontiguousarray(column))
+                order = permutation if order is None else order[permutation]
             sorted_keys, sorted_values = self._room(len(keys), keys.shape[1])
             name = f"rows_gather<{self._word}, {keys.shape[1]}>"
             self._launch(name, len(keys), keys, values, order, len(keys), sorted_keys, sorted_values)
             return sorted_keys, sorted_values
 
     def join(
-        self, left: SparseTable, right: SparseTable, order: JoinOrder, stage: NDArray[np.int64], budget: float
+        self, lhs: SparseTable, rhs: SparseTable, order: JoinOrder, stage: NDArray[np.int64], budget: float
     ) -> tuple[Any, ...]:
         """Join sorted tables: see ``SparseTables.join``.
 
         Raises:
             MemoryLimitError: There are more than ``order.most`` tuples.
         """
-        words, rows = left.layout.words, len(left.values)
-        with self._working(2 * (left.keys.nbytes + right.keys.nbytes)):
-            if not rows or not len(right.values):
+        words, rows = lhs.layout.words, len(lhs.values)
+        with self._working(2 * (lhs.keys.nbytes + rhs.keys.nbytes)):
+            if not rows or not len(rhs.values):
                 return (*self._room(0, words), 0)
-            starts = [self._starts(table, order.low) if order.low else (None, None) for table in (left, right)]
-            first, counts = self._match(left, starts[0], right.keys, starts[1], order.group)
+            starts = [self._starts(table, order.low) if order.low else (None, None) for table in (lhs, rhs)]
+            first, counts = self._match(lhs, starts[0], rhs.keys, starts[1], order.group)
             sums = self._cupy.cumsum(counts)
             pairs = int(sums[-1])
             kind = "false" if order.eliminate or not order.low else "true"
-            sides = left.keys, left.values, starts[0][0], rows, right.keys, right.values, starts[1][0]
+            sides = lhs.keys, lhs.values, starts[0][0], rows, rhs.keys, rhs.values, starts[1][0]
             scalars = np.uint64(order.low), self._cupy.asarray(stage), self.dtype.type(budget), self._parameter
             blocks = -(-pairs // PAIRS_PER_BLOCK)
-            made = self._cupy.empty(blocks, dtype=np.int64)
+            ends = self._cupy.empty(blocks, dtype=np.int64)
             arguments = (*sides, first, sums, pairs, *scalars)
             name = f"rows_join<{self._ring}, {words}, {kind}, "
-            self._launch(name + "false>", blocks * kernels.THREADS, *arguments, made, None, None)
-            made = self._cupy.cumsum(made)
-            total = int(made[-1]) if blocks else 0
+            self._launch(name + "false>", blocks * kernels.THREADS, *arguments, ends, None, None)
+            ends = self._cupy.cumsum(ends)
+            total = int(ends[-1]) if blocks else 0
             if total > order.most:
                 raise MemoryLimitError(
-                    f"a join of {rows} and {len(right.values)} tuples makes {total}, more than {order.most}"
+                    f"a join of {rows} and {len(rhs.values)} tuples makes {total}, more than {order.most}"
                 )
             keys, values = self._room(total, words)
-            self._launch(name + "true>", blocks * kernels.THREADS, *arguments, made, keys, values)
+            self._launch(name + "true>", blocks * kernels.THREADS, *arguments, ends, keys, values)
             return keys, values, pairs
 
     def project(self, rows: SparseTable, low: int) -> tuple[Any, Any]:
@@ -129,14 +129,14 @@ class CudaSparseDevice:
             self._launch(name, runs, *arguments)
             return keys, values
 
-    def semi_join(self, left: SparseTable, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
+    def semi_join(self, lhs: SparseTable, rhs_keys: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
         """Keep the tuples with a match: see ``SparseTables.semi_join``."""
-        words, rows = left.layout.words, len(left.values)
-        with self._working(left.keys.nbytes + left.values.nbytes):
-            _, counts = self._match(left, (None, None), others, (None, None), group)
+        words, rows = lhs.layout.words, len(lhs.values)
+        with self._working(lhs.keys.nbytes + lhs.values.nbytes):
+            _, counts = self._match(lhs, (None, None), rhs_keys, (None, None), group)
             sums = self._cupy.cumsum(counts > 0, dtype=np.int64)
             keys, values = self._room(int(sums[-1]) if rows else 0, words)
-            self._launch(f"rows_keep<{self._word}, {words}>", rows, left.keys, left.values, sums, rows, keys, values)
+            self._launch(f"rows_keep<{self._word}, {words}>", rows, lhs.keys, lhs.values, sums, rows, keys, values)
             return keys, values
 
     def from_dense(self, cells: Any, axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int) -> tuple[Any, Any]:
@@ -184,18 +184,18 @@ class CudaSparseDevice:
 
     def _match(
         self,
-        left: SparseTable,
-        left_runs: tuple[Any, Any],
-        others: Any,
-        other_runs: tuple[Any, Any],
+        lhs: SparseTable,
+        lhs_runs: tuple[Any, Any],
+        rhs_keys: Any,
+        rhs_runs: tuple[Any, Any],
         group: NDArray[np.uint64],
     ) -> tuple[Any, Any]:
         """Return, for each run on the left, the first one of its group among the others, and their number."""
-        rows = len(left.values)
+        rows = len(lhs.values)
         first, counts = (self._cupy.empty(rows, dtype=np.int64) for _ in range(2))
-        sides = left.keys, *left_runs, rows, others, *other_runs, len(others)
+        sides = lhs.keys, *lhs_runs, rows, rhs_keys, *rhs_runs, len(rhs_keys)
         mask = self._cupy.asarray(group)
-        self._launch(f"rows_match<{left.layout.words}>", rows, *sides, mask, first, counts)
+        self._launch(f"rows_match<{lhs.layout.words}>", rows, *sides, mask, first, counts)
         return first, counts
 
     def _room(self, rows: int, words: int) -> tuple[Any, Any]:

@@ -55,6 +55,6 @@ def step_arrays(words: NDArray[np.int64], starts: NDArray[np.int64]) -> StepArra
 
 def tables_from(steps: StepArrays, chosen: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return the tables that are outputs of the chosen steps."""
-    found: NDArray[np.bool_] = steps.sources >= 0
-    found[found] = chosen[steps.sources[found]]
-    return found
+    is_output: NDArray[np.bool_] = steps.sources >= 0
+    is_output[is_output] = chosen[steps.sources[is_output]]
+    return is_output

@@ -77,13 +77,13 @@ def combinations(shape: StreamStepShape) -> int:
 
 def cut_streams(shape: StreamStepShape, kernel: TileKernel) -> StreamCut:
     """Choose long rows of fast cells, since that is how memory is read; shorter ones if the rhs would not fit."""
-    most = MAX_COLUMNS if kernel.outers > 1 else _max_columns(shape)
-    widest = most * kernel.cells
+    max_columns = MAX_COLUMNS if kernel.outers > 1 else _max_columns(shape)
+    widest = max_columns * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)
     chunks = -(-shape.lo_cells // widest)
     while True:
         chunk = _up(-(-shape.lo_cells // chunks), line) if chunks > 1 else _up(shape.lo_cells, kernel.cells)
-        columns = min(most, -(-chunk // kernel.cells))
+        columns = min(max_columns, -(-chunk // kernel.cells))
         if columns < 32:  # a row does not straddle two warps
             columns = 1 << columns.bit_length() - 1
             chunk = columns * kernel.cells
@@ -126,8 +126,8 @@ def cover(
     batch = cut.rows
     if kernel.whole:
         cell_bytes = outers * shape.domain * kernel.lane_bytes + 8 * (shape.streamed + 1)
-        left = _room(shape, kernel, 0) - outers * shape.domain * cut.chunk * shape.itemsize
-        room = min(left, 8 << 10) // cell_bytes
+        free_bytes = _room(shape, kernel, 0) - outers * shape.domain * cut.chunk * shape.itemsize
+        room = min(free_bytes, 8 << 10) // cell_bytes
         batch = max(batch, min(_up(mids, cut.rows), room // cut.rows * cut.rows))
     return chunks, cut.chunk, splits, mids, cut.columns, batch, cut.slab
 

@@ -112,9 +112,9 @@ class StreamSession(TiledSession):
         waits = {UP: ((RUN, tile.ran), (DOWN, max(tile.fetched, tile.written))), RUN: ((DOWN, tile.free),), DOWN: ()}
 
         def wait(queue: int) -> Any:
-            for other, number in waits[queue]:
+            for predecessor, number in waits[queue]:
                 if number > over:
-                    self._queues[queue].wait_event(events[other][number % RECORDS])
+                    self._queues[queue].wait_event(events[predecessor][number % RECORDS])
             return self._queues[queue]
 
         up = wait(UP)

@@ -157,9 +157,9 @@ def _place_compact(words: NDArray[np.int64], program: Program, steps: StepArrays
     item = program.dtype.itemsize
     per_word = max(1, 16 // item)
     places = np.where(compact, -(-steps.spans // per_word) * per_word, 0)
-    own = np.cumsum(places) - places
-    words[program.starts[compact] + OUT] = own[compact]
-    words[steps.source_at[tables_from(steps, compact)]] = own[steps.sources[tables_from(steps, compact)]]
+    offsets = np.cumsum(places) - places
+    words[program.starts[compact] + OUT] = offsets[compact]
+    words[steps.source_at[tables_from(steps, compact)]] = offsets[steps.sources[tables_from(steps, compact)]]
     return _aligned(int(places.sum()) * item)
 
 
@@ -235,8 +235,8 @@ def _launches(
                 launches.append(choose_level(program, begin, record, multiprocessors))
                 continue
             at = records_at + len(records)
-            found = choose_matrix(program, larges[phase], at, record, 1 + products) if library else None
-            launches.append(found or choose_large(program, larges[phase], at, record, multiprocessors, shared_bytes))
-            products += found is not None
+            launch = choose_matrix(program, larges[phase], at, record, 1 + products) if library else None
+            launches.append(launch or choose_large(program, larges[phase], at, record, multiprocessors, shared_bytes))
+            products += launch is not None
             records += record
     return launches, np.array(records, dtype=np.int64)

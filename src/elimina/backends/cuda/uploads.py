@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-def slices_of(to: int, pieces: list[NDArray[np.uint8]], most: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+def slices_of(to: int, pieces: list[NDArray[np.uint8]], max_bytes: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
     """Yield pieces that follow one another from an address on, in parts of so many bytes, with their addresses."""
     for piece in pieces:
-        for at in range(0, len(piece), most):
-            yield to + at, piece[at : at + most]
+        for at in range(0, len(piece), max_bytes):
+            yield to + at, piece[at : at + max_bytes]
         to += len(piece)
 
 

@@ -130,14 +130,14 @@ class BoundFilters:
         return TupleFilter(tuple(lookups), max(-1, self._forbidden - 1 - spent))
 
     def _without(self, tables: Sequence[DenseLookup], variable: int, scope: Collection[int]) -> list[DenseLookup]:
-        left = [bound for bound in tables if variable not in bound.scope]
+        result = [bound for bound in tables if variable not in bound.scope]
         # What is large is bounded by itself.
-        own = [_shrunk(bound, variable, scope, self._cells) for bound in tables if variable in bound.scope]
-        for part in _mini_buckets(own, self._cells):
+        with_variable = [_shrunk(bound, variable, scope, self._cells) for bound in tables if variable in bound.scope]
+        for part in _mini_buckets(with_variable, self._cells):
             joined = self._sum(part)
             axis = joined.scope.index(variable)
-            left.append(DenseLookup(joined.scope[:axis] + joined.scope[axis + 1 :], joined.cells.min(axis=axis)))
-        return left
+            result.append(DenseLookup(joined.scope[:axis] + joined.scope[axis + 1 :], joined.cells.min(axis=axis)))
+        return result
 
     def _sum(self, tables: Sequence[DenseLookup]) -> DenseLookup:
         if len(tables) == 1:
@@ -153,16 +153,18 @@ class BoundFilters:
         return DenseLookup(scope, total)
 
 
-def _shrunk(bound: DenseLookup, variable: int, scope: Collection[int], most: int) -> DenseLookup:
+def _shrunk(bound: DenseLookup, variable: int, scope: Collection[int], max_cells: int) -> DenseLookup:
     """Return the best of a large table for each value of a variable and of those in a scope."""
-    if bound.cells.size <= most:
+    if bound.cells.size <= max_cells:
         return bound
-    gone = [axis for axis, v in enumerate(bound.scope) if v != variable and v not in scope]
-    left = tuple(v for axis, v in enumerate(bound.scope) if axis not in gone)
-    return DenseLookup(left, bound.cells.min(axis=tuple(gone)))
+    eliminated_axes = [axis for axis, v in enumerate(bound.scope) if v != variable and v not in scope]
+    remaining_scope = tuple(v for axis, v in enumerate(bound.scope) if axis not in eliminated_axes)
+    return DenseLookup(remaining_scope, bound.cells.min(axis=tuple(eliminated_axes)))
 
 
-def _mini_buckets(tables: Sequence[DenseLookup], most: int) -> list[list[DenseLookup]]:
+def _mini_buckets(tables: Sequence[DenseLookup], max_cells: int) -> list[list[DenseLookup]]:
     """Return the tables in mini-buckets of at most so many cells."""
-    found = mini_buckets_of_cells([bound.scope for bound in tables], [bound.cells.shape for bound in tables], most)
-    return [[tables[number] for number in part] for part in found]
+    mini_buckets = mini_buckets_of_cells(
+        [bound.scope for bound in tables], [bound.cells.shape for bound in tables], max_cells
+    )
+    return [[tables[number] for number in part] for part in mini_buckets]

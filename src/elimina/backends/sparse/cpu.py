@@ -67,7 +67,7 @@ class CpuSparseDevice:
         return rows_sort(keys, values, self.threads)[:2]
 
     def join(
-        self, left: SparseTable, right: SparseTable, order: JoinOrder, stage: NDArray[np.int64], budget: float
+        self, lhs: SparseTable, rhs: SparseTable, order: JoinOrder, stage: NDArray[np.int64], budget: float
     ) -> tuple[Any, ...]:
         """Join sorted tables: see ``SparseTables.join``.
 
@@ -76,22 +76,22 @@ class CpuSparseDevice:
         """
         try:
             return rows_join(
-                *self._ring, left.keys, left.values, right.keys, right.values,
+                *self._ring, lhs.keys, lhs.values, rhs.keys, rhs.values,
                 order.group, order.low, order.eliminate,
                 stage, float(budget), _integer(self.dtype, budget), order.most, self.threads,
             )  # fmt: skip
         except OverflowError as error:
             raise MemoryLimitError(
-                f"a join of {len(left.values)} and {len(right.values)} tuples makes more than {order.most}"
+                f"a join of {len(lhs.values)} and {len(rhs.values)} tuples makes more than {order.most}"
             ) from error
 
     def project(self, rows: SparseTable, low: int) -> tuple[Any, Any]:
         """Eliminate the low field: see ``SparseTables.project``."""
         return rows_project(*self._ring, rows.keys, rows.values, low, self.threads)[:2]
 
-    def semi_join(self, left: SparseTable, others: NDArray[np.uint64], group: NDArray[np.uint64]) -> tuple[Any, Any]:
+    def semi_join(self, lhs: SparseTable, rhs_keys: NDArray[np.uint64], group: NDArray[np.uint64]) -> tuple[Any, Any]:
         """Keep the tuples with a match: see ``SparseTables.semi_join``."""
-        return rows_semi_join(left.keys, left.values, others, group, self.threads)[:2]
+        return rows_semi_join(lhs.keys, lhs.values, rhs_keys, group, self.threads)[:2]
 
     def from_dense(
         self, cells: NDArray[Any], axes: NDArray[np.int64], sizes: NDArray[np.int64], words: int

@@ -82,13 +82,13 @@ class SparseDevice(Protocol):
         ...
 
     def join(
-        self, left: SparseTable, right: SparseTable, order: JoinOrder, stage: NDArray[np.int64], budget: float
+        self, lhs: SparseTable, rhs: SparseTable, order: JoinOrder, stage: NDArray[np.int64], budget: float
     ) -> tuple[Any, ...]:
         """Join sorted tables of one layout.
 
         Args:
-            left: Table whose key has the shared fields first.
-            right: The other table.
+            lhs: Table whose key has the shared fields first.
+            rhs: The other table.
             order: Order of the join.
             stage: Dense tables that are joined too, and the bounds of a filter, as words.
             budget: Worst total that the filter keeps.
@@ -105,7 +105,7 @@ class SparseDevice(Protocol):
         """Return keys and values without the least significant field; ``low``: its mask."""
         ...
 
-    def semi_join(self, left: SparseTable, others: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
+    def semi_join(self, lhs: SparseTable, rhs_keys: Any, group: NDArray[np.uint64]) -> tuple[Any, Any]:
         """Return keys and values of the tuples whose fields in ``group`` match one of the other keys."""
         ...
 

@@ -115,11 +115,11 @@ class SparseTables:
     def lookup(self, rows: SparseTable, tables: Sequence[DenseLookup], keep: TupleFilter | None = None) -> JoinResult:
         """Join with dense tables over variables of the tuples, and drop tuples that the filter does not keep."""
         layout = rows.layout
-        one = SEMIRINGS[self.device.semiring].one_of(self.dtype)
+        unit_value = SEMIRINGS[self.device.semiring].one_of(self.dtype)
         unit = SparseTable(
             layout,
             self.device.upload(np.zeros((1, layout.words), dtype=np.uint64)),
-            self.device.upload(np.array([one], dtype=self.dtype)),
+            self.device.upload(np.array([unit_value], dtype=self.dtype)),
         )
         order = JoinOrder(layout.mask(()), 0, False, UNLIMITED)
         return self._join(rows, unit, order, tables, keep)
@@ -131,8 +131,8 @@ class SparseTables:
             key[word] |= values[v] << shift
 
         def key_at(number: int) -> list[int]:
-            found: list[int] = self.device.download(rows.keys[number : number + 1])[0].tolist()
-            return found
+            words: list[int] = self.device.download(rows.keys[number : number + 1])[0].tolist()
+            return words
 
         at = bisect.bisect_left(range(len(rows.values)), key, key=key_at)
         return at if at < len(rows.values) and key_at(at) == key else None
@@ -145,63 +145,63 @@ class SparseTables:
         keys, values = self.device.project(rows, rows.layout.low())
         return JoinResult(SparseTable(rows.layout.without_last(), keys, values), len(rows.values))
 
-    def semi_join(self, left: SparseTable, right: SparseTable) -> SparseTable:
+    def semi_join(self, lhs: SparseTable, rhs: SparseTable) -> SparseTable:
         """Return the left table's tuples that match one of the right table; its variables may change their order."""
-        layout = join_layout(left, right, None)
-        shared = [v for v in left.layout.scope if v in right.layout.scope]
-        own = tuple(at for at, v in enumerate(layout.scope) if v in left.layout.scope)
-        left, right = self.arrange(left, layout), self.arrange(right, layout)
-        keys, values = self.device.semi_join(left, right.keys, layout.mask(shared))
-        return SparseTable(_sublayout(layout, own), keys, values)
+        layout = join_layout(lhs, rhs, None)
+        shared = [v for v in lhs.layout.scope if v in rhs.layout.scope]
+        lhs_axes = tuple(at for at, v in enumerate(layout.scope) if v in lhs.layout.scope)
+        lhs, rhs = self.arrange(lhs, layout), self.arrange(rhs, layout)
+        keys, values = self.device.semi_join(lhs, rhs.keys, layout.mask(shared))
+        return SparseTable(_sublayout(layout, lhs_axes), keys, values)
 
     def join(
         self,
-        left: SparseTable,
-        right: SparseTable,
+        lhs: SparseTable,
+        rhs: SparseTable,
         *,
         eliminate: int | None = None,
         last: int | None = None,
         tables: Sequence[DenseLookup] = (),
         keep: TupleFilter | None = None,
-        most: int = UNLIMITED,
+        max_tuples: int = UNLIMITED,
     ) -> JoinResult:
         """Join two tables over the union of their scopes, and eliminate a variable.
 
         Args:
-            left: Table in any layout.
-            right: Table in any layout, over the same domain sizes.
+            lhs: Table in any layout.
+            rhs: Table in any layout, over the same domain sizes.
             eliminate: A variable that leaves; the joined table is not stored if both tables have it.
             last: A variable of both tables that is to be the least significant one of the result, for a join that
                 eliminates it; implied by ``eliminate``.
             tables: Dense tables over variables of the union that are joined too.
             keep: Drops tuples of the joint table before anything is eliminated.
-            most: Tuples of the result at most.
+            max_tuples: Tuples of the result at most.
 
         Raises:
-            MemoryLimitError: The result has more than ``most`` tuples.
+            MemoryLimitError: The result has more than ``max_tuples`` tuples.
             UnsupportedError: The union does not fit a key.
         """
         variable = last if eliminate is None else eliminate
-        both = variable if variable in left.layout.scope and variable in right.layout.scope else None
+        common = variable if variable in lhs.layout.scope and variable in rhs.layout.scope else None
 
-        def made(low: int | None) -> JoinResult:
-            layout = join_layout(left, right, low)
-            shared = [v for v in left.layout.scope if v in right.layout.scope and v != low]
-            one, other = self.arrange(left, layout), self.arrange(right, layout)
+        def join_by(low: int | None) -> JoinResult:
+            layout = join_layout(lhs, rhs, low)
+            shared = [v for v in lhs.layout.scope if v in rhs.layout.scope and v != low]
+            lhs_arranged, rhs_arranged = self.arrange(lhs, layout), self.arrange(rhs, layout)
             fused = low is not None and eliminate is not None
-            order = JoinOrder(layout.mask(shared), 0 if low is None else layout.low(), fused, most)
-            found = self._join(one, other, order, tables, keep)
-            if eliminate is None and both is not None and low is None:
-                return found._replace(rows=self.arrange(found.rows, _with_last(found.rows.layout, both)))
+            order = JoinOrder(layout.mask(shared), 0 if low is None else layout.low(), fused, max_tuples)
+            result = self._join(lhs_arranged, rhs_arranged, order, tables, keep)
+            if eliminate is None and common is not None and low is None:
+                return result._replace(rows=self.arrange(result.rows, _with_last(result.rows.layout, common)))
             if eliminate is None or fused:
-                return found
-            return self.project(found.rows, eliminate)._replace(candidates=found.candidates)
+                return result
+            return self.project(result.rows, eliminate)._replace(candidates=result.candidates)
 
-        if both is not None and _is_scattered(left, right, both):
+        if common is not None and _is_scattered(lhs, rhs, common):
             # What is joined before anything is eliminated may be too much.
             with contextlib.suppress(MemoryLimitError):
-                return made(None)
-        return made(both)
+                return join_by(None)
+        return join_by(common)
 
     def join_all(
         self,
@@ -210,7 +210,7 @@ class SparseTables:
         eliminate: int | None = None,
         tables: Sequence[DenseLookup] = (),
         guard: FilterOfScope = lambda *_: None,
-        most: int = UNLIMITED,
+        max_tuples: int = UNLIMITED,
     ) -> JoinResult:
         """Join one or more tables, and eliminate a variable in the last join: a bucket.
 
@@ -222,11 +222,11 @@ class SparseTables:
             eliminate: A variable that leaves.
             tables: Dense tables over variables of the union that are joined too.
             guard: Says which tuples of each joint table are kept, before anything is eliminated.
-            most: Tuples of any table that is made at most.
+            max_tuples: Tuples of any table that is made at most.
 
         Raises:
             InputError: There is no table.
-            MemoryLimitError: A table would have more than ``most`` tuples.
+            MemoryLimitError: A table would have more than ``max_tuples`` tuples.
             UnsupportedError: A union does not fit a key.
         """
         if not parts:
@@ -243,28 +243,28 @@ class SparseTables:
             scope = frozenset((*rows.layout.scope, *part.layout.scope))
             keep = guard(scope, waiting)
             if not waiting:
-                options: dict[str, Any] = {"eliminate": eliminate, "keep": keep, "most": most}
-                made = self.join(rows, part, tables=dense, **options)
-                return made._replace(candidates=candidates + made.candidates)
-            ready = [table for table in dense if scope.issuperset(table.scope)]
+                options: dict[str, Any] = {"eliminate": eliminate, "keep": keep, "max_tuples": max_tuples}
+                result = self.join(rows, part, tables=dense, **options)
+                return result._replace(candidates=candidates + result.candidates)
+            complete = [table for table in dense if scope.issuperset(table.scope)]
             dense = [table for table in dense if not scope.issuperset(table.scope)]
-            made = self.join(rows, part, last=eliminate, tables=ready, keep=keep, most=most)
-            rows, candidates = made.rows, candidates + made.candidates
+            result = self.join(rows, part, last=eliminate, tables=complete, keep=keep, max_tuples=max_tuples)
+            rows, candidates = result.rows, candidates + result.candidates
         keep = guard(frozenset(rows.layout.scope), ())
-        made = self.lookup(rows, dense, keep) if dense or keep is not None else JoinResult(rows, len(rows.values))
+        result = self.lookup(rows, dense, keep) if dense or keep is not None else JoinResult(rows, len(rows.values))
         if eliminate is None:
-            return made
-        return self.project(made.rows, eliminate)._replace(candidates=made.candidates)
+            return result
+        return self.project(result.rows, eliminate)._replace(candidates=result.candidates)
 
     def _join(
         self,
-        left: SparseTable,
-        right: SparseTable,
+        lhs: SparseTable,
+        rhs: SparseTable,
         order: JoinOrder,
         tables: Sequence[DenseLookup],
         keep: TupleFilter | None,
     ) -> JoinResult:
-        layout = left.layout
+        layout = lhs.layout
         bounds = keep.bounds if keep is not None else ()
         words = [len(tables), len(bounds) if keep is not None else -1]
         for table in (*tables, *bounds):
@@ -279,9 +279,9 @@ class SparseTables:
         budget = keep.budget if keep is not None else 0
         if self.dtype.kind == "i":
             budget = min(math.floor(min(budget, 2.0**62)), int(self.device.parameter) - 1)
-        keys, values, candidates = self.device.join(left, right, order, stage, budget)
-        made = layout.without_last() if order.eliminate else layout
-        return JoinResult(SparseTable(made, keys, values), candidates)
+        keys, values, candidates = self.device.join(lhs, rhs, order, stage, budget)
+        result_layout = layout.without_last() if order.eliminate else layout
+        return JoinResult(SparseTable(result_layout, keys, values), candidates)
 
     def _sorted(self, layout: KeyLayout, keys: Any, values: Any) -> SparseTable:
         if not self.device.is_sorted(keys):
@@ -289,17 +289,17 @@ class SparseTables:
         return SparseTable(layout, keys, values)
 
 
-def _is_scattered(left: SparseTable, right: SparseTable, variable: int) -> bool:
+def _is_scattered(lhs: SparseTable, rhs: SparseTable, variable: int) -> bool:
     """Return whether to match a variable's values like other shared ones, rather than pair runs over all its values.
 
     Both are expected of independent tables. A joint tuple is made and sorted; to meet, runs are read to their ends.
     """
-    shared = [v for v in left.layout.scope if v in right.layout.scope]
-    joint = math.log(max(1, len(left.values))) + math.log(max(1, len(right.values)))
-    joint -= sum(math.log(left.layout.size(v)) for v in shared)
-    groups = sum(math.log(left.layout.size(v)) for v in shared if v != variable)
-    met = _expected_runs(left, variable) * len(right.values) + _expected_runs(right, variable) * len(left.values)
-    return math.log(_JOINED_TUPLE_COST) + joint < math.log(max(1.0, met)) - groups
+    shared = [v for v in lhs.layout.scope if v in rhs.layout.scope]
+    joint = math.log(max(1, len(lhs.values))) + math.log(max(1, len(rhs.values)))
+    joint -= sum(math.log(lhs.layout.size(v)) for v in shared)
+    groups = sum(math.log(lhs.layout.size(v)) for v in shared if v != variable)
+    read_tuples = _expected_runs(lhs, variable) * len(rhs.values) + _expected_runs(rhs, variable) * len(lhs.values)
+    return math.log(_JOINED_TUPLE_COST) + joint < math.log(max(1.0, read_tuples)) - groups
 
 
 def _expected_runs(rows: SparseTable, variable: int) -> float:
@@ -312,16 +312,16 @@ def _expected_runs(rows: SparseTable, variable: int) -> float:
     return -runs * math.expm1(-len(rows.values) / runs)
 
 
-def join_layout(left: SparseTable, right: SparseTable, last: int | None) -> KeyLayout:
+def join_layout(lhs: SparseTable, rhs: SparseTable, last: int | None) -> KeyLayout:
     """Return the layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
 
     Within each part the order is that of the larger table, which then needs no sorting more often.
     """
-    sizes = dict(zip(left.layout.scope + right.layout.scope, left.layout.sizes + right.layout.sizes, strict=True))
-    larger, smaller = (left, right) if len(left.values) >= len(right.values) else (right, left)
+    sizes = dict(zip(lhs.layout.scope + rhs.layout.scope, lhs.layout.sizes + rhs.layout.sizes, strict=True))
+    larger, smaller = (lhs, rhs) if len(lhs.values) >= len(rhs.values) else (rhs, lhs)
     shared = [v for v in larger.layout.scope if v in smaller.layout.scope and v != last]
-    own = [v for table in (left, right) for v in table.layout.scope if v not in shared and v != last]
-    scope = (*shared, *own, *(() if last is None else (last,)))
+    unshared = [v for table in (lhs, rhs) for v in table.layout.scope if v not in shared and v != last]
+    scope = (*shared, *unshared, *(() if last is None else (last,)))
     return KeyLayout.of(scope, [sizes[v] for v in scope])
 
 

@@ -194,24 +194,24 @@ class SparseSession:
         options: dict[str, Any] = {"tables": [table for _, table in lookups]}
         if self._bounds is not None:
             options["guard"] = self._bounds.guard(number, parts, [operand for operand, _ in lookups])
-        most = self._free() // (_WORKING_COPIES * tuple_bytes(joined_sizes(step), self._item))
+        max_tuples = self._free() // (_WORKING_COPIES * tuple_bytes(joined_sizes(step), self._item))
         variable = step.variable if step.variable >= 0 else None
         try:
             tables = [table for _, table in parts]
-            made = self._tables.join_all(tables, eliminate=variable, most=max(most, 1), **options)
+            result = self._tables.join_all(tables, eliminate=variable, max_tuples=max(max_tuples, 1), **options)
         except MemoryLimitError as error:
             if (step.out_cells + self._listed_cells(step)) * self._item > self._free():
                 expected = self._sparse.forms[number].rows
                 raise MemoryLimitError(
-                    f"a table over {len(step.axes)} variables has more tuples than the {most} that the memory limit "
-                    f"leaves room for ({expected:.3g} were predicted); give more memory (--memory) or use dense tables "
-                    "(--tables dense)"
+                    f"a table over {len(step.axes)} variables has more tuples than the {max_tuples} that the memory "
+                    f"limit leaves room for ({expected:.3g} were predicted); give more memory (--memory) or use dense "
+                    "tables (--tables dense)"
                 ) from error
             self._run_dense([number])
             return
-        self._counts[0] += made.candidates
-        self._counts[1] += len(made.rows.values)
-        self._keep(number, made.rows)
+        self._counts[0] += result.candidates
+        self._counts[1] += len(result.rows.values)
+        self._keep(number, result.rows)
 
     def _expected(self, step: Step, tables: Sequence[SparseTable | DenseTable]) -> float:
         """Return the number of tuples that a step is expected to make of these tables."""
@@ -224,16 +224,16 @@ class SparseSession:
         """Return the tables to join, which have all the variables, and those that tuples are looked up in."""
         pairs = list(zip(operands, tables, strict=True))
         parts = [(operand, table) for operand, table in pairs if isinstance(table, SparseTable)]
-        known = {v for _, part in parts for v in part.layout.scope}
+        joined_variables = {v for _, part in parts for v in part.layout.scope}
         lookups = []
         dense = [(operand, table) for operand, table in pairs if isinstance(table, DenseTable)]
         for operand, table in sorted(dense, key=lambda pair: self._share(pair[1])):
             cells = self._device.upload(np.ascontiguousarray(table.view))
-            if known.issuperset(table.scope) and table.cells.size <= _MAX_LOOKUP_CELLS:
+            if joined_variables.issuperset(table.scope) and table.cells.size <= _MAX_LOOKUP_CELLS:
                 lookups.append((operand, DenseLookup(table.scope, cells)))
             else:
                 parts.append((operand, self._tables.from_dense(table.scope, cells)))
-                known.update(table.scope)
+                joined_variables.update(table.scope)
         return parts, lookups
 
     def _run_dense(self, numbers: Sequence[int]) -> None:
