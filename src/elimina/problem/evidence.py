@@ -41,17 +41,17 @@ class Observed(NamedTuple):
     merged: Mapping[int, Merged] = {}
 
 
-def weights_of(variable: Variable, known: int | Array) -> Array:
+def weights_of(variable: Variable, observation: int | Array) -> Array:
     """Return one weight for each state; bool if the variable is observed.
 
     Args:
         variable: Variable of the evidence.
-        known: Index of the observed state, or likelihoods.
+        observation: Index of the observed state, or likelihoods.
     """
-    if not isinstance(known, int):
-        return known
+    if not isinstance(observation, int):
+        return observation
     observed = np.zeros(variable.size, dtype=bool)
-    observed[known] = True
+    observed[observation] = True
     return observed
 
 
@@ -69,10 +69,10 @@ def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
     variables, factors = list(model.variables), list(model.factors)
     children = None if model.children is None else list(model.children)
     values: dict[int, int] = {}
-    taken = {variable.name for variable in variables}
+    names = {variable.name for variable in variables}
     constant = float(model.constant)
-    for v, known in evidence.items():
-        weight = weights_of(model.variables[v], known)
+    for v, observation in evidence.items():
+        weight = weights_of(model.variables[v], observation)
         high = float(weight.max())
         constant += math.log(high) if high > 0 else 0.0
         if np.count_nonzero(weight) == 1:
@@ -80,7 +80,7 @@ def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
             continue
         for share in _shares(weight):
             leaf = len(variables)
-            variables.append(Variable(_unused(taken, variables[v].name), 2))
+            variables.append(Variable(_unused(names, variables[v].name), 2))
             factors.append(Table([v, leaf], np.stack([1 - share, share], axis=1)))
             values[leaf] = 1
             if children is not None:
@@ -94,7 +94,7 @@ def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
 
 def with_factors(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
     """Turn likelihoods into factors, which every task takes; a single positive weight is also an observation."""
-    weights = {v: weights_of(model.variables[v], known) for v, known in evidence.items()}
+    weights = {v: weights_of(model.variables[v], observation) for v, observation in evidence.items()}
     values = {v: int(w.argmax()) for v, w in weights.items() if np.count_nonzero(w) == 1}
     soft = [Table([v], w) for v, w in weights.items() if v not in values or w.max() != 1]
     if soft:
@@ -109,15 +109,15 @@ def _shares(weight: Array) -> Iterator[Array]:
         yield weight
         return
     mantissas, exponents = np.frexp(weight)
-    own, exponent = math.frexp(high)
-    left = np.where(weight > 0, exponents - exponent, 0)
-    quotients = mantissas / own
+    mantissa, exponent = math.frexp(high)
+    remaining = np.where(weight > 0, exponents - exponent, 0)
+    quotients = mantissas / mantissa
     # A quotient above 1 comes with a lower exponent.
-    part = np.maximum(left, _MIN_EXPONENT)
-    yield np.ldexp(quotients, part)
-    while (left := left - part).any():
-        part = np.maximum(left, _MIN_EXPONENT)
-        yield np.ldexp(np.ones(len(weight)), part)
+    step = np.maximum(remaining, _MIN_EXPONENT)
+    yield np.ldexp(quotients, step)
+    while (remaining := remaining - step).any():
+        step = np.maximum(remaining, _MIN_EXPONENT)
+        yield np.ldexp(np.ones(len(weight)), step)
 
 
 def _unused(taken: set[str], name: str) -> str:
@@ -137,14 +137,14 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
     """
     if query is not None and not described(task).takes_query:
         is_map = described(task).is_optimum and model.sense == "probability"
-        other = ", or take mmap, the best states of some variables" if is_map else ""
-        raise InputError(f"a query is for the tasks mar and mmap: leave it out for {task}{other}")
-    asked = None if query is None else tuple(dict.fromkeys(variable_indices(model, query, "query")))
-    if described(task).keeps_query and not asked:
+        alternative = ", or take mmap, the best states of some variables" if is_map else ""
+        raise InputError(f"a query is for the tasks mar and mmap: leave it out for {task}{alternative}")
+    indices = None if query is None else tuple(dict.fromkeys(variable_indices(model, query, "query")))
+    if described(task).keeps_query and not indices:
         raise InputError(
             f"the task {task} needs a query: name the variables whose most probable states are wanted (--query A,B)"
         )
-    return asked
+    return indices
 
 
 def known_total(model: Model, upper_bound: float | None) -> int | float | None:
@@ -193,10 +193,10 @@ def _purpose(task: Task) -> Purpose:
     return "count" if properties.problem is None else "count-best"
 
 
-def _defining_tables(model: Model, other: Model) -> dict[int, list[Table]]:
+def _defining_tables(model: Model, rewritten: Model) -> dict[int, list[Table]]:
     """Return the listed tables that end with each auxiliary variable of a model that ``observe`` made, in order."""
-    tables: dict[int, list[Table]] = {v: [] for v in range(len(model.variables), len(other.variables))}
-    for table in other.factors if tables else ():
+    tables: dict[int, list[Table]] = {v: [] for v in range(len(model.variables), len(rewritten.variables))}
+    for table in rewritten.factors if tables else ():
         if table.rows is not None and table.scope[-1] in tables:
             tables[table.scope[-1]].append(table)
     return tables
@@ -210,33 +210,35 @@ def _last_values(table: Table, values: Mapping[int, int]) -> Array:
     return last
 
 
-def values_there(model: Model, given: Mapping[int, int], other: Model) -> dict[int, int]:
+def values_there(model: Model, assignment: Mapping[int, int], rewritten: Model) -> dict[int, int]:
     """Return values of a model's variables as those of a model that ``observe`` made of it.
 
     The values of all variables of a table that was replaced give its auxiliary variables theirs.
     """
-    found = {}
-    for v, value in given.items():
-        mine, its = model.variables[v], other.variables[v]
-        there = value if mine.size == its.size else its.find(mine.state(value))
+    values = {}
+    for v, value in assignment.items():
+        variable, other_variable = model.variables[v], rewritten.variables[v]
+        other_value = value if variable.size == other_variable.size else other_variable.find(variable.state(value))
         # The last value stands for those that were left out.
-        found[v] = its.size - 1 if there is None else there
-    for v, tables in _defining_tables(model, other).items():
-        if all(found.keys() >= set(table.scope[:-1]) for table in tables):
-            allowed = [_last_values(table, found) for table in tables]
+        values[v] = other_variable.size - 1 if other_value is None else other_value
+    for v, tables in _defining_tables(model, rewritten).items():
+        if all(values.keys() >= set(table.scope[:-1]) for table in tables):
+            allowed = [_last_values(table, values) for table in tables]
             common = functools.reduce(np.intersect1d, allowed)
-            found[v] = int(common[0]) if len(common) else 0
-    return found
+            values[v] = int(common[0]) if len(common) else 0
+    return values
 
 
 def _observe(model: Model, task: Task, evidence: Evidence) -> Observed:
-    known = evidence_of(model, evidence)
-    soft = [v for v, what in known.items() if not isinstance(what, int)]
+    observations = evidence_of(model, evidence)
+    soft = [v for v, observation in observations.items() if not isinstance(observation, int)]
     if not soft:
-        return Observed(model, {v: what for v, what in known.items() if isinstance(what, int)})
-    place = described(task).soft_evidence
-    if model.sense != "probability" or place is None:
+        return Observed(
+            model, {v: observation for v, observation in observations.items() if isinstance(observation, int)}
+        )
+    target = described(task).soft_evidence
+    if model.sense != "probability" or target is None:
         name = model.variables[soft[0]].name
-        reason = f"the task {task}" if place is None else f"a model with costs ({model.sense})"
+        reason = f"the task {task}" if target is None else f"a model with costs ({model.sense})"
         raise InputError(f"the evidence about variable {name!r} is an array of likelihoods, which {reason} cannot take")
-    return with_factors(model, known) if place == "factors" else with_leaves(model, known)
+    return with_factors(model, observations) if target == "factors" else with_leaves(model, observations)

@@ -95,30 +95,36 @@ def merge_values(model: Model, variables: Collection[int], purpose: Purpose, max
     merged: dict[int, Merged] = {}
     factors: list[Table] = []
     for v, tables in users.items():
-        found = _merged(model, v, tables, "best" if v in maximised else purpose)
-        if found is None:
+        merged_values = _merged(model, v, tables, "best" if v in maximised else purpose)
+        if merged_values is None:
             continue
-        merged[v], weight = found
+        merged[v], weight = merged_values
         if weight != 1:
             weights = np.ones(len(merged[v].indices))
             weights[-1] = weight
             factors.append(Table([v], weights))
     if not merged:
         return MergedModel(model, {})
-    indices = {v: one.indices for v, one in merged.items()}
-    sizes = {v: len(own) for v, own in indices.items()}
+    indices = {v: values_of_variable.indices for v, values_of_variable in merged.items()}
+    sizes = {v: len(variable) for v, variable in indices.items()}
     smaller = [
-        Variable(own.name, sizes[v], [own.state(x) for x in indices[v].tolist()]) if v in merged else own
-        for v, own in enumerate(model.variables)
+        Variable(variable.name, sizes[v], [variable.state(x) for x in indices[v].tolist()]) if v in merged else variable
+        for v, variable in enumerate(model.variables)
     ]
-    same = [table if merged.keys().isdisjoint(table.scope) else _restricted(table, merged) for table in model.factors]
+    restricted = [
+        table if merged.keys().isdisjoint(table.scope) else _restricted(table, merged) for table in model.factors
+    ]
     # Distributions still sum to 1 without values that have probability 0, but not with weights.
-    children = model.children if not factors and all(one.others is None for one in merged.values()) else None
-    other = Model(
-        smaller, [*same, *factors], sense=model.sense, constant=model.constant, upper_bound=model.upper_bound,
+    children = (
+        model.children
+        if not factors and all(values_of_variable.others is None for values_of_variable in merged.values())
+        else None
+    )
+    smaller_model = Model(
+        smaller, [*restricted, *factors], sense=model.sense, constant=model.constant, upper_bound=model.upper_bound,
         children=children, name=model.name, check=False,
     )  # fmt: skip
-    return MergedModel(other, merged)
+    return MergedModel(smaller_model, merged)
 
 
 def _merged(model: Model, v: int, tables: Sequence[Table], purpose: Purpose) -> tuple[Merged, float] | None:
@@ -133,8 +139,8 @@ def _merged(model: Model, v: int, tables: Sequence[Table], purpose: Purpose) -> 
             (forbidding if table.default == worst else allowing).append(values)
     if forbidding:
         values = forbidding[0]
-        for others in forbidding[1:]:
-            values = np.intersect1d(values, others, assume_unique=True)
+        for values_of_table in forbidding[1:]:
+            values = np.intersect1d(values, values_of_table, assume_unique=True)
         # A variable has a value, even if none is allowed.
         values = values if len(values) else np.zeros(1, dtype=np.int64)
         return None if len(values) == variable.size else (Merged(variable, values), 1)
@@ -145,17 +151,17 @@ def _merged(model: Model, v: int, tables: Sequence[Table], purpose: Purpose) -> 
     if dense:
         return _merged_by_weights(model, variable, values, dense[0], purpose)
     number = variable.size - len(values)
-    found = Merged(variable, values, first_gap(values), multiplicity=number if purpose.startswith("count") else 1)
-    return found, number if purpose == "sum" else 1
+    merged = Merged(variable, values, first_gap(values), multiplicity=number if purpose.startswith("count") else 1)
+    return merged, number if purpose == "sum" else 1
 
 
 def _merged_by_weights(
     model: Model, variable: Variable, values: NDArray[np.int64], table: Table, purpose: Purpose
 ) -> tuple[Merged, float]:
     """Return the same as ``_merged`` where a table over the variable alone has the other values, too."""
-    others = np.ones(variable.size, dtype=bool)
-    others[values] = False
-    places = np.flatnonzero(others)
+    is_other = np.ones(variable.size, dtype=bool)
+    is_other[values] = False
+    places = np.flatnonzero(is_other)
     weights = table.values[places]
     best = weights.min() if model.sense == "min-cost" else weights.max()
     representative = int(places[(weights == best).argmax()])
@@ -163,8 +169,8 @@ def _merged_by_weights(
         # One value stays, so that there is one at all.
         return Merged(variable, values if len(values) else places[:1]), 1
     if purpose == "sum":
-        found = Merged(variable, values, representative, table.values)
-        return found, float((weights / best).sum())
+        merged = Merged(variable, values, representative, table.values)
+        return merged, float((weights / best).sum())
     number = 1
     if purpose == "count":
         number = int(np.count_nonzero(weights != forbidden_value(model.sense, weights.dtype)))

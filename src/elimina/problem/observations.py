@@ -44,66 +44,70 @@ def changes_of(model: Model, changes: Evidence) -> dict[int, int | Likelihoods |
     return _by_index(model, changes, "evidence", observation_of)
 
 
-def assignment_of(model: Model, given: Evidence, argument: str) -> dict[int, int]:
+def assignment_of(model: Model, states: Evidence, argument: str) -> dict[int, int]:
     """Translate the states of some variables to indices; those that are missing are left out.
 
     Args:
         model: The variables' model.
-        given: Variable (name or index) -> its state.
-        argument: Name of ``given`` in errors.
+        states: Variable (name or index) -> its state.
+        argument: Name of ``states`` in errors.
 
     Raises:
         InputError: There is no such variable or state, or a name and an index give one variable two states.
-        TypeError: ``given`` is not a mapping.
+        TypeError: ``states`` is not a mapping.
     """
-    return _without_missing(_by_index(model, given, argument, index_of))
+    return _without_missing(_by_index(model, states, argument, index_of))
 
 
-def _without_missing(known: dict[int, Any]) -> dict[int, Any]:
-    return {v: what for v, what in known.items() if what is not None}
+def _without_missing(states: dict[int, Any]) -> dict[int, Any]:
+    return {v: state for v, state in states.items() if state is not None}
 
 
-def _by_index(model: Model, given: Evidence, argument: str, read: Callable[[Variable, Any], Any]) -> dict[int, Any]:
+def _by_index(model: Model, states: Evidence, argument: str, read: Callable[[Variable, Any], Any]) -> dict[int, Any]:
     """Return what is said about each variable, None if it is missing; a function reads what is not a state's name."""
-    check_mapping(argument, given)
-    found: dict[int, Any] = {}
-    for name, known in given.items():
+    check_mapping(argument, states)
+    values: dict[int, Any] = {}
+    for name, state in states.items():
         v = model.find(name) if type(name) is str else None
         if v is None:
             v = variable_index(model, name)
         variable = model.variables[v]
-        new = variable.find(known) if type(known) is str else None
-        if new is None and not is_missing(known):
-            new = read(variable, known)
-        if v in found:
-            _check_agreement(argument, variable, found[v], new)
-        found[v] = new
-    return found
+        value = variable.find(state) if type(state) is str else None
+        if value is None and not is_missing(state):
+            value = read(variable, state)
+        if v in values:
+            _check_agreement(argument, variable, values[v], value)
+        values[v] = value
+    return values
 
 
-def observation_of(variable: Variable, known: Any) -> int | Likelihoods:
+def observation_of(variable: Variable, observation: Any) -> int | Likelihoods:
     """Return the index of an observed state, or checked likelihoods: see ``evidence_of``.
 
     A whole float is taken as an int, as in ``index_of_cell``: a row of a frame has one type.
     """
-    if isinstance(known, str | StateIndex):
-        return index_of(variable, known)
-    if isinstance(known, Mapping):
-        known = _ordered_likelihoods(variable, [index_of(variable, state) for state in known], known.values())
-    elif hasattr(known, "items") and np.ndim(known) == 1:
-        labels, likelihoods = [list(column) for column in zip(*known.items(), strict=True)] or ([], [])
-        known = _ordered_likelihoods(variable, indices_of_labels(variable, labels), likelihoods)
-    given = unmasked(f"the likelihoods of variable {variable.name!r}", known)
-    if given.ndim == 0:
-        return index_of(variable, without_point(native(known)))
-    labelled_table(f"the likelihoods of variable {variable.name!r}", known)
+    if isinstance(observation, str | StateIndex):
+        return index_of(variable, observation)
+    if isinstance(observation, Mapping):
+        observation = _ordered_likelihoods(
+            variable, [index_of(variable, state) for state in observation], observation.values()
+        )
+    elif hasattr(observation, "items") and np.ndim(observation) == 1:
+        labels, likelihoods = [list(column) for column in zip(*observation.items(), strict=True)] or ([], [])
+        observation = _ordered_likelihoods(variable, indices_of_labels(variable, labels), likelihoods)
+    likelihood_array = unmasked(f"the likelihoods of variable {variable.name!r}", observation)
+    if likelihood_array.ndim == 0:
+        return index_of(variable, without_point(native(observation)))
+    labelled_table(f"the likelihoods of variable {variable.name!r}", observation)
     try:
         # Text and complex numbers have a float, too, but not by intent.
-        if given.dtype.kind not in "buifO" or any(isinstance(likelihood, str) for likelihood in given.flat):
+        if likelihood_array.dtype.kind not in "buifO" or any(
+            isinstance(likelihood, str) for likelihood in likelihood_array.flat
+        ):
             raise TypeError
-        weights = given.astype(np.float64)
+        weights = likelihood_array.astype(np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(f"the likelihoods of variable {variable.name!r} are not numbers: {known!r}") from error
+        raise InputError(f"the likelihoods of variable {variable.name!r} are not numbers: {observation!r}") from error
     if weights.shape != (variable.size,):
         raise InputError(
             f"variable {variable.name!r} has {variable.size} states and got likelihoods of shape {weights.shape}"
@@ -136,19 +140,19 @@ def _ordered_likelihoods(variable: Variable, indices: Sequence[int], likelihoods
 
 
 def _check_agreement(
-    argument: str, variable: Variable, one: int | Likelihoods | None, other: int | Likelihoods | None
+    argument: str, variable: Variable, first: int | Likelihoods | None, second: int | Likelihoods | None
 ) -> None:
-    if one is other is None:
+    if first is second is None:
         return
-    if one is None or other is None:
+    if first is None or second is None:
         raise InputError(
             f"{argument} about variable {variable.name!r} is given and taken back at once, by its name and its index; "
             "give one of them"
         )
-    if not isinstance(one, int) or not isinstance(other, int):
+    if not isinstance(first, int) or not isinstance(second, int):
         raise InputError(
             f"{argument} about variable {variable.name!r} is given twice, and one of them is soft; combine them"
         )
-    if one != other:
-        states = variable.state(one), variable.state(other)
+    if first != second:
+        states = variable.state(first), variable.state(second)
         raise InputError(f"{argument} gives variable {variable.name!r} two states: {states[0]!r} and {states[1]!r}")

@@ -189,14 +189,14 @@ def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
         values: Free variable -> value index.
     """
     tables = Tables([table.restrict(values) for table in problem.tables])
-    left = [(tuple(v for v in group.scope if v not in values), group.members) for group in problem.groups]
+    remaining_groups = [(tuple(v for v in group.scope if v not in values), group.members) for group in problem.groups]
     return problem._replace(
         fixed={**problem.fixed, **values},
         free=tuple(v for v in problem.free if v not in values),
         maximised=tuple(v for v in problem.maximised if v not in values),
         tables=tables,
         groups=TableGroups.of(
-            Group(scope, tuple(m for m in members if tables[m].scope)) for scope, members in left if scope
+            Group(scope, tuple(m for m in members if tables[m].scope)) for scope, members in remaining_groups if scope
         ),
         constants=tuple(i for i, table in enumerate(tables) if not table.scope),
     )
@@ -244,16 +244,16 @@ def grouped(tables: Tables) -> TableGroups:
     if is_kept:
         # Which group is smallest depends on the sizes, too.
         with _groups_lock:
-            if (known := _groups.get(tables.form)) is not None:
-                return known
+            if (kept_groups := _groups.get(tables.form)) is not None:
+                return kept_groups
     starts, variables, *members = tables.listed.groups()
-    found = TableGroups(Scopes(starts, variables), *members)
+    groups = TableGroups(Scopes(starts, variables), *members)
     if is_kept:
         with _groups_lock:
-            _groups[tables.form] = found
+            _groups[tables.form] = groups
             while len(_groups) > _KEPT_GROUPS:
                 _groups.popitem(last=False)
-    return found
+    return groups
 
 
 def allowed_ranges(tables: Sequence[Table] | TableList, sense: Sense) -> list[tuple[float, float] | None]:

@@ -45,9 +45,9 @@ def prune_barren(
 
 def _without_barren(scopes: Sequence[Sequence[int]], children: Sequence[int], wanted: set[int]) -> list[int]:
     starts, members = Scopes.of(scopes)
-    own, asked = np.array(children, dtype=np.uint32), np.array(sorted(wanted), dtype=np.uint32)
-    found: list[int] = without_barren(starts, members.astype(np.uint32), own, asked).tolist()
-    return found
+    child_array, wanted_array = np.array(children, dtype=np.uint32), np.array(sorted(wanted), dtype=np.uint32)
+    relevant: list[int] = without_barren(starts, members.astype(np.uint32), child_array, wanted_array).tolist()
+    return relevant
 
 
 def _joined(scopes: Sequence[Sequence[int]], kept: list[int], evidence: set[int], query: set[int]) -> list[int]:
@@ -57,16 +57,16 @@ def _joined(scopes: Sequence[Sequence[int]], kept: list[int], evidence: set[int]
             factors_of.setdefault(v, []).append(factor)
     reached = query - evidence
     stack = list(reached)
-    found: set[int] = set()
+    factors: set[int] = set()
     while stack:
         for factor in factors_of.get(stack.pop(), ()):
-            if factor in found:
+            if factor in factors:
                 continue
-            found.add(factor)
+            factors.add(factor)
             fresh = set(scopes[factor]) - evidence - reached
             reached |= fresh
             stack.extend(fresh)
-    return sorted(found)
+    return sorted(factors)
 
 
 class Relevance:
@@ -98,26 +98,28 @@ class Relevance:
 
     def of(self, variables: Collection[int]) -> int:
         """Return the factors that the joint posterior of unobserved variables depends on."""
-        found = 0
+        mask = 0
         for v in variables:
-            found |= self._of_one(v)
-        return found
+            mask |= self._of_one(v)
+        return mask
 
     def mark(self, variable: int, factors: int) -> int:
         """Return one of the factors of a variable's posterior that makes all others part of any such set; -1: none."""
-        own = self._factor_of.get(variable, -1)
-        return own if own >= 0 and own not in self._known else (factors & -factors).bit_length() - 1
+        own_factor = self._factor_of.get(variable, -1)
+        return (
+            own_factor if own_factor >= 0 and own_factor not in self._known else (factors & -factors).bit_length() - 1
+        )
 
     def _of_one(self, variable: int) -> int:
         """Return the factors of one variable's posterior: those of its ancestors, and all that these meet."""
-        found, stack = self._found, [variable]
+        masks, stack = self._found, [variable]
         while stack:
             v = stack[-1]
             factor = self._factor_of.get(v, -1)
             is_above = factor >= 0 and factor not in self._known
-            waiting = [u for u in self._scopes[factor] if u != v and u not in found] if is_above else ()
-            if waiting and self.acyclic:
-                stack.extend(waiting)
+            pending = [u for u in self._scopes[factor] if u != v and u not in masks] if is_above else ()
+            if pending and self.acyclic:
+                stack.extend(pending)
                 continue
             stack.pop()
             # No observed variable is between an ancestor outside the evidence's and the variable.
@@ -125,20 +127,20 @@ class Relevance:
             if is_above:
                 mask |= 1 << factor
                 for u in self._scopes[factor]:
-                    mask |= found.get(u, 0)
-            found[v] = mask
-        return found[variable]
+                    mask |= masks.get(u, 0)
+            masks[v] = mask
+        return masks[variable]
 
     def _ancestors(self, variables: Collection[int]) -> set[int]:
         """Return the factors of the variables and their ancestors."""
-        found: set[int] = set()
+        factors: set[int] = set()
         stack = list(variables)
         while stack:
             factor = self._factor_of.get(stack.pop(), -1)
-            if factor >= 0 and factor not in found:
-                found.add(factor)
+            if factor >= 0 and factor not in factors:
+                factors.add(factor)
                 stack.extend(self._scopes[factor])
-        return found
+        return factors
 
     def _find_parts(self) -> list[set[int]]:
         """Group the evidence's factors that paths of unobserved variables join, and number the groups by variable."""
@@ -151,17 +153,17 @@ class Relevance:
         for start in touching:
             if start in self._part_of:
                 continue
-            found: set[int] = set()
+            factors: set[int] = set()
             self._part_of[start] = len(parts)
             reached = [start]
             for v in reached:
                 for factor in touching[v]:
-                    if factor not in found:
-                        found.add(factor)
+                    if factor not in factors:
+                        factors.add(factor)
                         fresh = [u for u in self._scopes[factor] if u not in self._evidence and u not in self._part_of]
                         self._part_of.update(dict.fromkeys(fresh, len(parts)))
                         reached += fresh
-            parts.append(found)
+            parts.append(factors)
         return parts
 
 

@@ -78,12 +78,12 @@ def with_small_tables(
     """
     if not is_rewritten(model):
         return Rewritten(model, dict(observed), {})
-    made = with_needed_values(model, observed, purpose, maximised, whole)
-    model, values = made.model, dict(observed)
+    reduced = with_needed_values(model, observed, purpose, maximised, whole)
+    model, values = reduced.model, dict(observed)
     if purpose == "best":
         values.update(solved_alone(model, observed))
-    counted = {v: one.multiplicity for v, one in made.merged.items() if one.multiplicity > 1}
-    return Rewritten(_with_auxiliary_variables(model, values, counted, purpose), values, made.merged)
+    counted = {v: merged.multiplicity for v, merged in reduced.merged.items() if merged.multiplicity > 1}
+    return Rewritten(_with_auxiliary_variables(model, values, counted, purpose), values, reduced.merged)
 
 
 def with_needed_values(
@@ -107,9 +107,9 @@ def _is_large(table: Table) -> bool:
     return table.rows is not None and table.cells > MAX_WRITTEN_CELLS
 
 
-def _is_written(table: Table, sense: Sense, most: int) -> bool:
+def _is_written(table: Table, sense: Sense, max_cells: int) -> bool:
     """Return whether a plan would write out a table of more than so many cells."""
-    if table.rows is None or table.cells <= most:
+    if table.rows is None or table.cells <= max_cells:
         return False
     return table.default != forbidden_value(sense, table.values.dtype)
 
@@ -240,29 +240,29 @@ def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list
     assert table.default is not None
     rows, dtype = table.rows.astype(np.int64), table.values.dtype
     neutral, worst = (1 if sense == "probability" else 0), forbidden_value(sense, dtype)
-    states, before = np.zeros(len(rows), dtype=np.int64), 1
-    most = _LINK_SHARE * min(_MAX_LINKS / _LINK_SHARE, table.cells)
+    states, count = np.zeros(len(rows), dtype=np.int64), 1
+    max_links = _LINK_SHARE * min(_MAX_LINKS / _LINK_SHARE, table.cells)
     tables: list[Table] = []
     sizes: list[int] = []
-    for place, (v, size) in enumerate(zip(table.scope[:-1], table.sizes[:-1], strict=True)):
-        if before * size > most:
+    for position, (v, size) in enumerate(zip(table.scope[:-1], table.sizes[:-1], strict=True)):
+        if count * size > max_links:
             return None
-        steps, following = np.unique(states * size + rows[:, place], return_inverse=True)
-        targets = np.full(before * size, len(steps))
+        steps, next_states = np.unique(states * size + rows[:, position], return_inverse=True)
+        targets = np.full(count * size, len(steps))
         targets[steps] = np.arange(len(steps))
-        links = np.stack([*np.divmod(np.arange(before * size), size), targets], axis=1)
-        scope, ends = [first + place - 1, v, first + place], [before, size, len(steps) + 1]
-        if place == 0:
+        links = np.stack([*np.divmod(np.arange(count * size), size), targets], axis=1)
+        scope, ends = [first + position - 1, v, first + position], [count, size, len(steps) + 1]
+        if position == 0:
             scope, ends, links = scope[1:], ends[1:], links[:, 1:]
         values = np.full(len(links), neutral, dtype=dtype)
         tables.append(Table(scope, values, sizes=ends, rows=links, default=worst))
         sizes.append(len(steps) + 1)
-        states, before = following, len(steps) + 1
-    if before * table.sizes[-1] > most:
+        states, count = next_states, len(steps) + 1
+    if count * table.sizes[-1] > max_links:
         return None
-    last = np.full((before, table.sizes[-1]), table.default, dtype=dtype)
-    last[states, rows[:, -1]] = table.values
-    tables.append(Table((first + len(sizes) - 1, table.scope[-1]), last))
+    final = np.full((count, table.sizes[-1]), table.default, dtype=dtype)
+    final[states, rows[:, -1]] = table.values
+    tables.append(Table((first + len(sizes) - 1, table.scope[-1]), final))
     return tables, sizes
 
 

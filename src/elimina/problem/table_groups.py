@@ -35,9 +35,9 @@ class TableGroups(Unpacked[Group]):
     @staticmethod
     def of(groups: Iterable[Group]) -> TableGroups:
         """Return groups over arrays."""
-        given = tuple(groups)
-        starts, members = Scopes.of([group.members for group in given])
-        return TableGroups(Scopes.of([group.scope for group in given]), starts, members.astype(np.int32))
+        group_list = tuple(groups)
+        starts, members = Scopes.of([group.members for group in group_list])
+        return TableGroups(Scopes.of([group.scope for group in group_list]), starts, members.astype(np.int32))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -52,8 +52,8 @@ class TableGroups(Unpacked[Group]):
     def cells(self, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Return the number of cells of each group's table, from the domain sizes of all variables."""
         starts, members = self.scopes
-        own = np.array(sizes, dtype=np.float64)[members]
-        return np.multiply.reduceat(own, starts[:-1]) if len(self) else own
+        axis_sizes = np.array(sizes, dtype=np.float64)[members]
+        return np.multiply.reduceat(axis_sizes, starts[:-1]) if len(self) else axis_sizes
 
     @cached_property
     def variables(self) -> tuple[int, ...]:

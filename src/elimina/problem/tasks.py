@@ -174,5 +174,5 @@ def task_of(name: Any) -> Task:
         InputError: There is no such task.
     """
     known = name.lower() if isinstance(name, str) and name.lower() in NAMES else name
-    chosen: TaskName = arguments.choice("task", known, NAMES)
-    return next((task for task in TASKS if chosen in DESCRIPTIONS[task].aliases), cast(Task, chosen))
+    task_name: TaskName = arguments.choice("task", known, NAMES)
+    return next((task for task in TASKS if task_name in DESCRIPTIONS[task].aliases), cast(Task, task_name))
