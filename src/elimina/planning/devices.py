@@ -17,33 +17,33 @@ def cards_of(device: str) -> tuple[int, ...]:
     """Return the numbers of the GPUs that a device names; none for ``auto`` and ``cpu``, 0 for ``cuda``."""
     if device == "cuda":
         return (0,)
-    return tuple(int(found[1]) for part in device.split(",") if (found := _CARD.fullmatch(part)))
+    return tuple(int(match[1]) for part in device.split(",") if (match := _CARD.fullmatch(part)))
 
 
-def device_name(given: str | Iterable[str]) -> str:
+def device_name(device: str | Iterable[str]) -> str:
     """Return the canonical name of a device, or of several GPUs.
 
     Args:
-        given: A word of ``DEVICES``, a card such as ``cuda:1``, or several, in one text or as a sequence.
+        device: A word of ``DEVICES``, a card such as ``cuda:1``, or several, in one text or as a sequence.
 
     Raises:
         TypeError: It is neither text nor a sequence of texts.
         InputError: It is another device, a card comes twice, or cards are mixed with something else.
     """
-    parts = given.split(",") if isinstance(given, str) else list(given)
+    parts = device.split(",") if isinstance(device, str) else list(device)
     if not all(isinstance(part, str) for part in parts):
-        raise TypeError(f"device is {given!r}: expected a name such as 'cuda', or a list of GPUs such as ['cuda:0']")
+        raise TypeError(f"device is {device!r}: expected a name such as 'cuda', or a list of GPUs such as ['cuda:0']")
     parts = [part.strip() for part in parts]
     if len(parts) == 1 and parts[0] in DEVICES:
         return parts[0]
-    shown = ",".join(parts)
+    listing = ",".join(parts)
     for number, part in enumerate(parts):
         if part in DEVICES and len(parts) > 1:
-            raise InputError(f"invalid device {shown!r}: {part} cannot be combined with others; name GPUs by number")
+            raise InputError(f"invalid device {listing!r}: {part} cannot be combined with others; name GPUs by number")
         if not _CARD.fullmatch(part):
             raise InputError(f"unknown device {part!r}: {HINT}")
         if part in parts[:number]:
-            raise InputError(f"invalid device {shown!r}: {part} is named twice; name each GPU once")
+            raise InputError(f"invalid device {listing!r}: {part} is named twice; name each GPU once")
     if not parts:
         raise InputError(f"device is an empty list: {HINT}")
     return ",".join(f"cuda:{int(part[5:])}" for part in parts)

@@ -90,15 +90,15 @@ class KeyLayout(NamedTuple):
                 last[2] += bits
             else:
                 merged.append([word, shift, bits, to_word, to_shift])
-        found = np.array(merged, dtype=np.int64).reshape(-1, 5)
-        found[:, 2] = [signed((1 << bits) - 1) for bits in found[:, 2].tolist()]
-        return found
+        moves = np.array(merged, dtype=np.int64).reshape(-1, 5)
+        moves[:, 2] = [signed((1 << bits) - 1) for bits in moves[:, 2].tolist()]
+        return moves
 
     def terms(self, scope: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
         """Return the terms of a key's dense cell: int64, shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
         merged: list[list[int]] = []
-        where = [self.scope.index(v) for v in scope]
-        fields = [(*self.places[at], self.sizes[at], stride) for at, stride in zip(where, strides, strict=True)]
+        axes = [self.scope.index(v) for v in scope]
+        fields = [(*self.places[at], self.sizes[at], stride) for at, stride in zip(axes, strides, strict=True)]
         for word, shift, size, stride in sorted(fields):
             bits = field_bits(size)
             last = merged[-1] if merged else None
@@ -107,9 +107,9 @@ class KeyLayout(NamedTuple):
                 last[2] += bits
             elif bits:
                 merged.append([word, shift, bits, stride])
-        found = np.array(merged, dtype=np.int64).reshape(-1, 4)
-        found[:, 2] = [signed((1 << bits) - 1) for bits in found[:, 2].tolist()]
-        return found
+        result = np.array(merged, dtype=np.int64).reshape(-1, 4)
+        result[:, 2] = [signed((1 << bits) - 1) for bits in result[:, 2].tolist()]
+        return result
 
 
 def field_bits(size: int) -> int:

@@ -118,10 +118,10 @@ def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None
         return None
     # Slices restrict the table; it then has no more tuples than before.
     widest = max(tables, key=lambda table: len(table.scope))
-    found = listing_table(tables, widest.scope, problem.model.sense)
-    if found is None or sum(map(field_bits, factor.sizes)) > WORD * (MAX_KEY_WORDS - 1):
+    listing = listing_table(tables, widest.scope, problem.model.sense)
+    if listing is None or sum(map(field_bits, factor.sizes)) > WORD * (MAX_KEY_WORDS - 1):
         return None
-    tuples = len(found.values)
+    tuples = len(listing.values)
     takes = _span(factor, tuples, itemsize) * itemsize
     return tuples if takes <= _LISTED_SHARE * factor.cells * itemsize else None
 
@@ -137,15 +137,15 @@ def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
         plan: With all factors written out.
         tuples: Most tuples of each factor; None for one that is written out.
     """
-    if all(most is None for most in tuples):
+    if all(max_tuples is None for max_tuples in tuples):
         return plan
     # Not by ``Arena``: the spans of a plan that no machine holds may add up to more than 64 bits.
     item, height, factors = plan.itemsize, 0, []
-    for factor, most in zip(plan.factors, tuples, strict=True):
-        span = factor.span if most is None else _span(factor, most, item)
+    for factor, max_tuples in zip(plan.factors, tuples, strict=True):
+        span = factor.span if max_tuples is None else _span(factor, max_tuples, item)
         unit = _ALIGNMENT_BYTES if span * item >= _ALIGNMENT_BYTES else _VECTOR_BYTES
         offset = _round_up(height, unit // item)
-        factors.append(factor._replace(offset=offset, span=span, tuples=most))
+        factors.append(factor._replace(offset=offset, span=span, tuples=max_tuples))
         height = offset + _round_up(max(span, 1), _VECTOR_BYTES // item)
     return plan._replace(factors=tuple(factors), factor_cells=height)
 

@@ -107,17 +107,17 @@ def speeds() -> Speeds:
     import json
 
     try:
-        found = json.loads(text)
+        speeds_by_name = json.loads(text)
     except ValueError as error:
         return _ignored(path, str(error))
-    if not isinstance(found, dict):
+    if not isinstance(speeds_by_name, dict):
         return _ignored(path, "expected an object of speeds")
-    for name, value in found.items():
+    for name, value in speeds_by_name.items():
         if name not in Speeds._fields:
             return _ignored(path, f"unknown speed {name!r}")
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
             return _ignored(path, f"{name!r} is {value!r}, not a positive number")
-    return Speeds(**{name: float(value) for name, value in found.items()})
+    return Speeds(**{name: float(value) for name, value in speeds_by_name.items()})
 
 
 def _ignored(path: str, reason: str) -> Speeds:
@@ -348,19 +348,19 @@ class Machine(NamedTuple):
 
 def cpu_machine(threads: int) -> Machine:
     """Cost model of a host with so many threads."""
-    own = speeds()
+    measured = speeds()
     return Machine(
         name="cpu",
         home="host",
-        bandwidth=own.bandwidth * min(threads, 8),
-        combinations=own.combinations * threads,
-        fresh=own.fresh,
-        step=own.step,
+        bandwidth=measured.bandwidth * min(threads, 8),
+        combinations=measured.combinations * threads,
+        fresh=measured.fresh,
+        step=measured.step,
         start=0.0,
-        rows=own.tuples * threads,
+        rows=measured.tuples * threads,
         rows_step=SPARSE_STEP,
-        lone_bandwidth=own.bandwidth,
-        lone_combinations=own.combinations,
+        lone_bandwidth=measured.bandwidth,
+        lone_combinations=measured.combinations,
         shared=SHARED_WORK,
     )
 
@@ -372,18 +372,18 @@ def machine_of(device: str, threads: int) -> Machine:
 
 def cuda_machine(is_open: bool = False) -> Machine:
     """Cost model of a data-centre GPU, which this process has opened already or not."""
-    own = speeds()
+    measured = speeds()
     return Machine(
         name="cuda",
         home="device",
-        bandwidth=own.gpu_bandwidth,
+        bandwidth=measured.gpu_bandwidth,
         combinations=GPU_COMBINATIONS,
         fresh=GPU_FRESH,
-        step=own.gpu_step,
-        start=GPU_OPEN_START if is_open else own.gpu_start,
+        step=measured.gpu_step,
+        start=GPU_OPEN_START if is_open else measured.gpu_start,
         rows=GPU_TUPLES,
         rows_step=GPU_SPARSE_STEP,
-        lone_bandwidth=own.gpu_bandwidth,
+        lone_bandwidth=measured.gpu_bandwidth,
         lone_combinations=GPU_COMBINATIONS,
         shared=0.0,
     )

@@ -85,23 +85,23 @@ def make_bounded_plan(
             # Contents count for more than one variable: 1,756 nodes instead of 34,494 of a grid of 16 x 16.
             parts = by_content(low - 1)
             low -= parts is not None
-        found = plan(low, parts)
+        bounded = plan(low, parts)
     else:
-        found = plan(low)
+        bounded = plan(low)
     # Where memory decides it is used to the last: what was rough is made up for by plans.
-    while low > 1 and not found.fits:
+    while low > 1 and not bounded.fits:
         low -= 1
-        found = plan(low)
+        bounded = plan(low)
     if seconds < math.inf:
-        return found
-    while found.minibuckets is not None and found.fits:
+        return bounded
+    while bounded.minibuckets is not None and bounded.fits:
         larger = plan(low + 1)
         if not larger.fits:
             break
-        low, found = low + 1, larger
-    parts = None if found.minibuckets is None else by_content(low)
-    other = found if parts is None else plan(low, parts)
-    return other if other.fits else found
+        low, bounded = low + 1, larger
+    parts = None if bounded.minibuckets is None else by_content(low)
+    by_contents = bounded if parts is None else plan(low, parts)
+    return by_contents if by_contents.fits else bounded
 
 
 class _Rough(NamedTuple):

@@ -28,10 +28,10 @@ def incumbent_cost(problem: Problem) -> int | None:
         return None
     if any(table.cells > _MAX_TABLE_CELLS for table in problem.tables):
         return None
-    most = sys.maxsize
-    cost: int | None = problem.tables.listed.incumbent(problem.model.sense, _MAX_VISITS, _MAX_VISITS, most, most, most)[
-        1
-    ]
+    limit = sys.maxsize
+    cost: int | None = problem.tables.listed.incumbent(
+        problem.model.sense, _MAX_VISITS, _MAX_VISITS, limit, limit, limit
+    )[1]
     return cost
 
 

@@ -51,25 +51,25 @@ def word_of(words: tuple[str, ...]) -> Values:
     return Values(lambda name, value: arguments.choice(name, value, words), words=words)
 
 
-def integer_in(least: int, most: int, is_optional: bool = False) -> Values:
+def integer_in(smallest: int, largest: int, is_optional: bool = False) -> Values:
     """Return values that are whole numbers within limits, or None if that is allowed."""
 
     def check(name: str, value: Any) -> int | None:
-        return None if is_optional and value is None else arguments.integer(name, value, least, most)
+        return None if is_optional and value is None else arguments.integer(name, value, smallest, largest)
 
-    return Values(check, limits=(least, most))
+    return Values(check, limits=(smallest, largest))
 
 
 def word_or_number(
-    words: tuple[str, ...], unit: str, taken: str, most: int = sys.maxsize, is_optional: bool = False
+    words: tuple[str, ...], unit: str, expected: str, largest: int = sys.maxsize, is_optional: bool = False
 ) -> Values:
     """Return values that are words or numbers from 1 on.
 
     Args:
         words: The words.
         unit: Name of what the number counts, in errors of the command line.
-        taken: Description of the values in errors of a program.
-        most: Number that stands for larger ones.
+        expected: Description of the values in errors of a program.
+        largest: Number that stands for larger ones.
         is_optional: True if None is allowed.
     """
 
@@ -77,9 +77,9 @@ def word_or_number(
         if is_optional and value is None:
             return None
         if not isinstance(value, str):
-            return min(arguments.integer(name, value, 1, taken=taken), most)
+            return min(arguments.integer(name, value, 1, taken=expected), largest)
         if value not in words:
-            raise InputError(f"{name} is {arguments.shown(value)}; it takes {taken}")
+            raise InputError(f"{name} is {arguments.shown(value)}; it takes {expected}")
         return value
 
     def read(text: str) -> int | str:

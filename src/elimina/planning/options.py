@@ -322,8 +322,8 @@ def options_of(options: Options, device: str | Sequence[str] | None = None, memo
     """
     if not isinstance(options, Options):
         raise arguments.wrong_type("options", options, "elimina.Options")
-    given: dict[str, Any] = {"device": device, "memory": memory}
-    return options._replace(**{name: value for name, value in given.items() if value is not None})
+    arguments_of_call: dict[str, Any] = {"device": device, "memory": memory}
+    return options._replace(**{name: value for name, value in arguments_of_call.items() if value is not None})
 
 
 Engine = Literal["a junction tree", "elimination on a cluster", "search on a cluster"]

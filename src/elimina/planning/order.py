@@ -227,7 +227,7 @@ def read_order(path: str | PathLike[str], names: Sequence[str]) -> tuple[int, ..
 
 def _order_of_clusters(path: str, lines: list[tuple[int, list[str]]], index: dict[str, int]) -> tuple[int, ...]:
     clusters: dict[str, list[int]] = {}
-    own: list[list[int]] = []
+    new_variables: list[list[int]] = []
     placed: set[int] = set()
     for number, tokens in lines:
         if not tokens:
@@ -245,10 +245,10 @@ def _order_of_clusters(path: str, lines: list[tuple[int, list[str]]], index: dic
                 raise FormatError(
                     path, number, f"variable {v} is in cluster {cluster!r} and above, but not in its parent"
                 )
-        own.append(list(dict.fromkeys(v for v in clusters[cluster] if v not in placed)))
-        placed.update(own[-1])
+        new_variables.append(list(dict.fromkeys(v for v in clusters[cluster] if v not in placed)))
+        placed.update(new_variables[-1])
     _check_complete(path, placed, list(index))
-    return tuple(chain.from_iterable(reversed(own)))
+    return tuple(chain.from_iterable(reversed(new_variables)))
 
 
 def _variable(path: str, line: int, token: str, index: dict[str, int]) -> int:
@@ -263,11 +263,11 @@ def _variable(path: str, line: int, token: str, index: dict[str, int]) -> int:
     return int(token)
 
 
-def _check_complete(path: str, found: Sequence[int] | set[int] | dict[int, int], names: Sequence[str]) -> None:
-    missing = [name for v, name in enumerate(names) if v not in found]
+def _check_complete(path: str, variables: Sequence[int] | set[int] | dict[int, int], names: Sequence[str]) -> None:
+    missing = [name for v, name in enumerate(names) if v not in variables]
     if missing:
-        some = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
-        raise FormatError(path, None, f"{len(missing)} of {len(names)} variables are missing: {some}")
+        listing = ", ".join(map(repr, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        raise FormatError(path, None, f"{len(missing)} of {len(names)} variables are missing: {listing}")
 
 
 def _check_problem(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> None:

@@ -43,17 +43,17 @@ def rough_order(problem: Problem, options: Options) -> Order:
     scopes = _scopes(problem, problem.free)
     sizes = [problem.model.sizes[v] for v in problem.free]
     seconds = max(_ROUGH_SECONDS, _ROUGH_VARIABLE_SECONDS * len(sizes))
-    found = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
+    result = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
     if len(sizes) >= _MIN_RELEASED_VARIABLES:
         # The many small pieces of the search's graph would stay beside the large ones of the plan.
         release_memory()
-    return dataclasses.replace(found, order=tuple([problem.free[v] for v in found.order]))
+    return dataclasses.replace(result, order=tuple([problem.free[v] for v in result.order]))
 
 
 def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
     """Search for an order of the free variables for a short time."""
     sizes = [problem.model.sizes[v] for v in problem.free]
-    found = find_order(
+    result = find_order(
         sizes,
         _scopes(problem, problem.free),
         seconds=max(seconds, _VARIABLE_SECONDS * len(sizes)),
@@ -61,7 +61,7 @@ def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
         threads=options.host_threads,
         cells_per_second=CELLS_PER_SECOND,
     )
-    return dataclasses.replace(found, order=tuple([problem.free[v] for v in found.order]))
+    return dataclasses.replace(result, order=tuple([problem.free[v] for v in result.order]))
 
 
 def is_settled(order: Order) -> bool:
@@ -99,7 +99,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
     variables = (*problem.free, *problem.kept)
     sizes = problem.model.sizes
     method = cast(Method, options.order)  # find_order names the methods if it is none
-    found = find_order(
+    result = find_order(
         [sizes[v] for v in variables],
         _scopes(problem, variables, problem.kept),
         method=method,
@@ -108,9 +108,9 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
         threads=options.host_threads,
         cells_per_second=_speed(problem, runs),
     )
-    if rough is not None and not problem.kept and rough.total_cells <= found.total_cells:
+    if rough is not None and not problem.kept and rough.total_cells <= result.total_cells:
         return rough.order
-    return tuple([variables[i] for i in found.order if i < len(problem.free)])
+    return tuple([variables[i] for i in result.order if i < len(problem.free)])
 
 
 def consistency_order(
@@ -130,8 +130,8 @@ def consistency_order(
         import random
 
         return tuple(random.Random(options.seed + number).sample(problem.free, len(problem.free)))
-    known = first if number < 2 else None
-    order = known or elimination_order(problem, options._replace(order="min-fill", order_seconds=0.0))
+    previous = first if number < 2 else None
+    order = previous or elimination_order(problem, options._replace(order="min-fill", order_seconds=0.0))
     return tuple(reversed(order) if number == 1 else order)
 
 
@@ -156,7 +156,7 @@ def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
     scopes = [[number[v] for v in group.scope] for group in problem.groups]
     sizes = [problem.model.sizes[v] for v in problem.free]
     machine = cpu_machine(1)
-    found = []
+    orders = []
     for size in _KEPT_SIZES:
         order = find_order(
             [*sizes, *(max(size, problem.model.sizes[v]) for v in problem.kept)],
@@ -166,31 +166,31 @@ def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
             seed=options.seed,
             threads=options.host_threads,
         ).order
-        found.append(tuple(problem.free[i] for i in order if i < len(problem.free)))
-    return min(found, key=lambda order: make_plan(problem, order, machine, 0).seconds)
+        orders.append(tuple(problem.free[i] for i in order if i < len(problem.free)))
+    return min(orders, key=lambda order: make_plan(problem, order, machine, 0).seconds)
 
 
-def _with_auxiliary(problem: Problem, given: Sequence[int], missing: Sequence[int]) -> list[int]:
+def _with_auxiliary(problem: Problem, order: Sequence[int], missing: Sequence[int]) -> list[int]:
     """Return an order with auxiliary variables, each after the last of the given ones that shares a table with it."""
-    place = {v: number for number, v in enumerate(given)}
+    place = {v: number for number, v in enumerate(order)}
     after = dict.fromkeys(missing, -1)
     for table in problem.tables:
         last = max((place[v] for v in table.scope if v in place), default=-1)
         for v in after.keys() & set(table.scope):
             after[v] = max(after[v], last)
-    return sorted([*given, *missing], key=lambda v: (after.get(v, place.get(v, -1)), v in after))
+    return sorted([*order, *missing], key=lambda v: (after.get(v, place.get(v, -1)), v in after))
 
 
 def _complete_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, ...]:
     model = problem.model
     count = len(model.variables)
-    given = cast(list[int], list(order))
+    variables = cast(list[int], list(order))
     # Indices that are some need no look.
-    if set(map(type, given)) != {int} or min(given) < 0 or max(given) >= count:
-        given = [model.index(name) for name in order]
-    seen = set(given)
-    if len(seen) < len(given):
-        twice = next(v for place, v in enumerate(given) if v in given[:place])
+    if set(map(type, variables)) != {int} or min(variables) < 0 or max(variables) >= count:
+        variables = [model.index(name) for name in order]
+    seen = set(variables)
+    if len(seen) < len(variables):
+        twice = next(v for place, v in enumerate(variables) if v in variables[:place])
         raise InputError(f"the order names variable {model.variables[twice].name!r} twice")
     free = set(problem.free)
     if not free <= seen:
@@ -198,9 +198,9 @@ def _complete_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, 
         from elimina.io.cost_function_tables import is_auxiliary
 
         if all(is_auxiliary(model.variables[v].name) for v in missing):
-            return _complete_order(problem, _with_auxiliary(problem, given, missing))
+            return _complete_order(problem, _with_auxiliary(problem, variables, missing))
         raise InputError(
             f"the order lacks {len(missing)} of the {len(problem.free)} variables to eliminate, "
             f"{model.variables[missing[0]].name!r} among them"
         )
-    return tuple(given) if len(given) == len(free) else tuple([v for v in given if v in free])
+    return tuple(variables) if len(variables) == len(free) else tuple([v for v in variables if v in free])

@@ -195,10 +195,10 @@ class Steps(Sequence[Step]):
     def _unpacked(self) -> tuple[Step, ...]:
         words, factors, (starts, readers) = self.words.tolist(), self.factors.tolist(), self._readers
         ends, firsts, spans = [*self.starts.tolist(), len(words)], self.firsts.tolist(), self.spans.tolist()
-        own = (tuple(readers[a:b]) for a, b in itertools.pairwise(starts))
+        readers_of = (tuple(readers[a:b]) for a, b in itertools.pairwise(starts))
         records = (words[a:b] for a, b in itertools.pairwise(ends))
         factors_of = (factors[a:b] for a, b in itertools.pairwise(firsts))
-        return tuple(map(_unpack, records, spans, self._weights.tolist(), own, factors_of))
+        return tuple(map(_unpack, records, spans, self._weights.tolist(), readers_of, factors_of))
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
@@ -220,8 +220,8 @@ class Steps(Sequence[Step]):
         begin = self.starts[number]
         words = self.words[begin : begin + self.words[begin + WORDS]].tolist()
         factors = self.factors[self.firsts[number] : self.firsts[number + 1]].tolist()
-        own = tuple(readers[starts[number] : starts[number + 1]])
-        return _unpack(words, int(self.spans[number]), float(self._weights[number]), own, factors)
+        step_readers = tuple(readers[starts[number] : starts[number + 1]])
+        return _unpack(words, int(self.spans[number]), float(self._weights[number]), step_readers, factors)
 
 
 class DeferredSteps(Steps):
@@ -375,9 +375,9 @@ class Factors(Unpacked[FactorLayout]):
             placed: Layout of steps over the tree.
         """
         scope_starts, scopes = tree.scopes
-        own = np.array(sizes, dtype=np.int64)[scopes]
+        axis_sizes = np.array(sizes, dtype=np.int64)[scopes]
         places = placed.strides, placed.offsets, placed.spans
-        return Factors(starts, members, scope_starts, scopes, own, *places)
+        return Factors(starts, members, scope_starts, scopes, axis_sizes, *places)
 
     @staticmethod
     def packed(factors: Sequence[FactorLayout]) -> Factors:
@@ -400,14 +400,16 @@ class Factors(Unpacked[FactorLayout]):
     def side_by_side(groups: TableGroups, sizes: Sequence[int]) -> Factors:
         """Return groups as factors without padding, one after another, given the domain sizes of all variables."""
         starts, members = groups.scopes
-        own = np.array(sizes, dtype=np.int64)[members]
-        strides, ends, axes = np.ones_like(own), starts[1:], np.diff(starts)
+        axis_sizes = np.array(sizes, dtype=np.int64)[members]
+        strides, ends, axes = np.ones_like(axis_sizes), starts[1:], np.diff(starts)
         for place in range(2, int(axes.max(initial=0)) + 1):
             inner = ends[axes >= place] - place
-            strides[inner] = strides[inner + 1] * own[inner + 1]
-        spans = strides[starts[:-1]] * own[starts[:-1]]
+            strides[inner] = strides[inner + 1] * axis_sizes[inner + 1]
+        spans = strides[starts[:-1]] * axis_sizes[starts[:-1]]
         scopes = members.astype(np.int32, copy=False)
-        return Factors(groups.starts, groups.members, starts, scopes, own, strides, np.cumsum(spans) - spans, spans)
+        return Factors(
+            groups.starts, groups.members, starts, scopes, axis_sizes, strides, np.cumsum(spans) - spans, spans
+        )
 
     def __len__(self) -> int:
         return len(self.offsets)

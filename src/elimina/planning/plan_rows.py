@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 def product_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:
     """Return the row of a plan's text on steps in ``sum-product`` that are matrix products, and the largest."""
-    found = [product for product in map(product_of, steps) if product is not None]
-    if not found:
+    products = [product for product in map(product_of, steps) if product is not None]
+    if not products:
         return []
-    number = f"{len(found)} steps, the largest " if len(found) > 1 else "1 step, "
-    return [("matrix products", number + str(max(found, key=lambda product: product.work)))]
+    number = f"{len(products)} steps, the largest " if len(products) > 1 else "1 step, "
+    return [("matrix products", number + str(max(products, key=lambda product: product.work)))]
 
 
 def fused_rows(steps: Iterable[Step]) -> list[tuple[str, str]]:

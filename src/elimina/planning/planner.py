@@ -187,16 +187,18 @@ def make_plan(
     # What holds for the whole problem holds for each slice.
     bound = cost_bound(problem)
     # The search for a solution runs once, whether it finds one or not.
-    known = single or unsliced
-    searched = hasty or (known is not None and known.dtype in INTEGERS and known.seconds < _HOPELESS_PLAN_SECONDS)
-    if known is not None and known.dtype in INTEGERS:
-        bound = min(bound, int(known.forbidden))
-    most = MAX_OPERANDS
+    reference = single or unsliced
+    searched = hasty or (
+        reference is not None and reference.dtype in INTEGERS and reference.seconds < _HOPELESS_PLAN_SECONDS
+    )
+    if reference is not None and reference.dtype in INTEGERS:
+        bound = min(bound, int(reference.forbidden))
+    max_operands = MAX_OPERANDS
     if single is not None and single.dtype in INTEGERS and dtype is not None:
-        most = min(MAX_OPERANDS, max(LARGEST[single.dtype] // bound, 2))
+        max_operands = min(MAX_OPERANDS, max(LARGEST[single.dtype] // bound, 2))
     # A batch's cases change from run to run: what is kept is of no use again, but lets a GPU's steps run in any order.
     reuse = not problem.described.is_marginal or ((once or bool(problem.kept)) and machine.on_host)
-    chosen = lay_out(bound, most, keep or not reuse)
+    chosen = lay_out(bound, max_operands, keep or not reuse)
     if problem.described.is_marginal and chosen.keep and chosen.is_too_large(machine, memory):
         chosen = lay_out(bound)
     if dtype is None and chosen.encoding.dtype in INTEGERS[1:] and chosen.seconds < _HOPELESS_PLAN_SECONDS:
@@ -204,9 +206,9 @@ def make_plan(
         if not searched and not problem.kept and (is_slow or chosen.is_too_large(machine, memory)):
             cost = incumbent_cost(problem)
             bound = bound if cost is None else min(bound, cost + 1)
-        others = [lay_out(bound, operands) for operands in operand_limits(bound, chosen.encoding.dtype)]
+        alternatives = [lay_out(bound, operands) for operands in operand_limits(bound, chosen.encoding.dtype)]
         chosen = min(
-            [chosen, *others],
+            [chosen, *alternatives],
             key=lambda layout: (
                 layout.is_too_large(machine, memory),
                 layout.seconds,
@@ -333,10 +335,10 @@ def _plan_steps(
     elif weights and passes == "postorder":
         passes = "lasting"
     wanted = problem.wanted if passes == "both" else ()
-    own = np.array(weights, np.float64), np.array(wanted, np.int32)
+    arrays = np.array(weights, np.float64), np.array(wanted, np.int32)
     is_sum = problem.model.sense == "probability" and problem.described.is_sum
     fused = fused and passes in ("postorder", "lasting")
-    return plan_steps(tree, passes, operands, levelled, *own, is_sum and not weights, fused)
+    return plan_steps(tree, passes, operands, levelled, *arrays, is_sum and not weights, fused)
 
 
 def _slice_steps(
@@ -390,9 +392,9 @@ def _lay_out(
     return _PlacedPlan(encoding, placed, steps.outputs, slices, keep, machine.start + seconds, planning)
 
 
-def _outputs(steps: Steps, found: NDArray[np.int64], kept: Sequence[int]) -> Outputs:
+def _outputs(steps: Steps, records: NDArray[np.int64], kept: Sequence[int]) -> Outputs:
     """Return the parts of the answer: marginals, and tables over kept variables."""
-    numbers, variables = found.reshape(-1, 2).T.copy()
+    numbers, variables = records.reshape(-1, 2).T.copy()
     is_marginal = variables >= 0
     if not kept:
         return Outputs(numbers, Scopes(np.append(0, np.cumsum(is_marginal)), variables[is_marginal]))

@@ -28,18 +28,18 @@ _NO_WORDS = np.zeros(0, dtype=np.int64)
 def boxes(copy: Exchange, card: int, cards: int) -> Iterator[Box]:
     """Yield the boxes that a card copies, of which the cards have as many as given."""
     source, target = copy
-    given, wanted = ({part.variable: part for part in table.division} for table in copy)
+    source_ranges, target_ranges = ({part.variable: part for part in table.division} for table in copy)
     pieces = [
-        list(_pieces(size, given.get(v), wanted.get(v), card))
+        list(_pieces(size, source_ranges.get(v), target_ranges.get(v), card))
         for v, size in zip(source.axes, source.sizes, strict=True)
     ]
-    for found in itertools.product(*pieces):
-        digits = {v: piece.digit for v, piece in zip(source.axes, found, strict=True)}
+    for combination in itertools.product(*pieces):
+        digits = {v: piece.digit for v, piece in zip(source.axes, combination, strict=True)}
         owners = ((card + number) % cards for number in range(cards))
         yield Box(
             next(k for k in owners if all(k // s.stride % s.parts == digits[s.variable] for s in source.division)),
-            cells(source, [piece.source for piece in found], [piece.length for piece in found]),
-            cells(target, [piece.target for piece in found], [piece.length for piece in found]),
+            cells(source, [piece.source for piece in combination], [piece.length for piece in combination]),
+            cells(target, [piece.target for piece in combination], [piece.length for piece in combination]),
         )
 
 
@@ -52,17 +52,17 @@ class _Piece(NamedTuple):
     digit: int
 
 
-def _pieces(size: int, given: Range | None, wanted: Range | None, card: int) -> Iterator[_Piece]:
+def _pieces(size: int, source_range: Range | None, target_range: Range | None, card: int) -> Iterator[_Piece]:
     first, length = 0, size
-    if wanted is not None:
-        length = wanted.length(size)
-        first = card // wanted.stride % wanted.parts * length
-    own = size if given is None else given.length(size)
+    if target_range is not None:
+        length = target_range.length(size)
+        first = card // target_range.stride % target_range.parts * length
+    source_length = size if source_range is None else source_range.length(size)
     at = 0
     while at < length:
         value = (first + at) % size
-        run = min(length - at, size - value, own - value % own)
-        yield _Piece(at, run, value % own, value // own)
+        run = min(length - at, size - value, source_length - value % source_length)
+        yield _Piece(at, run, value % source_length, value // source_length)
         at += run
 
 
@@ -248,8 +248,8 @@ def place_steps(
         most_words: Words of records; a layout that needs more has figures alone.
         deferred_words: Words of records from which they are written where they are read.
     """
-    own, times = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
-    return steps.place(itemsize, keep, own, times, machine.speed, most_words, deferred_words)
+    level_array, run_array = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
+    return steps.place(itemsize, keep, level_array, run_array, machine.speed, most_words, deferred_words)
 
 
 def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
@@ -260,5 +260,5 @@ def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
         return np.zeros(len(starts), dtype=bool)
     cells = words[starts + OUTER_CELLS].astype(np.int64) * words[starts + MID_CELLS] * words[starts + LO_CELLS]
     sides = (words[starts + TABLES] == 2) & (words[starts + TABLES_A] == 1) & (words[starts + TABLES_B] == 1)
-    found: NDArray[np.bool_] = sides & (depth >= LIBRARY_DEPTH) & (cells * depth >= LIBRARY_WORK)
-    return found
+    is_product: NDArray[np.bool_] = sides & (depth >= LIBRARY_DEPTH) & (cells * depth >= LIBRARY_WORK)
+    return is_product

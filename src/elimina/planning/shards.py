@@ -60,12 +60,12 @@ def make_shards(plan: Plan, machine: Machine, cards: int, memory: int) -> Plan |
     divisions, seconds = _DivisionSearch(plan, steps, machine, cards, memory).best()
     if not any(divisions):
         return None
-    given = plan, steps, divisions, cards
-    first = _Builder(*given, None)
+    arguments = plan, steps, divisions, cards
+    first = _Builder(*arguments, None)
     if not first.is_regular:
         return None
     placed = first.memory.places(plan.factor_cells, _TABLE_BYTES // plan.itemsize)
-    return _Builder(*given, placed[0]).plan(machine, memory, seconds, placed[1])
+    return _Builder(*arguments, placed[0]).plan(machine, memory, seconds, placed[1])
 
 
 _Costs = dict[Division, tuple[float, list[tuple[int, Division]]]]
@@ -87,19 +87,19 @@ class _DivisionSearch:
         """Return the division of each step's output, and the seconds of all steps and copies."""
         costs: list[_Costs] = []
         for step in self._steps:
-            own: _Costs = {}
+            step_costs: _Costs = {}
             for division in self._divisions(step):
-                seconds, below = self._step_seconds(step, division), []
+                seconds, sources = self._step_seconds(step, division), []
                 for operand in step.operands:
                     needed = _restricted(division, step, operand)
                     if operand.source < 0:
                         seconds += self._copy_seconds(operand.cells, (), needed) if needed else 0.0
                         continue
-                    spent, given = self._least(operand.source, needed, costs[operand.source])
-                    seconds += spent
-                    below.append((operand.source, given))
-                own[division] = seconds, below
-            costs.append(own)
+                    copy_seconds, division_before = self._least(operand.source, needed, costs[operand.source])
+                    seconds += copy_seconds
+                    sources.append((operand.source, division_before))
+                step_costs[division] = seconds, sources
+            costs.append(step_costs)
         chosen: list[Division] = [()] * len(costs)
         for number in reversed(range(len(costs))):
             for source, division in costs[number][chosen[number]][1]:
@@ -108,9 +108,9 @@ class _DivisionSearch:
 
     def _divisions(self, step: Step) -> list[Division]:
         """Return the divisions of a step's output that are compared."""
-        found: list[Division] = [()]
+        divisions: list[Division] = [()]
         if not step.readers or self._machine.seconds((step,), self._item, 0) - self._machine.start < DIVIDED_SECONDS:
-            return found
+            return divisions
         sizes = dict(zip(step.axes, step.sizes, strict=True))
         latest = sorted((v for v in step.axes if sizes[v] > 1), key=self._last.__getitem__, reverse=True)
         for number in range(min(len(latest), _DIVISIONS)):
@@ -119,9 +119,9 @@ class _DivisionSearch:
             for v, parts in zip(chosen, _parts(tuple(sizes[v] for v in chosen), self._cards)[1], strict=False):
                 division.append(Range(v, parts, stride))
                 stride *= parts
-            found.append(tuple(division))
+            divisions.append(tuple(division))
         is_large = step.out_cells * self._item > self._most
-        return list(dict.fromkeys(found[1:] if is_large and len(found) > 1 else found))
+        return list(dict.fromkeys(divisions[1:] if is_large and len(divisions) > 1 else divisions))
 
     def _step_seconds(self, step: Step, division: Division) -> float:
         """Return the seconds of a step on each card."""
@@ -133,17 +133,17 @@ class _DivisionSearch:
         source, runs = self._steps[number], self._runs[number]
         cells = math.prod(lengths_of(source.axes, source.sizes, needed))
         best, chosen = costs[needed][0] if needed in costs else math.inf, needed
-        for given, (spent, _) in costs.items():
-            if spent + CARD_COPY_SECONDS < best and given != needed:
-                run = min(runs[part.variable] // part.parts for part in (*given, *needed))
-                spent += self._copy_seconds(cells, given, needed, run * self._item)
-                if spent < best:
-                    best, chosen = spent, given
+        for division, (seconds, _) in costs.items():
+            if seconds + CARD_COPY_SECONDS < best and division != needed:
+                run = min(runs[part.variable] // part.parts for part in (*division, *needed))
+                seconds += self._copy_seconds(cells, division, needed, run * self._item)
+                if seconds < best:
+                    best, chosen = seconds, division
         return best, chosen
 
-    def _copy_seconds(self, cells: int, given: Division, needed: Division, run: int = CARD_RUN_BYTES) -> float:
+    def _copy_seconds(self, cells: int, division: Division, needed: Division, run: int = CARD_RUN_BYTES) -> float:
         """Return the seconds of a copy of so many cells on each card, in runs of bytes that follow each other."""
-        remote = 1 - 1 / math.prod(part.parts for part in given if part not in needed)
+        remote = 1 - 1 / math.prod(part.parts for part in division if part not in needed)
         size = cells * self._item
         linked = remote * size / CARD_LINK * (1 + CARD_RUN_BYTES / max(1, run))
         return CARD_COPY_SECONDS + linked + 2 * size / self._machine.bandwidth
@@ -163,17 +163,17 @@ def _parts(sizes: tuple[int, ...], cards: int) -> tuple[float, tuple[int, ...]]:
     """Return the largest quotient of a table and the largest of its parts, and the ranges of the first variables."""
     best: tuple[float, tuple[int, ...]] = 1.0, ()
     for parts in range(2, min(cards, sizes[0]) + 1) if sizes else ():
-        quotient, others = _parts(sizes[1:], cards // parts)
-        found = quotient * sizes[0] / -(-sizes[0] // parts), (parts, *others)
+        quotient, further = _parts(sizes[1:], cards // parts)
+        candidate = quotient * sizes[0] / -(-sizes[0] // parts), (parts, *further)
         # Of equals, the one with fewest variables.
-        best = max(best, found, key=lambda pair: (round(pair[0], 9), -len(pair[1])))
+        best = max(best, candidate, key=lambda pair: (round(pair[0], 9), -len(pair[1])))
     return best
 
 
 def _restricted(division: Division, step: Step, operand: Operand) -> Division:
     """Return the division of an operand that a divided step needs."""
-    own = {v for v, stride in zip(step.axes, operand.strides, strict=True) if stride}
-    return tuple(part for part in division if part.variable in own)
+    variables = {v for v, stride in zip(step.axes, operand.strides, strict=True) if stride}
+    return tuple(part for part in division if part.variable in variables)
 
 
 def _part(step: Step, division: Division) -> Step:
@@ -270,13 +270,13 @@ class _Builder:
             self.memory.give_back(copy.source.offset)
         self.memory.go_on()
         rows = step.outer + step.mid
-        own = self._placed(step.axes, step.sizes, division, step.out_strides, rows)
-        self._messages[number] = own
+        output = self._placed(step.axes, step.sizes, division, step.out_strides, rows)
+        self._messages[number] = output
         part = _part(step, division)
         self.is_regular &= all(map(_has_one_stride, itertools.repeat(step), step.operands, places))
         operands = tuple(map(_moved, itertools.repeat(step), part.operands, places))
         self._parts.append(
-            part._replace(out_strides=own.strides, out_offset=own.offset, out_span=own.span, operands=operands)
+            part._replace(out_strides=output.strides, out_offset=output.offset, out_span=output.span, operands=operands)
         )
         for table, operand in zip(places, step.operands, strict=True):
             if operand.source >= 0 and table is not None:
@@ -300,16 +300,16 @@ class _Builder:
 
         ``rows``: the first axis of rows, which are padded to whole vectors; None: where the other strides have a gap.
         """
-        lengths, own, cells = lengths_of(axes, sizes, division), [0] * len(axes), 1
+        lengths, table_strides, cells = lengths_of(axes, sizes, division), [0] * len(axes), 1
         end = 1
         for stride, axis in sorted(zip(strides, range(len(axes)), strict=True), key=lambda pair: (pair[0], -pair[1])):
             if axis < rows if rows is not None else stride > end:
                 unit = _LINE_BYTES if cells >= _LONG_ROW_CELLS else _VECTOR_BYTES if cells >= _ROW_CELLS else 0
                 cells = _round_up(cells, max(1, unit // self._item))
-            own[axis] = cells
+            table_strides[axis] = cells
             cells *= lengths[axis]
             end = stride * sizes[axis]
-        return CardTable(axes, sizes, division, self.memory.take(cells), tuple(own), cells)
+        return CardTable(axes, sizes, division, self.memory.take(cells), tuple(table_strides), cells)
 
     def _remote(self, copy: Exchange) -> int:
         """Return the elements that come from other cards."""
@@ -325,10 +325,10 @@ def _moved(step: Step, operand: Operand, place: CardTable | None) -> Operand:
     """Return an operand at its place on a card; None: where it is in the whole plan."""
     if place is None:
         return operand
-    known = dict(zip(place.axes, place.strides, strict=True))
-    strides = (known[v] if stride else 0 for v, stride in zip(step.axes, operand.strides, strict=True))
+    stride_of = dict(zip(place.axes, place.strides, strict=True))
+    strides = (stride_of[v] if stride else 0 for v, stride in zip(step.axes, operand.strides, strict=True))
     last = step.others[-1][0] if step.others else step.variable
-    domain_stride = known[last] if operand.domain_stride else 0
+    domain_stride = stride_of[last] if operand.domain_stride else 0
     return operand._replace(offset=place.offset, domain_stride=domain_stride, strides=tuple(strides))
 
 
@@ -336,8 +336,11 @@ def _has_one_stride(step: Step, operand: Operand, place: CardTable | None) -> bo
     """Return whether a table has one stride for the combinations of all variables that a step eliminates."""
     if place is None or not operand.domain_stride:
         return True
-    known, before = dict(zip(place.axes, place.strides, strict=True)), (step.variable, *(v for v, _ in step.others))
-    return all(known[v] == known[other] * size for v, (other, size) in zip(before, step.others, strict=False))
+    stride_of, before = dict(zip(place.axes, place.strides, strict=True)), (step.variable, *(v for v, _ in step.others))
+    return all(
+        stride_of[v] == stride_of[next_variable] * size
+        for v, (next_variable, size) in zip(before, step.others, strict=False)
+    )
 
 
 class _Memory:
@@ -379,12 +382,12 @@ class _Memory:
         # Tables of about one size take turns in the same places.
         spans = [_round_up(span, max(unit, 1 << max(0, span.bit_length() - _SIZES))) for span in self._spans]
         for number in sorted(range(len(ends)), key=lambda table: (-spans[table], self._first[table])):
-            others = np.flatnonzero((firsts <= lasts[number]) & (lasts >= firsts[number]) & (ends > 0))
+            neighbours = np.flatnonzero((firsts <= lasts[number]) & (lasts >= firsts[number]) & (ends > 0))
             start, span = base, spans[number]
-            for other in others[np.argsort(starts[others])].tolist():
-                if starts[other] >= start + span:
+            for neighbour in neighbours[np.argsort(starts[neighbours])].tolist():
+                if starts[neighbour] >= start + span:
                     break
-                start = max(start, int(ends[other]))
+                start = max(start, int(ends[neighbour]))
             starts[number], ends[number] = start, start + span
             height = max(height, start + span)
         return starts.tolist(), height

@@ -69,15 +69,15 @@ def order_slices(
         sizes: Number of values of each variable of the model.
         variables: Variables on which the slices condition.
     """
-    left: dict[int, float] = {}
+    work_of_mask: dict[int, float] = {}
     for mask, amount in zip(masks, work, strict=True):
-        left[mask] = left.get(mask, 0) + amount
+        work_of_mask[mask] = work_of_mask.get(mask, 0) + amount
     remaining = dict(enumerate(variables))
     result: list[int] = []
     while remaining:
-        total = sum(left.values())
-        depend = {i: sum(amount for mask, amount in left.items() if mask >> i & 1) for i in remaining}
+        total = sum(work_of_mask.values())
+        depend = {i: sum(amount for mask, amount in work_of_mask.items() if mask >> i & 1) for i in remaining}
         last = min(remaining, key=lambda i: (depend[i] + (total - depend[i]) / sizes[remaining[i]], remaining[i]))
-        left = {mask: amount for mask, amount in left.items() if not mask >> last & 1}
+        work_of_mask = {mask: amount for mask, amount in work_of_mask.items() if not mask >> last & 1}
         result.append(remaining.pop(last))
     return tuple(reversed(result))

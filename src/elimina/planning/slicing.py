@@ -71,8 +71,8 @@ def make_sliced_plan(
     memory = min(memory, MAX_BYTES)
 
     def plan_without(fixed: Sequence[int]) -> Plan:
-        left = [v for v in order if v not in fixed]
-        return make_plan(problem, left, machine, memory, dtype, fixed, unsliced)
+        unfixed = [v for v in order if v not in fixed]
+        return make_plan(problem, unfixed, machine, memory, dtype, fixed, unsliced)
 
     target = slicer.cut.bytes * min(memory / unsliced.peak_bytes, 0.999)
     for _ in range(_ROUNDS):
@@ -109,17 +109,17 @@ def make_finer_plan(
     unsliced = plan.whole
     slicer = Slicer(problem, order, machine, unsliced)
     slicer.cut = Cut(slicer, _fixed(plan))
-    had = slicer.number
+    number_before = slicer.number
     while slicer.number < least and len(slicer.cut.fixed) < len(order):
         slicer.reduce(slicer.cut.bytes * _SHRINK)
-    left = [v for v in order if v not in slicer.cut.fixed]
-    finer = make_plan(problem, left, machine, plan.memory_limit, dtype, slicer.cut.fixed, unsliced)
-    is_gain = finer.seconds / min(slicer.number, least) < plan.seconds / min(had, least)
+    unfixed = [v for v in order if v not in slicer.cut.fixed]
+    finer = make_plan(problem, unfixed, machine, plan.memory_limit, dtype, slicer.cut.fixed, unsliced)
+    is_gain = finer.seconds / min(slicer.number, least) < plan.seconds / min(number_before, least)
     return finer if finer.fits and is_gain else plan
 
 
 def make_sliced_sparse_plan(
-    problem: Problem, machine: Machine, on_rows: Plan, most_bytes: int, most: float, times: float
+    problem: Problem, machine: Machine, on_rows: Plan, most_bytes: int, max_slices: float, times: float
 ) -> Plan | None:
     """Plan sparse steps in as many slices as the expected tuples need; None if this exceeds the allowed number.
 
@@ -131,7 +131,7 @@ def make_sliced_sparse_plan(
         machine: Device as the planner sees it.
         on_rows: The plan without slices; slices list factors only if it does.
         most_bytes: Expected bytes that a slice may take.
-        most: Largest number of slices.
+        max_slices: Largest number of slices.
         times: See ``make_sparse_plan``.
     """
     fixed: tuple[int, ...] = ()
@@ -152,14 +152,14 @@ def make_sliced_sparse_plan(
             fixed, halvings = (*fixed, v), halvings - math.log2(sizes[v])
             if halvings <= 0:
                 break
-        if math.prod(sizes[v] for v in fixed) > most or len(fixed) == len(on_rows.order):
+        if math.prod(sizes[v] for v in fixed) > max_slices or len(fixed) == len(on_rows.order):
             return None
         order = [v for v in on_rows.order if v not in fixed]
         sliced = make_plan(problem, order, machine, on_rows.memory_limit, on_rows.dtype, fixed, on_rows)
-        found = make_sparse_plan(sliced, problem, machine, True, times, listed)
-        if found is None:
+        sparse_plan = make_sparse_plan(sliced, problem, machine, True, times, listed)
+        if sparse_plan is None:
             return None
-        plan = found
+        plan = sparse_plan
     return None
 
 
@@ -186,28 +186,28 @@ class Cut:
         self.fixed = fixed
         bits = np.zeros(len(slicer.sizes), dtype=np.int64)
         bits[list(fixed)] = 1 << np.arange(len(fixed))
-        left, scopes = slicer.scopes.without(bits > 0)
-        masks = slicer.scopes.by_owner(bits).astype(np.int64)[left]
+        is_kept, scopes = slicer.scopes.without(bits > 0)
+        masks = slicer.scopes.by_owner(bits).astype(np.int64)[is_kept]
         self._scopes = _Scopes(scopes, slicer.logs)
         order = slicer.order[bits[slicer.order] == 0]
         self._tree = plan_tree(scopes, [1] * len(slicer.sizes), order.tolist())
         self._parents = self._tree.parents.tolist()
         self._messages = _Scopes(Scopes(*self._tree.separators), slicer.logs)
         self._messages_cells = self._messages.cells()
-        once = self._messages_cells * slicer.sizes[order]
+        work = self._messages_cells * slicer.sizes[order]
         starts, factors_of = self._tree.factors
-        own = np.zeros(len(order), dtype=np.int64)
-        np.bitwise_or.at(own, np.repeat(np.arange(len(order)), np.diff(starts)), masks[factors_of])
-        reached: list[int] = own.tolist()
+        step_masks = np.zeros(len(order), dtype=np.int64)
+        np.bitwise_or.at(step_masks, np.repeat(np.arange(len(order)), np.diff(starts)), masks[factors_of])
+        masks_below: list[int] = step_masks.tolist()
         for number, parent in enumerate(self._parents):
             if parent >= 0:
-                reached[parent] |= reached[number]
-        ordered = order_slices(reached, once.tolist(), slicer.sizes.tolist(), fixed)
+                masks_below[parent] |= masks_below[number]
+        ordered = order_slices(masks_below, work.tolist(), slicer.sizes.tolist(), fixed)
         places = [ordered.index(v) + 1 for v in fixed]
-        depth = {mask: max((p for i, p in enumerate(places) if mask >> i & 1), default=0) for mask in set(reached)}
-        levels = [depth[mask] for mask in reached]
+        depth = {mask: max((p for i, p in enumerate(places) if mask >> i & 1), default=0) for mask in set(masks_below)}
+        levels = [depth[mask] for mask in masks_below]
         runs = slice_runs([int(slicer.sizes[v]) for v in ordered])
-        self._work = once * np.array([float(runs[level]) for level in levels])
+        self._work = work * np.array([float(runs[level]) for level in levels])
         self.work = float(self._work.sum())
         spans = np.maximum(self._messages_cells * slicer.item, _TABLE_BYTES)
         factors = float(slicer.copies * np.maximum(self._scopes.cells() * slicer.item, _TABLE_BYTES).sum())
@@ -227,12 +227,12 @@ class Cut:
         sequence = sorted(self._tree.postorder.tolist(), key=levels.__getitem__)
         parents, levelled = np.array(self._parents, dtype=np.int64), np.array(levels, dtype=np.int64)
         leaves = (parents >= 0) & (levelled == levelled[parents])
-        left = np.bincount(parents[leaves], weights=spans[leaves], minlength=len(spans))[sequence]
+        freed_bytes = np.bincount(parents[leaves], weights=spans[leaves], minlength=len(spans))[sequence]
         filled = np.zeros(len(spans))
-        filled[sequence] = np.cumsum(spans[sequence]) - np.cumsum(left) + left
+        filled[sequence] = np.cumsum(spans[sequence]) - np.cumsum(freed_bytes) + freed_bytes
         return filled
 
-    def candidates(self, slicer: Slicer, most: int) -> list[int]:
+    def candidates(self, slicer: Slicer, count_limit: int) -> list[int]:
         """Return the variables that seem best to fix next, by arithmetic on this tree."""
         count = len(slicer.sizes)
         variables = self._tree.variables.astype(np.int64)
@@ -246,7 +246,7 @@ class Cut:
                 above[number] = above[parent] + self._work[parent]
         added = (slicer.sizes[variables] - 1) * above - self._work
         score = slicer.score(self, variables, self.pressure - saved[variables], self.work + added)
-        return [int(v) for v in variables[np.argsort(score, kind="stable")[:most]]]
+        return [int(v) for v in variables[np.argsort(score, kind="stable")[:count_limit]]]
 
 
 class Slicer:
@@ -313,12 +313,12 @@ class _Scopes:
         self._owner = np.repeat(np.arange(self._count), np.diff(starts))
         self._cells = np.exp(np.minimum(self.by_owner(logs), _MAX_LOG))
 
-    def without(self, gone: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Scopes]:
+    def without(self, is_fixed: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Scopes]:
         """Return which scopes have variables that are not gone, and those variables."""
-        stays = ~gone[self._variable]
-        lengths = np.bincount(self._owner[stays], minlength=self._count)
-        left = lengths > 0
-        return left, Scopes(np.append(0, np.cumsum(lengths[left])), self._variable[stays])
+        is_free = ~is_fixed[self._variable]
+        lengths = np.bincount(self._owner[is_free], minlength=self._count)
+        is_kept = lengths > 0
+        return is_kept, Scopes(np.append(0, np.cumsum(lengths[is_kept])), self._variable[is_free])
 
     def by_owner(self, weights: NDArray[Any]) -> Floats:
         """Sum of the weights of each scope's variables."""

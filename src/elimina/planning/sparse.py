@@ -76,19 +76,21 @@ def densities(
         sliced: The variables that slices fix: the mean over them is taken.
         tuples: Most tuples of each factor; None for one that may not be listed.
     """
-    known = tuples or [None] * len(factors)
+    tuple_limits = tuples or [None] * len(factors)
     forbidding = set(problem.tables.listed.forbidding(problem.model.sense).tolist())
     return [
-        Density(1.0, 1.0) if forbidding.isdisjoint(factor.members) else _table_density(problem, factor, sliced, most)
-        for factor, most in zip(factors, known, strict=True)
+        Density(1.0, 1.0)
+        if forbidding.isdisjoint(factor.members)
+        else _table_density(problem, factor, sliced, max_tuples)
+        for factor, max_tuples in zip(factors, tuple_limits, strict=True)
     ]
 
 
-def _table_density(problem: Problem, factor: FactorLayout, sliced: Sequence[int], most: int | None) -> Density:
+def _table_density(problem: Problem, factor: FactorLayout, sliced: Sequence[int], max_tuples: int | None) -> Density:
     tables = [problem.tables[member] for member in factor.members]
     scope = (*factor.scope, *(v for v in sliced if any(v in table.scope for table in tables)))
     sizes = [problem.model.sizes[v] for v in scope]
-    if most is not None or math.prod(sizes) > _MAX_READ_CELLS:
+    if max_tuples is not None or math.prod(sizes) > _MAX_READ_CELLS:
         return Density.independent(math.prod(_density(table, problem) for table in tables), factor.sizes[0])
     support = np.ones(sizes, dtype=bool)
     for table in tables:
@@ -195,13 +197,13 @@ def make_sparse_plan(
         return None
     sliced = () if plan.slicing is None else plan.slicing.variables
     tuples = listed_tuples(problem, plan) if listed else [None] * len(plan.factors)
-    known = _FactorDensities(densities(problem, plan.factors, sliced, tuples), tuples)
-    if not whole and all(table.share == 1 for table in known.densities):
+    factor_densities = _FactorDensities(densities(problem, plan.factors, sliced, tuples), tuples)
+    if not whole and all(table.share == 1 for table in factor_densities.densities):
         return None
-    chosen = _with_forms(plan, machine, known, whole, times, only_fitting=not whole)
+    chosen = _with_forms(plan, machine, factor_densities, whole, times, only_fitting=not whole)
     if chosen is None:
         # What is quickest with some dense tables may be small without.
-        chosen = _with_forms(plan, machine, known, True, times, only_fitting=True)
+        chosen = _with_forms(plan, machine, factor_densities, True, times, only_fitting=True)
     return None if chosen is plan else chosen
 
 
@@ -213,10 +215,15 @@ class _FactorDensities(NamedTuple):
 
 
 def _with_forms(
-    dense: Plan, machine: Machine, known: _FactorDensities, whole: bool, times: float, only_fitting: bool = False
+    dense: Plan,
+    machine: Machine,
+    factor_densities: _FactorDensities,
+    whole: bool,
+    times: float,
+    only_fitting: bool = False,
 ) -> Plan | None:
     """Return the plan with the quickest form of each step, or with all on rows; None if it does not fit, but has to."""
-    chooser = _Chooser(dense, machine, known, times)
+    chooser = _Chooser(dense, machine, factor_densities, times)
     forms = []
     for step, runs in zip(dense.steps, dense.runs, strict=True):
         form = chooser.choose(step, whole, runs)
@@ -226,23 +233,26 @@ def _with_forms(
     if not any(form.in_rows for form in forms):
         return dense
     plan = dense
-    if any(most is not None for most in known.tuples):
+    if any(max_tuples is not None for max_tuples in factor_densities.tuples):
         written = {o.factor for s, form in zip(dense.steps, forms, strict=True) if not form.in_rows for o in s.operands}
-        plan = with_listed(dense, [None if number in written else most for number, most in enumerate(known.tuples)])
+        plan = with_listed(
+            dense,
+            [None if number in written else max_tuples for number, max_tuples in enumerate(factor_densities.tuples)],
+        )
     levels = [0] * len(forms) if plan.slicing is None else plan.slicing.levels
     sequence = _dense_first(plan.steps, forms, levels)
     number = {old: new for new, old in enumerate(sequence)}
     outputs = tuple(output._replace(step=number[output.step]) for output in plan.outputs)
     steps = _place_outputs(_moved(plan.steps, sequence), outputs, plan.factor_cells)
-    again = frozenset(
+    repeated = frozenset(
         number[old] for old, step in enumerate(plan.steps) if any(levels[r] > levels[old] for r in step.readers)
     )
     kinds = tuple(forms[old] for old in sequence)
-    sparse = Sparse(plan.factors, tuple(steps), kinds, plan.memory_limit, lasting=again)
+    sparse = Sparse(plan.factors, tuple(steps), kinds, plan.memory_limit, lasting=repeated)
     slicing = plan.slicing and plan.slicing._replace(levels=tuple(levels[old] for old in sequence))
     factor_bytes = plan.factor_cells * plan.itemsize
     size = min(_peak(sparse, plan.itemsize, plan.keep) + factor_bytes, 2**70)
-    found = plan._replace(
+    sparse_plan = plan._replace(
         steps=sparse.steps,
         outputs=outputs,
         bytes=machine.tiers(size, factor_bytes, plan.planning_bytes),
@@ -250,14 +260,14 @@ def _with_forms(
         slicing=slicing,
         sparse=sparse,
     )
-    return None if only_fitting and not found.fits else found
+    return None if only_fitting and not sparse_plan.fits else sparse_plan
 
 
 class _Chooser:
     """Forecast of the steps in order: the prediction of each message needs those before it."""
 
-    def __init__(self, plan: Plan, machine: Machine, known: _FactorDensities, times: float) -> None:
-        self._plan, self._machine, self._known, self._times = plan, machine, known, times
+    def __init__(self, plan: Plan, machine: Machine, factor_densities: _FactorDensities, times: float) -> None:
+        self._plan, self._machine, self._known, self._times = plan, machine, factor_densities, times
         self._shares: list[float] = []
         self._forms: list[StorageForm] = []
         self.seconds = machine.start
@@ -382,20 +392,22 @@ def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:
         sizes: Domain size of every variable of the model.
     """
     tree = plan_tree([factor.scope for factor in plan.factors], sizes, plan.order)
-    most = int(np.iinfo(plan.dtype).max // max(1, int(plan.forbidden)))
-    bounds, up, down = row_bounds(tree, min(MAX_OPERANDS, most), CELLS)
+    max_operands = int(np.iinfo(plan.dtype).max // max(1, int(plan.forbidden)))
+    bounds, up, down = row_bounds(tree, min(MAX_OPERANDS, max_operands), CELLS)
     placed = place_steps(bounds, plan.itemsize, True, cpu_machine(1))
     steps = Steps.of(placed)
     where = _TablePlaces(plan.factors, steps)
     nodes = {variable: number for number, variable in enumerate(tree.variables.tolist())}
     parents = tree.parents.tolist()
     inside, around = ([where.all(tables) for tables in rows_of(lists)] for lists in (up, down))
-    own: list[tuple[TablePlace, ...]] = []
+    tables_below: list[tuple[TablePlace, ...]] = []
     for step in plan.steps:
         if step.variable == JOIN:
-            own.append(tuple(table for operand in step.operands for table in where.under(operand, own)))
+            tables_below.append(
+                tuple(table for operand in step.operands for table in where.under(operand, tables_below))
+            )
         else:
-            own.append(inside[nodes[step.variable]])
+            tables_below.append(inside[nodes[step.variable]])
     roots = [number for number, parent in enumerate(parents) if parent < 0]
     tree_number = {root: number for number, root in enumerate(roots)}
     root_of = [0] * len(parents)
@@ -407,8 +419,10 @@ def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:
         step = plan.steps[number]
         if step.variable == JOIN:
             reader = step.readers[0]
-            others = (operand for operand in plan.steps[reader].operands if operand.source != number)
-            rest[number] = rest[reader] + tuple(table for other in others for table in where.under(other, own))
+            siblings = (operand for operand in plan.steps[reader].operands if operand.source != number)
+            rest[number] = rest[reader] + tuple(
+                table for sibling in siblings for table in where.under(sibling, tables_below)
+            )
             tree_of[number] = tree_of[reader]
             continue
         node = nodes[step.variable]
@@ -416,7 +430,9 @@ def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:
         tree_of[number] = root_of[node]
     trees = tuple(inside[root] for root in roots)
     factors = tuple(where.factor(number) for number in range(len(plan.factors)))
-    return OutsideBounds(steps, int(placed.arena_cells), factors, tuple(own), tuple(rest), trees, tuple(tree_of))
+    return OutsideBounds(
+        steps, int(placed.arena_cells), factors, tuple(tables_below), tuple(rest), trees, tuple(tree_of)
+    )
 
 
 class _TablePlaces:
@@ -428,9 +444,9 @@ class _TablePlaces:
     def all(self, tables: Iterable[int]) -> tuple[TablePlace, ...]:
         return tuple(self.factor(table) if table >= 0 else self._message(-1 - table) for table in tables)
 
-    def under(self, operand: Operand, own: Sequence[tuple[TablePlace, ...]]) -> tuple[TablePlace, ...]:
+    def under(self, operand: Operand, tables_below: Sequence[tuple[TablePlace, ...]]) -> tuple[TablePlace, ...]:
         """Return the tables that bound what a step of the plan reads."""
-        return (self.factor(operand.factor),) if operand.source < 0 else own[operand.source]
+        return (self.factor(operand.factor),) if operand.source < 0 else tables_below[operand.source]
 
     def factor(self, number: int) -> TablePlace:
         factor = self._factors[number]
@@ -444,15 +460,15 @@ class _TablePlaces:
 def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
     """Yield boxes of at most ``BLOCK_CELLS`` cells that make up a table of such sizes, in the order of its cells."""
     whole = (slice(None),) * len(sizes)
-    most = tables_of_models.BLOCK_CELLS
-    if math.prod(sizes) <= most:
+    max_cells = tables_of_models.BLOCK_CELLS
+    if math.prod(sizes) <= max_cells:
         yield whole
         return
     axis, inner = len(sizes) - 1, 1
-    while inner * sizes[axis] <= most:
+    while inner * sizes[axis] <= max_cells:
         inner *= sizes[axis]
         axis -= 1
-    step = most // inner
+    step = max_cells // inner
     for place in itertools.product(*map(range, sizes[:axis])):
         lead = tuple(slice(x, x + 1) for x in place)
         for start in range(0, sizes[axis], step):

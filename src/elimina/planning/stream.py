@@ -188,12 +188,12 @@ def shape_of(record: StepRecord, table: StreamedTable, lengths: Sequence[int], i
     rows: list[tuple[int, int, int]] = []
     for stride, a in sorted(axes):
         size, length = (record.domain, record.domain) if a < 0 else (record.sizes[a], lengths[a])
-        own = stride if full else extent if a >= record.lo else -(-extent // unit) * unit
+        box_stride = stride if full else extent if a >= record.lo else -(-extent // unit) * unit
         if a < 0:
-            domain_stride = own
+            domain_stride = box_stride
         else:
-            strides[a] = own
-        extent += own * (length - 1)
+            strides[a] = box_stride
+        extent += box_stride * (length - 1)
         if full:
             run = extent
         elif length > 1:
@@ -276,8 +276,8 @@ def _start(table: StreamedTable, first: Sequence[int]) -> int:
 
 def _copy(box: _Box, table: StreamedTable, window: Window, device: int) -> Copy:
     shape = shape_of(box.record, table, box.lengths, box.itemsize)
-    own = (*window.strides, window.domain_stride)
-    rows = tuple((count, stride, own[axis]) for axis, count, stride in shape.rows)
+    device_strides = (*window.strides, window.domain_stride)
+    rows = tuple((count, stride, device_strides[axis]) for axis, count, stride in shape.rows)
     return Copy(table.offset + _start(table, box.first), device, shape.run, rows)
 
 

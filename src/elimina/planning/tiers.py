@@ -140,7 +140,7 @@ class _MessageArea:
         if span > self.cells:
             return False
         while (place := self._gap(span)) is None:
-            later = [other for other in self.places if other not in locked and self._last[other] > last]
+            later = [message for message in self.places if message not in locked and self._last[message] > last]
             if not later:
                 return False
             victim = max(later, key=self._last.__getitem__)
@@ -153,12 +153,12 @@ class _MessageArea:
     def before(self, step: int) -> tuple[int, ...]:
         """Return the steps whose outputs lay in this step's place before."""
         place, end = self.places[step], self.places[step] + self._spans[step]
-        return tuple(sorted({other for other, first, last in self._gone if first < end and place < last}))
+        return tuple(sorted({message for message, first, last in self._gone if first < end and place < last}))
 
     def release(self, step: int) -> None:
         """Forget the outputs that nothing reads after a step."""
-        for other in [other for other, last in self._last.items() if other in self.places and last <= step]:
-            self._remove(other)
+        for message in [message for message, last in self._last.items() if message in self.places and last <= step]:
+            self._remove(message)
 
     def _remove(self, step: int) -> None:
         place = self.places.pop(step)
@@ -180,7 +180,7 @@ def _choose(record: StepRecord, here: Collection[int], stays: bool, itemsize: in
     """Return the tile and the order of tiles with the least estimated time whose parts have room."""
     best: _Tiling | None = None
     whole = _whole_shapes(record, itemsize)
-    known: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities have most of their tiles in common
+    tables_of_lengths: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities have most of their tiles in common
     for priority in _priorities(record):
         if best is not None and best.seconds <= _GOOD * _least(record, here, itemsize):
             break
@@ -189,9 +189,9 @@ def _choose(record: StepRecord, here: Collection[int], stays: bool, itemsize: in
                 break  # smaller tiles are more
             if not _in_one_row(record, lengths, stays):
                 continue
-            if lengths not in known:
-                known[lengths] = _parts(record, lengths, here, itemsize, room, whole)
-            parts = known[lengths]
+            if lengths not in tables_of_lengths:
+                tables_of_lengths[lengths] = _parts(record, lengths, here, itemsize, room, whole)
+            parts = tables_of_lengths[lengths]
             spans = [part.slots * part.span for part in parts]
             if sum(spans[:-1]) + (0 if stays else spans[-1]) > room:
                 continue
