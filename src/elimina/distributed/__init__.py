@@ -104,26 +104,26 @@ class _Optimum:
         self.limits, self.run = limits, run
         self.begun: ClusterSearch | None = None
 
-    def portfolio(self, asked: Options) -> Portfolio:
+    def portfolio(self, options: Options) -> Portfolio:
         """Search first where slices take long; then slices, if they fit; then the search that was begun."""
-        if asked.looks_for_optimum:
+        if options.looks_for_optimum:
             observed = observe(self.model, "mpe", self.evidence or {})
             return (yield self.search(prepare(observed.model, "mpe", observed.values)))
         is_free = self.options.slices in ("auto", "never")
         job, lanes = self.plan(is_whole=is_free)
         plan = job.plan
         if not is_free or (plan.fits and (plan.seconds < SEARCHED_FROM_SECONDS or not plan.on_host)):
-            return (yield self.slices(job, asked))
-        most = min(plan.seconds / lanes, LONGEST_SEARCH_SECONDS) if plan.fits else LONGEST_SEARCH_SECONDS
-        tried = yield self.search(job.problem, most)
-        if self.begun is not None and self.begun.is_over and tried.result is not None:
-            return tried
+            return (yield self.slices(job, options))
+        max_seconds = min(plan.seconds / lanes, LONGEST_SEARCH_SECONDS) if plan.fits else LONGEST_SEARCH_SECONDS
+        attempt = yield self.search(job.problem, max_seconds)
+        if self.begun is not None and self.begun.is_over and attempt.result is not None:
+            return attempt
         if not plan.fits and self.options.slices == "auto":
             job, _ = self.plan()
         # A search that ran out of its time may know nothing yet, and goes on.
-        can_search = tried.result is not None or isinstance(tried.failure, TimeLimitError)
+        can_search = attempt.result is not None or isinstance(attempt.failure, TimeLimitError)
         if job.plan.fits or not can_search:
-            return (yield self.slices(job, asked))
+            return (yield self.slices(job, options))
         return (yield self.search(job.problem))
 
     def search(self, problem: Problem, seconds: float = math.inf) -> Strategy:

@@ -125,9 +125,9 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
     security = distributed.Security.temporary()
 
     options: dict[str, Any] = {"nthreads": 1, "memory_limit": MEMORY_LIMIT // workers, "silence_logs": logging.CRITICAL}
-    each = [options] * workers
+    options_of_workers = [options] * workers
     if cards_of(device):
-        each = [
+        options_of_workers = [
             {**options, "env": {"CUDA_VISIBLE_DEVICES": gpu}, "resources": {GPU: 1}} for gpu in visible_gpus(workers)
         ]
     scheduler = {
@@ -141,9 +141,12 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
         },
     }
     secured = {"host": _HERE, "protocol": "tls", "security": security}
-    own = {n: {"cls": distributed.Nanny, "options": {**known, **secured}} for n, known in enumerate(each)}
+    worker_specs = {
+        n: {"cls": distributed.Nanny, "options": {**worker_options, **secured}}
+        for n, worker_options in enumerate(options_of_workers)
+    }
     with (
-        distributed.SpecCluster(own, scheduler, security=security, silence_logs=logging.CRITICAL) as cluster,
+        distributed.SpecCluster(worker_specs, scheduler, security=security, silence_logs=logging.CRITICAL) as cluster,
         distributed.Client(cluster, security=security, set_as_default=False) as client,
     ):
         client.register_plugin(_patience())
@@ -161,19 +164,19 @@ def _patience() -> Any:
     return Patience()
 
 
-def visible_gpus(wanted: int) -> list[str]:
+def visible_gpus(count: int) -> list[str]:
     """Return ``CUDA_VISIBLE_DEVICES`` for each of some processes.
 
     Raises:
         DeviceError: There are fewer GPUs.
     """
-    named = os.environ.get("CUDA_VISIBLE_DEVICES")
-    known = [str(n) for n in range(gpu_count())]
-    if named is not None:
-        known = [name for name in named.split(",") if name][: len(known)]
-    if len(known) < wanted:
-        raise DeviceError(f"{wanted} workers need a GPU each, and there are {len(known)}; ask for no more workers")
-    return known[:wanted]
+    variable = os.environ.get("CUDA_VISIBLE_DEVICES")
+    gpus = [str(n) for n in range(gpu_count())]
+    if variable is not None:
+        gpus = [name for name in variable.split(",") if name][: len(gpus)]
+    if len(gpus) < count:
+        raise DeviceError(f"{count} workers need a GPU each, and there are {len(gpus)}; ask for no more workers")
+    return gpus[:count]
 
 
 def gpu_count() -> int:
@@ -183,8 +186,8 @@ def gpu_count() -> int:
     except OSError:
         return 0
     count = ctypes.c_int(0)
-    found = driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
-    return count.value if found else 0
+    is_counted = driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(count)) == 0
+    return count.value if is_counted else 0
 
 
 async def _announce(dask_worker: Any) -> None:
@@ -202,8 +205,8 @@ def known_workers(client: Client) -> dict[str, Any]:
     # What `scheduler_info` returns may be without workers: a callback of the client's own replaces it now and then.
     with contextlib.suppress(OSError):
         if client.scheduler is not None and client.status == "running":
-            known: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
-            return known
+            workers: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+            return workers
     raise ClusterError("the cluster's scheduler was lost; start it and its workers again, and repeat the command")
 
 
@@ -221,8 +224,8 @@ def workers_for(client: Client, device: str) -> list[Worker]:
     """
     if device not in DEVICES:
         raise InputError(f"a cluster cannot use the device {device}: each worker has its own GPU; use cuda")
-    known = known_workers(client)
-    if not known:
+    information = known_workers(client)
+    if not information:
         raise ClusterError(
             f"no worker is connected to the scheduler at {address_of(client)}; start some with "
             f"`dask worker {address_of(client)} --nthreads 1`"
@@ -231,29 +234,31 @@ def workers_for(client: Client, device: str) -> list[Worker]:
     _check(client.run(platform.python_version, on_error="return"), "Python", platform.python_version())
     if cards_of(device):
         client.run(_announce)
-        known = known_workers(client)
-    found = [
+        information = known_workers(client)
+    workers = [
         Worker(address, worker["nthreads"], int(worker["resources"].get(GPU, 0)), int(worker["memory_limit"]))
-        for address, worker in sorted(known.items())
+        for address, worker in sorted(information.items())
     ]
-    able = [worker for worker in found if worker.gpus or not cards_of(device)]
-    if not able:
+    usable = [worker for worker in workers if worker.gpus or not cards_of(device)]
+    if not usable:
         raise DeviceError(
-            f"none of the {len(found)} workers announces a GPU; start some where there is one, with "
+            f"none of the {len(workers)} workers announces a GPU; start some where there is one, with "
             "`dask worker ADDRESS --resources GPU=1`, or use the CPU"
         )
-    return able
+    return usable
 
 
-def _check(found: Mapping[str, Any], what: str, own: str) -> None:
+def _check(versions: Mapping[str, Any], what: str, local_version: str) -> None:
     """Make sure that all workers have the same release."""
-    for address, version in sorted(found.items()):
+    for address, version in sorted(versions.items()):
         if isinstance(version, importlib.metadata.PackageNotFoundError):
-            raise ClusterError(f"worker {address} has no {what}: install {what} {own} there")
+            raise ClusterError(f"worker {address} has no {what}: install {what} {local_version} there")
         if isinstance(version, BaseException):
             raise ClusterError(f"worker {address} does not say which {what} it has ({version}); start it again")
-        if _release(version) != _release(own):
-            raise ClusterError(f"worker {address} has {what} {version}, and here is {own}: install the same on both")
+        if _release(version) != _release(local_version):
+            raise ClusterError(
+                f"worker {address} has {what} {version}, and here is {local_version}: install the same on both"
+            )
 
 
 def _release(version: str) -> list[str]:

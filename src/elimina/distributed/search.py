@@ -70,10 +70,10 @@ ROOT = Nodes(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(0, np.int64)
 class Pool:
     """Open nodes that no worker has, the least bound first; of equal ones the deepest first."""
 
-    def __init__(self, *given: Nodes) -> None:
+    def __init__(self, *groups: Nodes) -> None:
         self._heap: list[tuple[int, int, int, Words]] = []
         self._numbers = itertools.count()
-        for nodes in given:
+        for nodes in groups:
             self.put(nodes)
 
     def __len__(self) -> int:
@@ -92,17 +92,17 @@ class Pool:
             # A copy: it would keep all that came with it.
             heapq.heappush(self._heap, (bound, -length, next(self._numbers), words.copy()))
 
-    def take(self, most: int, every: int) -> Nodes:
+    def take(self, max_nodes: int, stride: int) -> Nodes:
         """Hand over some of the best nodes, every n-th one, so that equally good ones are left for other workers."""
-        best = [heapq.heappop(self._heap) for _ in range(min(len(self._heap), most * every))]
-        for number, node in enumerate(best):
-            if number % every:
+        candidates = [heapq.heappop(self._heap) for _ in range(min(len(self._heap), max_nodes * stride))]
+        for number, node in enumerate(candidates):
+            if number % stride:
                 heapq.heappush(self._heap, node)
-        taken = best[::every]
-        words = [node[3] for node in taken]
+        nodes = candidates[::stride]
+        words = [node[3] for node in nodes]
         return Nodes(
-            np.array([node[0] for node in taken], np.int64),
-            np.array([-node[1] for node in taken], np.int64),
+            np.array([node[0] for node in nodes], np.int64),
+            np.array([-node[1] for node in nodes], np.int64),
             np.concatenate(words) if words else np.zeros(0, np.int64),
         )
 
@@ -255,18 +255,18 @@ class ClusterSearch(SearchState):
 
     def _submit(self, tasks: Tasks, until: float) -> None:
         """Give all workers something to do."""
-        while (idle := tasks.lanes - len(self._running)) > 0 and (left := until - time.monotonic()) > 0:
+        while (idle := tasks.lanes - len(self._running)) > 0 and (remaining_seconds := until - time.monotonic()) > 0:
             number, now = self.stats["tasks"], time.monotonic()
             if self._is_round_due:
                 limits = self.limits._replace(rounds=1, messages=self._messages, is_alone=True, deadline=None)
-                tasks.submit(_round, self._shared, number, limits, self._so_far, left)
+                tasks.submit(_round, self._shared, number, limits, self._so_far, remaining_seconds)
                 self._running[number] = _Running(now, None)
             elif len(self._pool):
                 nodes = self._pool.take(_MOST_NODES, max(idle, min(2, tasks.lanes)))
-                turn = min(_LONGEST_TURN, max(_FIRST_TURN, _TURN_SHARE * (now - self.started)))
-                room = len(self._pool) < _MOST_OPEN
-                known = None if self.chosen is None or self.score is None else (self.score, self.chosen)
-                tasks.submit(_turn, self._shared, number, nodes, known, min(left, turn), room)
+                seconds = min(_LONGEST_TURN, max(_FIRST_TURN, _TURN_SHARE * (now - self.started)))
+                has_room = len(self._pool) < _MOST_OPEN
+                incumbent = None if self.chosen is None or self.score is None else (self.score, self.chosen)
+                tasks.submit(_turn, self._shared, number, nodes, incumbent, min(remaining_seconds, seconds), has_room)
                 self._running[number] = _Running(now, nodes)
             else:
                 return
@@ -307,55 +307,55 @@ class ClusterSearch(SearchState):
             ends.append(self._pool.least)
         return self._units.total(min(ends, default=self._top))
 
-    def _end(self, number: int, found: _Turn | Result | None) -> None:
+    def _end(self, number: int, outcome: _Turn | Result | None) -> None:
         """Take over the nodes and bounds that a finished task returns."""
         running = self._running.pop(number, None)
         if running is None:
             return
-        spent = time.monotonic() - running.since
-        self._times["search" if running.nodes is None else "consistency"] += spent
-        if isinstance(found, Result):
-            self._end_round(found)
-        elif found is None:
+        seconds = time.monotonic() - running.since
+        self._times["search" if running.nodes is None else "consistency"] += seconds
+        if isinstance(outcome, Result):
+            self._end_round(outcome)
+        elif outcome is None:
             self._is_spent = True
             self._pool = Pool()
         else:
-            self._end_turn(found)
+            self._end_turn(outcome)
         self.report()
 
-    def _end_round(self, found: Result) -> None:
+    def _end_round(self, result: Result) -> None:
         self._messages = min(MAX_MESSAGE_SECONDS, self._messages * ROUND_GROWTH)
-        self.is_empty = found.status == "infeasible"
-        self.learn(found)
-        own = {name: found.stats[name] for name in _PLANNED if name in found.stats}
-        self.stats.update(own)
-        self.stats["nodes"] += found.stats.get("nodes", 0)
-        self.stats["rounds"] += found.stats.get("rounds", 0)
-        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], found.stats.get("peak_bytes", 0))
+        self.is_empty = result.status == "infeasible"
+        self.learn(result)
+        plan_figures = {name: result.stats[name] for name in _PLANNED if name in result.stats}
+        self.stats.update(plan_figures)
+        self.stats["nodes"] += result.stats.get("nodes", 0)
+        self.stats["rounds"] += result.stats.get("rounds", 0)
+        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], result.stats.get("peak_bytes", 0))
 
-    def _end_turn(self, found: _Turn) -> None:
-        self._units = found.units
-        self._top = found.top if self._top is None else min(self._top, found.top)
-        self._pool.put(found.left)
+    def _end_turn(self, turn: _Turn) -> None:
+        self._units = turn.units
+        self._top = turn.top if self._top is None else min(self._top, turn.top)
+        self._pool.put(turn.left)
         self._pool.drop(self._top)
         self.stats["turns"] += 1
-        self.stats["nodes"] += found.nodes
-        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], found.bytes)
-        if found.chosen is not None:
-            self.take(found.chosen)
+        self.stats["nodes"] += turn.nodes
+        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], turn.bytes)
+        if turn.chosen is not None:
+            self.take(turn.chosen)
         bound = self._bound_of_nodes()
         assert bound is not None
         if self.score is not None and self.chosen is not None and self.sign * bound > self.sign * self.score:
             bound = self.score
         self.raise_to(bound)
-        is_done = not len(self._pool) and all(one.nodes is None for one in self._running.values())
+        is_done = not len(self._pool) and all(task.nodes is None for task in self._running.values())
         if is_done and self.chosen is None:
             # The bound tells whether all that is left is beyond the limits.
-            self.end(found.chosen is not None and not isinstance(found.units.unit, int))
+            self.end(turn.chosen is not None and not isinstance(turn.units.unit, int))
         if is_done and not self.is_over:
             # In finer units, now that a better total is known, bounds of floats may meet.
-            self._is_spent = self.is_exhausted = found.units.unit == self._unit
-            self._unit, self._units = found.units.unit, None
+            self._is_spent = self.is_exhausted = turn.units.unit == self._unit
+            self._unit, self._units = turn.units.unit, None
             if not self._is_spent:
                 self._pool, self._top, self._is_stale = Pool(ROOT), None, True
 
@@ -372,14 +372,14 @@ def _job(problem: Problem, options: Options, seconds: float) -> _Job:
     return _Job("", original, shift_seconds, order, options, host_memory(options), None, False)
 
 
-def _round(job: _Job, number: int, limits: SearchLimits, tried: Result | None, seconds: float) -> tuple[int, Result]:
+def _round(job: _Job, number: int, limits: SearchLimits, previous: Result | None, seconds: float) -> tuple[int, Result]:
     """Return a round of mini-buckets on the whole problem."""
     limits = limits._replace(deadline=None if math.isinf(seconds) else time.monotonic() + seconds)
     try:
-        found = searched_optimum(job.original.problem, job.options, limits, tried, stop_if_unwanted, job.original)
+        result = searched_optimum(job.original.problem, job.options, limits, previous, stop_if_unwanted, job.original)
     except TimeLimitError:
-        found = tried or Result("bounded", "mpe")
-    return number, found
+        result = previous or Result("bounded", "mpe")
+    return number, result
 
 
 _idle: dict[str, list[SoftConsistency]] = {}
@@ -387,22 +387,27 @@ _taking = threading.Lock()
 
 
 def _turn(
-    job: _Job, number: int, nodes: Nodes, known: tuple[int | float, Sequence[int]] | None, seconds: float, room: bool
+    job: _Job,
+    number: int,
+    nodes: Nodes,
+    incumbent: tuple[int | float, Sequence[int]] | None,
+    seconds: float,
+    room: bool,
 ) -> tuple[int, _Turn | None]:
     """Search below open nodes; None if soft local consistency is not possible."""
     search = _search_of(job)
     if search is None:
         return number, None
-    if known is not None:
-        search.know(*known)
+    if incumbent is not None:
+        search.know(*incumbent)
     search.core.replace_open(*nodes)
     memory = shares_of(job.original.problem, job.memory).nodes if room else 0
     turn = search.run(seconds, math.inf, memory, _poll)
-    left = Nodes(*search.core.take_open())
-    found = _Turn(left, search.core.bound, search.core.top, search.units, turn.chosen, turn.nodes, search.bytes)
+    open_nodes = Nodes(*search.core.take_open())
+    outcome = _Turn(open_nodes, search.core.bound, search.core.top, search.units, turn.chosen, turn.nodes, search.bytes)
     with _taking:
         _idle.setdefault(job.key, []).append(search)
-    return number, found
+    return number, outcome
 
 
 def _poll(*_: Any) -> bool:

@@ -147,8 +147,8 @@ def plan_on(
     """
     if options.room is None and not options.may_use_gpu:
         options = options._replace(memory=least_memory(tasks.workers.values()))
-    found: Job = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, tasks.lanes, WORTH_SECONDS, is_whole))
-    return found
+    job: Job = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, tasks.lanes, WORTH_SECONDS, is_whole))
+    return job
 
 
 def run_slices(
@@ -226,9 +226,9 @@ def _finer(planned: PlannedProblem, options: Options, lanes: int) -> Plan:
         return plan
     machine, _ = limits_of(planned.backend, options)
     fixed = () if plan.slicing is None else plan.slicing.variables
-    most = lanes if options.slices == "auto" else min(lanes, int(options.slices))
-    finer = make_finer_plan(planned.problem, (*plan.order, *fixed), machine, plan, most, options.dtype)
-    return finer if options.slices == "auto" or finer.slicing is None or finer.slicing.number <= most else plan
+    max_slices = lanes if options.slices == "auto" else min(lanes, int(options.slices))
+    finer = make_finer_plan(planned.problem, (*plan.order, *fixed), machine, plan, max_slices, options.dtype)
+    return finer if options.slices == "auto" or finer.slicing is None or finer.slicing.number <= max_slices else plan
 
 
 def task_number(slices: int, seconds: float, lanes: int) -> int:
@@ -287,8 +287,10 @@ class _Shares:
         running = 0
         while self._left or running:
             while self._left and running < _AHEAD * self._tasks.lanes:
-                known = self._known()
-                self._tasks.submit(_share, self._shared, self._bounds, self._seconds(), self._left.popleft(), known)
+                best_state = self._known()
+                self._tasks.submit(
+                    _share, self._shared, self._bounds, self._seconds(), self._left.popleft(), best_state
+                )
                 running += 1
             self._add(self._tasks.next())
             running -= 1
@@ -297,7 +299,7 @@ class _Shares:
         self.stats = {**self._found[0].stats, "tasks": self._count}
         for name in _SUMMED:
             if name in self.stats:
-                self.stats[name] = sum(found.stats[name] for found in self._found)
+                self.stats[name] = sum(result.stats[name] for result in self._found)
         return self._joined()
 
     def _seconds(self) -> float | None:
@@ -306,27 +308,27 @@ class _Shares:
         Raises:
             TimeLimitError: Nothing.
         """
-        left = None if self._run.deadline is None else self._run.seconds
-        if left is not None and left <= 0:
+        remaining = None if self._run.deadline is None else self._run.seconds
+        if remaining is not None and remaining <= 0:
             raise TimeLimitError(
                 f"the time limit passed with {len(self._found)} of {self._count} tasks done; allow more time, or use "
                 "more workers"
             )
-        return left
+        return remaining
 
-    def _add(self, found: Result) -> None:
-        self._found.append(found)
+    def _add(self, result: Result) -> None:
+        self._found.append(result)
         sign = self._job.problem.model.sign
         best = None if self._best is None else self._best.value
-        if found.value is not None and (best is None or sign * found.value < sign * best):
-            self._best = found
-        stats = {**found.stats, **self._tasks.statistics}
+        if result.value is not None and (best is None or sign * result.value < sign * best):
+            self._best = result
+        stats = {**result.stats, **self._tasks.statistics}
         task = self._job.plan.task
-        if described(task).is_optimum and self._best is found:
-            ends = self._job.problem.model.ends(None, found.value)
-            self._run.report(Result("bounded", task, found.value, *ends, found.assignment, stats=stats))
-        elif described(task).is_sum and found.log10_z is not None:
-            value, log2 = found.value, found.log10_z / math.log10(2)
+        if described(task).is_optimum and self._best is result:
+            ends = self._job.problem.model.ends(None, result.value)
+            self._run.report(Result("bounded", task, result.value, *ends, result.assignment, stats=stats))
+        elif described(task).is_sum and result.log10_z is not None:
+            value, log2 = result.value, result.log10_z / math.log10(2)
             self._total.add(ScaledNumber.from_log2(log2) if value is None else ScaledNumber.product([value]))
             self._run.report(Result("bounded", task, None, self._sum().log10_z, None, stats=stats))
 
@@ -343,7 +345,7 @@ class _Shares:
         if model.is_integer or best.assignment is None:
             return best
         sign = model.sign
-        ends = [found.bound(sign) for found in (*self._found, best)]
+        ends = [result.bound(sign) for result in (*self._found, best)]
         chosen = model.indices_of(best.assignment)
         bound = sign * min(sign * end for end in ends if end is not None)
         return result_between(model, bound, chosen, TOLERANCES[self._job.plan.dtype])
@@ -352,10 +354,10 @@ class _Shares:
         """Return the answer to the task, of those for all shares."""
         task = self._job.plan.task
         if described(task).is_optimum:
-            known = self._best or next((found for found in self._found if found.status == "bounded"), self._found[0])
-            return self._bounded(known)
+            best = self._best or next((result for result in self._found if result.status == "bounded"), self._found[0])
+            return self._bounded(best)
         if task == "count":
-            return self._found[0].replace(value=sum(int(found.value or 0) for found in self._found))
+            return self._found[0].replace(value=sum(int(result.value or 0) for result in self._found))
         return self._sum()
 
     def _sum(self) -> Result:
@@ -363,20 +365,20 @@ class _Shares:
         return partition_result(self._total.total)
 
 
-def _execution(job: Job, left: float | None, share: range | None, known: State) -> Execution:
-    deadline = None if left is None else time.monotonic() + left
+def _execution(job: Job, seconds: float | None, share: range | None, state: State) -> Execution:
+    deadline = None if seconds is None else time.monotonic() + seconds
     backend = get_backend(job.plan.device, job.threads)
     return Execution(
-        job.problem, job.plan, backend, deadline=deadline, share=share, known=known, progress=stop_if_unwanted
+        job.problem, job.plan, backend, deadline=deadline, share=share, known=state, progress=stop_if_unwanted
     )
 
 
-def _first(job: Job, left: float | None) -> State:
-    return initial_state(_execution(job, left, None, {}))
+def _first(job: Job, seconds: float | None) -> State:
+    return initial_state(_execution(job, seconds, None, {}))
 
 
-def _share(job: Job, first: State, left: float | None, share: range, known: State) -> Result:
-    return eliminate(_execution(job, left, share, {**first, **known}), {})
+def _share(job: Job, first: State, seconds: float | None, share: range, state: State) -> Result:
+    return eliminate(_execution(job, seconds, share, {**first, **state}), {})
 
 
 _BATCH_SHARES = 4
@@ -443,17 +445,17 @@ class ClusterBatch:
         """
         size = max(_LEAST_CASES, -(-len(values) // (_BATCH_SHARES * self._lanes)))
         starts = range(0, len(values), size) or range(1)
-        found: dict[int, Posteriors] = {}
+        answers: dict[int, Posteriors] = {}
         with tasks_on(self._client, self._device) as tasks:
             shared = tasks.hold(self._job)
             for start in starts:
                 tasks.submit(_answer, shared, values[start : start + size], start)
             for _ in starts:
                 start, posteriors = tasks.next()
-                found[start] = posteriors
+                answers[start] = posteriors
                 if progress is not None:
-                    progress(len(found) / len(starts))
-        parts = [found[start] for start in starts]
+                    progress(len(answers) / len(starts))
+        parts = [answers[start] for start in starts]
         marginals = {name: np.concatenate([part.marginals[name] for part in parts]) for name in parts[0].marginals}
         log10_evidence = np.concatenate([part.log10_evidence for part in parts])
         return Posteriors(marginals, log10_evidence, parts[0].variables)
