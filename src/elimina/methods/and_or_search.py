@@ -191,12 +191,12 @@ class _AlternatingSearch(SearchState):
         Raises:
             MemoryLimitError: They do not, and nothing else is left to do.
         """
-        most = self.options.host_threads
+        max_threads = self.options.host_threads
         if self.resident is None or not self.options.is_shared:
-            return most
+            return max_threads
         room = self.memory - self.grown
         # One thread may take what else is for the cache.
-        threads = max(guide.threads_within(room - self.left().cache, most), guide.threads_within(room, 1))
+        threads = max(guide.threads_within(room - self.left().cache, max_threads), guide.threads_within(room, 1))
         if threads == 0 and (self.paused.is_spent or self.limits.is_alone):
             needed = bytes_text(sum(guide.bytes()))
             raise MemoryLimitError(
@@ -220,18 +220,18 @@ class _AlternatingSearch(SearchState):
         # A power of two is the same on every run.
         longest = min(options.order_seconds, 2.0 ** math.floor(math.log2(max(seconds, MIN_ORDER_SECONDS))))
         order: tuple[int, ...] = ()
-        budget, known, spent = limits.messages, None, -1.0
+        budget, previous, order_seconds = limits.messages, None, -1.0
         while not self.is_over:
-            if spent < longest:
-                spent = min(ORDER_SECONDS_PER_MESSAGE_SECOND * budget, longest)
-                order = self.best_order(problem, order, spent)
+            if order_seconds < longest:
+                order_seconds = min(ORDER_SECONDS_PER_MESSAGE_SECOND * budget, longest)
+                order = self.best_order(problem, order, order_seconds)
             with self.phase("plan"):
                 turn = min(budget, limits.seconds / 4)
                 planned = plan_within(problem, order, options, self.left().messages, turn)
                 if not planned.plan.fits:
                     planned = plan_within(problem, order, options, self.shares.messages, turn)
             plan = planned.plan
-            is_same = plan.minibuckets is not None and plan.minibuckets == known
+            is_same = plan.minibuckets is not None and plan.minibuckets == previous
             if is_same and budget < min(limits.seconds, MAX_MESSAGE_SECONDS):
                 budget *= ROUND_GROWTH
                 continue
@@ -253,41 +253,47 @@ class _AlternatingSearch(SearchState):
                 if is_end or not is_last:
                     break
                 turn *= 2
-            budget, known = budget * ROUND_GROWTH, plan.minibuckets
+            budget, previous = budget * ROUND_GROWTH, plan.minibuckets
             # The next round's plan and messages take their place.
             del heuristic, execution, plan, planned
             if is_end:
                 return
 
-    def best_order(self, problem: Problem, known: tuple[int, ...], seconds: float) -> tuple[int, ...]:
+    def best_order(self, problem: Problem, order_so_far: tuple[int, ...], seconds: float) -> tuple[int, ...]:
         """Return the known order, or one of a few found in these seconds: that whose small mini-buckets bound best.
 
         Threads divide the orders between them.
         """
-        tries = CANDIDATE_ORDERS if known else 1
+        tries = CANDIDATE_ORDERS if order_so_far else 1
         threads = min(tries, self.options.host_threads)
-        each = self.options._replace(threads=self.options.host_threads // threads, order_seconds=seconds / tries)
+        order_options = self.options._replace(
+            threads=self.options.host_threads // threads, order_seconds=seconds / tries
+        )
 
         def orders(_: int, seeds: Iterator[int]) -> Iterator[tuple[int, ...]]:
             for seed in seeds:
-                yield elimination_order(problem, each._replace(seed=seed))
+                yield elimination_order(problem, order_options._replace(seed=seed))
 
         with self.phase("order"):
-            seeds = [(each.seed + number) % MAX_SEED for number in range(tries)]
-            made = spread(range(threads), seeds, orders)
-            found = list(dict.fromkeys([known] * bool(known) + [order for order in made if order is not None]))
-            if len(found) == 1:
-                return found[0]
+            seeds = [(order_options.seed + number) % MAX_SEED for number in range(tries)]
+            orders_found = spread(range(threads), seeds, orders)
+            candidates = list(
+                dict.fromkeys(
+                    [order_so_far] * bool(order_so_far) + [order for order in orders_found if order is not None]
+                )
+            )
+            if len(candidates) == 1:
+                return candidates[0]
             # Threads would share a card's memory.
             threads = 1 if self.options.needs_gpu else threads
-            alone, memory = self.options._replace(threads=1), self.left().messages // threads
+            single_threaded, memory = self.options._replace(threads=1), self.left().messages // threads
 
-            def costs(_: int, given: Iterator[tuple[int, ...]]) -> Iterator[float]:
-                for order in given:
-                    yield self.first_cost(problem, order, alone, memory)
+            def costs(_: int, orders_of_thread: Iterator[tuple[int, ...]]) -> Iterator[float]:
+                for order in orders_of_thread:
+                    yield self.first_cost(problem, order, single_threaded, memory)
 
-            bounds = spread(range(threads), found, costs)
-            return max(zip(bounds, found, strict=True), key=itemgetter(0))[1]
+            bounds = spread(range(threads), candidates, costs)
+            return max(zip(bounds, candidates, strict=True), key=itemgetter(0))[1]
 
     def first_cost(self, problem: Problem, order: tuple[int, ...], options: Options, memory: int) -> float:
         """Return the bound of the first round's mini-buckets in this order."""
@@ -314,25 +320,25 @@ class _AlternatingSearch(SearchState):
         """Run one round."""
         if self.is_over or not (threads := self.threads_for(heuristic.guide)):
             return
-        before = self.stats["nodes"]
+        nodes_before = self.stats["nodes"]
 
         def poll(lower: float, upper: float, nodes: int, value: list[int] | None) -> bool:
-            self.stats["nodes"] = before + nodes
+            self.stats["nodes"] = nodes_before + nodes
             self.raise_bound(original, heuristic, lower)
             if value is not None and upper < math.inf:
                 self.take(heuristic.complete(value))
             self.report()
             return not self.is_close
 
-        known = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
+        limit = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
         if self.chosen is None:
-            known += max(1.0, TOTAL_TOLERANCE * abs(known))  # solutions that reach the given bound count, too
+            limit += max(1.0, TOTAL_TOLERANCE * abs(limit))  # solutions that reach the given bound count, too
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
         cache = self.left().cache
         with self.phase("search"):
-            found = search_tree(
+            outcome = search_tree(
                 *heuristic.tables,
-                known,
+                limit,
                 start,
                 min(seconds, self.limits.seconds),
                 self.limits.nodes,
@@ -341,16 +347,16 @@ class _AlternatingSearch(SearchState):
                 self.options.seed,
                 poll,
             )
-        self.stats["nodes"] = before + found["nodes"]
-        self.stats["peak_bytes"] += found["bytes"]
-        if math.isfinite(found["cost"]):
-            self.take(heuristic.complete(found["value"]))
-        self.raise_bound(original, heuristic, found["bound"])
-        if found["bound"] >= min(known, found["cost"]):
+        self.stats["nodes"] = nodes_before + outcome["nodes"]
+        self.stats["peak_bytes"] += outcome["bytes"]
+        if math.isfinite(outcome["cost"]):
+            self.take(heuristic.complete(outcome["value"]))
+        self.raise_bound(original, heuristic, outcome["bound"])
+        if outcome["bound"] >= min(limit, outcome["cost"]):
             # The best one may be no solution by the model's own bound.
-            self.end(not heuristic.is_integer and math.isfinite(found["cost"]))
+            self.end(not heuristic.is_integer and math.isfinite(outcome["cost"]))
         self.report()
-        if found["interrupted"]:
+        if outcome["interrupted"]:
             raise KeyboardInterrupt
 
     def propagate(self, seconds: float) -> None:
@@ -443,16 +449,16 @@ class _AlternatingSearch(SearchState):
             LOCAL_SEARCH_SECONDS_PER_SECOND * seconds * (1 if self.is_improving else UNPROMISING_LOCAL_SEARCH_SHARE),
             self.limits.seconds,
         )
-        before = self.score
+        score_before = self.score
         if self.chosen is not None and search.score != self.score:
             search.start(self.chosen)
-        while not self.is_over and (left := end - time.monotonic()) > 0:
+        while not self.is_over and (remaining := end - time.monotonic()) > 0:
             with self.phase("improve"):
-                is_better = search.run(min(left, MAX_UNREPORTED_SECONDS))
+                is_better = search.run(min(remaining, MAX_UNREPORTED_SECONDS))
             if is_better:
                 self.take(search.best)
                 self.report()
-        self.is_improving = self.score != before
+        self.is_improving = self.score != score_before
 
     def begin_consistency(self, order: int) -> SoftConsistency | None:
         """Return a search with the order of a number, if it is possible."""

@@ -87,34 +87,34 @@ class CaseByCase:
         """Return the order in which cases are best run."""
         return np.arange(len(values))
 
-    def run(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
+    def run(self, propagators: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
         """Answer cases on a thread's own propagators, which are made when first needed.
 
         Returns:
             Variable -> posteriors, shape ``(cases, size)``, and the natural logarithms of the evidence's probabilities.
         """
-        answer, sound = self._answer(own, values)
+        answer, sound = self._answer(propagators, values)
         tables, sums = answer.vectors(), np.broadcast_to(answer.log_sum, len(values)).copy()
         if not sound.all():
-            again, right = self._unsound(own, values[~sound])
-            sums[~sound] = right
+            log_tables, log_sums = self._unsound(propagators, values[~sound])
+            sums[~sound] = log_sums
             for v, table in zip(self._asked, tables, strict=True):
-                table[~sound] = again[v]
+                table[~sound] = log_tables[v]
         return dict(zip(self._asked, tables, strict=True)), sums
 
-    def _answer(self, own: dict[str, Propagator], values: Codes) -> tuple[PropagatedTables, NDArray[np.bool_]]:
-        return self._propagator(own, "sum-product").run_cases(self.columns, values)
+    def _answer(self, propagators: dict[str, Propagator], values: Codes) -> tuple[PropagatedTables, NDArray[np.bool_]]:
+        return self._propagator(propagators, "sum-product").run_cases(self.columns, values)
 
-    def _unsound(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
+    def _unsound(self, propagators: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
         """Answer cases again where products may have left the dtype's range."""
-        answer, _ = self._propagator(own, "log-sum-exp").run_cases(self.columns, values)
+        answer, _ = self._propagator(propagators, "log-sum-exp").run_cases(self.columns, values)
         return dict(zip(self._asked, answer.vectors(), strict=True)), np.broadcast_to(answer.log_sum, len(values))
 
-    def _propagator(self, own: dict[str, Propagator], semiring: str) -> Propagator:
+    def _propagator(self, propagators: dict[str, Propagator], semiring: str) -> Propagator:
         name = f"case by case, {semiring}"
-        if name not in own:
-            own[name] = Propagator(self.planned, semiring)
-        return own[name]
+        if name not in propagators:
+            propagators[name] = Propagator(self.planned, semiring)
+        return propagators[name]
 
 
 class PlannedCases(CaseByCase):
@@ -126,13 +126,13 @@ class PlannedCases(CaseByCase):
 
     def seconds(self, values: Codes) -> float:
         """Estimated time of a case on one thread."""
-        given = np.full(len(self.planned.problem.model.variables), -1, dtype=np.int32)
-        found = []
+        codes = np.full(len(self.planned.problem.model.variables), -1, dtype=np.int32)
+        figures = []
         for row in _sample(values):
-            given[list(self.columns)] = row
-            found.append(self._planner.measure(given))
-        fits = [plan for plan in found if plan is not None]
-        if len(fits) < len(found):
+            codes[list(self.columns)] = row
+            figures.append(self._planner.measure(codes))
+        fits = [plan for plan in figures if plan is not None]
+        if len(fits) < len(figures):
             return self._help.seconds(values)
         work, steps = np.mean(fits, axis=0)
         plans = (_patterns(values).max() + 1) / len(values)
@@ -143,11 +143,11 @@ class PlannedCases(CaseByCase):
         """Return the cases so that those which observe the same variables follow each other, and share a plan."""
         return np.argsort(_patterns(values), kind="stable")
 
-    def _answer(self, own: dict[str, Propagator], values: Codes) -> tuple[PropagatedTables, NDArray[np.bool_]]:
-        return self._propagator(own, "sum-product").run_cases(self.columns, values, own_plans=True)
+    def _answer(self, propagators: dict[str, Propagator], values: Codes) -> tuple[PropagatedTables, NDArray[np.bool_]]:
+        return self._propagator(propagators, "sum-product").run_cases(self.columns, values, own_plans=True)
 
-    def _unsound(self, own: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
-        return self._help.run(own, values)
+    def _unsound(self, propagators: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
+        return self._help.run(propagators, values)
 
     @property
     def _help(self) -> CaseByCase:
@@ -316,9 +316,9 @@ class Batch:
         best, share = _MAX_CASES, -(-count // lanes)
         if is_cpu:
             best = max(_CACHE_BYTES // max(1, _case_bytes(first.plan)), self._amortised_cases(first.plan))
-        most = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
+        max_cases = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
         # Chunks of one size, since what the last one lacks is computed all the same.
-        chunks = max(1, -(-share // min(max(best, _CASE_MULTIPLE), _MAX_CASES, most)))
+        chunks = max(1, -(-share // min(max(best, _CASE_MULTIPLE), _MAX_CASES, max_cases)))
         while True:
             cases = _rounded(-(-share // chunks))
             self.planned = first if cases == _CASE_MULTIPLE else self._plan_on(backend, self._prepare(cases))
@@ -329,7 +329,7 @@ class Batch:
         self.cases = cases
         outputs = self.planned.plan.outputs
         self._outputs = {n: output.scope[0] for n, output in enumerate(outputs) if len(output.scope) > 1}
-        self._enough = count if share < min(best, most) else sys.maxsize
+        self._enough = count if share < min(best, max_cases) else sys.maxsize
         self.threads = max(1, min(lanes, memory // max(1, self.planned.plan.peak_bytes))) if is_cpu else lanes
 
     @property
@@ -381,51 +381,51 @@ class Batch:
 
     def _choose(self, values: Codes) -> CaseByCase | None:
         """Return the method with the least estimated time; None for chunks."""
-        best, found = self.planned.plan.seconds / self.cases, None
+        best, method = self.planned.plan.seconds / self.cases, None
         for way in self._ways if len(values) else ():
             if way.least_seconds(values) < best and (seconds := way.seconds(values)) < best:
-                best, found = seconds, way
-        return found
+                best, method = seconds, way
+        return method
 
     def close(self) -> None:
         """Give the memory back; the next run takes it again."""
-        for own in self._propagators:
-            while own:
-                own.popitem()[1].close()
+        for propagators in self._propagators:
+            while propagators:
+                propagators.popitem()[1].close()
 
     def _chunks(self, lane: int, chunks: Iterator[_Chunk]) -> Iterator[None]:
         """Answer chunks in a thread, with its own propagators; write into their rows."""
-        own = self._propagators[lane]
+        propagators = self._propagators[lane]
         devices = devices_of(self.planned.backend)
         planned = self.planned._replace(backend=devices[lane % len(devices)])
         try:
             for chunk in chunks:
-                self._chunk(planned, own, *chunk)
+                self._chunk(planned, propagators, *chunk)
                 yield
         except BaseException:
             # What a run that was ended has left cannot be relied on.
-            while own:
-                own.popitem()[1].close()
+            while propagators:
+                propagators.popitem()[1].close()
             raise
 
     def _chunk(
         self,
         planned: PlannedProblem,
-        own: dict[str, Propagator],
-        way: CaseByCase | None,
+        propagators: dict[str, Propagator],
+        method: CaseByCase | None,
         values: Codes,
         rows: _Rows,
         shares: Floats,
         log_sums: Floats,
     ) -> None:
         """Answer a chunk."""
-        if way is not None:
-            tables, log_sums[rows] = way.run(own, values)
+        if method is not None:
+            tables, log_sums[rows] = method.run(propagators, values)
             for v in self._parts.keys() & tables.keys():
                 shares[self._parts[v], rows] = tables[v].T
             return
         assert isinstance(rows, slice)
-        answer = self._propagate(planned, own, values)
+        answer = self._propagate(planned, propagators, values)
         parts = [self._parts[v] for v in self._outputs.values()]
         done = np.zeros(len(parts), dtype=bool)
         if parts and answer.zone.dtype == np.float64 and not answer.logarithmic:
@@ -437,7 +437,9 @@ class Batch:
                     normalised(table[:, : len(values)], answer.logarithmic, out=shares[part, rows])
         log_sums[rows] = np.broadcast_to(answer.log_sum, self.cases)[: len(values)]
 
-    def _propagate(self, planned: PlannedProblem, own: dict[str, Propagator], values: Codes) -> PropagatedTables:
+    def _propagate(
+        self, planned: PlannedProblem, propagators: dict[str, Propagator], values: Codes
+    ) -> PropagatedTables:
         """Propagate a chunk on a thread's own propagators, which are made when first needed."""
         wide = [self.model.variables[v].size > 1 for v in self.columns]
         codes = np.full((sum(wide), self.cases), -1, dtype=np.intp)
@@ -446,10 +448,10 @@ class Batch:
         observed = dict(zip(columns, codes, strict=True))
         # Scaled messages share a power of two over all cases: one that is much less likely may be lost, never silently.
         for semiring in ("sum-product", "log-sum-exp"):
-            if semiring not in own:
-                own[semiring] = Propagator(planned, semiring)
-            own[semiring].observe(observed)
-            answer = own[semiring].run(tuple(self._outputs))
+            if semiring not in propagators:
+                propagators[semiring] = Propagator(planned, semiring)
+            propagators[semiring].observe(observed)
+            answer = propagators[semiring].run(tuple(self._outputs))
             if answer.sound:
                 break
         return answer

@@ -67,8 +67,8 @@ def beam_searches(
         room: Bytes that partial assignments may take.
     """
     width, seconds = _MIN_WIDTH, 0.0
-    most = min(_MAX_WIDTH, room / _bytes_of_one(graph, tables))
-    while width <= most and time.monotonic() + _WIDTH_GROWTH * seconds < until:
+    max_width = min(_MAX_WIDTH, room / _bytes_of_one(graph, tables))
+    while width <= max_width and time.monotonic() + _WIDTH_GROWTH * seconds < until:
         began = time.monotonic()
         end = beam_search(graph, tables, width, until, arrays)
         if end is None:
@@ -142,22 +142,22 @@ def beam_search(
 
 def _last_reads(graph: JoinGraph) -> dict[int, int]:
     """Return the last bucket of the search that reads each variable."""
-    found: dict[int, int] = {}
+    last_reads: dict[int, int] = {}
     for number, bucket in enumerate(graph.buckets):
         for v in itertools.chain.from_iterable(graph.clusters[cluster].scope for cluster in bucket):
-            found.setdefault(v, number)
-    return found
+            last_reads.setdefault(v, number)
+    return last_reads
 
 
 def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
     """Return the bytes of one partial assignment and all that extend it by a variable, where they are most."""
-    last_reads, held, most = _last_reads(graph), 1, 1.0
+    last_reads, held, max_bytes = _last_reads(graph), 1, 1.0
     ends = Counter(last_reads.values())
     for number in reversed(range(len(graph.buckets))):
         size = len(tables[graph.buckets[number][0]])
-        most = max(most, size * (_CELL_BYTES + _VALUE_BYTES * (held + 1)))
+        max_bytes = max(max_bytes, size * (_CELL_BYTES + _VALUE_BYTES * (held + 1)))
         held += 1 - ends[number]
-    return most
+    return max_bytes
 
 
 def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple[Any, Any]], arrays: Any) -> Any:
@@ -178,8 +178,8 @@ def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple
 
 def _distinct(total: Any, held: Any, weights: np.random.Generator, arrays: Any) -> Any:
     """Return the places of partial assignments that differ in what is held; of equal ones that of the least cost."""
-    most = max(2.0, _MAX_KEY / len(held) / max(1, int(held.max())))
-    drawn = arrays.asarray(np.floor(weights.random(len(held)) * most))
+    max_weight = max(2.0, _MAX_KEY / len(held) / max(1, int(held.max())))
+    drawn = arrays.asarray(np.floor(weights.random(len(held)) * max_weight))
     order = arrays.lexsort(arrays.stack([total, (held * drawn[:, None]).sum(axis=0)]))
     ordered = held[:, order]
     is_first = arrays.ones(len(order), dtype=bool)

@@ -164,10 +164,10 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
     # Smaller clusters than those of the run would stand in the way of its mini-buckets.
     if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
         return original
-    found = _shifted_in(graph, problem, seconds, card)
-    if found is None:
+    result = _shifted_in(graph, problem, seconds, card)
+    if result is None:
         return original
-    problem, slack = found
+    problem, slack = result
     slack += original.shifted.slack
     return original._replace(shifted=original.shifted._replace(problem=problem, slack=slack))
 
@@ -177,17 +177,17 @@ def _shifted_in(
 ) -> tuple[Problem, float] | None:
     """Return the problem with the clusters' tables, and its slack; None if all is forbidden, or costs are too large."""
     model = problem.model
-    known = distances(problem, FORBIDDEN_COST)
-    if not known.possible:
+    cost_distances = distances(problem, FORBIDDEN_COST)
+    if not cost_distances.possible:
         return None
-    costs = known.costs
-    given = tables_of(problem, np.where(costs < FORBIDDEN_COST, costs, math.inf) if model.is_integer else costs)
-    spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in given)
+    costs = cost_distances.costs
+    group_tables = tables_of(problem, np.where(costs < FORBIDDEN_COST, costs, math.inf) if model.is_integer else costs)
+    spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in group_tables)
     unit = 1.0 if model.is_integer else _unit(spread)
     # Whole numbers in floats: shifts between tables may have moved maxima apart.
     if spread > _MAX_SPREAD or spread * unit > _MAX_TOTAL:
         return None
-    tables = [(group.scope, table) for group, table in zip(problem.groups, given, strict=True)]
+    tables = [(group.scope, table) for group, table in zip(problem.groups, group_tables, strict=True)]
     exact = [graph.join(cluster, tables) for cluster in graph.clusters]
     moved = [np.rint(table * unit) for table in exact]
     least_gain = max(1.0, MIN_SHIFT_GAIN * spread * unit)
@@ -195,23 +195,23 @@ def _shifted_in(
         constant = graph.shift(moved, seconds, least_gain)
     else:
         with card.arrays() as arrays:
-            there = [arrays.asarray(table) for table in moved]
-            constant = graph.shift(there, seconds, least_gain, card)
-            moved = [arrays.asnumpy(table) for table in there]
+            device_tables = [arrays.asarray(table) for table in moved]
+            constant = graph.shift(device_tables, seconds, least_gain, card)
+            moved = [arrays.asnumpy(table) for table in device_tables]
     if math.isinf(constant):
         return None
     factors = []
-    for cluster, table, found in zip(graph.clusters, exact, moved, strict=True):
-        is_allowed = np.isfinite(found)
+    for cluster, table, cells in zip(graph.clusters, exact, moved, strict=True):
+        is_allowed = np.isfinite(cells)
         if model.is_integer:
-            moved_costs: Array = np.where(is_allowed, np.where(is_allowed, found, 0.0).astype(np.int64), FORBIDDEN)
+            moved_costs: Array = np.where(is_allowed, np.where(is_allowed, cells, 0.0).astype(np.int64), FORBIDDEN)
         else:
-            moved_costs = np.full(found.shape, np.inf)
-            moved_costs[is_allowed] = table[is_allowed] + (found[is_allowed] - np.rint(table[is_allowed] * unit)) / unit
+            moved_costs = np.full(cells.shape, np.inf)
+            moved_costs[is_allowed] = table[is_allowed] + (cells[is_allowed] - np.rint(table[is_allowed] * unit)) / unit
         factors.append(Table(cluster.scope, moved_costs))
-    total = known.offset + (int(constant) if model.is_integer else constant / unit)
+    total = cost_distances.offset + (int(constant) if model.is_integer else constant / unit)
     joined = Model(model.variables, factors, sense="min-cost", constant=total, upper_bound=model.upper_bound)
-    slack = 0.0 if model.is_integer else -widened(0.0, known.offset, constant / unit)
+    slack = 0.0 if model.is_integer else -widened(0.0, cost_distances.offset, constant / unit)
     return prepare(joined, "mpe", problem.fixed), slack
 
 
@@ -236,34 +236,34 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
     model = problem.model
     if not can_copy(cells_of(problem), len(problem.groups), memory):
         return None
-    known = distances(problem, FORBIDDEN_COST)
+    cost_distances = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf
     if model.is_integer:
         # Of tables one by one: their sums may not fit the core's costs.
         ranges = filter(None, allowed_ranges(problem.tables, model.sense))
         spread = sum(high - low for low, high in ranges)
     else:
-        spread = sum(largest_of(problem, np.where(known.costs < limit, known.costs, 0)))
+        spread = sum(largest_of(problem, np.where(cost_distances.costs < limit, cost_distances.costs, 0)))
     scale: int | float = parts_of(problem) if model.is_integer else 1.0
     unit = scale if model.is_integer else _unit(spread)
-    if not known.possible or spread > _MAX_SPREAD or spread * unit > _MAX_TOTAL:
+    if not cost_distances.possible or spread > _MAX_SPREAD or spread * unit > _MAX_TOTAL:
         return None
-    given = _in_units(known.costs, unit, limit)
+    unit_costs = _in_units(cost_distances.costs, unit, limit)
     gain = max(1, int(MIN_SHIFT_GAIN * spread * unit))
-    bound, found = shift_costs(*problem.network, given, 0, FORBIDDEN_COST, seconds, gain, lambda *_: None)
-    factors = _tables(problem, known.costs, given, found[2], unit)
-    constant = scale * known.offset + bound if model.is_integer else known.offset + bound / unit
+    bound, shifted_costs = shift_costs(*problem.network, unit_costs, 0, FORBIDDEN_COST, seconds, gain, lambda *_: None)
+    factors = _tables(problem, cost_distances.costs, unit_costs, shifted_costs[2], unit)
+    constant = scale * cost_distances.offset + bound if model.is_integer else cost_distances.offset + bound / unit
     sign = model.sign
     worst = None if model.upper_bound is None else sign * scale * model.upper_bound
     shifted = Model(model.variables, factors, sense="min-cost", constant=constant, upper_bound=worst)
-    slack = 0.0 if model.is_integer else -widened(0.0, known.offset, bound / unit)
+    slack = 0.0 if model.is_integer else -widened(0.0, cost_distances.offset, bound / unit)
     return ShiftedTables(prepare(shifted, "mpe", problem.fixed), scale, sign, slack)
 
 
-def _in_units(given: Array, unit: float, limit: float) -> Array:
+def _in_units(distances: Array, unit: float, limit: float) -> Array:
     """Return the distances in the core's units."""
-    costs = np.full(given.shape, FORBIDDEN_COST)
-    np.copyto(costs, np.rint(given * unit), where=given < limit, casting="unsafe")
+    costs = np.full(distances.shape, FORBIDDEN_COST)
+    np.copyto(costs, np.rint(distances * unit), where=distances < limit, casting="unsafe")
     return costs
 
 

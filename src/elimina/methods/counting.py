@@ -41,9 +41,9 @@ def count(execution: Execution, clock: dict[str, float]) -> Result:
     state: State = {"residues": [0] * len(divisors), **execution.state}
     numbers = execution.places(sweep.count)
     for number, divisor in enumerate(divisors):
-        left = numbers[max(0, state["done"] - number * len(numbers)) :]
-        sweep.done = len(numbers) - len(left)
-        for part in filter(None, sweep.run(left, divisor % 2**64, (number, len(divisors)))):
+        remaining = numbers[max(0, state["done"] - number * len(numbers)) :]
+        sweep.done = len(numbers) - len(remaining)
+        for part in filter(None, sweep.run(remaining, divisor % 2**64, (number, len(divisors)))):
             if part.run is not None:
                 product = functools.reduce(lambda x, root: x * root % divisor, part.run.zone[places].tolist(), 1)
                 residues = list(state["residues"])
@@ -67,8 +67,8 @@ def _fits_long_integers(execution: Execution, bits: float) -> bool:
     plan = execution.plan
     is_whole = plan.slicing is None and plan.sparse is None and plan.stream is None and plan.scratch is None
     is_free = execution.checkpoint is None and execution.share is None and plan.on_host
-    most = 2 * plan.largest_table * bits / 8 + (plan.arena_cells - plan.factor_cells) * _LONG_INTEGER_BYTES
-    return is_whole and is_free and plan.peak_bytes + most <= plan.memory_limit
+    message_bytes = 2 * plan.largest_table * bits / 8 + (plan.arena_cells - plan.factor_cells) * _LONG_INTEGER_BYTES
+    return is_whole and is_free and plan.peak_bytes + message_bytes <= plan.memory_limit
 
 
 def _long_count(execution: Execution, clock: dict[str, float]) -> Result:

@@ -73,7 +73,7 @@ def reason_unsupported(problem: Problem) -> str | None:
     if _cells(problem) > MAX_FILTERED_CELLS:
         return f"filtering needs tables of at most {MAX_FILTERED_CELLS} cells together"
     ranges = allowed_ranges(problem.tables, problem.model.sense)
-    spread = sum([known[1] - known[0] for known in ranges if known is not None])
+    spread = sum([ends[1] - ends[0] for ends in ranges if ends is not None])
     if spread >= MAX_FILTERED_COST:
         return f"filtering adds costs up to {MAX_FILTERED_COST}, and the tables' ranges add up to {spread}"
     return None
@@ -121,8 +121,8 @@ def filtered_optimum(
     if large is not None:
         raise MemoryLimitError(f"{large}; give more memory (--memory), or use --method search")
     started = time.perf_counter()
-    model, given = problem.model, distances(problem, FORBIDDEN_COST)
-    units = CoreUnits(model.sign, given.offset, 1)
+    model, cost_distances = problem.model, distances(problem, FORBIDDEN_COST)
+    units = CoreUnits(model.sign, cost_distances.offset, 1)
     upper = _upper(problem, units, limits.upper_bound)
 
     chosen: list[int] | None = None
@@ -138,62 +138,62 @@ def filtered_optimum(
                 "please report this"
             )
 
-    def known(bound: int) -> Result:
+    def result_at(bound: int) -> Result:
         return result_between(model, units.total(bound), chosen, score=score).replace(stats=_statistics({}, {}))
 
     def poll(lower: int, cost: int, value: list[int] | None) -> bool:
         if value is not None:
             take(value, cost)
-        so_far = known(min(lower, upper))  # nothing is known beyond the totals that the search accepts
+        so_far = result_at(min(lower, upper))  # nothing is known beyond the totals that the search accepts
         if listener is not None:
             listener(so_far)
         return Bounds(0.0, so_far.lower_bound, so_far.upper_bound).gap > limits.gap
 
     clock = {"encode": time.perf_counter() - started}
-    if upper <= 0 or not given.possible:
-        found: dict[str, Any] = {"value": [], "cost": FORBIDDEN_COST, "bound": FORBIDDEN_COST}
+    if upper <= 0 or not cost_distances.possible:
+        figures: dict[str, Any] = {"value": [], "cost": FORBIDDEN_COST, "bound": FORBIDDEN_COST}
     elif not problem.free:
-        found = {"value": [], "cost": 0, "bound": 0}
+        figures = {"value": [], "cost": 0, "bound": 0}
     else:
         rows = max(_MIN_TUPLES, memory // _TUPLE_BYTES)
-        found = minimise_costs(*problem.network, given.costs, upper, limits.seconds, rows, seed, poll)
-    clock.update(found.get("seconds", {}))
-    if found.get("interrupted"):
+        figures = minimise_costs(*problem.network, cost_distances.costs, upper, limits.seconds, rows, seed, poll)
+    clock.update(figures.get("seconds", {}))
+    if figures.get("interrupted"):
         raise KeyboardInterrupt
-    if found["cost"] < FORBIDDEN_COST:
-        take(found["value"], found["cost"])
-        result = known(min(found["bound"], found["cost"]))
-    elif found["bound"] < upper:
-        result = known(found["bound"])
+    if figures["cost"] < FORBIDDEN_COST:
+        take(figures["value"], figures["cost"])
+        result = result_at(min(figures["bound"], figures["cost"]))
+    elif figures["bound"] < upper:
+        result = result_at(figures["bound"])
     else:
         reached = limits.upper_bound
         ends = (None, None) if reached is None else bounds_beyond(reached, model.sign)
         result = Result("infeasible", "mpe", None, *ends)
-    return result.replace(stats=_statistics(found, clock))
+    return result.replace(stats=_statistics(figures, clock))
 
 
-def _upper(problem: Problem, units: CoreUnits, given: int | float | None) -> int:
+def _upper(problem: Problem, units: CoreUnits, total: int | float | None) -> int:
     """Return the least distance of assignments that are not solutions, or worse than a known total."""
     limits = [MAX_FILTERED_COST + 1]
     if problem.model.upper_bound is not None:
         limits.append(math.ceil(units.sign * problem.model.upper_bound - units.offset))
-    if given is not None:
-        limits.append(int(units.sign * int(given) - units.offset) + 1)
+    if total is not None:
+        limits.append(int(units.sign * int(total) - units.offset) + 1)
     return min(limits)
 
 
-def _statistics(found: dict[str, Any], clock: dict[str, float]) -> dict[str, Any]:
-    made, kept = found.get("made", 0), found.get("kept", 0)
+def _statistics(figures: dict[str, Any], clock: dict[str, float]) -> dict[str, Any]:
+    tuples_made, tuples_kept = figures.get("made", 0), figures.get("kept", 0)
     return {
         "method": "filter",
         "induced_width": None,
-        "largest_table": found.get("largest", 0),
-        "total_cells": made,
-        "rows_made": made,
-        "rows_filtered": made - kept,
-        "slices": found.get("slices", 0),
-        "eliminations": found.get("eliminations", 0),
-        "peak_bytes": found.get("bytes", 0),
+        "largest_table": figures.get("largest", 0),
+        "total_cells": tuples_made,
+        "rows_made": tuples_made,
+        "rows_filtered": tuples_made - tuples_kept,
+        "slices": figures.get("slices", 0),
+        "eliminations": figures.get("eliminations", 0),
+        "peak_bytes": figures.get("bytes", 0),
         "seconds": {phase: round(value, 6) for phase, value in clock.items()},
         "device": "cpu",
         "dtype": "int32",
@@ -253,16 +253,16 @@ class FilterBounds(NamedTuple):
         limited = Model(model.variables, model.factors, sense=model.sense, constant=model.constant, upper_bound=bound)
         return prepare(limited, "mpe", problem.fixed)
 
-    def answer(self, found: Result) -> Result:
+    def answer(self, limited: Result) -> Result:
         """Return the answer, given that of the limited problem."""
         model = self.original.problem.model
-        if found.assignment is not None:
-            score = model.score(model.indices_of(found.assignment))
-            return Result("optimal", "mpe", score, score, score, found.assignment)
-        value, given = self.result.value, self.upper_bound
-        if value is not None and (given is None or self.sign * value <= self.sign * given):
+        if limited.assignment is not None:
+            score = model.score(model.indices_of(limited.assignment))
+            return Result("optimal", "mpe", score, score, score, limited.assignment)
+        value, limit = self.result.value, self.upper_bound
+        if value is not None and (limit is None or self.sign * value <= self.sign * limit):
             return self.result.replace(status="optimal", lower_bound=value, upper_bound=value)
-        return Result("infeasible", "mpe", None, *((None, None) if given is None else bounds_beyond(given, self.sign)))
+        return Result("infeasible", "mpe", None, *((None, None) if limit is None else bounds_beyond(limit, self.sign)))
 
 
 def optimum_on_rows(
@@ -297,28 +297,28 @@ def optimum_on_rows(
         )
     backend = backend_of(options)
     started = time.perf_counter()
-    known = _first_bounds(problem, options, limits._replace(nodes=0, rounds=1), listener)
+    bounds = _first_bounds(problem, options, limits._replace(nodes=0, rounds=1), listener)
     clock = {"bounds": time.perf_counter() - started}
-    result = known.result
+    result = bounds.result
     ends = Bounds(0.0, result.lower_bound, result.upper_bound)
     if result.status == "bounded" and ends.gap > limits.gap:
         try:
-            found = _improve(known, backend, options, limits.deadline, clock)
+            improved = _improve(bounds, backend, options, limits.deadline, clock)
         except TimeLimitError:
             return _with_figures(result)
-        result = known.answer(found).replace(stats=found.stats)
+        result = bounds.answer(improved).replace(stats=improved.stats)
     return _with_figures(result)
 
 
 def _improve(
-    known: FilterBounds, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
+    bounds: FilterBounds, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
 ) -> Result:
     """Look for a better solution; in slices, ever finer ones, if the tuples exceed the memory."""
     refinements = 0
     while True:
-        planned = filtered_plan(known, backend, options, refinements)
+        planned = filtered_plan(bounds, backend, options, refinements)
         try:
-            return _raise_limits(known, planned, deadline, {**clock, **planned.seconds})
+            return _raise_limits(bounds, planned, deadline, {**clock, **planned.seconds})
         except MemoryLimitError:
             is_finest = refinements > 0 and planned.plan.slicing is None
             if is_finest or options.slices == "never" or not planned.plan.fits:
@@ -327,19 +327,22 @@ def _improve(
 
 
 def _raise_limits(
-    known: FilterBounds, planned: PlannedProblem, deadline: float | None, clock: dict[str, float]
+    bounds: FilterBounds, planned: PlannedProblem, deadline: float | None, clock: dict[str, float]
 ) -> Result:
     """Run one plan with one limit after another, until it finds a solution."""
-    made = filtered = 0
-    for worst in known.rungs:
-        problem = known.limited(worst)
+    tuples_made = tuples_filtered = 0
+    for worst in bounds.rungs:
+        problem = bounds.limited(worst)
         plan = planned.plan._replace(forbidden=cost_bound(problem))
-        found = eliminate(Execution(problem, plan, planned.backend, None, deadline), clock)
-        made, filtered = made + found.stats.get("rows_made", 0), filtered + found.stats.get("rows_filtered", 0)
-        clock = found.stats["seconds"]
-        if found.assignment is not None:
+        result = eliminate(Execution(problem, plan, planned.backend, None, deadline), clock)
+        tuples_made, tuples_filtered = (
+            tuples_made + result.stats.get("rows_made", 0),
+            tuples_filtered + result.stats.get("rows_filtered", 0),
+        )
+        clock = result.stats["seconds"]
+        if result.assignment is not None:
             break
-    return found.replace(stats={**found.stats, "rows_made": made, "rows_filtered": filtered})
+    return result.replace(stats={**result.stats, "rows_made": tuples_made, "rows_filtered": tuples_filtered})
 
 
 def _with_figures(result: Result) -> Result:
@@ -362,17 +365,19 @@ def _first_bounds(problem: Problem, options: Options, limits: SearchLimits, list
     return FilterBounds(result, None if bound is None else int(bound), original, order)
 
 
-def filtered_plan(known: FilterBounds, backend: Backend, options: Options, refinements: int = 0) -> PlannedProblem:
+def filtered_plan(
+    filter_bounds: FilterBounds, backend: Backend, options: Options, refinements: int = 0
+) -> PlannedProblem:
     """Return a plan on rows that looks for a better solution than is known.
 
     Raises:
         InputError: The dtype that is asked for does not hold the costs.
     """
     started = time.perf_counter()
-    problem = known.limited(known.worst)
+    problem = filter_bounds.limited(filter_bounds.worst)
     machine, memory = limits_of(backend, options)
     wide = MAX_OPERANDS * cost_bound(problem) > np.iinfo(np.int32).max
-    dense = make_plan(problem, known.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
+    dense = make_plan(problem, filter_bounds.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
     # Bounds are made of the factors' cells.
     plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
     if plan is not None and refinements:

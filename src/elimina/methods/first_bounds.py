@@ -33,25 +33,25 @@ ROUNDING_SLACK = 1e-12
 
 
 def first_bounds(
-    problem: Problem, seconds: float, given: float | None = None, memory: float = math.inf
+    problem: Problem, seconds: float, total: float | None = None, memory: float = math.inf
 ) -> Result | None:
     """Bound an answer by the best value of each table, and by an assignment that is built from these values.
 
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap`` or ``count``.
         seconds: Limit after which it is given up: then the answer is None.
-        given: A total that the answer of ``mpe`` has to reach; None: any will do.
+        total: A total that the answer of ``mpe`` has to reach; None: any will do.
         memory: Bytes that copies of tables may take; the assignment is improved on those alone.
     """
-    found = _first_bounds(problem, seconds, memory)
-    if given is None or found is None:
-        return found
+    result = _first_bounds(problem, seconds, memory)
+    if total is None or result is None:
+        return result
     sign = 1 if problem.model.sense == "min-cost" else -1
-    bound = found.lower_bound if sign == 1 else found.upper_bound
-    if bound is None or sign * bound <= sign * given or bounds_meet(given, bound):
-        return found
-    ends = bounds_beyond(given, sign, problem.model.is_integer)
-    return Result("infeasible", "mpe", None, *ends, stats=found.stats)
+    bound = result.lower_bound if sign == 1 else result.upper_bound
+    if bound is None or sign * bound <= sign * total or bounds_meet(total, bound):
+        return result
+    ends = bounds_beyond(total, sign, problem.model.is_integer)
+    return Result("infeasible", "mpe", None, *ends, stats=result.stats)
 
 
 def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | None:

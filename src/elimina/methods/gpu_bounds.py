@@ -77,8 +77,8 @@ class _GpuBounds:
         if self.bound < math.inf:
             whole = int(self.bound) if problem.model.is_integer else self.bound / units.unit
             total = self._original.bound(units.offset + whole)
-        found = result_between(self._original.problem.model, total, self._chosen)
-        self.found = found.replace(stats={"method": "search", "device": self._device})
+        result = result_between(self._original.problem.model, total, self._chosen)
+        self.found = result.replace(stats={"method": "search", "device": self._device})
         self._budget.report(self.found)
 
 
@@ -107,8 +107,8 @@ def bounds_on_gpu(
         raise UnsupportedError("costs cannot be shifted")
     units = in_units(problem, distances(problem, FORBIDDEN_COST))
     learnt = _GpuBounds(original, units, budget, card.name)
-    most = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES_PER_CELL
-    ibounds = list(rungs(problem, order, most))
+    max_cells = (card.memory() if options.room is None else min(options.room, card.memory())) // _BYTES_PER_CELL
+    ibounds = list(rungs(problem, order, max_cells))
     for number, ibound in enumerate(ibounds):
         # Each has twice the time of the one before.
         seconds = budget.seconds / (2 ** (len(ibounds) - number) - 1)
@@ -118,10 +118,10 @@ def bounds_on_gpu(
             memory, threads = host_memory(options), options.host_threads
             partition = partition_by_content(problem, order, ibound, memory, seconds / 2, threads)
         graph = JoinGraph(problem.model.sizes, [scope for scope, _ in units.tables], order, ibound, partition)
-        if graph.cells > most:
+        if graph.cells > max_cells:
             break
         logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
-        _shift_and_search(graph, units, card, until, learnt, (most - graph.cells) * _BYTES_PER_CELL)
+        _shift_and_search(graph, units, card, until, learnt, (max_cells - graph.cells) * _BYTES_PER_CELL)
         # A graph that took twice its time is the last one: others may use the GPU. The first one compiles kernels.
         is_late = number > 0 and time.monotonic() > until + seconds
         if learnt.found.status != "bounded" or is_late:
@@ -136,13 +136,13 @@ def _shift_and_search(
 ) -> None:
     """Bound an optimum by one graph of clusters, and search in its tables within so many bytes besides them."""
     began = time.monotonic()
-    left = until - began
+    seconds = until - began
     # A search is worth it if it has time for all variables.
-    is_searched = BEAM_SHARE * left > BEAM_STEP_SECONDS * len(graph.buckets)
+    is_searched = BEAM_SHARE * seconds > BEAM_STEP_SECONDS * len(graph.buckets)
     with card.arrays() as arrays:
         uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]
         tables = [graph.join(cluster, uploaded, arrays) for cluster in graph.clusters]
-        shifted = began + (1.0 - BEAM_SHARE if is_searched else 1.0) * left - time.monotonic()
+        shifted = began + (1.0 - BEAM_SHARE if is_searched else 1.0) * seconds - time.monotonic()
         constant = graph.shift(tables, shifted, max(1.0, MIN_PASS_GAIN * units.spread), card, learnt.tell)
         learnt.learn(constant)
         if is_searched and constant < math.inf:

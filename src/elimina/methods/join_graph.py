@@ -196,13 +196,13 @@ def _merge(axes: Sequence[tuple[int, bool]]) -> _Runs:
     merged: list[tuple[int, bool]] = []
     for kept, run in itertools.groupby(axes, key=lambda axis: axis[1]):
         merged.append((math.prod(size for size, _ in run), kept))
-    left = tuple(axis for axis, (_, kept) in enumerate(merged) if not kept)
-    return tuple(size for size, _ in merged), tuple(size if kept else 1 for size, kept in merged), left
+    reduced_axes = tuple(axis for axis, (_, kept) in enumerate(merged) if not kept)
+    return tuple(size for size, _ in merged), tuple(size if kept else 1 for size, kept in merged), reduced_axes
 
 
 def _least(table: Floats, runs: _Runs) -> Floats:
-    whole, _, left = runs
-    least: Floats = table.reshape(whole).min(axis=left)
+    whole, _, reduced_axes = runs
+    least: Floats = table.reshape(whole).min(axis=reduced_axes)
     return least.reshape(-1)
 
 
@@ -246,11 +246,11 @@ class ClusterUnits(NamedTuple):
     spread: float
 
 
-def in_units(problem: Problem, known: CostDistances) -> ClusterUnits:
+def in_units(problem: Problem, distances: CostDistances) -> ClusterUnits:
     """Return a problem's tables in units."""
     costs = [
         np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64)
-        for table in tables_of(problem, known.costs)
+        for table in tables_of(problem, distances.costs)
     ]
     spread = sum(float(table.max(initial=0, where=table < math.inf)) for table in costs)
     unit = 1.0
@@ -260,21 +260,21 @@ def in_units(problem: Problem, known: CostDistances) -> ClusterUnits:
         raise UnsupportedError(f"costs add up to {spread:.3g}, more than clusters on a GPU take")
     scopes = [group.scope for group in problem.groups]
     tables = [(scope, np.floor(table * unit)) for scope, table in zip(scopes, costs, strict=True)]
-    return ClusterUnits(tables, known.offset, unit, spread * unit)
+    return ClusterUnits(tables, distances.offset, unit, spread * unit)
 
 
-def rungs(problem: Problem, order: Sequence[int], most: int) -> Iterator[int]:
+def rungs(problem: Problem, order: Sequence[int], max_cells: int) -> Iterator[int]:
     """Yield i-bounds of graphs with more and more cells, up to so many."""
     sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
     last, limit = 0, _MIN_CLUSTER_CELLS
     for ibound in range(1, max(2, len(order))):
         cells = JoinGraph(sizes, scopes, order, ibound).cells
-        if cells > min(limit, most) and last:
+        if cells > min(limit, max_cells) and last:
             yield last
         while cells > limit:
             limit *= _CLUSTER_GROWTH
         last = ibound
-        if cells > most:
+        if cells > max_cells:
             return
     if last:
         yield last

@@ -113,24 +113,24 @@ def choose_structure(
     else:
         everything = relevance.of(free) if free else relevance.of_evidence
     chosen = search.best(relevance, everything, tuple(free), rough)
-    found = 0
+    covered = 0
     for group in chosen:
-        found |= group.factors
-    left_out = tuple(bits(relevance.of_evidence & ~found))
+        covered |= group.factors
+    left_out = tuple(bits(relevance.of_evidence & ~covered))
     if len(chosen) == 1 and query is None:
         return Structure(problem, (free, free), 1, (), rough=rough)
     problem, wanted = _forest(model, evidence, chosen)
     if len(chosen) > 1:
-        left_out, found, free = tuple(bits(relevance.of_evidence)), 0, []
-    log_states = _log_states(model, evidence, found, free)
+        left_out, covered, free = tuple(bits(relevance.of_evidence)), 0, []
+    log_states = _log_states(model, evidence, covered, free)
     return Structure(problem, (list(wanted), list(wanted.values())), len(chosen), left_out, log_states)
 
 
 def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variables: Iterable[int]) -> float:
     """Return ``Structure.log_states`` of a problem with these factors and variables."""
     assert model.children is not None
-    known = {*evidence, *model.children, *variables, *(v for f in bits(factors) for v in model.factors[f].scope)}
-    return math.fsum(math.log(size) for v, size in enumerate(model.sizes) if v not in known)
+    counted = {*evidence, *model.children, *variables, *(v for f in bits(factors) for v in model.factors[f].scope)}
+    return math.fsum(math.log(size) for v, size in enumerate(model.sizes) if v not in counted)
 
 
 def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
@@ -180,9 +180,9 @@ class _StructureSearch:
         self._allowed = _SEARCH_TIME_SHARE * tree.seconds
         groups: dict[int, list[int]] = {}
         for v in variables:
-            own = relevance.of((v,))
-            groups.setdefault(own, []).append(v)
-            self._allowed -= COLLECTED_FACTOR_SECONDS * own.bit_count()
+            relevant = relevance.of((v,))
+            groups.setdefault(relevant, []).append(v)
+            self._allowed -= COLLECTED_FACTOR_SECONDS * relevant.bit_count()
             if self._allowed < 0:
                 return [tree]
         marks = {factors: relevance.mark(own_variables[0], factors) for factors, own_variables in groups.items()}
@@ -205,22 +205,22 @@ class _StructureSearch:
         while done < len(groups) and self._allowed >= 0:
             places = [_nearest(factors, merged) for factors, _ in groups[done : done + together]]
             nearest = places[0]
-            some = groups[done : done + len(list(itertools.takewhile(nearest.__eq__, places)))]
-            other = merged[nearest]
-            union = functools.reduce(operator.or_, [factors for factors, _ in some], other.factors)
-            more = self._seconds(union) - other.seconds
+            similar = groups[done : done + len(list(itertools.takewhile(nearest.__eq__, places)))]
+            target = merged[nearest]
+            union = functools.reduce(operator.or_, [factors for factors, _ in similar], target.factors)
+            more = self._seconds(union) - target.seconds
             # Most often planning alone takes longer, and a group's own run need not be estimated.
-            is_cheap = more < PLANNED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in some)
-            if not is_cheap and len(some) > 1:
-                together = len(some) // 2
+            is_cheap = more < PLANNED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in similar)
+            if not is_cheap and len(similar) > 1:
+                together = len(similar) // 2
                 continue
-            done += len(some)
-            if not is_cheap and (alone := self._seconds(some[0][0])) <= more:
-                merged.append(_QueryGroup(*some[0], alone))
+            done += len(similar)
+            if not is_cheap and (alone := self._seconds(similar[0][0])) <= more:
+                merged.append(_QueryGroup(*similar[0], alone))
                 continue
-            variables = itertools.chain(other.variables, *(own for _, own in some))
-            merged[nearest] = _QueryGroup(union, tuple(variables), other.seconds + more)
-            together = 2 * len(some)
+            variables = itertools.chain(target.variables, *(group_variables for _, group_variables in similar))
+            merged[nearest] = _QueryGroup(union, tuple(variables), target.seconds + more)
+            together = 2 * len(similar)
         return merged
 
     @cached_property
@@ -251,8 +251,8 @@ def _maximal(marks: Mapping[int, int]) -> list[int]:
     for factors in marks:
         twice |= once & factors
         once |= factors
-    found = [factors for factors, mark in marks.items() if mark >= 0 and not twice >> mark & 1] or [0]
-    return sorted(found, key=lambda factors: (-factors.bit_count(), factors))
+    maximal = [factors for factors, mark in marks.items() if mark >= 0 and not twice >> mark & 1] or [0]
+    return sorted(maximal, key=lambda factors: (-factors.bit_count(), factors))
 
 
 def _grouped_queries(

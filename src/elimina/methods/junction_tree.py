@@ -162,7 +162,9 @@ class JunctionTree(Displayed):
     @cached_property
     def _parts(self) -> list[tuple[str, slice]]:
         ends = itertools.pairwise(itertools.accumulate(self.model.sizes, initial=0))
-        return [(v.name, slice(*own)) for v, own in zip(self.model.variables, ends, strict=True)]
+        return [
+            (v.name, slice(*ends_of_variable)) for v, ends_of_variable in zip(self.model.variables, ends, strict=True)
+        ]
 
     @cached_property
     def _output(self) -> dict[int, int]:
@@ -177,13 +179,13 @@ class JunctionTree(Displayed):
         return f"<p>memory, of its limit</p>{bar(self.plan.filled)}"
 
     def _figures(self) -> list[tuple[str, str]]:
-        plan, known = self.plan, [self.model.variables[v].name for v in self._known]
+        plan, observed = self.plan, [self.model.variables[v].name for v in self._known]
         return [
             ("variables", f"{len(self.model.variables):,}"),
             ("width", f"{plan.width} (largest table: {count_text(plan.largest_table)} cells)"),
             ("memory", f"{bytes_text(plan.peak_bytes)} on {plan.device}, {plan.dtype}"),
             ("propagation", f"about {seconds_text(plan.seconds)}"),
-            ("evidence", sample(known, len(known)) or "none"),
+            ("evidence", sample(observed, len(observed)) or "none"),
         ]
 
     @property
@@ -195,8 +197,11 @@ class JunctionTree(Displayed):
     @_alone
     def evidence(self) -> dict[str, State | NDArray[np.float64]]:
         """The evidence, as ``set_evidence`` takes it: name -> state, or a copy of the likelihoods."""
-        pairs = [(self.model.variables[v], known) for v, known in self._known.items()]
-        return {v.name: np.array(known) if isinstance(known, np.ndarray) else v.state(known) for v, known in pairs}
+        pairs = [(self.model.variables[v], observation) for v, observation in self._known.items()]
+        return {
+            v.name: np.array(observation) if isinstance(observation, np.ndarray) else v.state(observation)
+            for v, observation in pairs
+        }
 
     @_alone
     def set_evidence(self, evidence: EvidenceLike) -> None:
@@ -216,8 +221,8 @@ class JunctionTree(Displayed):
     def update(self, changes: EvidenceLike) -> None:
         """Change some of the evidence, in the forms of ``set_evidence``: what is missing (None) is taken back."""
         changed = changes_of(self.model, as_evidence(changes, self.model, "changes"))
-        known = {**self._known, **changed}
-        self._known, self._answer = {v: what for v, what in known.items() if what is not None}, None
+        observations = {**self._known, **changed}
+        self._known, self._answer = {v: what for v, what in observations.items() if what is not None}, None
 
     @_alone
     def marginals(self, variables: Sequence[str | int] | None = None) -> dict[str, NDArray[np.float64]]:
@@ -246,9 +251,9 @@ class JunctionTree(Displayed):
     @_alone
     def log10_evidence(self) -> float:
         """Base-10 logarithm of the evidence's probability (of the sum of the model); minus infinity if it is 0."""
-        known = self._at_once()
-        if known is not None:
-            return known.log_sum / math.log(10)
+        answer = self._at_once()
+        if answer is not None:
+            return answer.log_sum / math.log(10)
         return (float(self._run("sum-product", []).log_sum) + self._fixed_log_sum) / math.log(10)
 
     @_alone
@@ -402,8 +407,8 @@ class JunctionTree(Displayed):
         one, other = variable_indices(self.model, one, "one"), variable_indices(self.model, other, "other")
         table = self.joint([*one, *other])
         axes = tuple(range(table.ndim))
-        own, others = table.sum(axis=axes[len(one) :]), table.sum(axis=axes[: len(one)])
-        return max(0.0, _entropy(own) + _entropy(others) - _entropy(table))
+        marginal, other_marginal = table.sum(axis=axes[len(one) :]), table.sum(axis=axes[: len(one)])
+        return max(0.0, _entropy(marginal) + _entropy(other_marginal) - _entropy(table))
 
     @_alone
     @_IN_WORDS
@@ -448,9 +453,9 @@ class JunctionTree(Displayed):
         if self._batch is None or self._batch.model is not model or not self._batch.suits(columns, asked, len(values)):
             if self._batch is not None:
                 self._batch.close()
-            known = self._options if asked is not None else self._options._replace(order=self.plan.order)
+            options = self._options if asked is not None else self._options._replace(order=self.plan.order)
             self._batch = None
-            batch = Batch(model, columns, asked, known, len(values))
+            batch = Batch(model, columns, asked, options, len(values))
             self._make_room(batch.peak_bytes)
             self._batch = batch
         posteriors = self._batch.run(values, progress)._replace(labels=labels_of(cases))
@@ -515,11 +520,11 @@ class JunctionTree(Displayed):
             self._make_room(self.plan.peak_bytes)
             self._propagators[semiring] = Propagator(self._planned, semiring)
             self._applied[semiring] = {}
-        propagator, known = self._propagators[semiring], self._known
-        if self._applied.pop(semiring) is not known:
+        propagator, evidence = self._propagators[semiring], self._known
+        if self._applied.pop(semiring) is not evidence:
             fixed = self._planned.problem.fixed
-            propagator.observe({v: what for v, what in known.items() if v not in fixed})
-        self._applied[semiring] = known
+            propagator.observe({v: what for v, what in evidence.items() if v not in fixed})
+        self._applied[semiring] = evidence
         return propagator
 
     @_IN_WORDS
@@ -533,22 +538,22 @@ class JunctionTree(Displayed):
     def _fixed_log_sum(self) -> float:
         """Logarithm of the likelihoods of variables of one state, which are in no table."""
         likelihoods = (self._known.get(v) for v in self._planned.problem.fixed)
-        found = [float(likelihood[0]) for likelihood in likelihoods if isinstance(likelihood, np.ndarray)]
-        return sum(math.log(likelihood) if likelihood > 0 else -math.inf for likelihood in found)
+        values = [float(likelihood[0]) for likelihood in likelihoods if isinstance(likelihood, np.ndarray)]
+        return sum(math.log(likelihood) if likelihood > 0 else -math.inf for likelihood in values)
 
     def _check_possible(self) -> None:
         if self.log10_evidence == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
 
     def _tables(self, semiring: str, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
-        known = self._at_once(variables is None) if semiring == "sum-product" else None
-        asked = None if variables is None else variable_indices(self.model, variables, "variables")
-        if known is not None:
-            if known.log_sum == -math.inf:
+        small_answer = self._at_once(variables is None) if semiring == "sum-product" else None
+        indices = None if variables is None else variable_indices(self.model, variables, "variables")
+        if small_answer is not None:
+            if small_answer.log_sum == -math.inf:
                 raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
-            shares, parts = known.shares.copy(), self._parts
-            return {name: shares[part] for name, part in (parts if asked is None else [parts[v] for v in asked])}
-        names, outputs, ones = self._all if asked is None else self._places(asked)
+            shares, parts = small_answer.shares.copy(), self._parts
+            return {name: shares[part] for name, part in (parts if indices is None else [parts[v] for v in indices])}
+        names, outputs, ones = self._all if indices is None else self._places(indices)
         answer = self._run(semiring, outputs)
         if not answer.is_possible or self._fixed_log_sum == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._known))
@@ -569,14 +574,14 @@ class JunctionTree(Displayed):
 
 def impossible_text(model: Model, evidence: Mapping[int, int | Array]) -> str:
     """Return an error's text for evidence of probability 0."""
-    known = []
+    texts = []
     for v, what in list(evidence.items())[:5]:
-        shown = model.variables[v].state(what) if isinstance(what, int) else what.tolist()
-        known.append(f"{model.variables[v].name}={shown}")
-    if not known:
+        state = model.variables[v].state(what) if isinstance(what, int) else what.tolist()
+        texts.append(f"{model.variables[v].name}={state}")
+    if not texts:
         return "the model's sum is 0: no assignment has a positive probability"
-    more = ", ..." if len(evidence) > 5 else ""
-    return f"the evidence ({', '.join(known)}{more}) has probability 0, so there are no posteriors: remove some of it"
+    ending = ", ..." if len(evidence) > 5 else ""
+    return f"the evidence ({', '.join(texts)}{ending}) has probability 0, so there are no posteriors: remove some of it"
 
 
 def _entropy(table: NDArray[np.float64]) -> float:

@@ -55,14 +55,14 @@ class AssignmentSearch:
         """
         if not problem.free or not can_copy(cells_of(problem), len(problem.groups), memory):
             return None
-        given = distances(problem, FORBIDDEN_COST)
-        if not given.possible:
+        cost_distances = distances(problem, FORBIDDEN_COST)
+        if not cost_distances.possible:
             return None
-        costs = given.costs.astype(np.float64, copy=False)
+        costs = cost_distances.costs.astype(np.float64, copy=False)
         if problem.model.is_integer:
             costs[costs >= FORBIDDEN_COST] = math.inf
         search = LocalSearch(*problem.network, costs, seed, threads_within(problem, threads, memory))
-        return AssignmentSearch(problem, search, given.offset - _slack(problem))
+        return AssignmentSearch(problem, search, cost_distances.offset - _slack(problem))
 
     def found(self) -> Result | None:
         """Return the best assignment; None if it is not allowed."""
@@ -70,8 +70,8 @@ class AssignmentSearch:
         score = self.problem.model.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return None
-        found = result_of_assignment(self.problem, self._least, chosen)
-        return found.replace(stats={**found.stats, "method": "local search"})
+        result = result_of_assignment(self.problem, self._least, chosen)
+        return result.replace(stats={**result.stats, "method": "local search"})
 
     def start(self, chosen: Sequence[int]) -> None:
         """Go on from a value for each variable of the model."""
@@ -110,10 +110,10 @@ def first_assignment(problem: Problem, hint: Mapping[int, int], options: Options
         memory: Bytes that the completion may take.
     """
     model = problem.model
-    given = {**hint, **problem.fixed}
-    chosen = [given.get(v, 0) for v in range(len(model.variables))]
-    if len(given) < len(chosen):
-        chosen = _improved(prepare(model, "mpe", given), chosen, options, memory)
+    values = {**hint, **problem.fixed}
+    chosen = [values.get(v, 0) for v in range(len(model.variables))]
+    if len(values) < len(chosen):
+        chosen = _improved(prepare(model, "mpe", values), chosen, options, memory)
     if math.isinf(model.score(chosen)):
         chosen = _improved(problem, chosen, options, memory)
     score = model.score(chosen)

@@ -60,10 +60,10 @@ class PseudoTreeTables(NamedTuple):
     starts: NDArray[np.int64]
     contexts: NDArray[np.int32]
 
-    def threads_within(self, memory: int, most: int) -> int:
+    def threads_within(self, memory: int, max_threads: int) -> int:
         """Return how many threads have room for their lists; 0: not even one."""
-        shared, own = self.bytes()
-        return max(0, min(most, (memory - shared) // max(1, own)))
+        shared, bytes_of_thread = self.bytes()
+        return max(0, min(max_threads, (memory - shared) // max(1, bytes_of_thread)))
 
     def bytes(self) -> tuple[int, int]:
         """Return the bytes of the lists that the threads of a search share, and of those that each has of its own."""
@@ -248,18 +248,20 @@ class Heuristic(NamedTuple):
         values = np.zeros((count, len(self.plan.order)), dtype=np.int64)
         homes = self.guide.homes()
         for v in reversed(range(len(homes))):
-            own = np.array([(table.offset, table.stride, len(table.others)) for table in homes[v]], dtype=np.int64)
-            offsets, steps, others = own.reshape(-1, 3).T
+            tables_of_variable = np.array(
+                [(table.offset, table.stride, len(table.others)) for table in homes[v]], dtype=np.int64
+            )
+            offsets, steps, others = tables_of_variable.reshape(-1, 3).T
             pairs = np.array([pair for table in homes[v] for pair in table.others], dtype=np.int64)
-            known, strides = pairs.reshape(-1, 2).T
+            variables, strides = pairs.reshape(-1, 2).T
             at = np.repeat(offsets[:, None], count, axis=1)
-            np.add.at(at, np.repeat(np.arange(len(others)), others), (values[:, known] * strides).T)
+            np.add.at(at, np.repeat(np.arange(len(others)), others), (values[:, variables] * strides).T)
             rows = at[:, :, None] + np.multiply.outer(steps, np.arange(self.guide.sizes[v]))[:, None]
             costs = session.gather(rows.reshape(-1)).reshape(rows.shape)
             total = np.where(costs == self.plan.forbidden, math.inf, sign_of(self.plan) * costs).sum(axis=0)
             total[1:] -= noise.gumbel(size=total[1:].shape)
             values[:, v] = total.argmin(axis=1)
-        return [self.complete(own) for own in values.tolist()]
+        return [self.complete(tables_of_variable) for tables_of_variable in values.tolist()]
 
     def rounding(self, session: GatheringSession, chosen: Sequence[int]) -> float:
         """Return the rounding error of a sum's bound: a few units in the last place of each table.
@@ -374,9 +376,14 @@ def mini_bucket_statistics(plan: Plan) -> dict[str, int | str]:
     """Return the figures of mini-buckets for ``Result.stats``."""
     if plan.minibuckets is None:
         return {}
-    known = plan.minibuckets
-    partition = "content" if known.by_content else "scope"
-    return {"ibound": known.ibound, "divided": known.divided, "parts": known.parts, "partition": partition}
+    minibuckets = plan.minibuckets
+    partition = "content" if minibuckets.by_content else "scope"
+    return {
+        "ibound": minibuckets.ibound,
+        "divided": minibuckets.divided,
+        "parts": minibuckets.parts,
+        "partition": partition,
+    }
 
 
 def add_seconds(clock: dict[str, float], phase: str, seconds: float) -> None:

@@ -106,9 +106,9 @@ def optimum_result(
     model: Model, bound: int | float, chosen: Sequence[int], score: int | float, tolerance: float = 0.0
 ) -> Result:
     """Return the answer from a bound and an assignment; the model's own upper bound may rule the assignment out."""
-    found = result_between(model, bound, chosen, tolerance, score)
-    is_none = found.value is None and (bounds_meet(bound, score, tolerance) or model.is_beyond_bound(bound))
-    return Result("infeasible", "mpe") if is_none else found
+    result = result_between(model, bound, chosen, tolerance, score)
+    is_none = result.value is None and (bounds_meet(bound, score, tolerance) or model.is_beyond_bound(bound))
+    return Result("infeasible", "mpe") if is_none else result
 
 
 def _report_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
@@ -136,12 +136,14 @@ def initial_state(execution: Execution) -> State:
 def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
     """Return the bounds of the slices, kept in the state because they decide the sequence, after a first solution."""
     if state["done"] == 0 and "bounds" not in state:
-        found = bound_slices(execution)
-        state["bounds"] = None if found is None else [found[0].costs.tolist(), found[0].slack]
-        if found is not None and found[1] is not None:
-            state.update(best=execution.problem.model.score(found[1]), chosen=found[1])
-    known = state.get("bounds")
-    return None if known is None else SliceBounds(np.array(known[0]), known[1])
+        bounds_and_values = bound_slices(execution)
+        state["bounds"] = (
+            None if bounds_and_values is None else [bounds_and_values[0].costs.tolist(), bounds_and_values[0].slack]
+        )
+        if bounds_and_values is not None and bounds_and_values[1] is not None:
+            state.update(best=execution.problem.model.score(bounds_and_values[1]), chosen=bounds_and_values[1])
+    kept_bounds = state.get("bounds")
+    return None if kept_bounds is None else SliceBounds(np.array(kept_bounds[0]), kept_bounds[1])
 
 
 def _sequence(execution: Execution, bounds: SliceBounds | None, count: int) -> Sequence[int]:

@@ -76,13 +76,13 @@ class SearchState:
         self.clock: dict[str, float] = {}
         self.started = time.monotonic()
 
-    def learn(self, found: Result) -> None:
+    def learn(self, result: Result) -> None:
         """Take the results of another strategy."""
-        bound = found.bound(self.sign)
+        bound = result.bound(self.sign)
         if bound is not None:
             self.raise_to(bound)
-        if found.assignment is not None:
-            self.take(self.problem.model.indices_of(found.assignment))
+        if result.assignment is not None:
+            self.take(self.problem.model.indices_of(result.assignment))
 
     @property
     def is_over(self) -> bool:
@@ -115,8 +115,8 @@ class SearchState:
         score = self.problem.model.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return
-        given = self.limits.upper_bound
-        if given is not None and self.sign * score > self.sign * given and not bounds_meet(given, score):
+        limit = self.limits.upper_bound
+        if limit is not None and self.sign * score > self.sign * limit and not bounds_meet(limit, score):
             return
         if self.score is None or self.chosen is None or self.sign * score < self.sign * self.score:
             self.chosen, self.score = chosen, score
@@ -135,12 +135,12 @@ class SearchState:
     def report(self) -> None:
         """Report the bounds and assignment, and keep them for the profile."""
         # A total that was given is not a bound: perhaps nothing reaches it.
-        known = self.known(None if self.chosen is None else self.score)
-        if not self.stats["profile"] or self.stats["profile"][-1][1:3] != known[1:3]:
-            self.stats["profile"].append(known)
+        bounds = self.known(None if self.chosen is None else self.score)
+        if not self.stats["profile"] or self.stats["profile"][-1][1:3] != bounds[1:3]:
+            self.stats["profile"].append(bounds)
         if self.listener is not None and (self.bound is not None or self.chosen is not None):
             value = None if self.chosen is None else self.score
-            ends = (known.lower, known.upper)
+            ends = (bounds.lower, bounds.upper)
             stats = {**self.stats, "profile": list(self.stats["profile"]), "method": "search", "seconds": {}}
             self.listener(Result("bounded", "mpe", value, *ends, self.assignment, stats=stats))
 
@@ -156,10 +156,10 @@ class SearchState:
         """
         if self.bound is None and not self.is_empty:
             raise TimeLimitError("the time limit passed before anything was known; allow more time")
-        found = result_between(self.problem.model, None if self.is_empty else self.bound, self.chosen)
-        given = self.limits.upper_bound
-        if self.is_empty and given is not None:
-            ends = bounds_beyond(given, self.sign, self.problem.model.is_integer)
-            found = found.replace(lower_bound=ends[0], upper_bound=ends[1])
+        answer = result_between(self.problem.model, None if self.is_empty else self.bound, self.chosen)
+        limit = self.limits.upper_bound
+        if self.is_empty and limit is not None:
+            ends = bounds_beyond(limit, self.sign, self.problem.model.is_integer)
+            answer = answer.replace(lower_bound=ends[0], upper_bound=ends[1])
         clock = {name: round(seconds, 6) for name, seconds in self.clock.items()}
-        return found.replace(stats={**self.stats, "method": "search", "seconds": clock})
+        return answer.replace(stats={**self.stats, "method": "search", "seconds": clock})

@@ -75,11 +75,11 @@ class _SegmentRuns:
         self._stored: list[list[_StoredTable]] = [[] for _ in self._orders]
         self._held, self._share = 0, 0.0
         forbidden = cost_bound(problem)
-        known = distances(problem, forbidden)
-        self.possible, self.offset = known.possible, known.offset
+        cost_distances = distances(problem, forbidden)
+        self.possible, self.offset = cost_distances.possible, cost_distances.offset
         self.costs: list[int | float] = []
         self.chosen = problem.complete((), ())
-        for group, cells in zip(problem.groups, tables_of(problem, known.costs), strict=True):
+        for group, cells in zip(problem.groups, tables_of(problem, cost_distances.costs), strict=True):
             self._store(_StoredTable(group.scope, cells, forbidden if problem.model.is_integer else math.inf))
 
     def __len__(self) -> int:
@@ -117,9 +117,11 @@ class _SegmentRuns:
     def pass_on(self, number: int) -> bool:
         """Run a segment, and store the messages that leave it; return False if nothing is allowed."""
         problem = self._problem(number, is_decoded=False)
-        own = frozenset(self._orders[number])
-        kept = tuple(v for v in problem.free if v not in own)
-        execution = self._begun(problem._replace(free=tuple(v for v in problem.free if v in own), kept=kept), number)
+        variables = frozenset(self._orders[number])
+        kept = tuple(v for v in problem.free if v not in variables)
+        execution = self._begun(
+            problem._replace(free=tuple(v for v in problem.free if v in variables), kept=kept), number
+        )
         encoded = encode(execution.problem, execution.plan)
         if encoded.impossible:
             return False
@@ -137,12 +139,12 @@ class _SegmentRuns:
         """Run a segment, and choose its variables' values; return False if nothing is allowed."""
         problem = self._problem(number, is_decoded=True)
         execution = self._begun(problem, number)
-        found = optimum(execution, {})
-        if found.assignment is None or found.value is None:
+        result = optimum(execution, {})
+        if result.assignment is None or result.value is None:
             return False
         if number == len(self) - 1:
-            self.costs.append(found.value)
-        values = problem.model.indices_of(found.assignment)
+            self.costs.append(result.value)
+        values = problem.model.indices_of(result.assignment)
         for v in execution.plan.order:
             self.chosen[v] = values[v]
         self._held -= sum(int(stored.values.nbytes) for stored in self._stored[number])

@@ -107,14 +107,14 @@ class SmallNetwork:
 
     def answer(self, evidence: Mapping[int, int]) -> SmallAnswer | None:
         """Return the answer given observations; None where it takes too long, or needs more than doubles."""
-        found = self._core.answer(dict(evidence))
-        if found is None:
+        figures = self._core.answer(dict(evidence))
+        if figures is None:
             return None
-        known = SmallAnswer(*found)
+        small_answer = SmallAnswer(*figures)
         if not self._constant:
-            return known
+            return small_answer
         factor = math.exp(self._constant) if abs(self._constant) < _MAX_LOG else 0.0
-        return known._replace(log_sum=known.log_sum + self._constant, sum=known.sum * factor)
+        return small_answer._replace(log_sum=small_answer.log_sum + self._constant, sum=small_answer.sum * factor)
 
 
 def is_small(model: Model, options: Options) -> bool:
@@ -154,25 +154,25 @@ def answer_at_once(
     if task == "count" and (options.dtype is not None or math.prod(model.sizes) > _EXACT_COUNT):
         return None
     started = time.monotonic()
-    known = {} if evidence is None else evidence_of(model, evidence)
-    observed = {v: what for v, what in known.items() if isinstance(what, int)}
-    if len(observed) < len(known):
+    observations = {} if evidence is None else evidence_of(model, evidence)
+    observed = {v: what for v, what in observations.items() if isinstance(what, int)}
+    if len(observed) < len(observations):
         return None
     # Without evidence the distributions of a network sum to 1 without rounding.
     if task == "pr" and model.children is not None and not observed:
         return None
     network = SmallNetwork(model, task)
     prepared = time.monotonic()
-    found = network.answer(observed)
-    if found is None:
+    answer = network.answer(observed)
+    if answer is None:
         return None
-    result = _result(model, task, found)
+    result = _result(model, task, answer)
     ended = time.monotonic()
     stats = {
-        "induced_width": found.width,
-        "largest_table": found.largest,
-        "total_cells": found.work,
-        "peak_bytes": 8 * found.cells,
+        "induced_width": answer.width,
+        "largest_table": answer.largest,
+        "total_cells": answer.work,
+        "peak_bytes": 8 * answer.cells,
         "seconds": phase_seconds({"prepare": prepared - started, "run": ended - prepared}, ended - begun),
         "device": "cpu",
         "dtype": "float64",
@@ -182,12 +182,12 @@ def answer_at_once(
     return result.replace(stats=stats)
 
 
-def _result(model: Model, task: Task, found: SmallAnswer) -> Result:
+def _result(model: Model, task: Task, answer: SmallAnswer) -> Result:
     if task == "pr":
-        return partition_result(found.total)
+        return partition_result(answer.total)
     if task == "count":
-        return Result("exact", "count", int(found.sum))
-    log10_z = found.log_sum / math.log(10)
+        return Result("exact", "count", int(answer.sum))
+    log10_z = answer.log_sum / math.log(10)
     if log10_z == -math.inf:
         return Result("infeasible", "mar", log10_z=log10_z)
-    return Result("exact", "mar", log10_z=log10_z, marginals=Marginals(model.variables, found.shares))
+    return Result("exact", "mar", log10_z=log10_z, marginals=Marginals(model.variables, answer.shares))

@@ -113,7 +113,7 @@ class SoftConsistency:
     def of(
         problem: Problem,
         order: Sequence[int],
-        known: int | float | None,
+        total: int | float | None,
         is_found: bool,
         threads: int,
         memory: int,
@@ -124,7 +124,7 @@ class SoftConsistency:
         Args:
             problem: Problem of the task ``mpe``.
             order: Its free variables in elimination order.
-            known: A total that is known to be reached.
+            total: A total that is known to be reached.
             is_found: True if the search accepts only better solutions.
             threads: Most CPU threads.
             memory: Bytes that it may take.
@@ -134,41 +134,41 @@ class SoftConsistency:
         model = problem.model
         if not can_copy(cells_of(problem), len(problem.groups), memory) or not problem.free:
             return None
-        given = distances(problem, FORBIDDEN_COST)
-        if not given.possible:
+        cost_distances = distances(problem, FORBIDDEN_COST)
+        if not cost_distances.possible:
             return None
         sign = model.sign
         limit = FORBIDDEN_COST if model.is_integer else math.inf
-        flat = given.costs
-        most = sum(largest_of(problem, np.where(flat < limit, flat, 0)))
-        if known is not None:
-            most = min(most, max(0, sign * known - given.offset))
-        if math.isinf(most):
+        flat = cost_distances.costs
+        spread = sum(largest_of(problem, np.where(flat < limit, flat, 0)))
+        if total is not None:
+            spread = min(spread, max(0, sign * total - cost_distances.offset))
+        if math.isinf(spread):
             return None
-        unit, step = _units(problem, most, known, shift_seconds > 0)
-        top = int(most * unit) + 1
+        unit, step = _units(problem, spread, total, shift_seconds > 0)
+        top = int(spread * unit) + 1
         if model.upper_bound is not None:
             worst = sign * model.upper_bound
-            distance = worst - given.offset
+            distance = worst - cost_distances.offset
             if not model.is_integer:
                 # Solutions that rounding may have moved below the bound count, too.
-                distance -= widened(0.0, worst, given.offset)
+                distance -= widened(0.0, worst, cost_distances.offset)
             top = top if distance * unit >= top else math.ceil(max(0, distance * unit))
-        if known is not None and is_found:
-            top = min(top, max(0, int(most * unit) - step + 1))
+        if total is not None and is_found:
+            top = min(top, max(0, int(spread * unit) - step + 1))
         if top > MAX_TOTAL_COST:
             return None
         number = {v: n for n, v in enumerate(problem.free)}
         costs = _in_units(flat, unit, limit, top)
         reduction = Reduction(*problem.network, costs, [number[v] for v in order])
         # The core has copies of the distances from here on.
-        offset = given.offset
-        del given, flat, costs
+        offset = cost_distances.offset
+        del cost_distances, flat, costs
         place = {v: n for n, v in enumerate(reduction.kept)}
         sizes, constant, rest = reduction.rest
         # The bound of cliques of such pairs is stronger, and shifted costs would hide them.
         if shift_seconds > 0 and not reduction.is_packing:
-            gain = max(1, int(MIN_SHIFT_GAIN * most * unit))
+            gain = max(1, int(MIN_SHIFT_GAIN * spread * unit))
             bound, shifted = shift_costs(sizes, *rest, constant, top, shift_seconds, gain, _gains_enough())
             if bound < top:
                 constant, rest = bound, shifted
@@ -208,18 +208,18 @@ class SoftConsistency:
         """
 
         def tell(lower: int, best: int, count: int, value: list[int] | None) -> bool:
-            found = None if value is None else self._whole(value)
-            return poll(self.units.total(lower), found, count - self.nodes)
+            outcome = None if value is None else self._whole(value)
+            return poll(self.units.total(lower), outcome, count - self.nodes)
 
         begun, before = time.monotonic(), self.core.progress
-        found = self.core.run(seconds, self.nodes + nodes, memory, tell)
+        outcome = self.core.run(seconds, self.nodes + nodes, memory, tell)
         seconds, gained = time.monotonic() - begun, self.core.progress - before
         self.seconds += seconds
         self.rest = (1 - self.core.progress) * seconds / gained if gained > 0 else math.inf
-        chosen = self._whole(found["value"]) if found["value"] else None
-        count, self.nodes = found["nodes"] - self.nodes, found["nodes"]
-        self.is_done = found["done"]
-        return ConsistencyState(self.bound, chosen, count, found["interrupted"])
+        chosen = self._whole(outcome["value"]) if outcome["value"] else None
+        count, self.nodes = outcome["nodes"] - self.nodes, outcome["nodes"]
+        self.is_done = outcome["done"]
+        return ConsistencyState(self.bound, chosen, count, outcome["interrupted"])
 
     def _whole(self, values: Sequence[int]) -> list[int]:
         """Return a value for each variable of the model, given those that the core searches for."""
@@ -238,20 +238,20 @@ def _gains_enough() -> Callable[..., bool]:
     return tell
 
 
-def _units(problem: Problem, most: float, known: int | float | None, is_shifted: bool) -> tuple[int | float, int]:
+def _units(problem: Problem, spread: float, total: int | float | None, is_shifted: bool) -> tuple[int | float, int]:
     """Return the unit of a cost, and the least difference between costs that counts."""
     if problem.model.is_integer:
         parts = parts_of(problem) if is_shifted else 1
         return parts, parts
-    unit = min(_MAX_COST_SCALE, 2.0 ** math.floor(math.log2((MAX_TOTAL_COST // 2) / max(most, 1e-9))))
-    return unit, max(1, int(min(MAX_TOTAL_COST, _BOUND_TOLERANCE * max(1.0, abs(known or 0.0)) * unit)))
+    unit = min(_MAX_COST_SCALE, 2.0 ** math.floor(math.log2((MAX_TOTAL_COST // 2) / max(spread, 1e-9))))
+    return unit, max(1, int(min(MAX_TOTAL_COST, _BOUND_TOLERANCE * max(1.0, abs(total or 0.0)) * unit)))
 
 
-def _in_units(given: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
+def _in_units(distances: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
     """Return costs as the core reads them, rounded down; those from `top` on are as good as forbidden."""
-    costs = np.full(given.size, FORBIDDEN_COST)
-    for start in range(0, given.size, BLOCK_CELLS):
-        part = given[start : start + BLOCK_CELLS]
+    costs = np.full(distances.size, FORBIDDEN_COST)
+    for start in range(0, distances.size, BLOCK_CELLS):
+        part = distances[start : start + BLOCK_CELLS]
         # A cost that overflows is beyond the top as well.
         with np.errstate(over="ignore"):
             scaled = np.floor(np.where(part < limit, part, 0) * unit)

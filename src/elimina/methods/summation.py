@@ -24,5 +24,5 @@ def with_observed(problem: Problem, assignment: Mapping[str, State] | None) -> d
     if assignment is None:
         return None
     variables = problem.model.variables
-    known = {variables[v].name: variables[v].state(problem.fixed[v]) for v in problem.wanted}
-    return {**assignment, **known}
+    observed = {variables[v].name: variables[v].state(problem.fixed[v]) for v in problem.wanted}
+    return {**assignment, **observed}
