@@ -82,15 +82,15 @@ def _places(members: Sequence[Variable], states: Sequence[NDArray[np.intp]], cou
     sizes = [variable.size for variable in members]
     places = np.ravel_multi_index(tuple(states), sizes) if sizes else np.zeros(count, dtype=np.intp)
     combinations = int(np.prod(sizes, dtype=object)) if sizes else 1
-    found, counts = np.unique(places, return_counts=True)
+    distinct, counts = np.unique(places, return_counts=True)
     problem = None
     if (counts > 1).any():
-        problem, place = "two cells", int(found[np.argmax(counts > 1)])
-    elif len(found) < combinations:
-        gaps = np.flatnonzero(found != np.arange(len(found)))
-        problem, place = "no cell", int(gaps[0]) if len(gaps) else len(found)
+        problem, place = "two cells", int(distinct[np.argmax(counts > 1)])
+    elif len(distinct) < combinations:
+        gaps = np.flatnonzero(distinct != np.arange(len(distinct)))
+        problem, place = "no cell", int(gaps[0]) if len(gaps) else len(distinct)
     if problem is None:
         return places
     chosen = zip(members, np.unravel_index(place, sizes), strict=True)
-    where = ", ".join(f"{variable.name}={variable.state(int(x))}" for variable, x in chosen)
-    raise InputError(f"the table has {problem} for {where}: give one for each combination of states")
+    assignment = ", ".join(f"{variable.name}={variable.state(int(x))}" for variable, x in chosen)
+    raise InputError(f"the table has {problem} for {assignment}: give one for each combination of states")

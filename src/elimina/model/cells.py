@@ -38,9 +38,9 @@ def index_of_cell(variable: Variable, cell: Any) -> int:
         cell = cell.decode(errors="replace")
     if isinstance(cell, str):
         return UNOBSERVED if cell == "" and find_text(variable, cell) is None else index_of_text(variable, cell)
-    found = _find_parsed(variable, cell) if isinstance(cell, int | float) else index_of(variable, cell)
-    if found is not None:
-        return found
+    index = _find_parsed(variable, cell) if isinstance(cell, int | float) else index_of(variable, cell)
+    if index is not None:
+        return index
     if cell == UNOBSERVED:
         raise InputError(
             f"variable {variable.name!r} has no state {cell}; leave cells that are not observed empty (None, NaN), "
@@ -56,9 +56,9 @@ def _find_parsed(variable: Variable, cell: float) -> int | None:
         InputError: The texts of several states read the same.
     """
     exact = without_point(cell)
-    found = None if isinstance(exact, float) else variable.find(exact)
-    if found is not None or variable.states is None:
-        return found
+    index = None if isinstance(exact, float) else variable.find(exact)
+    if index is not None or variable.states is None:
+        return index
     alike = variable.find_reading(cell)
     if len(alike) > 1:
         states = " and ".join(repr(variable.states[x]) for x in alike[:2])

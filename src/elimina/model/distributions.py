@@ -43,18 +43,18 @@ def find_cycle(scopes: Mapping[int, Sequence[int]]) -> list[int]:
     """Return a cycle: each variable has the next one as a parent, and the first is repeated at the end; [] if none."""
     # Parents without a distribution of their own end every path.
     parents = {child: [v for v in scope if v != child and v in scopes] for child, scope in scopes.items()}
-    waiting = {child: len(own) for child, own in parents.items()}
+    pending_parents = {child: len(parents_of_child) for child, parents_of_child in parents.items()}
     uses: dict[int, list[int]] = {}
-    for child, own in parents.items():
-        for parent in own:
+    for child, parents_of_child in parents.items():
+        for parent in parents_of_child:
             uses.setdefault(parent, []).append(child)
-    ready = [v for v, count in waiting.items() if not count]
+    ready = [v for v, count in pending_parents.items() if not count]
     while ready:
         for child in uses.get(ready.pop(), ()):
-            waiting[child] -= 1
-            if not waiting[child]:
+            pending_parents[child] -= 1
+            if not pending_parents[child]:
                 ready.append(child)
-    stuck = {v for v, count in waiting.items() if count}
+    stuck = {v for v, count in pending_parents.items() if count}
     path: list[int] = [min(stuck)] if stuck else []
     while path and path[-1] not in path[:-1]:
         path.append(next(v for v in parents[path[-1]] if v in stuck))
@@ -247,11 +247,12 @@ def _text(variables: Sequence[Named], factor: Table, child: int, sums: _Sums, ro
     pairs = [(v, size) for v, size in zip(factor.scope, factor.sizes, strict=True) if v != child]
     places = np.unravel_index(row, [size for _, size in pairs]) if sums.parents is None else sums.parents[row]
     states = [f"{variables[v].name}={variables[v].state(int(x))}" for (v, _), x in zip(pairs, places, strict=True)]
-    known = ", ".join(states)
+    condition = ", ".join(states)
     if sums.parents is not None and (sums.parents[row] < 0).any():
-        known = "states of its parents that no tuple has"
+        condition = "states of its parents that no tuple has"
     total = float(sums.totals[row])
-    return f"the distribution of {variables[child].name!r}{known and f' given {known}'} sums to {total:.10g}, not 1"
+    suffix = condition and f" given {condition}"
+    return f"the distribution of {variables[child].name!r}{suffix} sums to {total:.10g}, not 1"
 
 
 def _report(variables: Sequence[Named], off: dict[int, _Sums], children: Sequence[int]) -> None:

@@ -409,12 +409,12 @@ def _sum(terms: Sequence[int | float]) -> float:
         raise InputError("the assignment's total is beyond the range of a float; scale the costs down") from None
 
 
-def _all(name: str, given: Iterable[_Part], kind: type[_Part]) -> tuple[_Part, ...]:
+def _all(name: str, elements: Iterable[_Part], kind: type[_Part]) -> tuple[_Part, ...]:
     """Return parts of a model as a tuple, after checking that all are of a class."""
-    taken = f"an iterable of {kind.__name__} objects"
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise arguments.wrong_type(name, given, taken)
-    parts = tuple(given)
+    expected = f"an iterable of {kind.__name__} objects"
+    if isinstance(elements, str) or not isinstance(elements, Iterable):
+        raise arguments.wrong_type(name, elements, expected)
+    parts = tuple(elements)
     for number, part in enumerate(parts):
         if not isinstance(part, kind):
             raise arguments.wrong_type(f"{name}[{number}]", part, f"a {kind.__name__}")
@@ -437,11 +437,11 @@ def _are_states(size: Any) -> bool:
     return hasattr(size, "__len__") and not isinstance(size, str) and getattr(size, "ndim", 1) > 0
 
 
-def _indices(name: str, given: Iterable[int]) -> tuple[int, ...]:
+def _indices(name: str, indices: Iterable[int]) -> tuple[int, ...]:
     try:
-        return tuple(map(operator.index, given))
+        return tuple(map(operator.index, indices))
     except TypeError:
-        raise arguments.wrong_type(name, given, "integers, the indices of variables, or None") from None
+        raise arguments.wrong_type(name, indices, "integers, the indices of variables, or None") from None
 
 
 def variable_indices(model: Model, names: Iterable[str | int], argument: str) -> list[int]:
@@ -474,11 +474,11 @@ def variable_index(model: Model, name: str | int) -> int:
         InputError: There is no such variable, or an integer is one variable's index and another one's name: networks
             of other packages may have integers as names.
     """
-    found = model.index(name)
-    other = None if isinstance(name, str) else model.find(str(name))
-    if other is not None and other != found:
+    index = model.index(name)
+    index_of_name = None if isinstance(name, str) else model.find(str(name))
+    if index_of_name is not None and index_of_name != index:
         raise InputError(
             f"variable {name} may be the one named {str(name)!r}, or the one of index {name}, named "
-            f"{model.variables[found].name!r}; give its name"
+            f"{model.variables[index].name!r}; give its name"
         )
-    return found
+    return index

@@ -87,8 +87,8 @@ def _to_probabilities(model: Model, scale: float) -> Model:
     factors = []
     for i, factor in enumerate(model.factors):
         costs = factor.mapped(_with_infinity)
-        known = np.append(costs.values, [] if costs.default is None else [costs.default])
-        finite = known[np.isfinite(known)]
+        all_costs = np.append(costs.values, [] if costs.default is None else [costs.default])
+        finite = all_costs[np.isfinite(all_costs)]
         lowest, highest = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
         if np.exp(-scale * (highest - lowest)) == 0:
             raise InputError(
@@ -131,10 +131,10 @@ def integer_costs(model: Model) -> tuple[Model, int]:
     """
     if model.is_integer:
         return model, 0
-    known = [np.array([model.constant], dtype=np.float64)]
-    known += [_with_infinity(f.values).reshape(-1) for f in model.factors]
-    known += [_with_infinity(np.array([f.default])) for f in model.factors if f.default is not None]
-    values = np.concatenate(known)
+    arrays = [np.array([model.constant], dtype=np.float64)]
+    arrays += [_with_infinity(f.values).reshape(-1) for f in model.factors]
+    arrays += [_with_infinity(np.array([f.default])) for f in model.factors if f.default is not None]
+    values = np.concatenate(arrays)
     decimals = decimals_of(values)
     if decimals is None or np.abs(values[np.isfinite(values)]).max(initial=0) * 10.0**decimals >= 2**53:
         raise InputError("the costs have too many digits to become integers; round them first, or use .cfn")

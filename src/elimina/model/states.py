@@ -65,25 +65,27 @@ def checked_states(name: str, size: int, states: Iterable[Any]) -> tuple[State, 
     """
     if isinstance(states, str | bytes | Set) or not isinstance(states, Iterable):
         raise arguments.wrong_type("states", states, "a sequence of str, int or bool")
-    found = tuple(_plain(name, state) for state in states)
-    if len(found) != size:
-        raise InputError(f"variable {name!r} has {size} values but the states {states_text(found)}")
-    if len(set(found)) == len(set(map(str, found))) == size:
-        return found
+    plain_states = tuple(_plain(name, state) for state in states)
+    if len(plain_states) != size:
+        raise InputError(f"variable {name!r} has {size} values but the states {states_text(plain_states)}")
+    if len(set(plain_states)) == len(set(map(str, plain_states))) == size:
+        return plain_states
     seen: dict[State, State] = {}
     texts: dict[str, State] = {}
-    for state in found:
-        other = seen.setdefault(state, state)
+    for state in plain_states:
+        equal_state = seen.setdefault(state, state)
         if str(state) in texts and type(texts[str(state)]) is type(state):
             raise InputError(f"variable {name!r} has the state {state!r} twice")
-        if type(other) is not type(state):
-            raise InputError(f"variable {name!r} has the states {other!r} and {state!r}, which are equal in Python")
+        if type(equal_state) is not type(state):
+            raise InputError(
+                f"variable {name!r} has the states {equal_state!r} and {state!r}, which are equal in Python"
+            )
         if str(state) in texts:
             raise InputError(
                 f"variable {name!r} has the states {texts[str(state)]!r} and {state!r}, which are the same as text"
             )
         texts[str(state)] = state
-    return found
+    return plain_states
 
 
 def _plain(name: str, state: Any) -> State:
@@ -121,11 +123,11 @@ def is_missing(value: Any) -> bool:
 
 def readings_of(states: Iterable[State]) -> dict[tuple[type, float], list[int]]:
     """Return what readers of tables turn states into: the type and value of a cell -> indices of the states."""
-    found: dict[tuple[type, float], list[int]] = {}
+    indices: dict[tuple[type, float], list[int]] = {}
     for x, state in enumerate(states):
         for reading in _readings(state):
-            found.setdefault((type(reading), reading), []).append(x)
-    return found
+            indices.setdefault((type(reading), reading), []).append(x)
+    return indices
 
 
 def _readings(state: State) -> Iterator[float]:

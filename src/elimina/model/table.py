@@ -156,9 +156,9 @@ class Table(Slotted):
         key = tuple(map(partial(value_in, assignment), self.scope, self.sizes))
         if self.rows is None:
             return _number(self.values[key])
-        found = np.flatnonzero((self.rows == np.array(key, dtype=np.int32)).all(axis=1))
-        if len(found):
-            return _number(self.values[found[0]])
+        tuple_numbers = np.flatnonzero((self.rows == np.array(key, dtype=np.int32)).all(axis=1))
+        if len(tuple_numbers):
+            return _number(self.values[tuple_numbers[0]])
         assert self.default is not None
         return self.default
 
@@ -280,9 +280,9 @@ class Tables(Sequence[Table]):
         """Return the tables of these numbers; all of them are these themselves."""
         if len(numbers) == len(self):
             return self
-        found = Tables([self.all[number] for number in numbers.tolist()])
-        found.__dict__["listed"] = self.listed.chosen(numbers)
-        return found
+        result = Tables([self.all[number] for number in numbers.tolist()])
+        result.__dict__["listed"] = self.listed.chosen(numbers)
+        return result
 
 
 class Ends(NamedTuple):
@@ -319,8 +319,8 @@ class Ends(NamedTuple):
         if (self.kinds == 1).any():
             columns = self.kinds.tolist(), self.integers[:, side].tolist(), self.floats[:, side].tolist()
             return [integer if kind == 1 else number for kind, integer, number in zip(*columns, strict=True) if kind]
-        found: list[int | float] = self.floats[self.kinds == 2, side].tolist()
-        return found
+        values: list[int | float] = self.floats[self.kinds == 2, side].tolist()
+        return values
 
 
 def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
@@ -354,16 +354,16 @@ _RANGES = {
 
 def misfit(table: Table, sense: Sense) -> str | None:
     """Return what is wrong with a table's values in a model of a sense; None if nothing is."""
-    known = [] if table.default is None else [table.default]
+    values = [] if table.default is None else [table.default]
     if table.values.size:
-        known += [table.values.min().item(), table.values.max().item()]
-    if any(map(math.isnan, known)):
+        values += [table.values.min().item(), table.values.max().item()]
+    if any(map(math.isnan, values)):
         return "contains NaN; each cell needs a number"
-    if known and (max(known) > CLOSE or min(known) < -CLOSE) and (problem := _false_sentinel(table, sense)):
+    if values and (max(values) > CLOSE or min(values) < -CLOSE) and (problem := _false_sentinel(table, sense)):
         return problem
     lowest = {"probability": 0.0, "min-cost": -sys.float_info.max, "max-cost": -math.inf}[sense]
     highest = math.inf if sense == "min-cost" else sys.float_info.max
-    culprit = next((value for value in known if not lowest <= value <= highest), None)
+    culprit = next((value for value in values if not lowest <= value <= highest), None)
     return None if culprit is None else f"has the value {culprit} in a {sense} model; {_RANGES[sense]}"
 
 

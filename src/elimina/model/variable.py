@@ -92,12 +92,12 @@ class Variable(Slotted):
                 return None
             return int(state) if 0 <= state < self.size else None
         if self._indices is None:
-            self._indices = {known: i for i, known in enumerate(self.states)}
-        found = self._indices.get(state)
+            self._indices = {known_state: i for i, known_state in enumerate(self.states)}
+        index = self._indices.get(state)
         # 1 and True are equal in Python.
-        if found is None or isinstance(self.states[found], bool) != isinstance(state, bool):
+        if index is None or isinstance(self.states[index], bool) != isinstance(state, bool):
             return None
-        return found
+        return index
 
     def find_reading(self, cell: float) -> Sequence[int]:
         """Return the indices of states of another type that readers of tables turn into this Boolean or number."""
@@ -156,10 +156,10 @@ def index_of(variable: Variable, state: Any) -> int:
             f"its {variable.size} states have the indices 0 to {variable.size - 1}"
         )
     state = native(state)
-    found = variable.find(state) if isinstance(state, str | int) else None
-    if found is None:
+    index = variable.find(state) if isinstance(state, str | int) else None
+    if index is None:
         raise no_such_state(variable, state)
-    return found
+    return index
 
 
 def find_text(variable: Variable, text: str) -> int | None:
@@ -167,12 +167,12 @@ def find_text(variable: Variable, text: str) -> int | None:
 
     A str is written as it is, an int in decimal digits, a bool as true or false, capitalised or not.
     """
-    found = variable.find(text)
-    if found is None and (integer := integer_of(text)) is not None:
-        found = variable.find(integer)
-    if found is None and text.lower() in BOOLEANS:
-        found = variable.find(BOOLEANS[text.lower()])
-    return found
+    index = variable.find(text)
+    if index is None and (integer := integer_of(text)) is not None:
+        index = variable.find(integer)
+    if index is None and text.lower() in BOOLEANS:
+        index = variable.find(BOOLEANS[text.lower()])
+    return index
 
 
 def index_of_text(variable: Variable, text: str) -> int:
@@ -181,28 +181,28 @@ def index_of_text(variable: Variable, text: str) -> int:
     Raises:
         InputError: The variable has no such state.
     """
-    found = find_text(variable, text)
-    if found is None:
+    index = find_text(variable, text)
+    if index is None:
         raise no_such_state(variable, text)
-    return found
+    return index
 
 
 def no_such_state(variable: Variable, state: Any) -> InputError:
     """Return the error about a state that a variable does not have."""
-    known = f"0 to {variable.size - 1}" if variable.states is None else states_text(variable.states)
+    listing = f"0 to {variable.size - 1}" if variable.states is None else states_text(variable.states)
     written = str(int(state)) if isinstance(state, float) and state.is_integer() else str(state)
-    like = find_text(variable, written) if isinstance(state, str | int | float) else None
-    if like is None and isinstance(state, int | float):
-        like = next(iter(variable.find_reading(state)), None)
+    similar = find_text(variable, written) if isinstance(state, str | int | float) else None
+    if similar is None and isinstance(state, int | float):
+        similar = next(iter(variable.find_reading(state)), None)
     hint = ""
-    if like is not None:
-        kinds = type(variable.state(like)).__name__, type(state).__name__
-        hint = f"; {variable.state(like)!r} is a state, but of type {kinds[0]}, not {kinds[1]}"
+    if similar is not None:
+        kinds = type(variable.state(similar)).__name__, type(state).__name__
+        hint = f"; {variable.state(similar)!r} is a state, but of type {kinds[0]}, not {kinds[1]}"
     elif type(state) is int and 0 <= state < variable.size:
         hint = f"; an index is written elimina.StateIndex({state}), and cases of indices are read with indices=True"
     elif np.ndim(state) == 0 and is_missing(state):
         hint = "; leave out a variable that is not observed"
-    return InputError(f"variable {variable.name!r} has no state {state!r}; its states are {known}{hint}")
+    return InputError(f"variable {variable.name!r} has no state {state!r}; its states are {listing}{hint}")
 
 
 def named(variables: Iterable[Variable], indices: Iterable[int]) -> dict[str, State]:

@@ -323,25 +323,30 @@ def _by_junction_tree(
     asked: Asked, task: str, names: Sequence[str], deadline: float
 ) -> tuple[tuple[str, ...], list[Effect]]:
     model, evidence, query, options = asked
-    taken = Options(device=options.device, memory=options.memory, order=options.order, threads=options.threads)
-    tree = JunctionTree(model, options=taken)
+    tree_options = Options(device=options.device, memory=options.memory, order=options.order, threads=options.threads)
+    tree = JunctionTree(model, options=tree_options)
     hidden = [name for name in (query or [v.name for v in model.variables]) if name not in evidence]
     tree.set_evidence(evidence)
-    whole = tree.log10_evidence
+    log10_z = tree.log10_evidence
     before = tree.marginals(hidden) if described(task).is_marginal else {}
 
     def without(name: str) -> Effect:
         tree.update({name: None})
-        rest = tree.log10_evidence
+        log10_without = tree.log10_evidence
         after = tree.marginals(hidden) if before else {}
         tree.update({name: evidence[name]})
-        likely = probability_text(10 ** min(whole - rest, 0.0))
+        likely = probability_text(10 ** min(log10_z - log10_without, 0.0))
         if not before:
-            return Effect(name, abs(rest - whole), (likely, f"{rest:.6g}", f"{rest - whole:+.4g}"))
-        changes = {other: float(np.abs(after[other] - before[other]).sum()) / 2 for other in before}
+            return Effect(
+                name, abs(log10_without - log10_z), (likely, f"{log10_without:.6g}", f"{log10_without - log10_z:+.4g}")
+            )
+        changes = {
+            variable_name: float(np.abs(after[variable_name] - before[variable_name]).sum()) / 2
+            for variable_name in before
+        }
         widest = max(changes, key=changes.__getitem__)
-        variable, moved = model[widest], before[widest] - after[widest]
-        state = int(np.abs(moved).argmax())
+        variable, difference = model[widest], before[widest] - after[widest]
+        state = int(np.abs(difference).argmax())
         text = f"{short(widest, 40)}={short(variable.state(state), 30)}"
         numbers = f"{probability_text(float(after[widest][state]))} to {probability_text(float(before[widest][state]))}"
         return Effect(name, changes[widest], (likely, text, numbers, f"{changes[widest]:.4f}"))
@@ -365,24 +370,28 @@ def _by_solving(
         nonlocal count
         share = None if math.isinf(deadline) else max((deadline - time.monotonic()) / count, 0.05)
         count -= 1
-        rest = {other: state for other, state in evidence.items() if other != name}
+        remaining_evidence = {
+            result_without: state for result_without, state in evidence.items() if result_without != name
+        }
         try:
-            other = api.solve(model, task, evidence=rest, query=query, time_limit=share, options=options)
+            result_without = api.solve(
+                model, task, evidence=remaining_evidence, query=query, time_limit=share, options=options
+            )
         except EliminaError:
             return None
-        if other.ended_by == "interrupt":
+        if result_without.ended_by == "interrupt":
             raise KeyboardInterrupt
-        if other.value is None:
+        if result_without.value is None:
             return None
-        moved = sum(
+        changed_states = sum(
             state != (result.assignment or {}).get(variable)
-            for variable, state in (other.assignment or {}).items()
+            for variable, state in (result_without.assignment or {}).items()
             if variable != name and variable in (result.assignment or {})
         )
-        change = other.value - value
+        change = result_without.value - value
         text = short(number_text(change)) if isinstance(change, int) else f"{change:+.6g}"
-        status = "" if other.status in ("optimal", "exact") else f" ({other.status})"
-        cells = (f"{short(number_text(other.value), 30)}{status}", f"{moved:,}", text)
+        status = "" if result_without.status in ("optimal", "exact") else f" ({result_without.status})"
+        cells = (f"{short(number_text(result_without.value), 30)}{status}", f"{changed_states:,}", text)
         return Effect(name, _size(change), cells)
 
     effects = _within(deadline, names, without)

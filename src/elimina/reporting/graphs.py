@@ -76,10 +76,10 @@ def _shown_variables(count: int, edges: Sequence[Edge], first: Sequence[int]) ->
         shown.setdefault(start)
         queue = list(shown)
         for node in queue:
-            for other in neighbours[node]:
-                if other not in shown and len(shown) < MAX_NODES:
-                    shown[other] = None
-                    queue.append(other)
+            for neighbour in neighbours[node]:
+                if neighbour not in shown and len(shown) < MAX_NODES:
+                    shown[neighbour] = None
+                    queue.append(neighbour)
     return sorted(shown)
 
 
@@ -98,17 +98,17 @@ def _details(model: Model, result: Result | None, name: str, is_observed: bool) 
 
 def _structure_colourings(count: int, edges: Sequence[Edge]) -> list[Colouring]:
     degrees = np.bincount(np.array(edges, dtype=np.int64).ravel(), minlength=count)
-    most = int(degrees.max(initial=1)) or 1
-    shares = (np.log1p(degrees) / np.log1p(most)).round(4).tolist()
-    found = [Colouring("number of neighbours", shares, ("0", f"{most:,}"), True)]
+    max_degree = int(degrees.max(initial=1)) or 1
+    shares = (np.log1p(degrees) / np.log1p(max_degree)).round(4).tolist()
+    colourings = [Colouring("number of neighbours", shares, ("0", f"{max_degree:,}"), True)]
     if count > MAX_CLASSES:
-        own = clusters(count, edges)
-        sizes = Counter(own)
+        cluster_of = clusters(count, edges)
+        sizes = Counter(cluster_of)
         rank = {cluster: n for n, (cluster, _) in enumerate(sizes.most_common())}
-        values = [min(rank[one], MAX_CLASSES) for one in own]
+        values = [min(rank[number], MAX_CLASSES) for number in cluster_of]
         labels = [f"cluster {n + 1} ({size:,})" for n, (_, size) in enumerate(sizes.most_common(MAX_CLASSES))]
-        found.append(Colouring("cluster", values, [*labels, "others"] if len(sizes) > MAX_CLASSES else labels))
-    return found
+        colourings.append(Colouring("cluster", values, [*labels, "others"] if len(sizes) > MAX_CLASSES else labels))
+    return colourings
 
 
 def clusters(count: int, edges: Iterable[Edge]) -> list[int]:
@@ -120,7 +120,7 @@ def clusters(count: int, edges: Iterable[Edge]) -> list[int]:
         changed = False
         for node in order:
             if neighbours[node]:
-                counts = Counter(labels[other] for other in neighbours[node])
+                counts = Counter(labels[neighbour] for neighbour in neighbours[node])
                 best = max(counts.items(), key=lambda pair: (pair[1], pair[0] == labels[node], -pair[0]))[0]
                 changed |= best != labels[node]
                 labels[node] = best

@@ -189,14 +189,16 @@ def _name_hubs(canvas: Canvas, diagram: Diagram, places: Points) -> None:
     degrees = np.bincount(np.array(diagram.edges, dtype=np.int64).ravel(), minlength=len(places))
     size = max(_MIN_HUB_POINTS, _HUB_POINTS_PER_INCH * float(np.ptp(places[:, 0])))
     height = 1.4 * size / POINTS_PER_INCH
-    taken: list[tuple[float, float, float]] = []
+    labels: list[tuple[float, float, float]] = []
     for node in np.argsort(-degrees, kind="stable")[:_HUB_CANDIDATES].tolist():
         name = cut(diagram.names[node], _HUB_LETTERS)
         half, (x, y) = canvas.text_width(name, size) / 2, places[node]
-        if all(abs(x - other) > half + reach or abs(y - level) > height for other, level, reach in taken):
-            taken.append((x, y, half))
+        if all(
+            abs(x - label_x) > half + label_half or abs(y - label_y) > height for label_x, label_y, label_half in labels
+        ):
+            labels.append((x, y, half))
             canvas.text(x, y, name, size, gid="hub", zorder=6, bbox=_PATCH)
-        if len(taken) == _MAX_HUBS:
+        if len(labels) == _MAX_HUBS:
             break
 
 

@@ -236,9 +236,12 @@ def straightened(layout: GraphLayout, edges: Sequence[Edge], widths: Points, row
     levels = np.rint(-places[:, 1] / row).astype(int)
     boxes: dict[int, tuple[Points, Points]] = {}
     for level in set(levels.tolist()):
-        here = np.flatnonzero(levels == level)
-        here = here[np.argsort(places[here, 0])]
-        boxes[level] = places[here, 0] - widths[here] / 2, places[here, 0] + widths[here] / 2
+        boxes_of_level = np.flatnonzero(levels == level)
+        boxes_of_level = boxes_of_level[np.argsort(places[boxes_of_level, 0])]
+        boxes[level] = (
+            places[boxes_of_level, 0] - widths[boxes_of_level] / 2,
+            places[boxes_of_level, 0] + widths[boxes_of_level] / 2,
+        )
 
     def is_clear(start: Points, end: Points) -> bool:
         slope = (end[0] - start[0]) / (end[1] - start[1])

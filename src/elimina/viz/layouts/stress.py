@@ -48,17 +48,17 @@ def neighbours_of(count: int, edges: Iterable[Edge]) -> list[list[int]]:
 
 
 def _components(neighbours: Sequence[Sequence[int]]) -> list[list[int]]:
-    seen = [False] * len(neighbours)
+    is_visited = [False] * len(neighbours)
     components = []
     for start in range(len(neighbours)):
-        if not seen[start]:
-            seen[start] = True
+        if not is_visited[start]:
+            is_visited[start] = True
             component = [start]
             for node in component:
-                for other in neighbours[node]:
-                    if not seen[other]:
-                        seen[other] = True
-                        component.append(other)
+                for neighbour in neighbours[node]:
+                    if not is_visited[neighbour]:
+                        is_visited[neighbour] = True
+                        component.append(neighbour)
             components.append(component)
     return sorted(components, key=len, reverse=True)
 
@@ -139,10 +139,10 @@ def _distances(local: Sequence[Sequence[int]], start: int) -> Points:
     distance[start] = 0
     queue = [start]
     for node in queue:
-        for other in local[node]:
-            if distance[other] < 0:
-                distance[other] = distance[node] + 1
-                queue.append(other)
+        for neighbour in local[node]:
+            if distance[neighbour] < 0:
+                distance[neighbour] = distance[node] + 1
+                queue.append(neighbour)
     return np.array(distance, dtype=np.float64)
 
 
